@@ -1,0 +1,58 @@
+"""The bits of a message's sysFlag: compression, tags, transaction, host family, batches.
+
+The same number stands in the stored record and (without the host bits) in the send headers.
+RocketMQ: MessageSysFlag, CompressionType.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+from typing import Final
+
+
+class SysFlag(IntFlag):
+    """Single bits of sysFlag; the transaction and compression types are two fields of bits."""
+
+    COMPRESSED = 0x001
+    MULTI_TAGS = 0x002
+    BORNHOST_V6 = 0x010
+    STOREHOST_V6 = 0x020
+    NEED_UNWRAP = 0x040
+    INNER_BATCH = 0x080
+
+
+TRANSACTION_MASK: Final = 0x00C
+COMPRESSION_MASK: Final = 0x700
+
+TRANSACTION_NAMES: Final = {0x0: "none", 0x4: "prepared", 0x8: "commit", 0xC: "rollback"}
+"""Transaction type by the bits of `TRANSACTION_MASK`."""
+
+# Type 0 is what clients older than the type bits write: they know zlib only.
+COMPRESSION_NAMES: Final = {0x000: "zlib", 0x100: "lz4", 0x200: "zstd", 0x300: "zlib"}
+"""Compression kind by the bits of `COMPRESSION_MASK`, of a body that is compressed."""
+
+
+def transaction_of(sys_flag: int) -> str:
+    """ "none", "prepared" (a half message), "commit" or "rollback"."""
+    return TRANSACTION_NAMES[sys_flag & TRANSACTION_MASK]
+
+
+def compression_of(sys_flag: int) -> str | None:
+    """The compression kind, `unknown(0x..)` for types nobody defined, None when not compressed."""
+    if not sys_flag & 0x001:
+        return None
+    bits = sys_flag & COMPRESSION_MASK
+    return COMPRESSION_NAMES.get(bits) or f"unknown({bits:#05x})"
+
+
+def names_of(sys_flag: int) -> tuple[str, ...]:
+    """The names of the bits that are set, as RocketMQ calls them, unknown bits as one number."""
+    names = [flag.name for flag in SysFlag if sys_flag & flag and flag.name]
+    if sys_flag & TRANSACTION_MASK:
+        names.append(f"TRANSACTION_{transaction_of(sys_flag).upper()}")
+    if kind := compression_of(sys_flag):
+        names.append(f"COMPRESSION_{kind.upper()}")
+    known = TRANSACTION_MASK | COMPRESSION_MASK | sum(SysFlag)
+    if rest := sys_flag & 0xFFFFFFFF & ~known:
+        names.append(f"{rest:#x}")
+    return tuple(names)
