@@ -1,0 +1,280 @@
+"""NameServers and brokers of a real RocketMQ on loopback, as one context manager.
+
+Rules:
+- Every node has its own address of 127.0.0.0/8 and ports that were free when it was made.
+- Stores are small (a broker takes tens of megabytes) and live in a temporary folder that goes with the cluster;
+  after a failure the logs stay and their place is part of the error.
+- `start()` returns only when the NameServers list every broker.
+
+RocketMQ: NamesrvStartup, BrokerStartup, MessageStoreConfig.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from . import probe
+from .artifacts import NEWEST_5, class_path
+from .processes import OwnedProcess, java_command, port_is_free, wait_until
+
+START_SECONDS = 60.0
+CLUSTER_NAME = "SampleCluster"
+
+SMALL_STORE = {
+    "mappedFileSizeCommitLog": 8 * 1024 * 1024,
+    "mappedFileSizeConsumeQueue": 20 * 5000,
+    "mappedFileSizeTimerLog": 1024 * 1024,
+    "maxHashSlotNum": 5000,
+    "maxIndexNum": 20000,
+    "fileReservedTime": 1,
+    "diskMaxUsedSpaceRatio": 95,
+    # Only the fault `disk-full` shall find the disk full, and it shall last.
+    "cleanResourceInterval": 3600 * 1000,
+}
+CALM_BROKER = {
+    # On a busy machine the queue waits of production would answer "broker busy" where a sample wants success.
+    "waitTimeMillsInSendQueue": 5000,
+    "sendMessageThreadPoolNums": 2,
+    "pullMessageThreadPoolNums": 2,
+    "enablePropertyFilter": "true",
+    "flushDiskType": "ASYNC_FLUSH",
+    "deleteWhen": "04",
+}
+
+
+@dataclass(slots=True)
+class BrokerSpec:
+    """What a broker shall be; the cluster chooses address and ports."""
+
+    name: str = "broker-a"
+    """Name of the replica group."""
+    broker_id: int = 0
+    """0 is the master, anything else a slave."""
+    role: str = "ASYNC_MASTER"
+    """ASYNC_MASTER, SYNC_MASTER or SLAVE."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """More lines for the broker's configuration."""
+    advertised: str | None = None
+    """Address that the route names instead of the broker's own, for a proxy in front of it."""
+
+
+class Node:
+    """One server process of the cluster."""
+
+    def __init__(self, name: str, host: str, port: int, folder: Path, command: list[str]):
+        self.name = name
+        self.host = host
+        self.port = port
+        self.folder = folder
+        self.command = command
+        self.process: OwnedProcess | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port for a socket."""
+        return self.host, self.port
+
+    @property
+    def text(self) -> str:
+        """`host:port`, as RocketMQ writes it."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """What the process printed."""
+        return self.folder / "process.log"
+
+    def start(self) -> None:
+        """Starts the process; it may not serve yet."""
+        self.process = OwnedProcess(self.command, self.log)
+
+    def stop(self) -> None:
+        """Ends the process in order."""
+        if self.process is not None:
+            self.process.stop()
+
+    def running(self) -> OwnedProcess:
+        """The live process; raises when it has ended."""
+        if self.process is None or self.process.returncode is not None:
+            raise RuntimeError(f"{self.name} does not run; {self.log}")
+        return self.process
+
+
+class Broker(Node):
+    """A broker, master or slave."""
+
+    def __init__(self, spec: BrokerSpec, host: str, port: int, folder: Path, command: list[str]):
+        super().__init__(f"{spec.name}-{spec.broker_id}", host, port, folder, command)
+        self.spec = spec
+
+    @property
+    def registered_as(self) -> str:
+        """The address that the NameServer lists."""
+        return self.spec.advertised or self.text
+
+
+class Cluster:
+    """NameServers and brokers, started and stopped together."""
+
+    def __init__(
+        self,
+        brokers: Iterable[BrokerSpec] = (BrokerSpec(),),
+        *,
+        version: str = NEWEST_5,
+        namesrvs: int = 1,
+        network: str = "127.77.0",
+        ipv6: bool = False,
+        properties: Iterable[str] = (),
+    ):
+        self.version = version
+        self.network = network
+        self.ipv6 = ipv6
+        self.properties = tuple(properties)
+        self.namesrvs: list[Node] = []
+        self.brokers: list[Broker] = []
+        self._wanted = (namesrvs, list(brokers))
+        self._ports: set[int] = set()
+        self.folder: Path | None = None
+
+    def start(self) -> Cluster:
+        """Starts every node and waits until all are listed; stops all of them on failure."""
+        path = class_path(self.version)
+        self.folder = Path(tempfile.mkdtemp(prefix="rmqtool-cluster-"))
+        try:
+            namesrvs, specs = self._wanted
+            for number in range(namesrvs):
+                self.namesrvs.append(self._make_namesrv(path, number))
+                self.namesrvs[-1].start()
+            for number, spec in enumerate(specs):
+                self.brokers.append(self._make_broker(path, number, spec))
+                self.brokers[-1].start()
+            for broker in self.brokers:
+                self.wait_listed(broker)
+        except BaseException:
+            self.stop(keep_logs=True)
+            raise
+        return self
+
+    def stop(self, *, keep_logs: bool = False) -> None:
+        """Ends every process and removes the stores; logs stay only when asked for."""
+        for node in (*reversed(self.brokers), *self.namesrvs):
+            node.stop()
+        if self.folder is None:
+            return
+        for store in self.folder.glob("*/store"):
+            shutil.rmtree(store, ignore_errors=True)
+        if not keep_logs:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop(keep_logs=error is not None)
+
+    @property
+    def namesrv_text(self) -> str:
+        """The NameServer list as clients take it: `host:port;host:port`."""
+        return ";".join(node.text for node in self.namesrvs)
+
+    def broker(self, name: str = "broker-a", broker_id: int = 0) -> Broker:
+        """The broker of that name and id; raises `KeyError`."""
+        for broker in self.brokers:
+            if (broker.spec.name, broker.spec.broker_id) == (name, broker_id):
+                return broker
+        raise KeyError(f"{name} {broker_id}")
+
+    def wait_listed(self, broker: Broker, timeout: float = START_SECONDS) -> None:
+        """Waits until every NameServer lists the broker; raises `TimeoutError` or `RuntimeError`."""
+
+        def listed() -> bool:
+            broker.running()
+            return all(
+                probe.is_registered(node.address, broker.registered_as) for node in self.namesrvs
+            )
+
+        wait_until(f"{broker.name} is listed (logs in {self.folder})", listed, timeout)
+
+    def make_topic(self, topic: str, *, queues: int = 4, perm: int = 6, attributes: str = "") -> None:
+        """Makes a topic on every master and waits until every NameServer has its route."""
+        masters = [broker for broker in self.brokers if broker.spec.broker_id == 0]
+        for broker in masters:
+            probe.make_topic(
+                broker.address, topic, queues=queues, perm=perm, attributes=attributes
+            )
+        for node in self.namesrvs:
+            wait_until(
+                f"route of {topic}",
+                lambda node=node: probe.has_route(node.address, topic, len(masters)),
+                20.0,
+            )
+
+    def _make_namesrv(self, path: str, number: int) -> Node:
+        host = "::1" if self.ipv6 else f"{self.network}.{1 + number}"
+        port = self._free_port(host, 9876 + number)
+        folder = self._folder(f"namesrv-{number}")
+        config = folder / "namesrv.properties"
+        config.write_text(f"listenPort={port}\nbindAddress={host}\nrocketmqHome={folder}\n")
+        arguments = ["namesrv", "-c", str(config)]
+        command = java_command(path, "Node", arguments, folder, heap="128m")
+        return Node(f"namesrv-{number}", host, port, folder, command)
+
+    def _make_broker(self, path: str, number: int, spec: BrokerSpec) -> Broker:
+        host = "::1" if self.ipv6 else f"{self.network}.{11 + number}"
+        port = self._free_port(host, 10911 + 10 * number)
+        folder = self._folder(f"{spec.name}-{spec.broker_id}")
+        config = folder / "broker.properties"
+        # A slave finds its master through the NameServer; a proxy may stand in front of the advertised address.
+        advertised_host = f"[{host}]" if ":" in host else host
+        settings: dict[str, object] = {
+            "brokerClusterName": CLUSTER_NAME,
+            "brokerName": spec.name,
+            "brokerId": spec.broker_id,
+            "brokerRole": spec.role,
+            "namesrvAddr": self.namesrv_text,
+            "listenPort": port,
+            "bindAddress": host,
+            "brokerIP1": advertised_host,
+            "brokerIP2": advertised_host,
+            "haListenPort": port + 1,
+            "rocketmqHome": folder,
+            "storePathRootDir": folder / "store",
+            "storePathCommitLog": folder / "store" / "commitlog",
+            **SMALL_STORE,
+            **CALM_BROKER,
+            **spec.settings,
+        }
+        config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        command = java_command(
+            path,
+            "Node",
+            ["broker", "-c", str(config)],
+            folder,
+            properties=[f"rocketmq.home.dir={folder}", *self.properties],
+        )
+        return Broker(spec, host, port, folder, command)
+
+    def _folder(self, name: str) -> Path:
+        assert self.folder is not None
+        folder = self.folder / name
+        folder.mkdir(parents=True)
+        return folder
+
+    def _free_port(self, host: str, preferred: int) -> int:
+        """A port free for itself, its VIP port (two below) and its HA port (one above)."""
+        for port in range(preferred, preferred + 10000, 100):
+            span = {port - 2, port, port + 1}
+            if not span & self._ports and all(port_is_free(host, one) for one in span):
+                self._ports |= span
+                return port
+        raise RuntimeError(f"no free port near {preferred} on {host}")

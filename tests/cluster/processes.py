@@ -1,0 +1,173 @@
+"""Processes that end with us: each in its own group, killed by its id whatever happens.
+
+Rules:
+- A Java server also ends by itself when its standard input ends, so that even a killed parent leaves nothing behind.
+- Standard output and error go to a log file; its end is part of every error raised here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .artifacts import java_program
+
+LIGHT = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+"""JVM options for a machine that is shared: one collector thread, the quick compiler only."""
+STOP_SECONDS = 8.0
+
+_running: set[OwnedProcess] = set()
+
+
+class OwnedProcess:
+    """A child process in its own group, with its log."""
+
+    def __init__(self, command: Sequence[str], log: Path, env: dict[str, str] | None = None):
+        self.command = list(command)
+        self.log = log
+        wrapper = shutil.which("setpriv")
+        # A stopped process cannot notice the end of its input; the kernel's signal reaches it all the same.
+        prefix = [wrapper, "--pdeathsig", "KILL"] if wrapper else []
+        with log.open("ab") as out:
+            self._child = subprocess.Popen(
+                [*prefix, *self.command],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=env,
+            )
+        _running.add(self)
+
+    @property
+    def pid(self) -> int:
+        """Process id, also the id of its group."""
+        return self._child.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status, or None while it runs."""
+        return self._child.poll()
+
+    def write_line(self, line: str) -> None:
+        """Sends one line to standard input."""
+        assert self._child.stdin is not None
+        self._child.stdin.write(f"{line}\n".encode())
+        self._child.stdin.flush()
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Signals the whole group, if it still runs."""
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
+
+    def wait(self, timeout: float) -> int:
+        """Exit status; raises `TimeoutError` with the end of the log."""
+        try:
+            status = self._child.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(self.describe(f"still runs after {timeout:g} s")) from error
+        self._closed()
+        return status
+
+    def stop(self, timeout: float = STOP_SECONDS) -> None:
+        """Ends it: its input first, then SIGTERM, then SIGKILL."""
+        self.send_signal(signal.SIGCONT)
+        with contextlib.suppress(OSError):
+            if self._child.stdin is not None:
+                self._child.stdin.close()
+        for number in (None, signal.SIGTERM):
+            if number is not None:
+                self.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(timeout / 2)
+                break
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL to the group, at once; also what the group's leader left behind."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._child.wait()
+        self._closed()
+
+    def describe(self, what: str) -> str:
+        """A sentence for an error, with the end of the log."""
+        return f"{self.command[0]} {what}; {self.log} ends with:\n{log_end(self.log)}"
+
+    def _closed(self) -> None:
+        _running.discard(self)
+        with contextlib.suppress(OSError):
+            if self._child.stdin is not None:
+                self._child.stdin.close()
+
+
+def java_command(
+    class_path: str, main: str, arguments: Sequence[str], home: Path, *, heap: str = "256m",
+    properties: Sequence[str] = (),
+) -> list[str]:
+    """Command line of one of our Java programs; RocketMQ's own logs go below `home`."""
+    return [
+        java_program("java"),
+        "-Xms64m" if heap == "256m" else "-Xms32m",
+        f"-Xmx{heap}",
+        *LIGHT,
+        f"-Duser.home={home}",
+        f"-Drocketmq.log.root={home}",
+        *(f"-D{item}" for item in properties),
+        # The self-signed certificate of Netty and a few reflective tricks of RocketMQ need these on 17.
+        "--add-exports=java.base/sun.security.x509=ALL-UNNAMED",
+        "--add-exports=java.base/sun.security.util=ALL-UNNAMED",
+        "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+        "--add-opens=java.base/java.lang=ALL-UNNAMED",
+        "--add-opens=java.base/java.nio=ALL-UNNAMED",
+        "-cp",
+        class_path,
+        main,
+        *arguments,
+    ]
+
+
+def wait_until(what: str, ready: Callable[[], bool], timeout: float, pause: float = 0.05) -> None:
+    """Polls until `ready()`; raises `TimeoutError` naming what did not happen."""
+    end = time.monotonic() + timeout
+    while not ready():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what}: not within {timeout:g} s")
+        time.sleep(pause)
+
+
+def port_is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there now, on that address and on all (RocketMQ's HA port does)."""
+    for address in (host, "0.0.0.0"):
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+                probe.listen(1)
+            except OSError:
+                return False
+    return True
+
+
+def log_end(log: Path, lines: int = 30) -> str:
+    """The last lines of a log file, or a word that there is none."""
+    try:
+        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return "(no log)"
+
+
+@atexit.register
+def _kill_all() -> None:
+    for process in list(_running):
+        process.kill()
