@@ -1,0 +1,74 @@
+"""Findings about the input as values: a closed list of kinds, each with a severity.
+
+Nothing in ``dissectors`` raises because of what a capture or a peer contains; what is wrong is
+said with an `ExpertInfo`, and the decoding goes on. Severities are those of Wireshark's expert
+information.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+
+class Severity(IntEnum):
+    """How much a finding matters; the order is the order of severities."""
+
+    CHAT = 1
+    NOTE = 2
+    WARNING = 3
+    ERROR = 4
+
+
+class ExpertKind(Enum):
+    """The closed list of findings: severity and meaning of each."""
+
+    CAPTURE_TRUNCATED = (Severity.WARNING, "the capture file ends inside a packet")
+    CAPTURE_DAMAGED = (Severity.ERROR, "bytes of the capture file are no packet")
+    UNSUPPORTED_LINKTYPE = (Severity.WARNING, "packets of a link type that is not decoded")
+    PACKET_TRUNCATED = (Severity.NOTE, "the snap length cut TCP payload off")
+    PACKET_MALFORMED = (Severity.NOTE, "a packet's headers do not fit the packet")
+    FRAGMENT_LOST = (Severity.WARNING, "an IP datagram of which fragments are missing")
+    MIDSTREAM = (Severity.NOTE, "the capture starts inside the connection (no SYN)")
+    RETRANSMISSION = (Severity.NOTE, "TCP payload that was seen before")
+    OUT_OF_ORDER = (Severity.NOTE, "TCP payload that arrived late")
+    OVERLAP_MISMATCH = (Severity.WARNING, "a retransmission differs from the first copy")
+    GAP = (Severity.WARNING, "bytes of the stream that the capture does not have")
+    RESET = (Severity.NOTE, "the connection was reset")
+    NOT_ROCKETMQ = (Severity.CHAT, "a conversation of another protocol, not decoded")
+    PROXY_HEADER = (Severity.CHAT, "a HAProxy header before the first frame")
+    BAD_FRAME = (Severity.ERROR, "a length prefix that cannot be one")
+    FRAME_TOO_LARGE = (Severity.ERROR, "a frame over the frame limit")
+    RESYNCHRONIZED = (Severity.NOTE, "decoding goes on at the next plausible frame")
+    FRAME_CUT = (Severity.WARNING, "the stream ends inside a frame")
+    BAD_HEADER = (Severity.ERROR, "a header that does not parse")
+    BAD_FIELD = (Severity.WARNING, "a header field that is missing or does not parse")
+    UNKNOWN_CODE = (Severity.NOTE, "a code that is in no known release")
+    BAD_BODY = (Severity.WARNING, "a body that does not decode")
+    BAD_MESSAGE = (Severity.WARNING, "a stored message that does not decode or fails its CRC")
+    OPAQUE_REUSED = (Severity.WARNING, "a request with the opaque of one that is unanswered")
+    PAIRING_LIMIT = (Severity.WARNING, "too many unanswered requests; the oldest is given out")
+    CONVERSATION_LIMIT = (Severity.WARNING, "too many conversations; the stalest is given up")
+    REASSEMBLY_LIMIT = (Severity.WARNING, "too many bytes held; what is held is given out")
+    EXPERT_LIMIT = (Severity.NOTE, "more findings of one kind; they are counted only")
+
+    def __init__(self, severity: Severity, meaning: str) -> None:
+        self.severity = severity
+        self.meaning = meaning
+
+
+class ExpertInfo(NamedTuple):
+    """One finding, and the place in the input that shows it."""
+
+    kind: ExpertKind
+    """what was found"""
+    detail: str
+    """what exactly, for a person; may quote the input, so escape it for a terminal"""
+    ts: int
+    """time of the packet, nanoseconds since the epoch; 0 where no packet is concerned"""
+    packet: int
+    """packet id (see `dissectors.tcp.capture`); 0 where no packet is concerned"""
+    conversation: int
+    """number of the conversation; -1 where none is concerned"""
+    offset: int
+    """offset in the stream, or in the file where the finding is about the file; -1: none"""

@@ -1,0 +1,26 @@
+"""Compiles the modules of the decode path with mypyc, where that is asked for.
+
+`RMQTOOL_COMPILE=1 pip install .` and `make compile` do; without it the same modules run as they
+are. One list of modules, one source.
+"""
+
+from __future__ import annotations
+
+import os
+
+from setuptools import setup
+
+COMPILED_MODULES = [
+    "dissectors/tcp/capture.py",
+]
+
+
+def _extensions() -> list[object]:
+    if os.environ.get("RMQTOOL_COMPILE") != "1":
+        return []
+    from mypyc.build import mypycify
+
+    return list(mypycify(COMPILED_MODULES, opt_level="3", debug_level="0"))
+
+
+setup(ext_modules=_extensions())
