@@ -1,0 +1,87 @@
+"""MQVersion: the release that a command's `version` number stands for.
+
+The number is the ordinal of a Java enum constant, so the table is an order, not a set of numbers: a
+patch release has an ordinal, its SNAPSHOT the one before. Clients in other languages send a fixed
+ordinal of their own choice and 0 when they set none, so the name says what the sender claims.
+RocketMQ: MQVersion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+# The first line of releases names its stages one by one; all later ones follow one rule.
+_V3_0_0_STAGES = [
+    "SNAPSHOT",
+    "ALPHA1",
+    "BETA1",
+    "BETA2",
+    "BETA3",
+    "BETA4",
+    "BETA5",
+    "BETA6_SNAPSHOT",
+    "BETA6",
+    "BETA7_SNAPSHOT",
+    "BETA7",
+    "BETA8_SNAPSHOT",
+    "BETA8",
+    "BETA9_SNAPSHOT",
+    "BETA9",
+    "FINAL",
+]
+
+# (major, minor, first patch, last patch); each patch is two constants: SNAPSHOT, then the release.
+_LINES = (
+    (3, 0, 1, 15),
+    (3, 1, 0, 9),
+    (3, 2, 0, 9),
+    *((3, minor, 1, 9) for minor in range(3, 10)),
+    *((4, minor, 0, 9) for minor in range(10)),
+    *((5, minor, 0, 9) for minor in range(10)),
+)
+
+
+def _constants() -> Iterator[str]:
+    for stage in _V3_0_0_STAGES:
+        yield f"V3_0_0_{stage}"
+    for major, minor, first, last in _LINES:
+        for patch in range(first, last + 1):
+            yield f"V{major}_{minor}_{patch}_SNAPSHOT"
+            yield f"V{major}_{minor}_{patch}"
+    yield "HIGHER_VERSION"
+
+
+VERSIONS: tuple[str, ...] = tuple(_constants())
+"""Constant names in order: the index is the ordinal on the wire."""
+
+HIGHER_VERSION = len(VERSIONS) - 1
+"""Ordinal of the last constant; the Java reader shows every larger one as this."""
+
+_ORDINALS = {name: ordinal for ordinal, name in enumerate(VERSIONS)}
+
+
+def version_name(ordinal: int) -> str:
+    """Constant name, such as `V5_3_3`; `HIGHER_VERSION(700)` or `UNKNOWN(-1)` outside the table."""
+    if 0 <= ordinal <= HIGHER_VERSION:
+        return VERSIONS[ordinal]
+    return f"HIGHER_VERSION({ordinal})" if ordinal > 0 else f"UNKNOWN({ordinal})"
+
+
+def release_of(ordinal: int) -> str:
+    """Release as people write it, `5.3.3` or `4.9.4-SNAPSHOT`; outside the table `version_name`.
+
+    The releases 4.0.0, 4.1.0 and 4.2.0 themselves send the ordinal of their SNAPSHOT, and the
+    previews of 5.0.0 those of 5.0.0 and 5.0.1.
+    """
+    name = version_name(ordinal)
+    if not name.startswith("V"):
+        return name
+    major, minor, patch, *stage = name[1:].split("_")
+    return "-".join((f"{major}.{minor}.{patch}", *stage))
+
+
+def ordinal_of(name: str) -> int | None:
+    """Ordinal of a constant (`V5_3_3`) or release (`5.3.3`, `4.9.4-SNAPSHOT`); None if unknown."""
+    if name[:1].isdigit():
+        name = "V" + name.replace(".", "_").replace("-", "_")
+    return _ORDINALS.get(name)
