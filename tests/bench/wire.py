@@ -75,8 +75,8 @@ class Connection:
         self.rng = rng
         self.truth = truth
         self.now = 0
-        self.late_due = rng.random()
-        self.repeat_due = rng.random()
+        self.late_due = rng.random() * 0.75
+        self.repeat_due = rng.random() * 0.75
         self.client = self._side(client, server)
         self.server = self._side(server, client)
         self.client.expected = self.server.seq
