@@ -12,6 +12,8 @@ from setuptools import setup
 
 COMPILED_MODULES = [
     "dissectors/tcp/capture.py",
+    "dissectors/tcp/fragments.py",
+    "dissectors/tcp/segment.py",
 ]
 
 
@@ -20,7 +22,7 @@ def _extensions() -> list[object]:
         return []
     from mypyc.build import mypycify
 
-    return list(mypycify(COMPILED_MODULES, opt_level="3", debug_level="0"))
+    return list(mypycify(COMPILED_MODULES, opt_level="3", debug_level="0", group_name="rmqtool"))
 
 
 setup(ext_modules=_extensions())
