@@ -1,0 +1,145 @@
+"""JSON as RocketMQ's bodies have it: fastjson's dialect in, plain values out, and back.
+
+Valid JSON without references is read by msgspec; everything else by the tolerant reader. Reading
+never raises. Maps come out as dicts with str keys, integer keys included (`{0:"x"}` and `{"0":"x"}`
+are the same value, as they are to RocketMQ), and as `PairMap` when a key is an object.
+RocketMQ: RemotingSerializable; fastjson's DefaultJSONParser and JSONSerializer.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from .fastjson_reader import DEPTH_LIMIT, VALUE_LIMIT, FastjsonReader, PairMap
+from .fastjson_references import EXPANSION_LIMIT, ReferenceResolver
+from .fastjson_writer import encode_json
+
+__all__ = [
+    "DEPTH_LIMIT",
+    "EXPANSION_LIMIT",
+    "TEXT_LIMIT",
+    "VALUE_LIMIT",
+    "JsonResult",
+    "PairMap",
+    "decode_json",
+    "encode_json",
+    "to_json_value",
+]
+
+TEXT_LIMIT: Final = 16 * 1024 * 1024
+"""Bytes of text at most: a frame has no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonResult:
+    """What a text says."""
+
+    value: object
+    """dict, list, `PairMap`, str, int, float, bool or None; what was read before a problem."""
+    problem: str | None = None
+    """What is wrong with the text, and at which character; None when nothing is."""
+    references_kept: int = 0
+    """References that still stand in the value, because they lead nowhere or to one around them."""
+
+
+def decode_json(data: bytes, limit: int = TEXT_LIMIT) -> JsonResult:
+    """The value of a JSON text in UTF-8, as strict or as loose as fastjson reads it.
+
+    At most `limit` bytes are read. Invalid UTF-8 becomes U+FFFD and is a problem.
+    """
+    if len(data) <= limit and b"$ref" not in data and not _may_be_too_much(data):
+        try:
+            value = msgspec.json.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            pass  # not strict JSON: the tolerant reader says what it is
+        else:
+            if not _too_deep(data, value):
+                return JsonResult(value)
+    return _decode_tolerantly(data, limit)
+
+
+def _decode_tolerantly(data: bytes, limit: int) -> JsonResult:
+    problems: list[str] = []
+    if len(data) > limit:
+        problems.append(f"only {limit} of {len(data)} bytes were read")
+    piece = bytes(data[: max(limit, 0)])
+    try:
+        text = piece.decode()
+    except UnicodeDecodeError as error:
+        problems.append(f"invalid UTF-8 at byte {error.start}")
+        text = piece.decode("utf-8", "replace")
+    reader = FastjsonReader(text)
+    value = reader.read()
+    if reader.problem is not None:
+        problems.append(reader.problem)
+    kept = 0
+    if reader.has_references:
+        resolver = ReferenceResolver(value)
+        value = resolver.resolve()
+        kept = resolver.kept
+    return JsonResult(value, "; ".join(problems) or None, kept)
+
+
+def _may_be_too_much(data: bytes) -> bool:
+    """Whether the text may have more than `VALUE_LIMIT` values; commas bound their number."""
+    if len(data) <= VALUE_LIMIT:
+        return False
+    return data.count(b",") + data.count(b"{") + data.count(b"[") >= VALUE_LIMIT
+
+
+def _too_deep(data: bytes, value: object) -> bool:
+    """Whether containers are nested deeper than `DEPTH_LIMIT`."""
+    if data.count(b"{") + data.count(b"[") <= DEPTH_LIMIT:
+        return False
+    level = [value]
+    for _ in range(DEPTH_LIMIT + 1):
+        inner: list[object] = []
+        for container in level:
+            if type(container) is dict:
+                inner += [item for item in container.values() if type(item) in (dict, list)]
+            elif type(container) is list:
+                inner += [item for item in container if type(item) in (dict, list)]
+        if not inner:
+            return False
+        level = inner
+    return True
+
+
+def to_json_value(value: object) -> object:
+    """The same value in types that every JSON writer takes.
+
+    A `PairMap` becomes a list of {"key": .., "value": ..}, bytes become base64 text, non-finite
+    numbers and other objects their text. Values as deep as `DEPTH_LIMIT` are the caller's bound.
+    """
+    return _plain(value, {})
+
+
+def _plain(value: object, done: dict[int, object]) -> object:
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(value).decode()
+    if not isinstance(value, (dict, list, tuple)):
+        return str(value)
+    # Shared parts are converted once, so that the work follows the text and not what it expands to.
+    known = done.get(id(value))
+    if known is None:
+        known = done[id(value)] = _plain_container(value, done)
+    return known
+
+
+def _plain_container(
+    value: dict[object, object] | list[object] | tuple[object, ...], done: dict[int, object]
+) -> object:
+    if isinstance(value, PairMap):
+        return [{"key": _plain(key, done), "value": _plain(item, done)} for key, item in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(item, done) for name, item in value.items()}
+    return [_plain(item, done) for item in value]

@@ -1,0 +1,246 @@
+"""Reads JSON the way fastjson does: bare and object keys, single quotes, unquoted names, comments.
+
+One pass over the text, every character looked at a bounded number of times; depth and number of
+values are limited. Text that stops making sense ends the reading: what was read whole by then is
+kept and the problem says where. A string, number or word that the end of the text cuts is left out.
+RocketMQ: RemotingSerializable.decode, which hands the text to fastjson's DefaultJSONParser.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+DEPTH_LIMIT: Final = 64
+"""Containers inside each other: fifteen is the most that RocketMQ's own bodies have."""
+
+VALUE_LIMIT: Final = 1_000_000
+"""Values in one text: more than the offset tables of large clusters, less than 1 GB of objects."""
+
+_LONGEST_NUMBER: Final = 400
+"""Characters of a number; longer ones are kept as text, for Python's int is quadratic in them."""
+
+_BLANK = re.compile(r"[\s\ufeff\x08]*")
+_BLANK_AND_COMMAS = re.compile(r"[\s\ufeff\x08,]*")
+_DOUBLE_QUOTED = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
+_SINGLE_QUOTED = re.compile(r"'([^'\\]*(?:\\.[^'\\]*)*)'", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?(?:\d+(\.\d*)?|(\.\d+))([eE][-+]?\d+)?[LSBFDlsbfd]?(?![\w$.])")
+_WORD = re.compile(r"[\w$%@][\w$.\-@%|+]*")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_SHORT_ESCAPES: Final = {
+    "b": "\b",
+    "t": "\t",
+    "n": "\n",
+    "v": "\v",
+    "f": "\f",
+    "F": "\f",
+    "r": "\r",
+    **{str(digit): chr(digit) for digit in range(8)},
+}
+_WORDS: Final[dict[str, object]] = {
+    "null": None,
+    "undefined": None,
+    "NaN": None,
+    "true": True,
+    "false": False,
+}
+_SETS: Final = ("Set", "TreeSet")
+"""Words that fastjson writes before the array of a Java set when it writes class names."""
+
+
+class PairMap(list[tuple[object, object]]):
+    """A Java map whose keys are not all strings or integers: its (key, value) pairs in order."""
+
+    __slots__ = ()
+
+
+class _Absent:
+    """Stands for a value that was cut or could not be read."""
+
+    __slots__ = ()
+
+
+_ABSENT: Final = _Absent()
+
+
+class FastjsonReader:
+    """Reads one text; after `read`, `problem` and the two flags say what was met."""
+
+    __slots__ = ("_at", "_values", "has_pairs", "has_references", "problem", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.problem: str | None = None
+        self.has_pairs = False
+        self.has_references = False
+        self._at = 0
+        self._values = 0
+
+    def read(self) -> object:
+        """The value that the text starts with; None when there is none."""
+        value = self._read_value(0)
+        if self.problem is None:
+            self._skip(_BLANK)
+            left = len(self.text) - self._at
+            if left:
+                self.problem = f"{left} characters follow the value at {self._at}"
+        return None if value is _ABSENT else value
+
+    def _stop(self, reason: str) -> _Absent:
+        if self.problem is None:
+            self.problem = f"{reason} at {self._at}"
+        return _ABSENT
+
+    def _skip(self, pattern: re.Pattern[str]) -> str:
+        """Moves past what the pattern matches; the character that comes next, "" at the end."""
+        while True:
+            match = pattern.match(self.text, self._at)
+            if match is not None:
+                self._at = match.end()
+            char = self.text[self._at : self._at + 1]
+            if char != "/" or not self._skip_comment():
+                return char
+
+    def _skip_comment(self) -> bool:
+        """Moves past a comment; False when there is none, or none that ends."""
+        kind = self.text[self._at : self._at + 2]
+        if kind == "/*":
+            end = self.text.find("*/", self._at + 2)
+            self._at = end + 2 if end >= 0 else self._at
+            return end >= 0
+        if kind == "//":
+            end = self.text.find("\n", self._at)
+            self._at = end + 1 if end >= 0 else len(self.text)
+            return True
+        return False
+
+    def _read_value(self, depth: int) -> object:
+        char = self._skip(_BLANK)
+        self._values += 1
+        if self._values > VALUE_LIMIT:
+            return self._stop(f"more than {VALUE_LIMIT} values")
+        if char == "{" or char == "[":
+            if depth >= DEPTH_LIMIT:
+                return self._stop(f"more than {DEPTH_LIMIT} levels")
+            self._at += 1
+            return self._read_object(depth + 1) if char == "{" else self._read_array(depth + 1)
+        if char == '"' or char == "'":
+            return self._read_string(char)
+        if char == "":
+            return self._stop("the text ends")
+        if char in "-+.0123456789":
+            number = self._read_number(depth)
+            if number is not _ABSENT:
+                return number
+        return self._read_word(depth)
+
+    def _read_string(self, quote: str) -> object:
+        match = (_DOUBLE_QUOTED if quote == '"' else _SINGLE_QUOTED).match(self.text, self._at)
+        if match is None:
+            return self._stop("the text ends inside a string")
+        self._at = match.end()
+        return unescape(match[1])
+
+    def _read_number(self, depth: int) -> object:
+        match = _NUMBER.match(self.text, self._at)
+        if match is None:
+            return _ABSENT
+        if match.end() == len(self.text) and depth > 0:
+            return self._stop("the text ends after a number that may be cut")
+        self._at = match.end()
+        digits = match[0].rstrip("LSBFDlsbfd")
+        if len(digits) > _LONGEST_NUMBER:
+            return digits
+        if match[1] is None and match[2] is None and match[3] is None:
+            return int(digits)
+        number = float(digits)
+        return number if math.isfinite(number) else digits
+
+    def _read_word(self, depth: int) -> object:
+        match = _WORD.match(self.text, self._at)
+        if match is None:
+            return self._stop(f"unexpected {self.text[self._at]!r}")
+        word = match[0]
+        if word in _WORDS:
+            self._at = match.end()
+            return _WORDS[word]
+        if match.end() < len(self.text) and word in _SETS and self.text[match.end()] == "[":
+            self._at = match.end()
+            return self._read_value(depth)
+        return self._stop(f"unexpected word {word[:40]!r}")
+
+    def _read_array(self, depth: int) -> object:
+        items: list[object] = []
+        while self.problem is None:
+            if self._skip(_BLANK_AND_COMMAS) == "]":
+                self._at += 1
+                break
+            item = self._read_value(depth)
+            if item is not _ABSENT:
+                items.append(item)
+            if self.problem is None and self._skip(_BLANK) not in (",", "]"):
+                self._stop("no comma or ] after an item")
+        return items
+
+    def _read_object(self, depth: int) -> object:
+        members: dict[str, object] = {}
+        pairs: list[tuple[object, object]] | None = None
+        while self.problem is None:
+            if self._skip(_BLANK_AND_COMMAS) == "}":
+                self._at += 1
+                break
+            key = self._read_key(depth)
+            if self.problem is not None:
+                break
+            if self._skip(_BLANK) != ":":
+                self._stop("no : after a name")
+                break
+            self._at += 1
+            value = self._read_value(depth)
+            if value is not _ABSENT:
+                if pairs is None and not isinstance(key, str):
+                    pairs = list(members.items())
+                if pairs is not None:
+                    pairs.append((key, value))
+                elif isinstance(key, str):
+                    members[key] = value
+            if self.problem is None and self._skip(_BLANK) not in (",", "}"):
+                self._stop("no comma or } after a member")
+        if pairs is not None:
+            self.has_pairs = True
+            return PairMap(pairs)
+        if "$ref" in members:
+            self.has_references = True
+        return members
+
+    def _read_key(self, depth: int) -> object:
+        """A name as str, numbers and words included; a container where the key is one."""
+        char = self.text[self._at : self._at + 1]
+        if char == '"' or char == "'":
+            return self._read_string(char)
+        if char == "{" or char == "[":
+            return self._read_value(depth)
+        match = _NUMBER.match(self.text, self._at) or _WORD.match(self.text, self._at)
+        if match is None:
+            return self._stop(f"unexpected {char!r}" if char else "the text ends")
+        self._at = match.end()
+        return match[0]
+
+
+def unescape(text: str) -> str:
+    """The string that the text between quotes means; half surrogates become U+FFFD."""
+    if "\\" in text:
+        text = _ESCAPE.sub(_unescaped, text)
+    if _SURROGATE.search(text):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if len(code) > 1:
+        return chr(int(code[1:], 16))
+    return _SHORT_ESCAPES.get(code, code)

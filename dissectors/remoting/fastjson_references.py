@@ -1,0 +1,149 @@
+"""Puts what fastjson's `{"$ref": path}` stands for in its place.
+
+fastjson writes an object that it meets a second time as a path to the first place, so a reference
+points back to something that is complete, or to an object around it. The former are replaced by the
+object itself (shared, not copied); the latter would make the value endless and are kept, as are
+paths that lead nowhere. The result is never deeper than `DEPTH_LIMIT` nor larger, written out, than
+`EXPANSION_LIMIT` values more than the text, so that no text can grow without bound.
+RocketMQ: fastjson's SerializerFeature default (circular reference detection on).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .fastjson_reader import DEPTH_LIMIT, PairMap
+
+EXPANSION_LIMIT: Final = 200_000
+"""Values that references may add to a text."""
+
+_MOST_JOINED_NAMES: Final = 8
+"""Parts of a path tried as one name, for writers that do not escape the dots in names."""
+
+_NULL_KEY: Final = "null"
+"""What fastjson writes in a path for a place that has no name: the key of a map."""
+
+
+class ReferenceResolver:
+    """Resolves the references of one value; `kept` counts those that stay as they are."""
+
+    __slots__ = ("_expanded", "_measures", "_root", "kept")
+
+    def __init__(self, root: object) -> None:
+        self.kept = 0
+        self._root = root
+        self._expanded = 0
+        # Containers that are complete: id -> (values written out, levels). Ids are safe as keys
+        # because the root keeps every container alive.
+        self._measures: dict[int, tuple[int, int]] = {}
+
+    def resolve(self) -> object:
+        """The value with its references replaced where that is possible."""
+        self._visit(self._root, 0)
+        return self._root
+
+    def _visit(self, value: object, depth: int) -> tuple[int, int]:
+        """Resolves inside `value`, in the order of the text; values written out, and levels."""
+        if isinstance(value, PairMap):
+            parts = self._visit_pairs(value, depth)
+        elif isinstance(value, dict):
+            parts = [self._visit_slot(value, name, depth) for name in list(value)]
+        elif isinstance(value, list):
+            parts = [self._visit_slot(value, place, depth) for place in range(len(value))]
+        else:
+            return 1, 0
+        size = 1 + sum(part[0] for part in parts)
+        levels = 1 + max((part[1] for part in parts), default=0)
+        self._measures[id(value)] = size, levels
+        return size, levels
+
+    def _visit_pairs(self, pairs: PairMap, depth: int) -> list[tuple[int, int]]:
+        parts: list[tuple[int, int]] = []
+        for place, (key, value) in enumerate(pairs):
+            key, key_measure = self._resolved(key, depth)
+            pairs[place] = key, value
+            value, value_measure = self._resolved(value, depth)
+            pairs[place] = key, value
+            parts += (key_measure, value_measure)
+        return parts
+
+    def _visit_slot(
+        self, holder: dict[object, object] | list[object], slot: object, depth: int
+    ) -> tuple[int, int]:
+        holder[slot], measure = self._resolved(holder[slot], depth)  # type: ignore[call-overload]
+        return measure
+
+    def _resolved(self, value: object, depth: int) -> tuple[object, tuple[int, int]]:
+        path = _path_of(value)
+        if path is None:
+            return value, self._visit(value, depth + 1)
+        target = self._follow(path)
+        measure = self._measures.get(id(target))
+        if measure is None:
+            self.kept += 1
+            return value, (2, 1)
+        if self._expanded + measure[0] > EXPANSION_LIMIT or depth + 1 + measure[1] > DEPTH_LIMIT:
+            self.kept += 1
+            return value, (2, 1)
+        self._expanded += measure[0]
+        return target, measure
+
+    def _follow(self, path: str) -> object:
+        """What the path leads to from the root; None when it leads nowhere."""
+        if not path.startswith("$"):
+            return None
+        at = 1
+        value = self._root
+        while at < len(path):
+            if path[at] == "[" and isinstance(value, list):
+                end = path.find("]", at)
+                index = path[at + 1 : end]
+                if end < 0 or len(index) > 9 or not index.isdecimal() or int(index) >= len(value):
+                    return None
+                value = value[int(index)]
+                at = end + 1
+            elif path[at] == ".":
+                value, at = _member(value, path, at + 1)
+                if at < 0:
+                    return None
+            else:
+                return None
+        return value
+
+
+def _path_of(value: object) -> str | None:
+    if isinstance(value, dict) and len(value) == 1:
+        path = value.get("$ref")
+        return path if isinstance(path, str) else None
+    return None
+
+
+def _member(value: object, path: str, at: int) -> tuple[object, int]:
+    """The member of `value` named at `at`, and where the path goes on; -1 when there is none."""
+    name = ""
+    for _ in range(_MOST_JOINED_NAMES):
+        part, at = _name_at(path, at)
+        name += part
+        if isinstance(value, PairMap):
+            # A key has no name. With several keys there is no telling which one is meant.
+            if name == _NULL_KEY and len(value) == 1:
+                return value[0][0], at
+            return None, -1
+        elif isinstance(value, dict) and name in value:
+            return value[name], at
+        if at >= len(path) or path[at] != ".":
+            break
+        name += "."
+        at += 1
+    return None, -1
+
+
+def _name_at(path: str, at: int) -> tuple[str, int]:
+    """The name at `at`, where a backslash makes the next character part of it, and its end."""
+    chars: list[str] = []
+    while at < len(path) and path[at] not in ".[":
+        if path[at] == "\\":
+            at += 1
+        chars.append(path[at : at + 1])
+        at += 1
+    return "".join(chars), at

@@ -1,0 +1,100 @@
+"""Writes JSON the way fastjson does: bare integer keys, object keys, Java's doubles and escapes.
+
+The order of members is the caller's: fastjson sorts the members of a class and leaves maps as Java
+iterates them. References are never written; what is shared is written twice, which fastjson reads.
+RocketMQ: RemotingSerializable.encode, fastjson's JSONSerializer.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from decimal import Decimal
+from typing import Final
+
+from .fastjson_reader import DEPTH_LIMIT, PairMap
+
+_ESCAPED = re.compile('[\\x00-\\x1f"\\\\\\x7f\u2028\u2029]')
+_SHORT_ESCAPES: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\b": "\\b",
+    "\t": "\\t",
+    "\n": "\\n",
+    "\f": "\\f",
+    "\r": "\\r",
+}
+
+
+def encode_json(value: object) -> bytes:
+    """The text of a value in UTF-8.
+
+    dict keys that are int are written bare, `PairMap` keys as they are, bytes as base64, None as
+    null. ValueError for values that have no text: too deep, or of a type that JSON has not.
+    """
+    parts: list[str] = []
+    _write(value, parts, 0)
+    return "".join(parts).encode("utf-8", "replace")
+
+
+def _write(value: object, parts: list[str], depth: int) -> None:
+    if depth > DEPTH_LIMIT:
+        raise ValueError(f"more than {DEPTH_LIMIT} levels")
+    if isinstance(value, PairMap):
+        _write_pairs(value, parts, depth)
+    elif isinstance(value, dict):
+        _write_pairs(list(value.items()), parts, depth)
+    elif isinstance(value, (list, tuple)):
+        parts.append("[")
+        for place, item in enumerate(value):
+            if place:
+                parts.append(",")
+            _write(item, parts, depth + 1)
+        parts.append("]")
+    else:
+        parts.append(_scalar(value))
+
+
+def _write_pairs(pairs: list[tuple[object, object]], parts: list[str], depth: int) -> None:
+    parts.append("{")
+    for place, (key, item) in enumerate(pairs):
+        if place:
+            parts.append(",")
+        _write(key, parts, depth + 1)
+        parts.append(":")
+        _write(item, parts, depth + 1)
+    parts.append("}")
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, str):
+        return f'"{_ESCAPED.sub(_escape, value)}"'
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return _double(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f'"{base64.b64encode(value).decode()}"'
+    raise ValueError(f"{type(value).__name__} has no JSON form")
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match[0]
+    return _SHORT_ESCAPES.get(char) or f"\\u{ord(char):04X}"
+
+
+def _double(value: float) -> str:
+    """Java's Double.toString; null for what is not a number."""
+    if not math.isfinite(value):
+        return "null"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()
+    exponent = Decimal(repr(value)).adjusted()
+    mantissa = "".join(map(str, digits))
+    return f"{'-' if sign else ''}{mantissa[0]}.{mantissa[1:] or '0'}E{exponent}"
