@@ -1,9 +1,9 @@
 """Names of the numbers in a command: request, response and language codes, serialization types.
 
-Rules: an unknown number is a value with a name, `UNKNOWN(9999)`, and nothing here raises. A new code
-is one line in its enum; what is known of its headers and bodies is a row in `header_tables`. The
-name functions run once a command, so each is a dict lookup. `version` is the MQVersion ordinal of
-the one who wrote the command; it only matters for numbers that changed their meaning.
+Rules: an unknown number is a value with a name, `UNKNOWN(9999)`, and nothing here raises. A new
+code is one line in its enum; what is known of its headers and bodies is a row in `header_tables`.
+The name functions run once a command, so each is a dict lookup. `version` is the MQVersion ordinal
+of the one who wrote the command; it only matters for numbers that changed their meaning.
 RocketMQ: RequestCode, ResponseCode, RemotingSysResponseCode, LanguageCode, SerializeType, and
 DLedgerRequestCode of openmessaging/dledger.
 """

@@ -15,7 +15,7 @@ CLIENT_OPERATIONS: dict[str, Operation] = {
         who="producer->broker",
         mode="any",
         since="4.0.0",
-        note="long field names: with sendSmartMsg=false, and for half messages too; the response adds MSG_REGION, TRACE_ON",
+        note="long field names, with sendSmartMsg=false; responses add MSG_REGION, TRACE_ON",
     ),
     "PULL_MESSAGE": Operation(
         request_header="PullMessageRequestHeader",

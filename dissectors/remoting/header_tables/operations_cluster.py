@@ -60,7 +60,7 @@ CLUSTER_OPERATIONS: dict[str, Operation] = {
         who="broker->namesrv",
         mode="any",
         since="4.0.0",
-        note="the body may be deflated binary; a response body needs returnOrderTopicConfigToBroker=true",
+        note="the body may be deflated binary; the response body is the order topic table",
     ),
     "UNREGISTER_BROKER": Operation(
         request_header="UnRegisterBrokerRequestHeader", who="broker->namesrv", since="4.0.0"

@@ -1,0 +1,176 @@
+"""Headers of broker groups and the controller.
+
+One entry a Java class, fields in the order in which the class writes them.
+"""
+
+from __future__ import annotations
+
+from .field import BOOLEAN, INT, LONG, STRING, HeaderField, may, must
+
+CONTROLLER_HEADERS: dict[str, tuple[HeaderField, ...]] = {
+    "GetBrokerMemberGroupRequestHeader": (
+        must("clusterName", STRING),
+        must("brokerName", STRING),
+    ),
+    "AddBrokerRequestHeader": (may("configPath", STRING),),
+    "RemoveBrokerRequestHeader": (
+        must("brokerName", STRING),
+        must("brokerClusterName", STRING),
+        must("brokerId", LONG),
+    ),
+    "BrokerHeartbeatRequestHeader": (
+        must("clusterName", STRING),
+        must("brokerAddr", STRING),
+        must("brokerName", STRING),
+        may("brokerId", LONG, since="5.1.0"),
+        may("epoch", INT),
+        may("maxOffset", LONG),
+        may("confirmOffset", LONG),
+        may("heartbeatTimeoutMills", LONG, since="5.1.0"),
+        may("electionPriority", INT, since="5.1.0"),
+    ),
+    "NotifyMinBrokerIdChangeRequestHeader": (
+        may("minBrokerId", LONG),
+        may("brokerName", STRING),
+        may("minBrokerAddr", STRING),
+        may("offlineBrokerAddr", STRING),
+        may("haBrokerAddr", STRING),
+    ),
+    "ExchangeHAInfoRequestHeader": (
+        may("masterHaAddress", STRING),
+        may("masterFlushOffset", LONG),
+        may("masterAddress", STRING),
+    ),
+    "ExchangeHAInfoResponseHeader": (
+        may("masterHaAddress", STRING),
+        may("masterFlushOffset", LONG),
+        may("masterAddress", STRING),
+    ),
+    "ResetMasterFlushOffsetHeader": (must("masterFlushOffset", LONG),),
+    "AlterSyncStateSetRequestHeader": (
+        may("brokerName", STRING),
+        may("masterBrokerId", LONG, since="5.1.1"),
+        may("masterEpoch", INT),
+        may("invokeTime", LONG, since="5.2.0"),
+        may("masterAddress", STRING, until="5.1.0"),
+    ),
+    "AlterSyncStateSetResponseHeader": (may("newSyncStateSetEpoch", INT),),
+    "ElectMasterRequestHeader": (
+        must("clusterName", STRING),
+        must("brokerName", STRING),
+        must("brokerId", LONG, since="5.1.1"),
+        must("designateElect", BOOLEAN, since="5.1.1"),
+        may("invokeTime", LONG, since="5.2.0"),
+        must("brokerAddress", STRING, until="5.1.0"),
+    ),
+    "ElectMasterResponseHeader": (
+        may("masterBrokerId", LONG, since="5.1.1"),
+        may("masterAddress", STRING, since="5.1.1"),
+        may("masterEpoch", INT),
+        may("syncStateSetEpoch", INT),
+        may("newMasterAddress", STRING, until="5.1.0"),
+        may("brokerMemberGroup", STRING, until="5.1.0"),
+    ),
+    "RegisterBrokerToControllerRequestHeader": (
+        may("clusterName", STRING),
+        may("brokerName", STRING),
+        may("brokerId", LONG, since="5.1.1"),
+        may("brokerAddress", STRING),
+        may("invokeTime", LONG, since="5.2.0"),
+        may("epoch", INT, until="5.1.0"),
+        may("maxOffset", LONG, until="5.1.0"),
+        may("heartbeatTimeoutMillis", LONG, until="5.1.0"),
+        may("confirmOffset", LONG, since="5.1.0", until="5.1.0"),
+        may("electionPriority", INT, since="5.1.0", until="5.1.0"),
+    ),
+    "RegisterBrokerToControllerResponseHeader": (
+        may("clusterName", STRING, since="5.1.1"),
+        may("brokerName", STRING, since="5.1.1"),
+        may("masterBrokerId", LONG, since="5.1.1"),
+        may("masterAddress", STRING),
+        may("masterEpoch", INT),
+        may("syncStateSetEpoch", INT),
+        may("brokerId", LONG, until="5.1.0"),
+    ),
+    "GetReplicaInfoRequestHeader": (
+        may("brokerName", STRING),
+        may("brokerAddress", STRING, until="5.1.0"),
+    ),
+    "GetReplicaInfoResponseHeader": (
+        may("masterBrokerId", LONG, since="5.1.1"),
+        may("masterAddress", STRING),
+        may("masterEpoch", INT),
+        may("brokerId", LONG, until="5.1.0"),
+    ),
+    "GetMetaDataResponseHeader": (
+        may("group", STRING),
+        may("controllerLeaderId", STRING),
+        may("controllerLeaderAddress", STRING),
+        may("isLeader", BOOLEAN),
+        may("peers", STRING),
+    ),
+    "NotifyBrokerRoleChangedRequestHeader": (
+        may("masterAddress", STRING),
+        may("masterEpoch", INT),
+        may("syncStateSetEpoch", INT),
+        may("masterBrokerId", LONG, since="5.1.1"),
+        may("brokerId", LONG, until="5.1.0"),
+    ),
+    "CleanControllerBrokerDataRequestHeader": (
+        may("clusterName", STRING),
+        must("brokerName", STRING),
+        may("brokerControllerIdsToClean", STRING, since="5.1.1"),
+        may("isCleanLivingBroker", BOOLEAN),
+        may("invokeTime", LONG, since="5.2.0"),
+        may("brokerAddress", STRING, until="5.1.0"),
+    ),
+    "GetNextBrokerIdRequestHeader": (
+        may("clusterName", STRING),
+        may("brokerName", STRING),
+    ),
+    "GetNextBrokerIdResponseHeader": (
+        may("clusterName", STRING),
+        may("brokerName", STRING),
+        may("nextBrokerId", LONG),
+    ),
+    "ApplyBrokerIdRequestHeader": (
+        may("clusterName", STRING),
+        may("brokerName", STRING),
+        may("appliedBrokerId", LONG),
+        may("registerCheckCode", STRING),
+    ),
+    "ApplyBrokerIdResponseHeader": (
+        may("clusterName", STRING),
+        may("brokerName", STRING),
+    ),
+    "BrokerCloseChannelRequest": (
+        may("clusterName", STRING),
+        may("brokerName", STRING),
+        may("brokerId", LONG),
+    ),
+    "BrokerCloseChannelResponse": (),
+    "CheckNotActiveBrokerRequest": (may("checkTimeMillis", LONG),),
+    "CheckNotActiveBrokerResponse": (),
+    "GetBrokerLiveInfoRequest": (
+        may("clusterName", STRING),
+        may("brokerName", STRING),
+        may("brokerId", LONG),
+    ),
+    "GetBrokerLiveInfoResponse": (),
+    "GetSyncStateDataRequest": (may("invokeTime", LONG),),
+    "RaftBrokerHeartBeatEventRequest": (
+        may("clusterNameIdentityInfo", STRING),
+        may("brokerNameIdentityInfo", STRING),
+        may("brokerIdIdentityInfo", LONG),
+        may("brokerName", STRING),
+        may("brokerAddr", STRING),
+        may("heartbeatTimeoutMillis", LONG),
+        may("brokerId", LONG),
+        may("lastUpdateTimestamp", LONG),
+        may("epoch", INT),
+        may("maxOffset", LONG),
+        may("confirmOffset", LONG),
+        may("electionPriority", INT),
+    ),
+    "RaftBrokerHeartBeatEventResponse": (),
+}
