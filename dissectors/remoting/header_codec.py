@@ -1,0 +1,208 @@
+"""Headers to bytes and back, in both serializations: JSON and ROCKETMQ (binary).
+
+`decode_header` gives None for what is no header and never raises. Headers of other clients that
+only a tolerant reader takes (numbers without quotes, unquoted names) are read like Java does.
+Of keys that occur twice the last one counts. The binary form cuts codes to 16 bits; the real
+request code is given back, and `wire_code` says what was read.
+
+RocketMQ: RemotingCommand.headerDecode, RemotingSerializable, RocketMQSerializable.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from librt.strings import read_i16_be, read_i32_be
+from mypy_extensions import i64
+
+from .codes import language_code, language_name, wide_request_code
+from .command import JSON, RESPONSE_FLAG, ROCKETMQ, RemotingCommand
+from .fastjson import decode_json
+
+JSON_TYPE: Final = 0
+BINARY_TYPE: Final = 1
+MIN_BINARY_HEADER: Final = 21
+"""bytes of a binary header with neither remark nor ext fields"""
+
+_json_decoder: Final = msgspec.json.Decoder(RemotingCommand)
+_json_encoder: Final = msgspec.json.Encoder()
+
+
+def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
+    """The command that a header says, or None where it does not parse."""
+    if serialize_type == BINARY_TYPE:
+        return _decode_binary(header)
+    try:
+        return _json_decoder.decode(header)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _decode_tolerant(header)
+
+
+def is_header(serialize_type: i64, header: bytes) -> bool:
+    """Whether bytes are certainly a header: the test of a decoder that looks for a frame."""
+    if serialize_type == BINARY_TYPE:
+        command = _decode_binary(header)
+        return command is not None and 0 <= command.flag <= 3
+    try:
+        command = _json_decoder.decode(header)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return 0 <= command.flag <= 3
+
+
+def _decode_binary(header: bytes) -> RemotingCommand | None:
+    size: i64 = len(header)
+    if size < MIN_BINARY_HEADER:
+        return None
+    flag: i64 = i64(read_i32_be(header, 9))
+    remark_length: i64 = i64(read_i32_be(header, 13))
+    if remark_length < 0 or remark_length > size - MIN_BINARY_HEADER:
+        return None
+    at: i64 = 17 + remark_length
+    ext_length: i64 = i64(read_i32_be(header, at))
+    at += 4
+    if ext_length < 0 or ext_length > size - at:
+        return None
+    fields: dict[str, str] = {}
+    if ext_length and not _decode_ext_fields(header, at, at + ext_length, fields):
+        return None
+    wire: i64 = i64(read_i16_be(header, 0))
+    code: i64 = wire
+    if flag & RESPONSE_FLAG == 0:
+        code = wide_request_code(int(wire))
+    return RemotingCommand(
+        int(code),
+        int(read_i32_be(header, 5)),
+        int(flag),
+        language_name(header[2]),
+        int(read_i16_be(header, 3)),
+        header[17 : 17 + remark_length].decode("utf-8", "replace") if remark_length else None,
+        fields,
+        ROCKETMQ,
+        b"",
+        int(wire) if wire != code else 0,
+    )
+
+
+def _decode_ext_fields(header: bytes, at: i64, end: i64, fields: dict[str, str]) -> bool:
+    """Reads key length, key, value length, value until the end; False where they do not fit."""
+    while at < end:
+        if end - at < 6:
+            return False
+        key_length: i64 = i64(read_i16_be(header, at))
+        key_end: i64 = at + 2 + key_length
+        if key_length < 0 or key_end + 4 > end:
+            return False
+        value_length: i64 = i64(read_i32_be(header, key_end))
+        value: i64 = key_end + 4
+        if value_length < 0 or value_length > end - value:
+            return False
+        name = header[at + 2 : key_end].decode("utf-8", "replace")
+        at = value + value_length
+        fields[name] = header[value:at].decode("utf-8", "replace")
+    return True
+
+
+def _decode_tolerant(header: bytes) -> RemotingCommand | None:
+    """A header as fastjson would read it: absent members have defaults, bare values are strings."""
+    value = decode_json(header).value
+    if not isinstance(value, dict):
+        return None
+    members: dict[str, object] = {str(name): member for name, member in value.items()}
+    if "code" not in members and "opaque" not in members:
+        return None
+    fields = members.get("extFields")
+    remark = members.get("remark")
+    language = members.get("language")
+    return RemotingCommand(
+        code=_int_of(members.get("code")),
+        opaque=_int_of(members.get("opaque")),
+        flag=_int_of(members.get("flag")),
+        language=_language_of(language),
+        version=_int_of(members.get("version")),
+        remark=None if remark is None else str(remark),
+        ext_fields=_strings_of(fields),
+        serialize_type=JSON,
+    )
+
+
+def _int_of(value: object) -> int:
+    """A 32-bit integer; Java's reader cuts what is larger, so nothing is kept of it."""
+    if isinstance(value, (str, int, float)):
+        try:
+            number = int(value)
+        except (ValueError, OverflowError):
+            return 0
+        return number if -(1 << 31) <= number < 1 << 31 else 0
+    return 0
+
+
+def _language_of(value: object) -> str:
+    if isinstance(value, int):
+        return language_name(value)
+    return "" if value is None else str(value)
+
+
+def _strings_of(fields: object) -> dict[str, str]:
+    """Ext fields as Java reads them: every value a string, null members left out."""
+    found: dict[str, str] = {}
+    if isinstance(fields, dict):
+        for name, value in fields.items():
+            if isinstance(value, bool):
+                found[str(name)] = "true" if value else "false"
+            elif isinstance(value, (str, int, float)):
+                found[str(name)] = str(value)
+            elif value is not None:
+                found[str(name)] = msgspec.json.encode(value).decode()
+    return found
+
+
+def encode_header(command: RemotingCommand, serialize_type: int | None = None) -> bytes:
+    """A header as bytes, in the command's own serialization or the one given.
+
+    Raises ValueError for what the binary form cannot carry (a key over 32,767 bytes).
+    """
+    if serialize_type is None:
+        serialize_type = BINARY_TYPE if command.serialize_type == ROCKETMQ else JSON_TYPE
+    return _encode_binary(command) if serialize_type == BINARY_TYPE else _encode_json(command)
+
+
+def _encode_json(command: RemotingCommand) -> bytes:
+    members: dict[str, object] = {"code": command.code}
+    if command.ext_fields:
+        members["extFields"] = command.ext_fields
+    members["flag"] = command.flag
+    if command.language:
+        members["language"] = command.language
+    members["opaque"] = command.opaque
+    if command.remark is not None:
+        members["remark"] = command.remark
+    members["serializeTypeCurrentRPC"] = JSON
+    members["version"] = command.version
+    return _json_encoder.encode(members)
+
+
+def _encode_binary(command: RemotingCommand) -> bytes:
+    fields = bytearray()
+    for name, value in command.ext_fields.items():
+        key = name.encode("utf-8", "surrogatepass")
+        content = value.encode("utf-8", "surrogatepass")
+        if len(key) > 32767:
+            raise ValueError(f"an ext field name of {len(key)} bytes: at most 32767 fit")
+        fields += len(key).to_bytes(2, "big") + key + len(content).to_bytes(4, "big") + content
+    remark = (command.remark or "").encode("utf-8", "surrogatepass")
+    language = language_code(command.language)
+    return b"".join(
+        (
+            (command.code & 0xFFFF).to_bytes(2, "big"),
+            (language if language is not None else 0).to_bytes(1, "big"),
+            (command.version & 0xFFFF).to_bytes(2, "big"),
+            (command.opaque & 0xFFFFFFFF).to_bytes(4, "big"),
+            (command.flag & 0xFFFFFFFF).to_bytes(4, "big"),
+            len(remark).to_bytes(4, "big"),
+            remark,
+            len(fields).to_bytes(4, "big"),
+            bytes(fields),
+        )
+    )

@@ -1,0 +1,368 @@
+"""Segments of one direction as its bytes in order: data, and gaps where the capture has a hole.
+
+Rules. Sequence numbers are compared modulo 2³² and kept as 64-bit offsets, so a wrap is nothing
+special. The first copy of a byte wins; a byte is given out once. A hole becomes a gap only when
+waiting is in vain: the receiver has acknowledged past it and later packets have come without it,
+or the connection ends, or a limit is reached; before that it is reordering. A connection whose
+start was not captured starts by waiting a little, too: its first packets may come out of order.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from ..expert import ExpertInfo, ExpertKind
+from .segment import ACK, FIN, RST, SYN, Segment
+
+HOLD_SEGMENTS: Final = 32
+"""packets of the connection that a hole waits after its bytes were acknowledged"""
+HOLD_TIME: Final = 1_000_000_000
+"""nanoseconds that it waits at most after that"""
+UNACKED_SEGMENTS: Final = 1024
+"""packets that a hole waits where no acknowledgement is seen (one direction captured)"""
+UNACKED_TIME: Final = 10_000_000_000
+"""nanoseconds that it waits at most where no acknowledgement is seen"""
+KEEP_ALIVE_IDLE: Final = 1_000_000_000
+"""nanoseconds of silence before a keep-alive; stacks wait a second and more"""
+MAX_PENDING: Final = 2 * 1024 * 1024
+"""bytes of one direction that wait behind a hole; a receive window is rarely larger"""
+MAX_DISTANCE: Final = 1 << 30
+"""bytes that a segment may be off: the largest TCP window; farther is another connection"""
+
+START: Final = 1 << 33
+"""offset given to the first segment seen, so that earlier ones have offsets above zero"""
+
+
+@final
+class Data:
+    """Bytes of a stream, in order: a range of the packet that brought them."""
+
+    __slots__ = ("data", "end", "offset", "packet", "start", "ts")
+
+    def __init__(
+        self, offset: i64, packet: i64, ts: i64, data: bytes, start: i64, end: i64
+    ) -> None:
+        self.offset: i64 = offset
+        """offset in the stream of the first byte"""
+        self.packet: i64 = packet
+        self.ts: i64 = ts
+        self.data = data
+        self.start: i64 = start
+        self.end: i64 = end
+
+
+@final
+class Gap:
+    """Bytes of a stream that the capture does not have."""
+
+    __slots__ = ("length", "offset", "packet", "ts")
+
+    def __init__(self, offset: i64, packet: i64, ts: i64, length: i64) -> None:
+        self.offset: i64 = offset
+        """offset in the stream of the first missing byte"""
+        self.packet: i64 = packet
+        """the packet behind the hole"""
+        self.ts: i64 = ts
+        self.length: i64 = length
+        """missing bytes; 0 where it cannot be known"""
+
+
+Piece = Data | Gap
+
+
+@final
+class StreamReassembler:
+    """One direction of a TCP connection. Segments in, pieces in order out."""
+
+    __slots__ = (
+        "_acked",
+        "_base",
+        "_began",
+        "_expected",
+        "_experts",
+        "_last_ts",
+        "_pending",
+        "_sequence",
+        "_since_ack",
+        "_since_ack_ts",
+        "_waited",
+        "conversation",
+        "finished",
+        "gap_bytes",
+        "gaps",
+        "isn",
+        "pending_bytes",
+        "waiting",
+    )
+
+    def __init__(self, conversation: i64, experts: list[ExpertInfo]) -> None:
+        self.conversation: i64 = conversation
+        self.waiting = False
+        """something waits for a hole to be filled"""
+        self.finished = False
+        """FIN or RST was seen and all before it given out"""
+        self.isn: i64 = -1
+        """sequence number of the SYN; -1: none seen"""
+        self.pending_bytes: i64 = 0
+        """bytes that wait behind a hole"""
+        self.gaps: i64 = 0
+        self.gap_bytes: i64 = 0
+        self._experts = experts
+        self._pending: list[Data] = []
+        self._base: i64 = -1
+        self._expected: i64 = START
+        self._sequence: i64 = -1
+        self._acked: i64 = -1
+        self._waited: i64 = 0
+        self._began: i64 = 0
+        self._last_ts: i64 = 0
+        self._since_ack: i64 = 0
+        self._since_ack_ts: i64 = 0
+
+    @property
+    def started(self) -> bool:
+        """Whether the place of the first byte is settled."""
+        return self._base >= 0
+
+    def synchronize(self, segment: Segment, out: list[Piece]) -> None:
+        """A SYN of this direction: the first byte has the number after it."""
+        if self.isn >= 0:
+            return
+        self.isn = segment.seq
+        if self._sequence < 0:
+            self._sequence = (segment.seq + 1) & 0xFFFFFFFF
+            self._base = START
+        elif self._base < 0:
+            # The SYN came after the first data: now the start is known.
+            self._expected = self._place((segment.seq + 1) & 0xFFFFFFFF)
+            self._sequence = (segment.seq + 1) & 0xFFFFFFFF
+            self._base = self._expected
+            self._deliver(out)
+
+    def fits(self, segment: Segment) -> bool:
+        """Whether a segment can belong to this connection by its sequence number."""
+        if self._sequence < 0:
+            return True
+        distance: i64 = self._place(segment.seq) - self._expected
+        return -MAX_DISTANCE < distance < MAX_DISTANCE
+
+    def receive(self, segment: Segment, out: list[Piece]) -> None:
+        """Appends the pieces that are in order with this segment."""
+        start: i64 = segment.start
+        end: i64 = segment.end
+        if segment.seq == self._sequence and self._base >= 0 and not self.waiting:
+            # In order and nothing waits: nearly all segments take this way.
+            offset: i64 = self._expected
+            if end > start:
+                place: i64 = offset - self._base
+                out.append(Data(place, segment.packet, segment.ts, segment.data, start, end))
+                self._expected = offset + end - start
+                self._sequence = (self._sequence + end - start) & 0xFFFFFFFF
+                self._last_ts = segment.ts
+            if segment.missing:
+                self._hole(segment, out)
+            return
+        self._receive_out_of_order(segment, out)
+        self._last_ts = segment.ts
+
+    def acknowledge(self, segment: Segment, out: list[Piece]) -> None:
+        """A segment of the other direction while this one waits: has it acknowledged the hole?"""
+        if not segment.flags & ACK:
+            return
+        acked: i64 = self._place(segment.ack)
+        if acked - self._expected < MAX_DISTANCE:
+            self._acked = max(self._acked, acked)
+        self._give_up_waiting(segment.ts, out)
+
+    def finish(self, out: list[Piece]) -> None:
+        """No more comes: what waits is given out, holes as gaps."""
+        while self._pending:
+            self._skip_hole(out)
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _place(self, sequence: i64) -> i64:
+        """The 64-bit offset of a sequence number, near the expected one."""
+        distance: i64 = (sequence - self._sequence) & 0xFFFFFFFF
+        if distance >= 0x80000000:
+            distance -= 0x100000000
+        return self._expected + distance
+
+    def _hole(self, segment: Segment, out: list[Piece]) -> None:
+        """The snap length cut the end of a segment off: a gap of known length."""
+        self._gap(segment.packet, segment.ts, segment.missing, out)
+        self._sequence = (self._sequence + segment.missing) & 0xFFFFFFFF
+
+    def _gap(self, packet: i64, ts: i64, length: i64, out: list[Piece]) -> None:
+        out.append(Gap(self._expected - self._base, packet, ts, length))
+        self._expected += length
+        self.gaps += 1
+        self.gap_bytes += length
+
+    def _receive_out_of_order(self, segment: Segment, out: list[Piece]) -> None:
+        if self._sequence < 0:
+            self._sequence = segment.seq
+        offset: i64 = self._place(segment.seq)
+        size: i64 = segment.end - segment.start
+        end: i64 = offset + size
+        if size == 0 or self._is_keep_alive(segment, end):
+            return
+        if end <= self._expected and self._base >= 0:
+            self._say(ExpertKind.RETRANSMISSION, segment, f"{size} bytes", offset)
+            return
+        if offset > self._expected + MAX_DISTANCE or offset < self._expected - MAX_DISTANCE:
+            return
+        if self._base >= 0 and self._pending and offset < self._pending[0].offset:
+            self._say(ExpertKind.OUT_OF_ORDER, segment, f"{size} bytes", offset)
+        self._insert(segment, offset, end)
+        if self._base >= 0:
+            self._deliver(out)
+        if self._pending:
+            self._wait(segment, out)
+
+    def _is_keep_alive(self, segment: Segment, end: i64) -> bool:
+        """A probe: one byte, sent and acknowledged before, of which the value means nothing.
+
+        Where the real byte was not captured only the silence before it tells it from data.
+        """
+        if segment.end - segment.start != 1 or segment.missing:
+            return False
+        idle: i64 = segment.ts - self._last_ts
+        return end == self._expected or self._last_ts == 0 or idle >= KEEP_ALIVE_IDLE
+
+    def _insert(self, segment: Segment, offset: i64, end: i64) -> None:
+        """Puts the bytes that are not there yet among those that wait."""
+        pending = self._pending
+        index: i64 = self._first_after(offset)
+        at: i64 = offset
+        differs = False
+        while at < end:
+            stop: i64 = end
+            if index < len(pending):
+                there = pending[index]
+                stop = min(end, there.offset)
+            if at < stop:
+                # A copy: the chunk that the packet is a range of is larger and must not stay.
+                shift: i64 = segment.start - offset
+                data = segment.data[at + shift : stop + shift]
+                piece = Data(at, segment.packet, segment.ts, data, 0, stop - at)
+                pending.insert(index, piece)
+                self.pending_bytes += stop - at
+                index += 1
+                at = stop
+            if at < end:
+                there = pending[index]
+                differs = differs or not _agree(segment, offset, there)
+                at = there.offset + there.end
+                index += 1
+        if differs:
+            self._say(ExpertKind.OVERLAP_MISMATCH, segment, "the first copy is used", offset)
+
+    def _first_after(self, offset: i64) -> i64:
+        """Index of the first waiting piece that ends behind an offset."""
+        pending = self._pending
+        low: i64 = 0
+        high: i64 = len(pending)
+        while low < high:
+            middle: i64 = (low + high) >> 1
+            piece = pending[middle]
+            if piece.offset + piece.end <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _deliver(self, out: list[Piece]) -> None:
+        """Gives out what waits and is in order by now."""
+        pending = self._pending
+        used: i64 = 0
+        before: i64 = self._expected
+        for piece in pending:
+            if piece.offset > self._expected:
+                break
+            used += 1
+            self.pending_bytes -= piece.end
+            skip: i64 = self._expected - piece.offset
+            if skip < piece.end:
+                offset: i64 = self._expected - self._base
+                out.append(Data(offset, piece.packet, piece.ts, piece.data, skip, piece.end))
+                self._expected = piece.offset + piece.end
+        del pending[:used]
+        self._sequence = (self._sequence + (self._expected - before)) & 0xFFFFFFFF
+        if not pending:
+            self.waiting = False
+        elif used:
+            self._waited = 0
+            self._since_ack = -1
+            self._began = pending[0].ts
+
+    def _wait(self, segment: Segment, out: list[Piece]) -> None:
+        if not self.waiting:
+            self.waiting = True
+            self._waited = 0
+            self._began = segment.ts
+            self._since_ack = -1
+        self._give_up_waiting(segment.ts, out)
+
+    def _give_up_waiting(self, ts: i64, out: list[Piece]) -> None:
+        """Declares the first hole a gap when it will not be filled any more."""
+        self._waited += 1
+        while self.waiting and self._in_vain(ts):
+            self._skip_hole(out)
+
+    def _in_vain(self, ts: i64) -> bool:
+        if self.pending_bytes > MAX_PENDING:
+            return True
+        if self._acked < self._pending[0].offset or (self._base < 0 and self._acked < 0):
+            return self._waited > UNACKED_SEGMENTS or ts - self._began > UNACKED_TIME
+        if self._since_ack < 0:
+            self._since_ack = self._waited
+            self._since_ack_ts = ts
+        return (
+            self._waited - self._since_ack >= HOLD_SEGMENTS or ts - self._since_ack_ts > HOLD_TIME
+        )
+
+    def _skip_hole(self, out: list[Piece]) -> None:
+        """The first hole is a gap, or, where the start was not captured, no hole at all."""
+        first = self._pending[0]
+        length: i64 = first.offset - self._expected
+        self._sequence = (self._sequence + length) & 0xFFFFFFFF
+        if self._base < 0:
+            self._base = first.offset
+            self._expected = first.offset
+        else:
+            place: i64 = self._expected - self._base
+            self._experts.append(
+                ExpertInfo(
+                    ExpertKind.GAP,
+                    f"{length} bytes",
+                    first.ts,
+                    first.packet,
+                    self.conversation,
+                    place,
+                )
+            )
+            self._gap(first.packet, first.ts, length, out)
+        self._deliver(out)
+
+    def _say(self, kind: ExpertKind, segment: Segment, detail: str, offset: i64) -> None:
+        place: i64 = offset - self._base if self._base >= 0 else 0
+        self._experts.append(
+            ExpertInfo(kind, detail, segment.ts, segment.packet, self.conversation, place)
+        )
+
+
+def _agree(segment: Segment, offset: i64, piece: Data) -> bool:
+    """Whether a segment at an offset has the same bytes as a piece where both have some."""
+    low: i64 = max(offset, piece.offset)
+    high: i64 = min(offset + segment.end - segment.start, piece.offset + piece.end)
+    shift: i64 = segment.start - offset
+    mine = segment.data[low + shift : high + shift]
+    return low >= high or mine == piece.data[low - piece.offset : high - piece.offset]
+
+
+def is_control(segment: Segment) -> bool:
+    """Whether a segment opens or ends the connection."""
+    return segment.flags & (SYN | FIN | RST) != 0
