@@ -1,0 +1,243 @@
+"""What a filter can ask for: the fields of a row, and how a value is written for each.
+
+Rules: the fields of an exchange are the columns of `ExchangeRecord`, by their documented names; a
+number takes the units of its column; a name that a closed list does not have is an error with a
+suggestion, because a filter that silently finds nothing costs an operator the night.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import attrgetter
+
+from .expert import ExpertKind
+from .record import COLUMNS, STATUSES
+from .remoting.codes import (
+    FORMER_REQUESTS,
+    FORMER_RESPONSES,
+    RENAMED_REQUESTS,
+    RequestCode,
+    ResponseCode,
+    SerializeType,
+    request_code,
+    request_name,
+)
+from .remoting.versions import ordinal_of
+from .times import DAY, moment_of
+
+Getter = Callable[[object], object]
+Number = int | Fraction
+
+_MICROSECONDS: dict[str, Fraction] = {
+    "ns": Fraction(1, 1000),
+    "us": Fraction(1),
+    "µs": Fraction(1),  # the micro sign
+    "μs": Fraction(1),  # the Greek letter
+    "ms": Fraction(1000),
+    "s": Fraction(1_000_000),
+    "min": Fraction(60_000_000),
+    "h": Fraction(3_600_000_000),
+}
+_BYTES: dict[str, Fraction] = {"b": Fraction(1), "bytes": Fraction(1)} | {
+    f"{letter}{mark}b": Fraction(base**power)
+    for power, letter in enumerate("kmg", 1)
+    for mark, base in (("", 1000), ("i", 1024))
+}
+UNITS: dict[str, Mapping[str, Fraction]] = {"µs": _MICROSECONDS, "bytes": _BYTES}
+"""Unit of a column -> the units that its values may be written in, as multiples of it."""
+
+_NUMBER = re.compile(r"([+-]?\d{1,30}(?:\.\d{1,30})?)\s*([A-Za-zµμ]*)", re.ASCII)
+
+
+class ValueProblem(ValueError):
+    """A value does not fit its field; the text says why and what would."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhereField:
+    """One thing that a filter can test."""
+
+    name: str
+    """as it is written in the filter"""
+    type: str
+    """string, int, time or list, as in `dissectors.record.Column`"""
+    get: Getter
+    """row -> value; None where the row has none"""
+    unit: str = ""
+    """unit of a number, a key of `UNITS`; empty: none"""
+    needs_unit: bool = False
+    """a bare number is an error, because it could mean several things"""
+    known: Callable[[], Collection[str]] | None = None
+    """the closed list that a string is from"""
+    number_of: Callable[[str], int | None] | None = None
+    """name -> number, for a number that has names"""
+    canonical: Callable[[str], str] | None = None
+    """the spelling that rows have"""
+
+
+class FieldSet:
+    """The fields that one kind of row has."""
+
+    def __init__(
+        self,
+        fields: Iterable[WhereField],
+        families: Mapping[str, Callable[[str], WhereField]] | None = None,
+    ) -> None:
+        """`families` makes fields of open sets, by what stands before the first dot."""
+        self._fields = {field.name: field for field in fields}
+        self._families = families or {}
+
+    @property
+    def names(self) -> list[str]:
+        """All names, open sets as ``family.NAME``."""
+        return [*self._fields, *(f"{family}.NAME" for family in self._families)]
+
+    def find(self, name: str) -> WhereField | None:
+        """Return the field of that name, None where there is none."""
+        family, dot, rest = name.partition(".")
+        if dot and rest and family in self._families:
+            return self._families[family](rest)
+        return self._fields.get(name)
+
+    def suggestion(self, name: str) -> str:
+        """Return ``; did you mean ...?`` or what there is, for a name that does not exist."""
+        return suggestion(name, self.names, "columns")
+
+
+def suggestion(name: str, known: Collection[str], what: str) -> str:
+    """Return the end of an error message about an unknown `name`."""
+    spellings = {candidate.lower(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.lower(), spellings, n=3, cutoff=0.6)
+    if not near:
+        near = [key for key in spellings if name and name.lower() in key][:3]
+    if near:
+        return f"; did you mean {' or '.join(spellings[key] for key in near)}?"
+    if len(known) <= 40:
+        return f"; the {what} are: {', '.join(known)}"
+    return ""
+
+
+def value_of(field: WhereField, text: str) -> object:
+    """Return the value that `text` is for `field`: str, or int or Fraction in the field's unit.
+
+    Raise ValueProblem where it is none. Times are read by `time_of`.
+    """
+    if field.type == "int":
+        return _number_of(field, text)
+    if field.known is None:
+        return text
+    if field.canonical is not None:
+        text = field.canonical(text)
+    known = field.known()
+    if text not in known and not text.startswith("UNKNOWN("):
+        upper = text.upper()
+        if upper in known:
+            return upper
+        raise ValueProblem(f"{field.name} is never {text!r}{suggestion(text, known, 'values')}")
+    return text
+
+
+def _number_of(field: WhereField, text: str) -> Number:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        number = field.number_of(text) if field.number_of is not None else None
+        if number is not None:
+            return number
+        names = " or a name" if field.number_of is not None else ""
+        raise ValueProblem(f"{field.name} is a number{names}, {text!r} is none")
+    value, unit = Fraction(match[1]), match[2]
+    if unit:
+        value *= _factor_of(field, unit)
+    elif field.needs_unit and value:
+        raise ValueProblem(f"give {field.name} a unit: {text}us, {text}ms or {text}s")
+    return int(value) if value.denominator == 1 else value
+
+
+def _factor_of(field: WhereField, unit: str) -> Fraction:
+    if field.unit not in UNITS:
+        raise ValueProblem(f"{field.name} has no unit, so {unit!r} means nothing here")
+    units = UNITS[field.unit]
+    factor = units.get(unit.lower() if field.unit == "bytes" else unit)
+    if factor is None:
+        raise ValueProblem(f"{unit!r} is no unit of {field.name}; there are {_spelled(field.unit)}")
+    return factor
+
+
+def _spelled(unit: str) -> str:
+    return "B, kB, KiB, MB, MiB, GB, GiB" if unit == "bytes" else "ns, us, ms, s, min, h"
+
+
+def is_unit(field: WhereField, text: str) -> bool:
+    """Return whether `text` is a unit that may stand apart from its number."""
+    return text.lower() in UNITS.get(field.unit, {}) or text in UNITS.get(field.unit, {})
+
+
+def time_of(field: WhereField, text: str) -> tuple[int, bool]:
+    """Return (nanoseconds, True for a time of day: then compare it with the row's time of day)."""
+    moment = moment_of(text)
+    if moment is None:
+        raise ValueProblem(
+            f"{field.name} is a time, like 2026-11-20T10:00:00 or 10:00 (UTC), {text!r} is none"
+        )
+    return (moment.ns, False) if moment.has_date else (moment.ns % DAY, True)
+
+
+def _request_names() -> Collection[str]:
+    former = (code.name for code in FORMER_REQUESTS)
+    return dict.fromkeys((*RequestCode.__members__, *former))
+
+
+def _response_names() -> Collection[str]:
+    former = (code.name for code in FORMER_RESPONSES)
+    return dict.fromkeys((*ResponseCode.__members__, *former))
+
+
+def response_code(name: str) -> int | None:
+    """Return the number of a response code's name, None where there is no such name."""
+    member = ResponseCode.__members__.get(name)
+    if member is not None:
+        return int(member)
+    return next((former.code for former in FORMER_RESPONSES if former.name == name), None)
+
+
+def current_request_name(name: str) -> str:
+    """Return the name that rows have for an operation that was once spelled otherwise."""
+    return request_name(int(RENAMED_REQUESTS[name])) if name in RENAMED_REQUESTS else name
+
+
+_KNOWN: dict[str, Callable[[], Collection[str]]] = {
+    "status": lambda: STATUSES,
+    "serialize_type": lambda: SerializeType.__members__,
+    "request_name": _request_names,
+    "response_name": _response_names,
+    "expert": lambda: ExpertKind.__members__,
+}
+_NUMBERS: dict[str, Callable[[str], int | None]] = {
+    "request_code": request_code,
+    "response_code": response_code,
+    "version": ordinal_of,
+}
+
+
+def field_of_column(name: str, type_: str, unit: str, get: Getter) -> WhereField:
+    """Return the field for a column, with the closed list or the numbers that it has names for."""
+    return WhereField(
+        name,
+        type_,
+        get,
+        unit,
+        known=_KNOWN.get(name),
+        number_of=_NUMBERS.get(name),
+        canonical=current_request_name if name == "request_name" else None,
+    )
+
+
+def exchange_fields() -> FieldSet:
+    """Return the columns of `ExchangeRecord`, and `latency`, which is `latency_us` with a unit."""
+    fields = [field_of_column(c.name, c.type, c.unit, attrgetter(c.name)) for c in COLUMNS]
+    latency = attrgetter("latency_us")
+    return FieldSet([*fields, WhereField("latency", "int", latency, "µs", needs_unit=True)])
