@@ -48,7 +48,7 @@ def _writers(index: int, mixed: bool) -> tuple[Writer, Writer]:
     client = Writer(
         b"GO" if go else b"JAVA",
         9 if go else 0,
-        317 if go else 401 + index % 3 * 39,
+        317 if go else (401, 441, 479)[index % 3],
         mixed and not go and index * 7 % 16 < 9,
     )
     server = Writer(b"JAVA", 0, 479, mixed and index * 9 % 20 < 9)

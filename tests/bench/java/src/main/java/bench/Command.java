@@ -15,6 +15,7 @@ final class Command {
     boolean binary;
     int headerLength;
     int bodyLength;
+    int messages = -1;
     int packet;
     long micros;
 
@@ -51,17 +52,32 @@ final class Command {
         return fields.get(hasShortNames() ? "e" : "queueId");
     }
 
-    /** The UNIQ_KEY of the message that a send request carries, or null. */
-    String uniqueKey() {
+    String brokerName() {
+        String name = fields.get(hasShortNames() ? "n" : "bname");
+        return name != null ? name : fields.get("brokerName");
+    }
+
+    /** A property of the message that a send request carries, or null. */
+    String property(String name) {
         String properties = fields.get(hasShortNames() ? "i" : "properties");
         if (properties == null) {
             return null;
         }
-        int at = properties.indexOf("UNIQ_KEY\u0001");
-        if (at < 0) {
-            return null;
+        int at = 0;
+        while (at < properties.length()) {
+            int end = properties.indexOf('\u0002', at);
+            end = end < 0 ? properties.length() : end;
+            int mark = at + name.length();
+            if (mark < end && properties.charAt(mark) == '\u0001'
+                    && properties.startsWith(name, at)) {
+                return properties.substring(mark + 1, end);
+            }
+            at = end + 1;
         }
-        int end = properties.indexOf('\u0002', at);
-        return properties.substring(at + 9, end < 0 ? properties.length() : end);
+        return null;
+    }
+
+    boolean isSend() {
+        return code == 10 || code == 310;
     }
 }

@@ -11,13 +11,22 @@ import java.util.function.Consumer;
 final class Decoder {
     private static final int CHUNK = 1 << 18;
 
-    private record Flow(long addresses, int ports) {}
+    private record Flow(long addresses, int ports) {
+        Flow reversed() {
+            return new Flow(Long.rotateLeft(addresses, 32), Integer.rotateLeft(ports, 16));
+        }
+    }
+
+    /** Number and endpoints, as the rows have them, of the flow from requester to responder. */
+    private record Conversation(int number, String requester, String responder) {}
 
     private final ExchangeWriter writer;
     private final Consumer<Command> observer;
     private final HeaderDecoder headers = new HeaderDecoder();
     private final Map<Flow, StreamReassembler> streams = new HashMap<>();
     private final Map<Flow, Map<Integer, Command>> open = new HashMap<>();
+    private final Map<Flow, Conversation> conversations = new HashMap<>();
+    private int lastConversation;
     int packets;
     int commands;
     int exchanges;
@@ -91,8 +100,7 @@ final class Decoder {
             observer.accept(command);
         }
         if (command.isResponse()) {
-            Flow asked = new Flow(Long.rotateLeft(flow.addresses, 32),
-                    Integer.rotateLeft(flow.ports, 16));
+            Flow asked = flow.reversed();
             Map<Integer, Command> waiting = open.get(asked);
             Command request = waiting == null ? null : waiting.remove(command.opaque);
             write(asked, request, command);
@@ -111,10 +119,17 @@ final class Decoder {
 
     private void write(Flow flow, Command request, Command response) {
         exchanges++;
-        writer.write(
+        Conversation of = conversations.computeIfAbsent(flow, this::conversationOf);
+        writer.write(of.number, of.requester, of.responder, request, response);
+    }
+
+    private Conversation conversationOf(Flow flow) {
+        Conversation other = conversations.get(flow.reversed());
+        int number = other != null ? other.number : ++lastConversation;
+        return new Conversation(
+                number,
                 endpoint((int) (flow.addresses >>> 32), flow.ports >>> 16),
-                endpoint((int) flow.addresses, flow.ports & 0xFFFF),
-                request, response);
+                endpoint((int) flow.addresses, flow.ports & 0xFFFF));
     }
 
     private static String endpoint(int address, int port) {

@@ -5,23 +5,33 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
+import java.time.Instant;
 
-/** Exchanges as one JSON object a line. */
+/** Exchanges as one JSON object a line, with the columns of the project's own record. */
 final class ExchangeWriter {
     private final JsonGenerator out;
+    private final String capture;
+    private long second = -1;
+    private String secondText;
 
-    ExchangeWriter(OutputStream stream) throws IOException {
+    ExchangeWriter(OutputStream stream, String capture) throws IOException {
         out = new JsonFactory().createGenerator(stream);
         out.setRootValueSeparator(null);
+        this.capture = capture;
     }
 
     /** Either of the two may be null, not both. */
-    void write(String requester, String responder, Command request, Command response) {
+    void write(
+            int conversation, String requester, String responder, Command request,
+            Command response) {
         try {
             out.writeStartObject();
-            out.writeStringField("status", statusOf(request, response));
+            out.writeStringField("capture", capture);
+            out.writeNumberField("conversation", conversation);
             out.writeStringField("requester", requester);
             out.writeStringField("responder", responder);
+            out.writeStringField("status", statusOf(request, response));
+            writeBoth(request, response);
             if (request != null) {
                 writeRequest(request);
             }
@@ -35,7 +45,7 @@ final class ExchangeWriter {
         }
     }
 
-    static String statusOf(Command request, Command response) {
+    private static String statusOf(Command request, Command response) {
         if (request == null) {
             return "orphan";
         }
@@ -45,41 +55,76 @@ final class ExchangeWriter {
         return request.isOneway() ? "oneway" : "unanswered";
     }
 
+    /** What is taken from the request, or from the response where there is no request. */
+    private void writeBoth(Command request, Command response) throws IOException {
+        Command first = request != null ? request : response;
+        out.writeNumberField("opaque", first.opaque);
+        out.writeStringField("language", first.language);
+        out.writeNumberField("version", first.version);
+        out.writeStringField("version_name", Names.version(first.version));
+        out.writeStringField("serialize_type", first.binary ? "ROCKETMQ" : "JSON");
+        int body = request != null ? request.bodyLength : 0;
+        out.writeNumberField(
+                "body_bytes", body == 0 && response != null ? response.bodyLength : body);
+        String remark = response != null ? response.remark : first.remark;
+        text("remark", remark != null && !remark.isEmpty() ? remark : null);
+    }
+
     private void writeRequest(Command request) throws IOException {
-        out.writeNumberField("opaque", request.opaque);
-        out.writeNumberField("code", request.code);
-        out.writeNumberField("ts", request.micros);
-        out.writeNumberField("packet", request.packet);
-        out.writeStringField("language", request.language);
-        out.writeNumberField("version", request.version);
-        out.writeBooleanField("binary", request.binary);
+        out.writeNumberField("request_packet", request.packet);
+        out.writeStringField("request_time", time(request.micros));
+        out.writeNumberField("request_code", request.code);
+        out.writeStringField("request_name", Names.request(request.code));
+        out.writeNumberField("request_bytes", request.length() + 4);
         text("topic", request.topic());
         text("group", request.group());
-        text("queueId", request.queueId());
-        text("key", request.uniqueKey());
-        out.writeNumberField("header_length", request.headerLength);
-        out.writeNumberField("body_length", request.bodyLength);
+        number("queue_id", request.queueId());
+        text("broker_name", request.brokerName());
+        text("unique_key", request.property("UNIQ_KEY"));
+        text("keys", request.property("KEYS"));
+        text("tags", request.property("TAGS"));
+        if (request.isSend() || request.messages >= 0) {
+            out.writeNumberField("message_count", request.isSend() ? 1 : request.messages);
+        }
     }
 
     private void writeResponse(Command request, Command response) throws IOException {
-        if (request == null) {
-            out.writeNumberField("opaque", response.opaque);
-        } else {
+        out.writeNumberField("response_packet", response.packet);
+        out.writeStringField("response_time", time(response.micros));
+        if (request != null) {
             out.writeNumberField("latency_us", response.micros - request.micros);
         }
         out.writeNumberField("response_code", response.code);
-        out.writeNumberField("response_packet", response.packet);
-        out.writeNumberField("response_version", response.version);
-        text("remark", response.remark);
-        text("msg_id", response.fields.get("msgId"));
-        text("queue_offset", response.fields.get("queueOffset"));
-        out.writeNumberField("response_header_length", response.headerLength);
-        out.writeNumberField("response_body_length", response.bodyLength);
+        out.writeStringField("response_name", Names.response(response.code));
+        out.writeNumberField("response_bytes", response.length() + 4);
+        number("queue_offset", response.fields.get("queueOffset"));
+        text("offset_msg_id", response.fields.get("msgId"));
+        if (response.messages >= 0) {
+            out.writeNumberField("message_count", response.messages);
+        }
+    }
+
+    /** ISO 8601 in UTC; the text of a second is made once. */
+    private String time(long micros) {
+        long whole = micros / 1_000_000;
+        if (whole != second) {
+            second = whole;
+            String text = Instant.ofEpochSecond(whole).toString();
+            secondText = text.substring(0, text.length() - 1) + ".";
+        }
+        String fraction = Long.toString(1_000_000 + micros % 1_000_000);
+        return secondText + fraction.substring(1) + "Z";
     }
 
     private void text(String name, String value) throws IOException {
         if (value != null) {
             out.writeStringField(name, value);
+        }
+    }
+
+    private void number(String name, String value) throws IOException {
+        if (value != null) {
+            out.writeNumberField(name, Long.parseLong(value));
         }
     }
 

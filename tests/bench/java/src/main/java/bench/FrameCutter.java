@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.util.Arrays;
 import java.util.function.Consumer;
 
-/** The bytes of one direction, in order, cut into frames; bodies are skipped, not kept. */
+/** The bytes of one direction, in order, cut into frames; a body is kept if it may be messages. */
 final class FrameCutter {
     private static final int PREFIX = 8;
 
@@ -14,6 +14,8 @@ final class FrameCutter {
     private int have;
     private int skip;
     private Command waiting;
+    private byte[] body = new byte[1 << 16];
+    private boolean keep;
 
     FrameCutter(HeaderDecoder decoder, Consumer<Command> sink) {
         this.decoder = decoder;
@@ -25,7 +27,7 @@ final class FrameCutter {
         int end = from + length;
         while (at < end) {
             if (waiting != null) {
-                at = skipBody(at, end, packet, micros);
+                at = takeBody(data, at, end, packet, micros);
             } else if (have == 0 && end - at >= PREFIX && end - at >= needed(data, at)) {
                 int size = needed(data, at);
                 begin(data, at, size, packet, micros);
@@ -62,6 +64,10 @@ final class FrameCutter {
         Command command = decoder.decode(data, at + PREFIX, size - PREFIX, data[at + 4] == 1);
         command.bodyLength = Bytes.int32(data, at) + 4 - size;
         skip = command.bodyLength;
+        keep = Messages.mayBeIn(command);
+        if (keep && body.length < skip) {
+            body = new byte[skip];
+        }
         if (skip == 0) {
             finish(command, packet, micros);
         } else {
@@ -69,12 +75,18 @@ final class FrameCutter {
         }
     }
 
-    private int skipBody(int from, int end, int packet, long micros) {
+    private int takeBody(byte[] data, int from, int end, int packet, long micros) {
         int take = Math.min(skip, end - from);
+        if (keep) {
+            System.arraycopy(data, from, body, waiting.bodyLength - skip, take);
+        }
         skip -= take;
         if (skip == 0) {
             Command command = waiting;
             waiting = null;
+            if (keep) {
+                command.messages = Messages.count(body, command.bodyLength);
+            }
             finish(command, packet, micros);
         }
         return from + take;

@@ -5,6 +5,7 @@ import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
@@ -42,7 +43,8 @@ public final class Main {
             throws IOException {
         try (OutputStream file =
                 new BufferedOutputStream(new FileOutputStream(output), 1 << 16)) {
-            ExchangeWriter writer = new ExchangeWriter(file);
+            String name = Path.of(capture).getFileName().toString();
+            ExchangeWriter writer = new ExchangeWriter(file, name);
             Decoder decoder = new Decoder(writer, observer);
             decoder.read(capture);
             writer.finish();

@@ -1,0 +1,118 @@
+"""Who takes part in the benchmark: how each is started, and how its output is read back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .java_baseline import java_command, java_missing, java_result
+from .tshark_baseline import lua_command, lua_missing, summary_command, tshark_missing
+from .verify import Found, found_in_exchanges, found_in_fields, json_lines, parquet_rows
+
+TOOL = Path(sys.executable).with_name("rmqtool")
+
+_SCAPY = """
+import sys
+import scapy.layers.inet, scapy.layers.l2
+from scapy.utils import PcapReader
+for packet in PcapReader(sys.argv[1]):
+    pass
+"""
+
+
+def tool_missing() -> str:
+    """Return why rmqtool cannot be measured, or an empty text."""
+    return "" if os.access(TOOL, os.X_OK) else f"rmqtool is not installed beside {sys.executable}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """One way to decode a capture."""
+
+    key: str
+    """Short name, used by floors and in JSON."""
+    title: str
+    """What the table calls it."""
+    command: Callable[[Path, Path], list[str]]
+    """Capture and output file (or folder) -> command line."""
+    missing: Callable[[], str] = tool_missing
+    """Why it cannot take part; empty when it can."""
+    read: Callable[[Path], Found] | None = None
+    """Output -> figures to compare with the ground truth; None when it decodes no commands."""
+    capture: str = "main"
+    """main, mixed or small: which capture it is given."""
+    suffix: str = ""
+    """Ending of the output's name; empty for a contestant that writes to standard output."""
+    warm: bool = False
+    """True when the process measures itself after a first pass."""
+
+
+def _decode(*options: str) -> Callable[[Path, Path], list[str]]:
+    def command(capture: Path, output: Path) -> list[str]:
+        return [str(TOOL), "decode", "pcap", str(capture), *options, "-o", str(output)]
+
+    return command
+
+
+def _read_exchanges(path: Path) -> Found:
+    return found_in_exchanges(json_lines(path))
+
+
+def _read_parquet(path: Path) -> Found:
+    return found_in_exchanges(parquet_rows(path))
+
+
+def _read_java(path: Path) -> Found:
+    # the rows are in the file beside; the process counts commands with its own decoder
+    found = _read_exchanges(path.with_suffix(".rows"))
+    said = java_result(path)
+    if (said.commands, said.multiset) != (found.commands, f"{found.multiset:016x}"):
+        raise ValueError("the Java decoder's rows are not what it counted")
+    return found
+
+
+def contestants(scapy: bool = False) -> list[Contestant]:
+    """Return all contestants in the order of a round."""
+    everyone = [
+        Contestant(
+            "jsonl", "rmqtool, exchanges as JSONL", _decode("--format", "jsonl"),
+            read=_read_exchanges, suffix=".jsonl",
+        ),
+        Contestant(
+            "commands", "rmqtool, commands as JSONL", _decode("--commands", "--format", "jsonl"),
+            suffix=".jsonl",
+        ),
+        Contestant(
+            "parquet", "rmqtool, exchanges as Parquet", _decode("--format", "parquet"),
+            read=_read_parquet, suffix=".parquet",
+        ),
+        Contestant(
+            "mixed", "rmqtool, JSONL, 45 % binary headers", _decode("--format", "jsonl"),
+            read=_read_exchanges, suffix=".jsonl", capture="mixed",
+        ),
+        Contestant(
+            "plain", "tshark -r, summary, no RocketMQ",
+            lambda capture, _: summary_command(capture), missing=tshark_missing,
+        ),
+        Contestant(
+            "lua", "tshark with a correct Lua dissector, -T fields",
+            lambda capture, _: lua_command(capture), missing=lua_missing, read=found_in_fields,
+        ),
+        Contestant(
+            "java", "Java 17 and Jackson, JSONL, warm, in process",
+            lambda capture, output: java_command(capture, output.with_suffix(".rows")),
+            missing=java_missing, read=_read_java, warm=True,
+        ),
+    ]  # fmt: skip
+    if scapy:
+        everyone.append(
+            Contestant(
+                "scapy", "scapy PcapReader, dissects to TCP, 20,000 packets",
+                lambda capture, _: [sys.executable, "-c", _SCAPY, str(capture)],
+                missing=lambda: "", capture="small",
+            )
+        )  # fmt: skip
+    return everyone

@@ -1,0 +1,91 @@
+"""The floors that rmqtool has to hold, as data, and the comparison with what was measured.
+
+Ratios are of medians of the same interleaved run. They are for a capture of a million packets: on a
+smaller one the start of the processes counts too much, and only memory, start-up and correctness
+are judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .measure import Measured
+from .startup import Startup
+
+FULL_SIZE = 1_000_000
+
+RATIO_FLOORS = (
+    ("jsonl", "lua", 12.0),
+    ("parquet", "lua", 10.0),
+    ("jsonl", "plain", 4.0),
+    ("parquet", "plain", 3.0),
+    ("jsonl", "java", 1 / 5),
+)
+"""(who, against whom, how many times faster at least)"""
+
+RSS_LIMITS = (("jsonl", 64.0), ("commands", 64.0), ("mixed", 64.0), ("parquet", 220.0))
+"""(who, largest resident set in MiB)"""
+
+HELP_LIMIT_MS = 300.0
+
+
+HELD, MISSED, NOT_JUDGED = "ok", "MISSED", "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One floor and what was measured."""
+
+    outcome: str
+    """HELD, MISSED or NOT_JUDGED."""
+    what: str
+    """The floor in words."""
+    measured: str
+    """The figure, or why there is none."""
+
+
+def _verdict(held: bool, what: str, measured: str) -> Verdict:
+    return Verdict(HELD if held else MISSED, what, measured)
+
+
+def judge(packets: int, figures: Mapping[str, Measured], startup: Startup | None) -> list[Verdict]:
+    """Return a verdict for each floor of speed, memory and start-up."""
+    verdicts = [_judge_ratio(packets, figures, *floor) for floor in RATIO_FLOORS]
+    for who, limit in RSS_LIMITS:
+        what = f"{who} below {limit:g} MiB"
+        if who in figures:
+            rss = figures[who].rss
+            verdicts.append(_verdict(rss < limit, what, f"{rss:.0f} MiB"))
+        else:
+            verdicts.append(Verdict(NOT_JUDGED, what, "not measured"))
+    what = f"rmqtool --help below {HELP_LIMIT_MS:g} ms and without heavy libraries"
+    if startup is None:
+        verdicts.append(Verdict(NOT_JUDGED, what, "not measured"))
+    else:
+        held = startup.help_ms < HELP_LIMIT_MS and not startup.heavy
+        loaded = ", ".join(startup.heavy) or "none"
+        text = f"{startup.help_ms:.0f} ms, heavy libraries: {loaded}"
+        verdicts.append(_verdict(held, what, text))
+    return verdicts
+
+
+def _judge_ratio(
+    packets: int, figures: Mapping[str, Measured], who: str, other: str, floor: float
+) -> Verdict:
+    what = f"{who} at least {floor:g} times as fast as {other}"
+    if who not in figures or other not in figures:
+        return Verdict(NOT_JUDGED, what, "not measured")
+    ratio = figures[other].wall / figures[who].wall
+    if packets < FULL_SIZE:
+        text = f"{ratio:.2f}, not judged below {FULL_SIZE:,} packets"
+        return Verdict(NOT_JUDGED, what, text)
+    return _verdict(ratio >= floor, what, f"{ratio:.2f}")
+
+
+def judge_outputs(compared: int, wrong: Sequence[str]) -> list[Verdict]:
+    """Return the verdict on what was decoded."""
+    what = "outputs agree with the ground truth"
+    if not compared and not wrong:
+        return [Verdict(NOT_JUDGED, what, "nothing compared")]
+    return [_verdict(not wrong, what, f"{compared} compared, {len(wrong)} complaints")]

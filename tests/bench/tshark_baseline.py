@@ -1,0 +1,70 @@
+"""tshark as a baseline: how it is started with the benchmark's Lua dissector.
+
+Some builds do not run Lua scripts for root. Then tshark is started under another user, which needs
+a capture that user can read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from .verify import SEPARATOR
+
+DISSECTOR = Path(__file__).with_name("rocketmq.lua")
+TSHARK_FIELDS = (
+    "frame.number", "frame.time_epoch", "rmqbench.code", "rmqbench.opaque", "rmqbench.flag",
+    "rmqbench.language", "rmqbench.version", "rmqbench.remark", "rmqbench.topic",
+    "rmqbench.group", "rmqbench.queue", "rmqbench.key", "rmqbench.header_length",
+    "rmqbench.body_length",
+)  # fmt: skip
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/tmp")
+
+
+def tshark_missing() -> str:
+    """Return why tshark cannot be used, or an empty text."""
+    return "" if shutil.which("tshark") else "tshark is not installed"
+
+
+@cache
+def lua_prefix() -> tuple[str, ...] | None:
+    """Return what must stand before `tshark` for Lua scripts to run, or None if nothing helps."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        script = Path(folder) / "probe.lua"
+        script.write_text('io.stderr:write("lua runs\\n")\n')
+        script.chmod(0o644)
+        for prefix in ((), NOBODY):
+            if prefix and not shutil.which(prefix[0]):
+                continue
+            command = [*prefix, "tshark", "-X", f"lua_script:{script}", "-v"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if "lua runs" in done.stdout + done.stderr:
+                return prefix
+    return None
+
+
+def lua_missing() -> str:
+    """Return why tshark with Lua cannot be used, or an empty text."""
+    if tshark_missing():
+        return tshark_missing()
+    return "" if lua_prefix() is not None else "this tshark does not run Lua scripts"
+
+
+def summary_command(capture: Path) -> list[str]:
+    """Return the command that prints one line a packet and decodes no RocketMQ."""
+    return ["tshark", "-n", "-r", str(capture)]
+
+
+def lua_command(capture: Path) -> list[str]:
+    """Return the command that prints `TSHARK_FIELDS` of every packet."""
+    fields = [word for name in TSHARK_FIELDS for word in ("-e", name)]
+    return [
+        *(lua_prefix() or ()), "tshark", "-n", "-r", str(capture),
+        "-X", f"lua_script:{DISSECTOR}", "-o", "tcp.reassemble_out_of_order:TRUE",
+        "-T", "fields", "-E", f"aggregator={SEPARATOR}", "-E", "occurrence=a", *fields,
+    ]  # fmt: skip
