@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -97,7 +98,7 @@ def fetch(version: str) -> Path:
             jar = jars / _jar_name(coordinate)
             if not jar.is_file() or hashlib.sha256(jar.read_bytes()).hexdigest() != digest:
                 raise Unavailable(f"{coordinate} is not the jar that {lock.name} pins")
-        _publish(jars, folder)
+        publish(jars, folder)
     return folder
 
 
@@ -139,10 +140,9 @@ def compile_programs(version: str) -> Path:
     )
     if "rocketmq-broker" not in release.roots:
         sources = [path for path in sources if path.name != "Node.java"]
-    digest = hashlib.sha256(str(fetch(version)).encode())
-    for source in sources:
-        digest.update(source.read_bytes())
-    folder = cache_root() / "classes" / f"{version}-{digest.hexdigest()[:12]}"
+    resources = sorted((JAVA_SOURCES / "resources").iterdir())
+    digest = digest_of([LOCKS / f"{version}.txt", *sources, *resources])
+    folder = cache_root() / "classes" / f"{version}-{digest}"
     if folder.is_dir():
         return folder
     with tempfile.TemporaryDirectory(prefix="rmqtool-javac-") as work:
@@ -156,11 +156,21 @@ def compile_programs(version: str) -> Path:
         )
         if run.returncode != 0:
             raise RuntimeError(f"javac against {version}:\n{run.stderr[-4000:]}")
-        _publish(out, folder)
+        for resource in resources:
+            shutil.copy(resource, out)
+        publish(out, folder)
     return folder
 
 
-def _publish(made: Path, folder: Path) -> None:
+def digest_of(files: Iterable[Path]) -> str:
+    """Short digest of the names and contents of files, for the name of a cache folder."""
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def publish(made: Path, folder: Path) -> None:
     """Moves a finished folder into the cache in one step; a run beside this one may win."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))

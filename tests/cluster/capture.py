@@ -24,13 +24,31 @@ class Capture:
     """tcpdump on loopback into one pcap file, as a context manager."""
 
     def __init__(
-        self, path: Path, expression: str, *, snaplen: int = 262144, interface: str = INTERFACE,
+        self,
+        path: Path,
+        expression: str,
+        *,
+        snaplen: int = 262144,
+        interface: str = INTERFACE,
         nanoseconds: bool = False,
     ):
         self.path = path
         self._command = [
-            tcpdump(), "-i", interface, "-n", "-U", "--immediate-mode", "-B", "16384", "-Z", "root",
-            "-s", str(snaplen), "-w", str(path), f"--time-stamp-precision={'nano' if nanoseconds else 'micro'}",
+            tcpdump(),
+            "-i",
+            interface,
+            "-n",
+            "-U",
+            "--immediate-mode",
+            "-B",
+            "16384",
+            "-Z",
+            "root",
+            "-s",
+            str(snaplen),
+            "-w",
+            str(path),
+            f"--time-stamp-precision={'nano' if nanoseconds else 'micro'}",
             expression,
         ]
         self._log = path.with_suffix(".tcpdump.log")

@@ -1,29 +1,40 @@
-"""Client programs as traffic sources: our own Java programs on the 4.x and 5.x client.
+"""Client programs as traffic sources: our own Java programs on the 4.x and 5.x client, mqadmin, and a Go program.
 
 Each is a process of its own with `key=value` arguments (see `java/both/Options.java`); what it printed is returned.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .artifacts import NEWEST_5, class_path
+from .artifacts import HERE, NEWEST_5, Unavailable, cache_root, class_path, digest_of, publish
 from .processes import OwnedProcess, java_command, wait_until
+
+GO_SOURCES = HERE / "go"
+GO_TIMEOUT = 600
+MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 
 
 class Client:
-    """A running client program."""
+    """A running client program, in a folder of its own that goes when it has finished."""
 
-    def __init__(self, process: OwnedProcess, name: str):
-        self._process = process
+    def __init__(self, command: Sequence[str], folder: Path, name: str):
         self.name = name
+        self._folder = folder
+        self._process = OwnedProcess(command, folder / "output.log", env=_plain_environment(folder))
+        self._printed = ""
 
     @property
     def output(self) -> str:
         """What it printed so far."""
-        return self._process.log.read_text(errors="replace")
+        if self._process.log.exists():
+            self._printed = self._process.log.read_text(errors="replace")
+        return self._printed
 
     def wait_for(self, text: str, timeout: float = 30.0) -> None:
         """Waits until it printed that text; raises when it ended without."""
@@ -38,19 +49,25 @@ class Client:
 
         wait_until(f"{self.name} prints {text!r}", printed, timeout)
 
-    def write_line(self, line: str) -> None:
-        """Sends a line to its standard input."""
-        self._process.write_line(line)
+    def end_input(self) -> None:
+        """Ends its standard input, which our programs take as the wish to end."""
+        self._process.end_input()
+
+    def stop(self) -> None:
+        """Ends it wherever it is."""
+        self._process.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def finish(self, timeout: float = 60.0, expect: int | None = 0) -> str:
         """Waits for its end and returns what it printed; raises when it failed."""
         try:
             status = self._process.wait(timeout)
+            if expect is not None and status != expect:
+                raise RuntimeError(self._process.describe(f"({self.name}) exited with {status}"))
+            return self.output
         finally:
             self._process.kill()
-        if expect is not None and status != expect:
-            raise RuntimeError(self._process.describe(f"({self.name}) exited with {status}"))
-        return self.output
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def start_java(
@@ -59,29 +76,73 @@ def start_java(
     *,
     version: str = NEWEST_5,
     properties: Iterable[str] = (),
-    home: Path | None = None,
     **options: object,
 ) -> Client:
     """Starts one of our Java programs; options become `key=value` with `_` written as `-`."""
-    folder = home or Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
     arguments = [f"namesrv={namesrv}"]
     arguments += [f"{name.replace('_', '-')}={_text(value)}" for name, value in options.items()]
+    return _start_main(program, arguments, version, properties)
+
+
+def run_java(
+    program: str, namesrv: str, *, timeout: float = 90.0, expect: int | None = 0, **options: object
+) -> str:
+    """Runs one of our Java programs to its end; returns what it printed."""
+    return start_java(program, namesrv, **options).finish(timeout, expect)  # type: ignore[arg-type]
+
+
+def run_mqadmin(arguments: Sequence[str], namesrv: str, version: str = NEWEST_5) -> str:
+    """Runs one command of RocketMQ's mqadmin; returns what it printed."""
+    return _start_main(MQADMIN, [*arguments, "-n", namesrv], version, ()).finish()
+
+
+def start_go(arguments: Iterable[str]) -> Client:
+    """Starts our Go program on the Go client; raises `Unavailable` where there is no Go."""
+    folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
+    return Client([str(build_go()), *arguments], folder, "go")
+
+
+def build_go() -> Path:
+    """The Go program, built when its sources changed; the module versions are pinned by go.sum."""
+    sources = sorted(path for path in GO_SOURCES.iterdir() if path.is_file())
+    folder = cache_root() / "go" / digest_of(sources)
+    if not folder.is_dir():
+        go = shutil.which("go")
+        if go is None:
+            raise Unavailable("no go on this machine")
+        with tempfile.TemporaryDirectory(prefix="rmqtool-go-") as work:
+            out = Path(work) / "out"
+            out.mkdir()
+            command = [go, "build", "-mod=readonly", "-trimpath", "-o", str(out / "client"), "."]
+            run = subprocess.run(
+                command, cwd=GO_SOURCES, capture_output=True, text=True, timeout=GO_TIMEOUT
+            )
+            if run.returncode != 0:
+                raise Unavailable(f"the Go client cannot be built: {run.stderr[-1000:]}")
+            publish(out, folder)
+    return folder / "client"
+
+
+def _start_main(
+    main: str, arguments: Sequence[str], version: str, properties: Iterable[str]
+) -> Client:
+    path = class_path(version)
+    folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
     command = java_command(
-        class_path(version),
-        program,
+        path,
+        main,
         arguments,
         folder,
         heap="128m",
         properties=[f"rocketmq.client.logRoot={folder}", *properties],
     )
-    return Client(OwnedProcess(command, folder / f"{program}.log"), program)
+    return Client(command, folder, main.rpartition(".")[2])
 
 
-def run_java(
-    program: str, namesrv: str, *, timeout: float = 60.0, expect: int | None = 0, **options: object
-) -> str:
-    """Runs one of our Java programs to its end; returns what it printed."""
-    return start_java(program, namesrv, **options).finish(timeout, expect)  # type: ignore[arg-type]
+def _plain_environment(home: Path) -> dict[str, str]:
+    """Nothing of the caller's environment that a client could put on the wire."""
+    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "LANG") if name in os.environ}
+    return {**kept, "HOME": str(home)}
 
 
 def _text(value: object) -> str:

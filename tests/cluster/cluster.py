@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 from . import probe
-from .artifacts import NEWEST_5, class_path
+from .artifacts import JAVA_SOURCES, NEWEST_5, RELEASES, class_path
 from .processes import OwnedProcess, java_command, port_is_free, wait_until
 
 START_SECONDS = 60.0
@@ -60,7 +60,7 @@ class BrokerSpec:
     settings: Mapping[str, object] = field(default_factory=dict)
     """More lines for the broker's configuration."""
     advertised: str | None = None
-    """Address that the route names instead of the broker's own, for a proxy in front of it."""
+    """Host that the route names instead of the broker's own, for a proxy in front of it (5.x servers)."""
 
 
 class Node:
@@ -115,7 +115,7 @@ class Broker(Node):
     @property
     def registered_as(self) -> str:
         """The address that the NameServer lists."""
-        return self.spec.advertised or self.text
+        return f"{self.spec.advertised}:{self.port}" if self.spec.advertised else self.text
 
 
 class Cluster:
@@ -130,11 +130,15 @@ class Cluster:
         network: str = "127.77.0",
         ipv6: bool = False,
         properties: Iterable[str] = (),
+        namesrv_settings: Mapping[str, object] | None = None,
+        home_files: Mapping[str, str] | None = None,
     ):
         self.version = version
         self.network = network
         self.ipv6 = ipv6
         self.properties = tuple(properties)
+        self.namesrv_settings = dict(namesrv_settings or {})
+        self.home_files = dict(home_files or {})
         self.namesrvs: list[Node] = []
         self.brokers: list[Broker] = []
         self._wanted = (namesrvs, list(brokers))
@@ -205,13 +209,13 @@ class Cluster:
 
         wait_until(f"{broker.name} is listed (logs in {self.folder})", listed, timeout)
 
-    def make_topic(self, topic: str, *, queues: int = 4, perm: int = 6, attributes: str = "") -> None:
+    def make_topic(
+        self, topic: str, *, queues: int = 4, perm: int = 6, attributes: str = ""
+    ) -> None:
         """Makes a topic on every master and waits until every NameServer has its route."""
         masters = [broker for broker in self.brokers if broker.spec.broker_id == 0]
         for broker in masters:
-            probe.make_topic(
-                broker.address, topic, queues=queues, perm=perm, attributes=attributes
-            )
+            probe.make_topic(broker.address, topic, queues=queues, perm=perm, attributes=attributes)
         for node in self.namesrvs:
             wait_until(
                 f"route of {topic}",
@@ -224,9 +228,16 @@ class Cluster:
         port = self._free_port(host, 9876 + number)
         folder = self._folder(f"namesrv-{number}")
         config = folder / "namesrv.properties"
-        config.write_text(f"listenPort={port}\nbindAddress={host}\nrocketmqHome={folder}\n")
-        arguments = ["namesrv", "-c", str(config)]
-        command = java_command(path, "Node", arguments, folder, heap="128m")
+        settings = {"listenPort": port, "bindAddress": host, "rocketmqHome": folder}
+        _write_settings(config, {**settings, **self.namesrv_settings})
+        command = java_command(
+            path,
+            "Node",
+            ["namesrv", "-c", str(config)],
+            folder,
+            heap="128m",
+            properties=[f"rocketmq.home.dir={folder}", *self.properties],
+        )
         return Node(f"namesrv-{number}", host, port, folder, command)
 
     def _make_broker(self, path: str, number: int, spec: BrokerSpec) -> Broker:
@@ -234,8 +245,7 @@ class Cluster:
         port = self._free_port(host, 10911 + 10 * number)
         folder = self._folder(f"{spec.name}-{spec.broker_id}")
         config = folder / "broker.properties"
-        # A slave finds its master through the NameServer; a proxy may stand in front of the advertised address.
-        advertised_host = f"[{host}]" if ":" in host else host
+        own_host = f"[{host}]" if ":" in host else host
         settings: dict[str, object] = {
             "brokerClusterName": CLUSTER_NAME,
             "brokerName": spec.name,
@@ -244,8 +254,8 @@ class Cluster:
             "namesrvAddr": self.namesrv_text,
             "listenPort": port,
             "bindAddress": host,
-            "brokerIP1": advertised_host,
-            "brokerIP2": advertised_host,
+            "brokerIP1": spec.advertised or own_host,
+            "brokerIP2": own_host,
             "haListenPort": port + 1,
             "rocketmqHome": folder,
             "storePathRootDir": folder / "store",
@@ -254,7 +264,7 @@ class Cluster:
             **CALM_BROKER,
             **spec.settings,
         }
-        config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        _write_settings(config, settings)
         command = java_command(
             path,
             "Node",
@@ -268,6 +278,14 @@ class Cluster:
         assert self.folder is not None
         folder = self.folder / name
         folder.mkdir(parents=True)
+        files = dict(self.home_files)
+        if RELEASES[self.version].generation == "v4":
+            # The 4.x start classes insist on these files below their home.
+            quiet = (JAVA_SOURCES / "resources" / "logback.xml").read_text()
+            files |= {f"conf/logback_{kind}.xml": quiet for kind in ("broker", "namesrv")}
+        for path, text in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
         return folder
 
     def _free_port(self, host: str, preferred: int) -> int:
@@ -278,3 +296,7 @@ class Cluster:
                 self._ports |= span
                 return port
         raise RuntimeError(f"no free port near {preferred} on {host}")
+
+
+def _write_settings(path: Path, settings: Mapping[str, object]) -> None:
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

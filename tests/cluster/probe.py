@@ -24,7 +24,10 @@ _opaque = count(1)
 
 
 def ask(
-    address: tuple[str, int], code: int, fields: dict[str, str] | None = None, body: bytes = b"",
+    address: tuple[str, int],
+    code: int,
+    fields: dict[str, str] | None = None,
+    body: bytes = b"",
     timeout: float = 5.0,
 ) -> tuple[dict[str, object], bytes]:
     """Header and body of the answer; raises `OSError` when there is none."""

@@ -63,6 +63,12 @@ class OwnedProcess:
         self._child.stdin.write(f"{line}\n".encode())
         self._child.stdin.flush()
 
+    def end_input(self) -> None:
+        """Ends its standard input."""
+        with contextlib.suppress(OSError):
+            if self._child.stdin is not None:
+                self._child.stdin.close()
+
     def send_signal(self, number: signal.Signals) -> None:
         """Signals the whole group, if it still runs."""
         if self.returncode is None:
@@ -81,9 +87,7 @@ class OwnedProcess:
     def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Ends it: its input first, then SIGTERM, then SIGKILL."""
         self.send_signal(signal.SIGCONT)
-        with contextlib.suppress(OSError):
-            if self._child.stdin is not None:
-                self._child.stdin.close()
+        self.end_input()
         for number in (None, signal.SIGTERM):
             if number is not None:
                 self.send_signal(number)
@@ -105,13 +109,16 @@ class OwnedProcess:
 
     def _closed(self) -> None:
         _running.discard(self)
-        with contextlib.suppress(OSError):
-            if self._child.stdin is not None:
-                self._child.stdin.close()
+        self.end_input()
 
 
 def java_command(
-    class_path: str, main: str, arguments: Sequence[str], home: Path, *, heap: str = "256m",
+    class_path: str,
+    main: str,
+    arguments: Sequence[str],
+    home: Path,
+    *,
+    heap: str = "256m",
     properties: Sequence[str] = (),
 ) -> list[str]:
     """Command line of one of our Java programs; RocketMQ's own logs go below `home`."""

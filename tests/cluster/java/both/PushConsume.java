@@ -1,54 +1,78 @@
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
-import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyContext;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
-/** A push consumer that runs until it has consumed enough, then some seconds more. */
+/** A push consumer that runs until it has consumed enough and its standard input or its time has ended. */
 public final class PushConsume {
+    private final Options options;
+    private final CountDownLatch wanted;
+
+    private PushConsume(Options options) {
+        this.options = options;
+        this.wanted = new CountDownLatch(options.number("count", 1));
+    }
+
     public static void main(String[] args) throws Exception {
-        Options options = new Options(args);
-        DefaultMQPushConsumer consumer = options.configure(new DefaultMQPushConsumer(options.group()));
+        System.exit(new PushConsume(new Options(args)).run() ? 0 : 3);
+    }
+
+    private boolean run() throws Exception {
+        DefaultMQPushConsumer consumer = options.configure(new DefaultMQPushConsumer(
+            null, options.group(), options.hook(), new AllocateMessageQueueAveragely(), options.is("trace"), null));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setConsumeThreadMin(2);
         consumer.setConsumeThreadMax(2);
         consumer.setMaxReconsumeTimes(options.number("max-reconsume", -1));
+        consumer.setSuspendCurrentQueueTimeMillis(200);
+        Generation.pop(consumer, options.is("pop"));
         if (options.is("broadcast")) {
             Generation.broadcast(consumer);
         }
-        consumer.subscribe(options.topic(), options.text("expression", "*"));
-        CountDownLatch wanted = new CountDownLatch(options.number("count", 1));
-        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
-            messages.forEach(message -> System.out.println(describe(message)));
-            messages.forEach(message -> wanted.countDown());
-            return answer(options, messages.get(0), context);
-        });
+        if (options.text("sql", "").isEmpty()) {
+            consumer.subscribe(options.topic(), options.text("expression", "*"));
+        } else {
+            consumer.subscribe(options.topic(), MessageSelector.bySql(options.text("sql", "")));
+        }
+        listen(consumer);
         consumer.start();
         System.out.println("started");
         boolean complete = wanted.await(options.number("wait-ms", 30000), TimeUnit.MILLISECONDS);
+        System.out.println(complete ? "complete" : "incomplete");
         Thread.sleep(options.number("linger-ms", 0));
         consumer.shutdown();
-        System.out.println(complete ? "complete" : "incomplete");
-        System.exit(complete ? 0 : 3);
+        return complete;
+    }
+
+    private void listen(DefaultMQPushConsumer consumer) {
+        if (options.is("orderly")) {
+            consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
+                succeeds(messages) ? ConsumeOrderlyStatus.SUCCESS
+                    : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT);
+            return;
+        }
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            context.setDelayLevelWhenNextConsume(options.number("delay-level", 1));
+            return succeeds(messages) ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+                : ConsumeConcurrentlyStatus.RECONSUME_LATER;
+        });
     }
 
     /** Fails each message until it was delivered again often enough; {@code fail=0} never fails. */
-    private static ConsumeConcurrentlyStatus answer(
-            Options options, MessageExt message, ConsumeConcurrentlyContext context) {
-        if (message.getReconsumeTimes() < options.number("fail", 0)) {
-            context.setDelayLevelWhenNextConsume(options.number("delay-level", 1));
-            return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+    private boolean succeeds(List<MessageExt> messages) {
+        for (MessageExt message : messages) {
+            System.out.println(message.getTopic() + " " + message.getQueueId() + " " + message.getQueueOffset()
+                + " " + message.getReconsumeTimes());
+            wanted.countDown();
         }
-        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        return messages.get(0).getReconsumeTimes() >= options.number("fail", 0);
     }
-
-    private static String describe(MessageExt message) {
-        return message.getTopic() + " " + message.getQueueId() + " " + message.getQueueOffset() + " "
-            + message.getReconsumeTimes();
-    }
-
-    private PushConsume() { }
 }

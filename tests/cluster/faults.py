@@ -1,0 +1,190 @@
+"""Faults on demand: what goes wrong with a broker, a NameServer or the network between.
+
+Rules:
+- A fault is a context manager where it can be undone: leaving it heals, also when the body raised.
+- Only processes of the given cluster are touched, by their ids; the network is a proxy of ours on loopback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+
+from . import probe
+from .cluster import Broker, Cluster, Node
+from .processes import wait_until
+
+READ_ONLY = 4
+READ_WRITE = 6
+CHUNK = 65536
+
+
+def kill(node: Node) -> None:
+    """Ends a server without a word, as a crash does: the kernel resets its connections."""
+    node.running().kill()
+
+
+def restart(cluster: Cluster, broker: Broker) -> None:
+    """Starts a stopped broker again on its old store and waits until it is listed."""
+    broker.start()
+    cluster.wait_listed(broker)
+
+
+@contextlib.contextmanager
+def frozen(node: Node) -> Iterator[None]:
+    """The server stops running but its connections stay open: nothing is answered, all is buffered."""
+    process = node.running()
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def read_only(broker: Broker) -> Iterator[None]:
+    """The broker registers without write permission; a client that has the old route may still write."""
+    probe.set_broker_config(broker.address, brokerPermission=READ_ONLY)
+    try:
+        yield
+    finally:
+        probe.set_broker_config(broker.address, brokerPermission=READ_WRITE)
+
+
+@contextlib.contextmanager
+def disk_full(broker: Broker) -> Iterator[None]:
+    """The store refuses to write as when its disk passed the threshold (code 14)."""
+    _tell(broker, "disk-full")
+    try:
+        yield
+    finally:
+        _tell(broker, "disk-ok")
+
+
+@contextlib.contextmanager
+def no_auto_create(broker: Broker) -> Iterator[None]:
+    """An unknown topic is refused (code 17) instead of made."""
+    probe.set_broker_config(broker.address, autoCreateTopicEnable="false")
+    try:
+        yield
+    finally:
+        probe.set_broker_config(broker.address, autoCreateTopicEnable="true")
+
+
+@contextlib.contextmanager
+def no_permission(broker: Broker, topic: str, queues: int = 4) -> Iterator[None]:
+    """The topic may be read but not written on this broker."""
+    probe.make_topic(broker.address, topic, queues=queues, perm=READ_ONLY)
+    try:
+        yield
+    finally:
+        probe.make_topic(broker.address, topic, queues=queues, perm=READ_WRITE)
+
+
+class Proxy:
+    """A TCP proxy in front of a broker: delays what passes, or resets connections in mid-frame.
+
+    The broker must advertise `listen_host` (see `BrokerSpec.advertised`), so that clients come through here.
+    """
+
+    def __init__(self, listen: tuple[str, int], target: tuple[str, int]):
+        self.delay = 0.0
+        """Seconds that each chunk of an answer waits before it is passed on."""
+        self._cut_after: int | None = None
+        self._target = target
+        self._lock = threading.Lock()
+        self._sockets: set[socket.socket] = set()
+        self._server = socket.create_server(listen)
+        self._closed = False
+        threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+
+    def __enter__(self) -> Proxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops listening and ends every connection."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            # A thread that waits in accept is woken by this, not by close alone.
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        with self._lock:
+            for one in list(self._sockets):
+                _end(one)
+            self._sockets.clear()
+
+    def reset_after(self, size: int) -> None:
+        """The next answer is passed on for `size` bytes only, then both sides get a RST."""
+        self._cut_after = size
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                client, _ = self._server.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self._target, 5.0)
+                server.settimeout(None)
+            except OSError:
+                _reset(client)
+                continue
+            for one in (client, server):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._lock:
+                self._sockets |= {client, server}
+            for source, sink, answers in ((client, server, False), (server, client, True)):
+                threading.Thread(
+                    target=self._pump, args=(source, sink, answers), name="proxy", daemon=True
+                ).start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while chunk := source.recv(CHUNK):
+                if answers and self.delay:
+                    time.sleep(self.delay)
+                if answers and self._cut_after is not None:
+                    size, self._cut_after = self._cut_after, None
+                    sink.sendall(chunk[:size])
+                    # The client shall have read the part before the reset discards what it has not.
+                    time.sleep(0.2)
+                    _reset(sink)
+                    _reset(source)
+                    break
+                sink.sendall(chunk)
+        with self._lock:
+            self._sockets -= {source, sink}
+        for one in (sink, source):
+            _end(one)
+
+
+def _tell(broker: Broker, word: str) -> None:
+    done = f"done {word}"
+    before = broker.log.read_text(errors="replace").count(done)
+    broker.running().write_line(word)
+    wait_until(
+        f"{broker.name}: {done}",
+        lambda: broker.log.read_text(errors="replace").count(done) > before,
+        10.0,
+    )
+
+
+def _reset(connection: socket.socket) -> None:
+    """Closes with RST instead of FIN."""
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+
+
+def _end(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()

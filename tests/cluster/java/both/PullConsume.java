@@ -1,0 +1,62 @@
+import java.util.List;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
+import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/** Pull consumers: {@code kind=lite} (361) or {@code kind=pull} (11, the older one, queue by queue). */
+public final class PullConsume {
+    public static void main(String[] args) throws Exception {
+        Options options = new Options(args);
+        if (options.text("kind", "lite").equals("lite")) {
+            lite(options);
+        } else {
+            pull(options);
+        }
+    }
+
+    private static void lite(Options options) throws Exception {
+        DefaultLitePullConsumer consumer =
+            options.configure(new DefaultLitePullConsumer(options.group(), options.hook()));
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setAutoCommitIntervalMillis(1000);
+        consumer.setPullThreadNums(2);
+        consumer.subscribe(options.topic(), "*");
+        consumer.start();
+        int count = 0;
+        long end = System.currentTimeMillis() + options.number("wait-ms", 20000);
+        while (count < options.number("count", 8) && System.currentTimeMillis() < end) {
+            for (MessageExt message : consumer.poll(1000)) {
+                System.out.println(message.getQueueId() + " " + message.getQueueOffset());
+                count++;
+            }
+        }
+        consumer.poll(options.number("linger-ms", 1500));
+        consumer.shutdown();
+        if (count < options.number("count", 8)) {
+            throw new IllegalStateException("only " + count + " messages");
+        }
+    }
+
+    private static void pull(Options options) throws Exception {
+        DefaultMQPullConsumer consumer =
+            options.configure(new DefaultMQPullConsumer(options.group(), options.hook()));
+        consumer.start();
+        for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(options.topic())) {
+            long offset = Math.max(0, consumer.fetchConsumeOffset(queue, true));
+            PullResult found = consumer.pull(queue, "*", offset, 2);
+            System.out.println(queue.getQueueId() + " " + found.getPullStatus() + " "
+                + (found.getMsgFoundList() == null ? List.of() : found.getMsgFoundList()).size());
+            consumer.updateConsumeOffset(queue, found.getNextBeginOffset());
+            // Beyond the end, and far beyond: 19 and 21, the two ways to say that nothing is there.
+            System.out.println(consumer.pull(queue, "*", consumer.maxOffset(queue), 2).getPullStatus());
+            System.out.println(consumer.pull(queue, "*", 1000000, 2).getPullStatus());
+            System.out.println(consumer.searchOffset(queue, System.currentTimeMillis() - 3600000));
+        }
+        consumer.shutdown();
+    }
+
+    private PullConsume() { }
+}

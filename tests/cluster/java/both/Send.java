@@ -1,0 +1,113 @@
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendCallback;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.remoting.exception.RemotingException;
+
+/** Sends messages in one of the ways that a producer knows: {@code kind=sync|async|oneway|batch|ordered|delay|timer}. */
+public final class Send {
+    private final Options options;
+    private final DefaultMQProducer producer;
+
+    private Send(Options options) {
+        this.options = options;
+        this.producer = options.producer();
+    }
+
+    public static void main(String[] args) throws Exception {
+        new Send(new Options(args)).run();
+    }
+
+    private void run() throws Exception {
+        Generation.configure(producer, options);
+        producer.start();
+        Thread.sleep(options.number("warm-ms", 0));
+        try {
+            switch (options.text("kind", "sync")) {
+                case "async" -> async();
+                case "batch" -> batch();
+                default -> oneByOne();
+            }
+            Thread.sleep(options.number("linger-ms", 0));
+        } finally {
+            producer.shutdown();
+        }
+    }
+
+    private void oneByOne() throws Exception {
+        for (int i = 0; i < options.number("count", 8); i++) {
+            Message message = options.message(i);
+            try {
+                SendResult result = send(message, i);
+                System.out.println(result == null ? "sent" : result.getSendStatus() + " " + result.getOffsetMsgId());
+            } catch (MQClientException | MQBrokerException | RemotingException error) {
+                System.out.println("failed " + error.getClass().getSimpleName());
+                if (!options.is("may-fail")) {
+                    throw error;
+                }
+            }
+            Thread.sleep(options.number("pause-ms", 20));
+        }
+    }
+
+    private SendResult send(Message message, int i) throws Exception {
+        switch (options.text("kind", "sync")) {
+            case "oneway":
+                producer.sendOneway(message);
+                return null;
+            case "ordered":
+                // All messages of one order go to one queue, whatever the fault strategy thinks.
+                return producer.send(message, (queues, wanted, order) ->
+                    queues.get((Integer) order % queues.size()), i % 3);
+            case "delay":
+                message.setDelayTimeLevel(1 + i);
+                return producer.send(message);
+            case "timer":
+                Generation.deliverLater(message, i);
+                return Generation.recallSome(producer, message, producer.send(message), i);
+            default:
+                return producer.send(message);
+        }
+    }
+
+    private void async() throws Exception {
+        int count = options.number("count", 8);
+        CountDownLatch answered = new CountDownLatch(count);
+        for (int i = 0; i < count; i++) {
+            producer.send(options.message(i), new SendCallback() {
+                @Override
+                public void onSuccess(SendResult result) {
+                    System.out.println(result.getSendStatus());
+                    answered.countDown();
+                }
+
+                @Override
+                public void onException(Throwable error) {
+                    System.out.println("failed " + error.getClass().getSimpleName());
+                    answered.countDown();
+                }
+            });
+            Thread.sleep(options.number("pause-ms", 0));
+        }
+        if (!answered.await(60, TimeUnit.SECONDS)) {
+            throw new IllegalStateException("not every callback was called");
+        }
+    }
+
+    private void batch() throws Exception {
+        int size = options.number("batch", 4);
+        for (int i = 0; i < options.number("count", 8); i += size) {
+            List<Message> messages = new ArrayList<>();
+            for (int j = i; j < i + size; j++) {
+                messages.add(options.message(j));
+            }
+            System.out.println(producer.send(messages).getSendStatus());
+        }
+    }
+}

@@ -1,0 +1,63 @@
+"""Runs this package again inside Linux namespaces of its own: network, process ids, host name.
+
+Rules:
+- Inside there is only loopback and one invented address (192.0.2.10, kept for documentation by RFC 5737), from which
+  clients make message ids; so a capture cannot hold an address, host name or process id of the machine.
+- The kernel ends every process inside with the first one, so nothing outlives a recording.
+- Nothing can be downloaded inside: fetch before.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from .artifacts import Unavailable
+
+MARK = "RMQTOOL_RECORDING"
+HOST_NAME = "sample"
+ADDRESS = "192.0.2.10/24"
+
+
+def inside() -> bool:
+    """Whether this process already runs in the namespaces."""
+    return MARK in os.environ
+
+
+def run_inside(arguments: Sequence[str]) -> int:
+    """Runs `python -m tests.cluster ARGUMENTS` in new namespaces; returns its exit status."""
+    unshare = shutil.which("unshare")
+    if unshare is None or shutil.which("ip") is None:
+        raise Unavailable("recording needs unshare and ip (util-linux, iproute2)")
+    command = [unshare, "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if os.geteuid() != 0:
+        command.append("--map-root-user")
+    command += [sys.executable, "-m", "tests.cluster", *arguments]
+    child = subprocess.Popen(command, env={**os.environ, MARK: "1"})
+    try:
+        return child.wait()
+    except BaseException:
+        child.send_signal(signal.SIGTERM)
+        child.wait()
+        raise
+
+
+def furnish() -> None:
+    """Brings up loopback and the invented address; called once inside."""
+    socket.sethostname(HOST_NAME)
+    _ip("link set lo up")
+    _ip("link add host0 type veth peer name host1")
+    _ip(f"addr add {ADDRESS} dev host0")
+    _ip("link set host0 up")
+    _ip("link set host1 up")
+
+
+def _ip(arguments: str) -> None:
+    run = subprocess.run(["ip", *arguments.split()], capture_output=True, text=True)
+    if run.returncode != 0:
+        raise Unavailable(f"ip {arguments}: {run.stderr.strip()}")

@@ -1,0 +1,120 @@
+"""Records `samples/` anew from nothing: runs the scenarios, checks each capture, writes `samples/README.md`.
+
+Rules:
+- Everything runs in namespaces of its own (see `namespace.py`).
+- A capture that is too large or holds a trace of the machine is an error, not a sample.
+- The README is made from the same table as the captures, so it cannot tell of others.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from . import namespace
+from .artifacts import HERE, RELEASES, class_path
+from .capture import tcpdump
+from .clients import build_go
+from .readme import write_readme
+from .scenarios import SCENARIOS
+from .scenarios.scene import Scenario, Scene
+
+SAMPLES = HERE.parents[1] / "samples"
+LARGEST = 300_000
+ALL_TOGETHER = 15_000_000
+
+
+def record(names: Sequence[str], folder: Path = SAMPLES) -> int:
+    """Records the named scenarios, or all; returns 0, or 1 when one failed."""
+    chosen = [one for one in SCENARIOS if not names or one.name in names]
+    unknown = set(names) - {one.name for one in chosen}
+    if unknown:
+        raise SystemExit(f"no such scenario: {', '.join(sorted(unknown))}")
+    if not namespace.inside():
+        _prepare()
+        status = namespace.run_inside(["record", *names])
+        write_readme(folder, SCENARIOS)
+        return status
+    namespace.furnish()
+    # Group by cluster without changing the order of the table's themes more than needed.
+    order = {maker: i for i, maker in enumerate(dict.fromkeys(one.cluster for one in chosen))}
+    chosen.sort(key=lambda one: order[one.cluster])
+    failed = [
+        name
+        for _, group in groupby(chosen, key=lambda one: one.cluster)
+        for name in _record_group(list(group), folder)
+    ]
+    if failed:
+        print(f"FAILED: {', '.join(failed)}", flush=True)
+    return 1 if failed else 0
+
+
+def _prepare() -> None:
+    """Fetches and builds everything that cannot be fetched inside."""
+    tcpdump()
+    for version in RELEASES:
+        class_path(version)
+    build_go()
+
+
+def _record_group(group: list[Scenario], folder: Path) -> Iterable[str]:
+    """Records scenarios that share a cluster; yields the names of those that failed."""
+    try:
+        cluster = group[0].cluster().start()
+    except Exception:
+        traceback.print_exc()
+        yield from (one.name for one in group)
+        return
+    bad = False
+    try:
+        for scenario in group:
+            began = time.monotonic()
+            with tempfile.TemporaryDirectory(prefix="rmqtool-record-") as work:
+                scene = Scene(cluster, scenario.client, Path(work), scenario.name)
+                try:
+                    scenario.run(scene)
+                    check(scene.made, scenario.keeps)
+                    for path in scene.made:
+                        shutil.copyfile(path, folder / path.name)
+                except Exception:
+                    traceback.print_exc()
+                    bad = True
+                    yield scenario.name
+                    continue
+            sizes = ", ".join(
+                f"{path.name} {(folder / path.name).stat().st_size}" for path in scene.made
+            )
+            print(f"{scenario.name}: {time.monotonic() - began:.1f} s, {sizes}", flush=True)
+    finally:
+        cluster.stop(keep_logs=bad)
+
+
+def check(paths: Iterable[Path], keeps: frozenset[str] = frozenset()) -> None:
+    """Raises `ValueError` for a file that is too large or holds a trace of the machine."""
+    for path in paths:
+        data = path.read_bytes()
+        if len(data) > LARGEST:
+            raise ValueError(f"{path.name} has {len(data)} bytes, more than {LARGEST}")
+        for trace in _traces():
+            if trace.encode() in data and trace not in keeps:
+                raise ValueError(f"{path.name} holds {trace!r}")
+
+
+def _traces() -> set[str]:
+    """Texts of this machine that have no business in a sample."""
+    texts = {
+        str(Path.home()),
+        str(HERE.parents[1]),
+        tempfile.gettempdir() + "/",
+        platform.release(),
+        os.environ.get("RMQTOOL_HOST", ""),
+    }
+    # A short word would be found by chance in binary data.
+    return {text for text in texts if len(text) > 4}

@@ -1,0 +1,22 @@
+"""What is recorded for `samples/`: one row a capture, in tables by theme."""
+
+from __future__ import annotations
+
+from .admin import ADMIN
+from .consume import CONSUME
+from .faulty import FAULTY
+from .scene import Scenario
+from .security import SECURITY
+from .send import SEND
+from .servers import SERVERS
+from .variants import VARIANTS
+
+SCENARIOS: tuple[Scenario, ...] = (
+    *SEND,
+    *CONSUME,
+    *SECURITY,
+    *ADMIN,
+    *SERVERS,
+    *FAULTY,
+    *VARIANTS,
+)

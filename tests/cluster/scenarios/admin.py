@@ -1,0 +1,58 @@
+"""mqadmin: the commands of an operator."""
+
+from __future__ import annotations
+
+from ..clients import run_mqadmin
+from .scene import Scenario, Scene, both
+
+TOPIC = "AdminTopic"
+GROUP = "admin_group"
+
+
+def commands(scene: Scene) -> tuple[str, ...]:
+    """Command lines whose answers hold nothing of the machine (no broker or NameServer configuration)."""
+    broker, cluster = scene.broker.text, "SampleCluster"
+    return (
+        f"updateTopic -b {broker} -t {TOPIC} -r 2 -w 2",
+        f"updateSubGroup -b {broker} -g {GROUP}",
+        f"topicRoute -t {TOPIC}",
+        f"topicStatus -t {TOPIC}",
+        "topicList",
+        "topicClusterList -t " + TOPIC,
+        f"clusterList -c {cluster}",
+        f"producerConnection -g {GROUP} -t {TOPIC}",
+        f"consumerConnection -g {GROUP}",
+        f"consumerProgress -g {GROUP}",
+        f"consumerStatus -g {GROUP}",
+        f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0",
+        f"queryMsgByKey -t {TOPIC} -k key-1",
+        f"queryMsgByOffset -t {TOPIC} -b broker-a -i 0 -o 0",
+        f"printMsg -t {TOPIC}",
+        f"updateOrderConf -m put -t {TOPIC} -v broker-a:2",
+        f"updateTopicPerm -b {broker} -t {TOPIC} -p 4",
+        "cleanExpiredCQ -b " + broker,
+        f"deleteSubGroup -b {broker} -g {GROUP}",
+        f"deleteTopic -c {cluster} -t {TOPIC}",
+    )
+
+
+def admin(scene: Scene) -> None:
+    scene.cluster.make_topic(TOPIC, queues=2)
+    producer = {"topic": TOPIC, "group": GROUP, "instance": "producer"}
+    consumer = scene.start(
+        "PushConsume", topic=TOPIC, group=GROUP, instance="consumer", count=999, wait_ms=600000
+    )
+    consumer.wait_for("started")
+    with scene.capture():
+        scene.run("Send", count=4, **producer)
+        for command in commands(scene):
+            run_mqadmin(command.split(), scene.cluster.namesrv_text, scene.client)
+    consumer.stop()
+
+
+ADMIN: tuple[Scenario, ...] = both(
+    "admin",
+    admin,
+    "Twenty commands of mqadmin while a consumer runs",
+    "commands that ask a client go through the broker (307, 220, 221 to the consumer)",
+)

@@ -1,0 +1,109 @@
+"""A scenario is one capture: which cluster, which client, what happens, what a reader should notice.
+
+Rules:
+- A scenario runs its own clients and opens its own captures; the cluster is shared by all that name the same one.
+- Names end with the client's generation: `-4x` is the newest 4.x client on the newest 4.x server, `-5x` both newest 5.x.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
+from ..capture import Capture
+from ..clients import Client, run_java, start_java
+from ..cluster import Broker, BrokerSpec, Cluster
+
+NETWORK = "127.77.0"
+EVERYTHING = f"net {NETWORK}.0/24"
+TOPIC = "SampleTopic"
+QUICK_TRANSACTIONS = {"transactionTimeOut": 2000, "transactionCheckInterval": 2000}
+
+
+def single_5x() -> Cluster:
+    """One NameServer and one broker, newest 5.x."""
+    return Cluster([BrokerSpec(settings=QUICK_TRANSACTIONS)], version=NEWEST_5, network=NETWORK)
+
+
+def single_53() -> Cluster:
+    """One NameServer and one broker of 5.3.3."""
+    return Cluster([BrokerSpec(settings=QUICK_TRANSACTIONS)], version="5.3.3", network=NETWORK)
+
+
+def single_4x() -> Cluster:
+    """One NameServer and one broker, newest 4.x server."""
+    spec = BrokerSpec(settings=QUICK_TRANSACTIONS)
+    return Cluster([spec], version=NEWEST_4_SERVER, network=NETWORK)
+
+
+class Scene:
+    """What a scenario's function works with."""
+
+    def __init__(self, cluster: Cluster, client: str, folder: Path, name: str):
+        self.cluster = cluster
+        self.client = client
+        self.folder = folder
+        self.name = name
+        self.made: list[Path] = []
+
+    @property
+    def broker(self) -> Broker:
+        """The first master."""
+        return self.cluster.brokers[0]
+
+    def capture(self, expression: str = EVERYTHING, suffix: str = "", **options: object) -> Capture:
+        """A capture of the cluster's traffic into `samples/<name><suffix>.pcap`."""
+        path = self.folder / f"{self.name}{suffix}.pcap"
+        self.made.append(path)
+        return Capture(path, expression, **options)  # type: ignore[arg-type]
+
+    def write_json(self, value: object, suffix: str) -> None:
+        """Writes a JSON file beside the capture."""
+        path = self.folder / f"{self.name}.{suffix}.json"
+        path.write_text(json.dumps(value, indent=1) + "\n")
+        self.made.append(path)
+
+    def run(self, program: str, **options: object) -> str:
+        """Runs one of our Java programs on the scenario's client; returns what it printed."""
+        options.setdefault("version", self.client)
+        return run_java(program, self.cluster.namesrv_text, **options)  # type: ignore[arg-type]
+
+    def start(self, program: str, **options: object) -> Client:
+        """Starts one of our Java programs on the scenario's client."""
+        options.setdefault("version", self.client)
+        return start_java(program, self.cluster.namesrv_text, **options)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One row of `samples/README.md` and how to record it."""
+
+    name: str
+    """File name without its ending."""
+    cluster: Callable[[], Cluster]
+    """Makes the cluster; scenarios with the same maker share one."""
+    run: Callable[[Scene], None]
+    """Runs clients and captures them."""
+    what: str
+    """What happens."""
+    odd: str = ""
+    """What a reader should notice."""
+    client: str = NEWEST_5
+    """Release of the client."""
+    keeps: frozenset[str] = field(default_factory=frozenset)
+    """Words that the check for traces of the machine must let pass."""
+
+
+def both(
+    name: str, run: Callable[[Scene], None], what: str, odd: str = "", *, odd_4x: str | None = None
+) -> tuple[Scenario, Scenario]:
+    """The same scenario on both generations, client and server."""
+    return (
+        Scenario(f"{name}-5x", single_5x, run, what, odd),
+        Scenario(
+            f"{name}-4x", single_4x, run, what, odd if odd_4x is None else odd_4x, client=NEWEST_4
+        ),
+    )

@@ -1,0 +1,169 @@
+"""Servers among themselves: registration, two NameServers, replication, the acting master."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from .. import faults
+from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
+from ..cluster import BrokerSpec, Cluster
+from .scene import NETWORK, Scenario, Scene
+
+SLAVE_SYNC = {"slaveReadEnable": "true"}
+
+
+def pair(version: str) -> Callable[[], Cluster]:
+    """Two NameServers; a master with a slave that replicates synchronously; another master."""
+
+    def make() -> Cluster:
+        return Cluster(
+            [
+                BrokerSpec("broker-a", 0, "SYNC_MASTER", SLAVE_SYNC),
+                BrokerSpec("broker-a", 1, "SLAVE", SLAVE_SYNC),
+                BrokerSpec("broker-b", 0),
+            ],
+            version=version,
+            namesrvs=2,
+            network=NETWORK,
+        )
+
+    return make
+
+
+pair_5x = pair(NEWEST_5)
+pair_4x = pair(NEWEST_4_SERVER)
+
+
+def acting_5x() -> Cluster:
+    """A group whose slave acts as master while there is none."""
+    settings = {"enableSlaveActingMaster": "true"}
+    return Cluster(
+        [
+            BrokerSpec("broker-a", 0, "ASYNC_MASTER", settings),
+            BrokerSpec("broker-a", 1, "SLAVE", settings),
+        ],
+        version=NEWEST_5,
+        network=NETWORK,
+        namesrv_settings={"supportActingMaster": "true"},
+    )
+
+
+def replication(scene: Scene) -> None:
+    scene.cluster.make_topic("ReplicaTopic", queues=2)
+    slave = scene.cluster.broker("broker-a", 1)
+    slave.stop()
+    with scene.capture():
+        # Without a slave a synchronous master answers 11; with one, 0 after it has the message.
+        scene.run("Send", topic="ReplicaTopic", instance="alone", count=4)
+        faults.restart(scene.cluster, slave)
+        time.sleep(7)
+        scene.run("Send", topic="ReplicaTopic", instance="together", count=6)
+        time.sleep(5.5)
+
+
+def registration(scene: Scene) -> None:
+    broker = scene.cluster.broker("broker-b")
+    broker.stop()
+    with scene.capture():
+        faults.restart(scene.cluster, broker)
+        scene.run("Send", topic="FreshTopic", instance="producer", count=2)
+        time.sleep(11)
+        broker.stop()
+        time.sleep(1)
+    faults.restart(scene.cluster, broker)
+
+
+def slave_reads(scene: Scene) -> None:
+    scene.cluster.make_topic("SlaveReadTopic", queues=2)
+    scene.run("Send", topic="SlaveReadTopic", instance="filler", count=6)
+    time.sleep(1)
+    master = scene.cluster.broker("broker-a")
+    with scene.capture():
+        consumer = scene.start(
+            "PushConsume",
+            topic="SlaveReadTopic",
+            group="slave_group",
+            instance="consumer",
+            count=6,
+            linger_ms=9000,
+        )
+        consumer.wait_for("complete")
+        faults.kill(master)
+        consumer.finish()
+    faults.restart(scene.cluster, master)
+
+
+def acting_master(scene: Scene) -> None:
+    scene.cluster.make_topic("ActingTopic", queues=2)
+    scene.run("Send", topic="ActingTopic", instance="filler", count=4)
+    master = scene.cluster.broker("broker-a")
+    with scene.capture():
+        time.sleep(2)
+        master.stop()
+        scene.run(
+            "PushConsume", topic="ActingTopic", group="acting_group", instance="consumer", count=4
+        )
+        time.sleep(3)
+        faults.restart(scene.cluster, master)
+        time.sleep(2)
+
+
+def namesrv_gone(scene: Scene) -> None:
+    scene.cluster.make_topic("TwoTopic")
+    first = scene.cluster.namesrvs[0]
+    with scene.capture():
+        sender = scene.start(
+            "Send", topic="TwoTopic", instance="producer", count=40, pause_ms=250, poll_ms=1500
+        )
+        sender.wait_for("SEND_OK")
+        time.sleep(3)
+        faults.kill(first)
+        sender.finish()
+    first.start()
+    for broker in scene.cluster.brokers:
+        scene.cluster.wait_listed(broker)
+
+
+def _both(
+    name: str, run: Callable[[Scene], None], what: str, odd: str
+) -> tuple[Scenario, Scenario]:
+    return (
+        Scenario(f"{name}-5x", pair_5x, run, what, odd),
+        Scenario(f"{name}-4x", pair_4x, run, what, odd, client=NEWEST_4),
+    )
+
+
+SERVERS: tuple[Scenario, ...] = (
+    *_both(
+        "ha-replication",
+        replication,
+        "A slave joins a synchronous master; sends before and after; the slave fetches topics and offsets",
+        "the HA port (listen + 1) carries no frames; sends without a slave are answered 11, yet stored",
+    ),
+    *_both(
+        "registration",
+        registration,
+        "A broker comes, registers with two NameServers, makes a topic, stays, goes",
+        "the same 103 goes to both NameServers; 104 at the end",
+    ),
+    *_both(
+        "slave-read",
+        slave_reads,
+        "A consumer goes on at the slave when the master is killed",
+        "pulls move to the slave's address; offsets cannot be stored there at once",
+    ),
+    *_both(
+        "namesrv-gone",
+        namesrv_gone,
+        "One of two NameServers is killed while a producer sends",
+        "the client turns to the other one or goes on with its old route",
+    ),
+    Scenario(
+        "acting-master-5x",
+        acting_5x,
+        acting_master,
+        "A slave acts as master while the master is gone",
+        "904 light heartbeats every second; the route shows the slave's address under id 0, without write permission",
+    ),
+)
