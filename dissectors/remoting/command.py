@@ -1,7 +1,7 @@
-"""RemotingCommand: what a frame says, request or response.
+"""RemotingCommand: what the header of a frame says, request or response.
 
-RocketMQ: RemotingCommand. The header's JSON decodes straight into this class; `body` is the
-frame's and set afterwards, whatever a JSON member of a similar name says.
+RocketMQ: RemotingCommand. The header's JSON decodes straight into this class; the body is the
+frame's and travels beside it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,14 @@ ONEWAY_FLAG = 2
 JSON = "JSON"
 ROCKETMQ = "ROCKETMQ"
 
-_WIRE_NAMES = {
-    "ext_fields": "extFields",
-    "serialize_type": "serializeTypeCurrentRPC",
-    "body": "\0body",
-    "wire_code": "\0wireCode",
-}
+_WIRE_NAMES = {"ext_fields": "extFields", "serialize_type": "serializeTypeCurrentRPC"}
 
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 
 
 class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False):
-    """A decoded header, and the body where it is kept."""
+    """A decoded header."""
 
     code: Int32
     """request code, or response code; the real one where a binary header cut it to 16 bits"""
@@ -48,11 +43,6 @@ class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False):
     """the custom header: wire names and strings"""
     serialize_type: str = JSON
     """JSON or ROCKETMQ: how the header was written"""
-    body: bytes = b""
-    """the frame's body, where bodies are kept"""
-    wire_code: int = 0
-    """the code as the header carries it, where that differs from `code`; else 0"""
-
     @property
     def is_response(self) -> bool:
         """Whether it is a response."""
@@ -62,3 +52,11 @@ class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False):
     def is_oneway(self) -> bool:
         """Whether it is a request to which no response is expected."""
         return self.flag & 3 == ONEWAY_FLAG
+
+    @property
+    def wire_code(self) -> int:
+        """The code as the header carries it: a binary header cuts it to 16 bits."""
+        if self.serialize_type != ROCKETMQ or -32768 <= self.code <= 32767:
+            return self.code
+        cut = self.code & 0xFFFF
+        return cut - 0x10000 if cut & 0x8000 else cut

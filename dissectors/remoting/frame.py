@@ -38,8 +38,9 @@ KEEP_ALL: Final = 2
 
 _CANDIDATE: Final = re.compile(rb"(?=\x00[\x00-\xff]{3}(?:\x00[\x00-\xff]{3}\{|\x01\x00))")
 """what a frame begins with: total length below 16 MiB, type, header length, first byte"""
-_COUNTED: Final = re.compile(rb'nextBeginOffset|restNum|"m":"true"|"batch":"true"')
-"""ext fields of the frames with several messages: pull and pop responses, batch sends"""
+_SEVERAL: Final = (b"nextBeginOffset", b"restNum", b"indexLastUpdate")
+"""ext fields of the responses with several messages: pull, pop, query"""
+_BATCH_SEND: Final = (b'"code":320', b'"code": 320')
 
 
 @final
@@ -86,16 +87,34 @@ class Frame:
 
 
 @final
+class _Range:
+    """Kept bytes that are read once more."""
+
+    __slots__ = ("at", "data", "end", "offset", "packet", "ts")
+
+    def __init__(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:
+        self.data = data
+        self.at: i64 = at
+        self.end: i64 = end
+        self.offset: i64 = offset
+        self.packet: i64 = packet
+        self.ts: i64 = ts
+
+
+@final
 class FrameDecoder:
     """Pieces of one direction in, frames out."""
 
     __slots__ = (
+        "_again",
         "_body",
         "_body_left",
         "_body_length",
         "_conversation",
         "_experts",
         "_head",
+        "_head_need",
+        "_head_size",
         "_header",
         "_keep",
         "_keeping",
@@ -124,7 +143,10 @@ class FrameDecoder:
         self._conversation: i64 = conversation
         self._experts = experts
         self._keep: i64 = keep
-        self._head = b""
+        self._head: list[bytes] = []
+        self._head_size: i64 = 0
+        self._head_need: i64 = 0
+        self._again: list[_Range] = []
         self._header = b""
         self._type: i64 = 0
         self._body: list[bytes] = []
@@ -143,22 +165,57 @@ class FrameDecoder:
         self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64, out: list[Frame]
     ) -> None:
         """The next bytes of the stream: `data[at:end]`, at `offset`, brought by `packet`."""
+        used = self._consume(data, at, end, offset, packet, ts, out)
+        if not self._again:
+            return
+        # A frame was found in bytes that were kept: they, then the rest, are read once more.
+        rest = _Range(data, used, end, offset + used - at, packet, ts)
+        self._read_again([rest, *self._taken_again()], out)
+
+    def _read_again(self, todo: list[_Range], out: list[Frame]) -> None:
+        while todo:
+            part = todo.pop()
+            used = self._consume(
+                part.data, part.at, part.end, part.offset, part.packet, part.ts, out
+            )
+            part.offset += used - part.at
+            part.at = used
+            if used < part.end:
+                todo.append(part)
+            todo.extend(self._taken_again())
+
+    def _taken_again(self) -> list[_Range]:
+        """The kept bytes to read once more, last first."""
+        again = self._again
+        self._again = []
+        again.reverse()
+        return again
+
+    def _consume(
+        self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64, out: list[Frame]
+    ) -> i64:
+        """Reads until the end, or until kept bytes must be read once more."""
         shift: i64 = offset - at
         while at < end:
             if self._body_left > 0:
                 at = self._receive_body(data, at, end, packet, ts, out)
             elif not self.synchronized:
-                self._search(data, at, end, at + shift, packet, ts, out)
-                return
-            elif self._head:
+                self._search(data, at, end, at + shift, packet, ts)
+                at = end
+            elif self._head_size:
                 at = self._receive_head(data, at, end, packet, ts, out)
             else:
                 at = self._receive_frame(data, at, end, shift, packet, ts, out)
+            if self._again:
+                return at
+        return at
 
-    def receive_gap(self, offset: i64, length: i64, packet: i64, ts: i64, out: list[Frame]) -> None:
-        """Bytes that the capture does not have; a length of 0 means that it is not known."""
-        if self._body_left > 0 and (length > 0 or self._missing > 0):
-            lost: i64 = min(self._body_left, length) if length else self._body_left
+    def receive_gap(self, length: i64, packet: i64, ts: i64, out: list[Frame]) -> None:
+        """Bytes that the capture does not have; 0: how many cannot be known."""
+        if self._body_left > 0:
+            if length == 0:
+                length = self._body_left + 1
+            lost: i64 = min(self._body_left, length)
             self._missing += lost
             self._body_left -= lost
             self._keeping = False
@@ -168,17 +225,19 @@ class FrameDecoder:
                 self._give(out)
             if length == 0:
                 return
+        self._settle(out)
         self._lose()
 
     def finish(self, out: list[Frame]) -> None:
         """The stream has ended; a frame that is cut inside its body is given out as it is."""
+        self._settle(out)
         if self._body_left > 0:
             self._say(ExpertKind.FRAME_CUT, f"{self._body_left} bytes of the body are missing")
             self._missing += self._body_left
             self._body_left = 0
             self._give(out)
-        elif self._head and self.synchronized:
-            self._say(ExpertKind.FRAME_CUT, f"only {len(self._head)} bytes of it are there")
+        elif self._head_size and self.synchronized:
+            self._say(ExpertKind.FRAME_CUT, f"only {self._head_size} bytes of it are there")
         self._lose()
 
     def drop_body(self) -> None:
@@ -186,6 +245,10 @@ class FrameDecoder:
         self._body = []
         self._keeping = False
         self.held = 0
+
+    def forget(self) -> None:
+        """Nothing of this stream will be decoded: gives up all that is held."""
+        self._lose()
 
     # -- inside ---------------------------------------------------------------------------------
 
@@ -204,19 +267,18 @@ class FrameDecoder:
         self._packet = packet
         self._ts = ts
         if end - at < PREFIX:
-            self._head = data[at:end]
+            self._await_head(data[at:end], PREFIX)
             return end
         prefix = read_i64_be(data, at)
         header_end: i64 = at + PREFIX + (prefix & 0xFFFFFF)
-        if not _is_prefix(prefix):
-            return self._bad_prefix(prefix, data, at, end, out)
-        if header_end > end:
-            self._head = data[at:end]
+        fits = header_end <= end
+        if not _is_prefix(prefix) or (fits and _is_no_json(prefix, data, at + PREFIX)):
+            self._lose_prefix(prefix)
+            self._search(data, at + 1, end, self._offset + 1, packet, ts)
             return end
-        first: i64 = data[at + PREFIX]
-        kind: i64 = (prefix >> 24) & 0xFF
-        if kind == JSON_TYPE and first != 0x7B:
-            return self._bad_prefix(prefix, data, at, end, out)
+        if not fits:
+            self._await_head(data[at:end], header_end - at)
+            return end
         self._begin(prefix, data[at + PREFIX : header_end], out)
         return header_end
 
@@ -224,24 +286,31 @@ class FrameDecoder:
         self, data: bytes, at: i64, end: i64, packet: i64, ts: i64, out: list[Frame]
     ) -> i64:
         """Adds to a prefix or header that began in an earlier piece."""
-        need: i64 = PREFIX
-        if len(self._head) >= PREFIX:
-            need += read_i64_be(self._head, 0) & 0xFFFFFF
-        take: i64 = min(need - len(self._head), end - at)
-        head = self._head + data[at : at + take]
-        self._head = head
+        take: i64 = min(self._head_need - self._head_size, end - at)
+        self._head.append(data[at : at + take])
+        self._head_size += take
         self._note_packet(packet, ts)
-        if len(head) < need:
-            return at + take
+        at += take
+        if self._head_size < self._head_need:
+            return at
+        head = b"".join(self._head)
         prefix = read_i64_be(head, 0)
-        if need == PREFIX and _is_prefix(prefix):
-            return at + take  # the header is next
-        if need == PREFIX or ((prefix >> 24) & 0xFF == JSON_TYPE and head[PREFIX] != 0x7B):
-            self._bad_head(prefix, out)
-            return at + take
-        self._head = b""
-        self._begin(prefix, head[PREFIX:], out)
-        return at + take
+        if self._head_need == PREFIX and _is_prefix(prefix):
+            self._head = [head]
+            self._head_need = PREFIX + (prefix & 0xFFFFFF)
+        elif self._head_need == PREFIX or _is_no_json(prefix, head, PREFIX):
+            self._lose_prefix(prefix)
+            self._search(head, 1, len(head), self._offset + 1, self._packet, self._ts)
+        else:
+            self._head = []
+            self._head_size = 0
+            self._begin(prefix, head[PREFIX:], out)
+        return at
+
+    def _await_head(self, part: bytes, need: i64) -> None:
+        self._head = [part]
+        self._head_size = len(part)
+        self._head_need = need
 
     def _begin(self, prefix: i64, header: bytes, out: list[Frame]) -> None:
         """The header is complete: the body follows, if there is one."""
@@ -254,7 +323,7 @@ class FrameDecoder:
         self._keeping = self._keep == KEEP_ALL or (
             self._keep == KEEP_MESSAGES
             and self._body_length > 0
-            and _COUNTED.search(header) is not None
+            and _holds_several(self._type, header)
         )
         if self._body_left == 0:
             self._give(out)
@@ -301,7 +370,8 @@ class FrameDecoder:
     def _lose(self) -> None:
         """The frame boundary is lost; what was begun cannot be finished."""
         self.synchronized = False
-        self._head = b""
+        self._head = []
+        self._head_size = 0
         self._body = []
         self._body_left = -1
         self.held = 0
@@ -309,26 +379,14 @@ class FrameDecoder:
         self._pieces = []
         self._sought_from = -1
 
-    def _bad_prefix(self, prefix: i64, data: bytes, at: i64, end: i64, out: list[Frame]) -> i64:
-        """What stands here is no prefix: look for the next one behind its first byte."""
-        self._say_bad(prefix)
-        self._lose()
-        self._search(data, at + 1, end, self._offset + 1, self._packet, self._ts, out)
-        return end
-
-    def _bad_head(self, prefix: i64, out: list[Frame]) -> None:
-        head = self._head
-        self._say_bad(prefix)
-        self._lose()
-        offset: i64 = self._offset + 1
-        self._search(head, 1, len(head), offset, self._packet, self._ts, out)
-
-    def _say_bad(self, prefix: i64) -> None:
+    def _lose_prefix(self, prefix: i64) -> None:
+        """What stands here is no prefix: the next one is looked for behind its first byte."""
         total: i64 = prefix >> 32
         if total + 4 > MAX_FRAME:
             self._say(ExpertKind.FRAME_TOO_LARGE, f"{total} bytes")
         else:
             self._say(ExpertKind.BAD_FRAME, f"prefix {prefix & 0xFFFFFFFFFFFFFFFF:016x}")
+        self._lose()
 
     def _say(self, kind: ExpertKind, detail: str) -> None:
         self._experts.append(
@@ -337,16 +395,18 @@ class FrameDecoder:
 
     # -- looking for a frame --------------------------------------------------------------------
 
-    def _search(
-        self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64, out: list[Frame]
-    ) -> None:
+    def _search(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:
         """Looks for bytes that are certainly a frame; keeps those that may become one."""
         if self._sought_from < 0 or not self._window:
             self._sought_from = offset
         self._pieces.append((offset, packet, ts))
-        window = self._window + data[at:end] if self._window else data[at:end]
+        self._window = self._window + data[at:end] if self._window else data[at:end]
         self.searched += end - at
-        place: i64 = 0
+        self._scan(0, False)
+
+    def _scan(self, place: i64, final: bool) -> None:
+        """Looks through what is kept; `final`: what is not whole by now will never be."""
+        window = self._window
         while True:
             found = _CANDIDATE.search(window, place)
             if found is None:
@@ -355,9 +415,9 @@ class FrameDecoder:
             place = found.start()
             verdict: i64 = _certain(window, place)
             if verdict > 0:
-                self._found(window, place, out)
+                self._found(window, place)
                 return
-            if verdict < 0:
+            if verdict < 0 and not final:
                 break
             place += 1
         self._window = window[place:]
@@ -365,7 +425,14 @@ class FrameDecoder:
         while len(self._pieces) > 1 and self._pieces[1][0] <= self._sought_from:
             del self._pieces[0]
 
-    def _found(self, window: bytes, place: i64, out: list[Frame]) -> None:
+    def _settle(self, out: list[Frame]) -> None:
+        """What seemed to be a frame will not be completed: are there any behind its start?"""
+        while not self.synchronized and len(self._window) > PREFIX:
+            self._scan(1, True)
+            if self._again:
+                self._read_again(self._taken_again(), out)
+
+    def _found(self, window: bytes, place: i64) -> None:
         """A frame begins at this place of the window: decoding goes on from there."""
         start: i64 = self._sought_from
         pieces = self._pieces
@@ -382,11 +449,11 @@ class FrameDecoder:
                 high = pieces[index + 1][0] - start
             if low >= high:
                 continue
-            if low == place:
+            if low == place and self._offset > 0:
                 self._packet = packet
                 self._ts = ts
                 self._say(ExpertKind.RESYNCHRONIZED, "a frame begins here")
-            self.receive(window, low, high, start + low, packet, ts, out)
+            self._again.append(_Range(window, low, high, start + low, packet, ts))
 
 
 def _is_prefix(prefix: i64) -> bool:
@@ -401,8 +468,25 @@ def _is_prefix(prefix: i64) -> bool:
     return kind == BINARY_TYPE and header >= MIN_BINARY_HEADER
 
 
+def _is_no_json(prefix: i64, data: bytes, at: i64) -> bool:
+    """Whether the header at this place is said to be JSON and is no object."""
+    return (prefix >> 24) & 0xFF == JSON_TYPE and data[at] != 0x7B
+
+
+def _holds_several(serialize_type: i64, header: bytes) -> bool:
+    """Whether the body behind a header may hold several messages, told without decoding it."""
+    for name in _SEVERAL:
+        if name in header:
+            return True
+    if serialize_type == BINARY_TYPE:
+        return header.startswith(b"\x01\x40")
+    return _BATCH_SEND[0] in header or _BATCH_SEND[1] in header
+
+
 def _certain(window: bytes, place: i64) -> i64:
     """1: a frame's prefix and header stand here; 0: they do not; -1: more bytes must tell."""
+    if place + PREFIX > len(window):
+        return -1
     prefix = read_i64_be(window, place)
     size: i64 = prefix & 0xFFFFFF
     if not _is_prefix(prefix) or size > MAX_SOUGHT_HEADER:

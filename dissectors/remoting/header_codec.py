@@ -3,7 +3,7 @@
 `decode_header` gives None for what is no header and never raises. Headers of other clients that
 only a tolerant reader takes (numbers without quotes, unquoted names) are read like Java does.
 Of keys that occur twice the last one counts. The binary form cuts codes to 16 bits; the real
-request code is given back, and `wire_code` says what was read.
+request code is given back.
 
 RocketMQ: RemotingCommand.headerDecode, RemotingSerializable, RocketMQSerializable.
 """
@@ -80,8 +80,6 @@ def _decode_binary(header: bytes) -> RemotingCommand | None:
         header[17 : 17 + remark_length].decode("utf-8", "replace") if remark_length else None,
         fields,
         ROCKETMQ,
-        b"",
-        int(wire) if wire != code else 0,
     )
 
 

@@ -106,7 +106,7 @@ class CaptureReader:
         self.packets: i64 = 0
         """packets given out so far"""
         self.experts: list[ExpertInfo] = []
-        """findings since they were last taken"""
+        """findings that were not taken yet"""
         self.last_ts: i64 = 0
         """time of the last packet"""
         self._first_id: i64 = index << CAPTURE_SHIFT
@@ -123,6 +123,12 @@ class CaptureReader:
         self._rest = data[used:]
         self._offset += used
         return found
+
+    def take_experts(self) -> list[ExpertInfo]:
+        """The findings since the last call."""
+        taken = self.experts
+        self.experts = []
+        return taken
 
     def finish(self, problem: str | None = None) -> None:
         """The file has ended; `problem` says why, where it was not by itself."""

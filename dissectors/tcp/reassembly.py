@@ -31,6 +31,11 @@ MAX_PENDING: Final = 2 * 1024 * 1024
 MAX_DISTANCE: Final = 1 << 30
 """bytes that a segment may be off: the largest TCP window; farther is another connection"""
 
+MAX_RETRANSMISSION: Final = 64 * 1024 * 1024
+"""bytes that a segment may be behind: more than any sender keeps for a retransmission"""
+FAR_SEGMENTS: Final = 8
+"""segments in a row that are far off, until they are believed"""
+
 START: Final = 1 << 33
 """offset given to the first segment seen, so that earlier ones have offsets above zero"""
 
@@ -82,6 +87,7 @@ class StreamReassembler:
         "_began",
         "_expected",
         "_experts",
+        "_far",
         "_last_ts",
         "_pending",
         "_sequence",
@@ -89,7 +95,6 @@ class StreamReassembler:
         "_since_ack_ts",
         "_waited",
         "conversation",
-        "finished",
         "gap_bytes",
         "gaps",
         "isn",
@@ -101,8 +106,6 @@ class StreamReassembler:
         self.conversation: i64 = conversation
         self.waiting = False
         """something waits for a hole to be filled"""
-        self.finished = False
-        """FIN or RST was seen and all before it given out"""
         self.isn: i64 = -1
         """sequence number of the SYN; -1: none seen"""
         self.pending_bytes: i64 = 0
@@ -118,13 +121,14 @@ class StreamReassembler:
         self._waited: i64 = 0
         self._began: i64 = 0
         self._last_ts: i64 = 0
+        self._far: i64 = 0
         self._since_ack: i64 = 0
         self._since_ack_ts: i64 = 0
 
     @property
-    def started(self) -> bool:
-        """Whether the place of the first byte is settled."""
-        return self._base >= 0
+    def empty(self) -> bool:
+        """Whether no byte was given out yet."""
+        return self._base < 0 or self._expected == self._base
 
     def synchronize(self, segment: Segment, out: list[Piece]) -> None:
         """A SYN of this direction: the first byte has the number after it."""
@@ -140,13 +144,6 @@ class StreamReassembler:
             self._sequence = (segment.seq + 1) & 0xFFFFFFFF
             self._base = self._expected
             self._deliver(out)
-
-    def fits(self, segment: Segment) -> bool:
-        """Whether a segment can belong to this connection by its sequence number."""
-        if self._sequence < 0:
-            return True
-        distance: i64 = self._place(segment.seq) - self._expected
-        return -MAX_DISTANCE < distance < MAX_DISTANCE
 
     def receive(self, segment: Segment, out: list[Piece]) -> None:
         """Appends the pieces that are in order with this segment."""
@@ -209,10 +206,10 @@ class StreamReassembler:
         end: i64 = offset + size
         if size == 0 or self._is_keep_alive(segment, end):
             return
+        if self._is_far(offset) and not self._restart(segment, out):
+            return
         if end <= self._expected and self._base >= 0:
             self._say(ExpertKind.RETRANSMISSION, segment, f"{size} bytes", offset)
-            return
-        if offset > self._expected + MAX_DISTANCE or offset < self._expected - MAX_DISTANCE:
             return
         if self._base >= 0 and self._pending and offset < self._pending[0].offset:
             self._say(ExpertKind.OUT_OF_ORDER, segment, f"{size} bytes", offset)
@@ -221,6 +218,24 @@ class StreamReassembler:
             self._deliver(out)
         if self._pending:
             self._wait(segment, out)
+
+    def _is_far(self, offset: i64) -> bool:
+        """Whether an offset is where no segment of this connection can be."""
+        distance: i64 = offset - self._expected
+        return distance > MAX_DISTANCE or distance < -MAX_RETRANSMISSION
+
+    def _restart(self, segment: Segment, out: list[Piece]) -> bool:
+        """Far off again and again: another connection of which no SYN was captured."""
+        self._far += 1
+        if self._far < FAR_SEGMENTS:
+            return False
+        self._far = 0
+        self.finish(out)
+        place: i64 = max(self._expected - self._base, 0) if self._base >= 0 else 0
+        out.append(Gap(place, segment.packet, segment.ts, 0))
+        self._say(ExpertKind.GAP, segment, "another connection on the same ports", self._expected)
+        self._sequence = segment.seq
+        return False
 
     def _is_keep_alive(self, segment: Segment, end: i64) -> bool:
         """A probe: one byte, sent and acknowledged before, of which the value means nothing.

@@ -1,0 +1,389 @@
+"""A conversation: both directions of one TCP connection, segments in, PDUs out.
+
+Each direction has a reassembler and a frame decoder. What the conversation speaks is found by its
+bytes; from then on it is either decoded or passed over. A request is told from a response by its
+flag, never by a port: brokers send requests too.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from .expert import ExpertInfo, ExpertKind
+from .recognition import HAPROXY, HTTP2, NO_PAYLOAD, UNKNOWN, protocol_of, refined
+from .remoting.command import RemotingCommand
+from .remoting.frame import PREFIX, Frame, FrameDecoder
+from .remoting.header_codec import decode_header
+from .tcp.reassembly import Data, Piece, StreamReassembler
+from .tcp.segment import FIN, RST, SYN, Segment
+
+DETECT_LIMIT: Final = 1024 * 1024
+"""bytes of a direction searched for a frame before the conversation is given up as unknown"""
+DETECT_LIMIT_FROM_START: Final = 128 * 1024
+"""the same where the start was captured: a first frame's header is not larger"""
+REFINE_PIECES: Final = 8
+"""pieces of an HTTP/2 conversation that are looked at to see whether it carries gRPC"""
+
+UNDECIDED: Final = 0
+ROCKETMQ: Final = 1
+FOREIGN: Final = 2
+
+
+@final
+class Pdu:
+    """A command where it was seen: when, from whom, in which packets."""
+
+    __slots__ = (
+        "body",
+        "body_length",
+        "command",
+        "conversation",
+        "direction",
+        "expert",
+        "frame_bytes",
+        "header_length",
+        "message_count",
+        "missing",
+        "offset",
+        "packet",
+        "ts",
+    )
+
+    def __init__(self, direction: Direction, frame: Frame, command: RemotingCommand) -> None:
+        self.direction = direction
+        self.conversation: i64 = direction.conversation.number
+        """number of the conversation"""
+        self.command = command
+        self.body = frame.body
+        """the body up to the first hole; empty where bodies are not kept"""
+        self.body_length: i64 = frame.body_length
+        """bytes of the body on the wire"""
+        self.header_length: i64 = len(frame.header)
+        """bytes of the header"""
+        self.frame_bytes: i64 = PREFIX + len(frame.header) + frame.body_length
+        """bytes of the whole frame, prefix included"""
+        self.missing: i64 = frame.missing
+        """bytes of the body that the capture does not have"""
+        self.packet: i64 = frame.packet
+        """id of the last packet that was needed for it"""
+        self.ts: i64 = frame.ts
+        """time of that packet, nanoseconds since the epoch"""
+        self.offset: i64 = frame.offset
+        """offset in the stream"""
+        self.message_count: i64 = -1
+        """messages in the body where they were counted; -1: not"""
+        self.expert: list[ExpertInfo] | None = None
+        """findings about this frame; None: none"""
+
+    @property
+    def src(self) -> str:
+        """`address:port` of the sender."""
+        return self.direction.src
+
+    @property
+    def dst(self) -> str:
+        """`address:port` of the receiver."""
+        return self.direction.peer.src
+
+    def say(self, kind: ExpertKind, detail: str) -> ExpertInfo:
+        """Attaches a finding to this frame and gives it back."""
+        info = ExpertInfo(kind, detail, self.ts, self.packet, self.conversation, self.offset)
+        if self.expert is None:
+            self.expert = []
+        self.expert.append(info)
+        return info
+
+
+@final
+class Direction:
+    """One direction of a conversation."""
+
+    __slots__ = (
+        "conversation",
+        "decoder",
+        "early",
+        "first_seq",
+        "isn",
+        "key",
+        "peer",
+        "reassembler",
+        "requests",
+        "src",
+    )
+
+    def __init__(self, conversation: Conversation, key: bytes, keep: i64) -> None:
+        self.conversation = conversation
+        self.key = key
+        self.src = source_of(key)
+        """`address:port` of who sends in this direction"""
+        self.peer: Direction = self
+        """the other direction; set by the conversation"""
+        self.reassembler = StreamReassembler(conversation.number, conversation.experts)
+        self.decoder = FrameDecoder(conversation.number, conversation.experts, keep, False)
+        self.requests: dict[int, Pdu] = {}
+        """unanswered requests that were sent in this direction, by opaque"""
+        self.early: dict[int, Pdu] = {}
+        """responses to requests of this direction that were seen before their request"""
+        self.isn: i64 = -1
+        """sequence number of the SYN; -1: none seen"""
+        self.first_seq: i64 = -1
+        """sequence number of the first segment seen; -1: none"""
+
+    def note_start(self, segment: Segment) -> None:
+        """Follows what tells one connection from the next on the same ports, and its end."""
+        if self.first_seq < 0:
+            self.first_seq = segment.seq
+        if segment.flags & SYN and self.isn < 0:
+            self.isn = segment.seq
+        self.conversation.closing = segment.flags & (FIN | RST) != 0
+
+
+@final
+class Conversation:
+    """Both directions of one TCP connection."""
+
+    __slots__ = (
+        "_forced",
+        "_frames",
+        "_payload_seen",
+        "_pieces",
+        "_refine_left",
+        "_reset",
+        "closing",
+        "commands",
+        "experts",
+        "first",
+        "frames",
+        "last_ts",
+        "mine",
+        "number",
+        "protocol",
+        "second",
+        "state",
+    )
+
+    def __init__(self, number: i64, key: bytes, keep: i64, experts: list[ExpertInfo]) -> None:
+        self.number: i64 = number
+        """number in order of appearance, from 0"""
+        self.experts = experts
+        """where findings are put"""
+        self.protocol = NO_PAYLOAD
+        """what it speaks, where it is not decoded"""
+        self.state: i64 = UNDECIDED
+        self.closing = False
+        """FIN or RST was seen, and no data since"""
+        self.mine = True
+        """it is decoded here; else only followed for its number"""
+        self.last_ts: i64 = 0
+        """time of the last segment"""
+        self.frames: i64 = 0
+        self.commands: i64 = 0
+        self._forced = False
+        self._refine_left: i64 = REFINE_PIECES
+        self._payload_seen = False
+        self._reset = False
+        self._pieces: list[Piece] = []
+        self._frames: list[Frame] = []
+        self.first = Direction(self, key, keep)
+        self.second = Direction(self, reversed_key(key), keep)
+        self.first.peer = self.second
+        self.second.peer = self.first
+
+    def force(self) -> None:
+        """The user says that this is RocketMQ."""
+        self.state = ROCKETMQ
+        self._forced = True
+
+    def receive(self, direction: Direction, segment: Segment, out: list[Pdu]) -> None:
+        """Appends the PDUs that are complete with this segment."""
+        if self.state == FOREIGN and self._refine_left <= 0:
+            return
+        pieces = self._pieces
+        if segment.flags & (SYN | FIN | RST):
+            self._control(direction, segment, pieces)
+        if segment.end > segment.start or segment.missing:
+            self._note_first(direction, segment)
+            direction.reassembler.receive(segment, pieces)
+        if pieces:
+            self._receive_pieces(direction, out)
+        peer = direction.peer
+        if peer.reassembler.waiting:
+            peer.reassembler.acknowledge(segment, pieces)
+            if pieces:
+                self._receive_pieces(peer, out)
+
+    def finish(self, out: list[Pdu]) -> None:
+        """No more comes: appends what can still be decoded."""
+        for direction in (self.first, self.second):
+            direction.reassembler.finish(self._pieces)
+            self._receive_pieces(direction, out)
+            if self.state != FOREIGN:
+                direction.decoder.finish(self._frames)
+                if self._frames:
+                    self._receive_frames(direction, out)
+        if self.state == UNDECIDED:
+            self._give_up(UNKNOWN if self.protocol == HAPROXY else self.protocol)
+
+    def release_waiting(self, out: list[Pdu]) -> None:
+        """Gives up what is held for holes and bodies: too much memory is in use."""
+        for direction in (self.first, self.second):
+            direction.decoder.drop_body()
+            direction.reassembler.finish(self._pieces)
+            self._receive_pieces(direction, out)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a direction waits for a hole to be filled."""
+        return self.first.reassembler.waiting or self.second.reassembler.waiting
+
+    @property
+    def held_bytes(self) -> i64:
+        """Bytes held in both directions."""
+        first = self.first
+        second = self.second
+        held: i64 = first.decoder.held + second.decoder.held
+        return held + first.reassembler.pending_bytes + second.reassembler.pending_bytes
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _control(self, direction: Direction, segment: Segment, pieces: list[Piece]) -> None:
+        if segment.flags & SYN:
+            direction.reassembler.synchronize(segment, pieces)
+            if self._forced:
+                direction.decoder.synchronized = True
+            segment.seq = (segment.seq + 1) & 0xFFFFFFFF  # the SYN has a number of its own
+        if segment.flags & RST and not self._reset:
+            self._reset = True
+            self._say(ExpertKind.RESET, f"by {direction.src}", segment)
+
+    def _note_first(self, direction: Direction, segment: Segment) -> None:
+        if not self._payload_seen:
+            self._payload_seen = True
+            self.protocol = UNKNOWN
+            if direction.reassembler.isn < 0:
+                self._say(ExpertKind.MIDSTREAM, "no SYN was captured", segment)
+        if segment.missing and direction.reassembler.gaps == 0:
+            detail = f"{segment.missing} bytes were not captured, here and maybe further on"
+            self._say(ExpertKind.PACKET_TRUNCATED, detail, segment)
+
+    def _receive_pieces(self, direction: Direction, out: list[Pdu]) -> None:
+        decoder = direction.decoder
+        frames = self._frames
+        pieces = self._pieces
+        for piece in pieces:
+            if self.state == FOREIGN:
+                self._refine(piece)
+            elif isinstance(piece, Data):
+                if self.state == UNDECIDED and piece.offset == 0:
+                    self._look_at_first(piece)
+                decoder.receive(
+                    piece.data, piece.start, piece.end, piece.offset, piece.packet, piece.ts, frames
+                )
+            else:
+                decoder.receive_gap(piece.length, piece.packet, piece.ts, frames)
+        pieces.clear()
+        if frames:
+            self._receive_frames(direction, out)
+        elif self.state == UNDECIDED:
+            self._decide(direction)
+
+    def _receive_frames(self, direction: Direction, out: list[Pdu]) -> None:
+        if self.state == UNDECIDED:
+            self.state = ROCKETMQ
+            peer = direction.peer
+            if peer.reassembler.isn >= 0 and peer.reassembler.empty:
+                peer.decoder.synchronized = True
+        for frame in self._frames:
+            self.frames += 1
+            command = decode_header(frame.serialize_type, frame.header)
+            if command is None:
+                self._say_bad_header(frame)
+                continue
+            self.commands += 1
+            pdu = Pdu(direction, frame, command)
+            if frame.missing:
+                pdu.say(ExpertKind.GAP, f"{frame.missing} of {frame.body_length} body bytes")
+            out.append(pdu)
+        self._frames.clear()
+
+    def _look_at_first(self, piece: Data) -> None:
+        """The first bytes of a direction: do they belong to another protocol?"""
+        head = piece.data[piece.start : min(piece.end, piece.start + 64)]
+        protocol = protocol_of(head)
+        if protocol == HAPROXY:
+            self.protocol = HAPROXY
+            self.experts.append(
+                ExpertInfo(ExpertKind.PROXY_HEADER, HAPROXY, piece.ts, piece.packet, self.number, 0)
+            )
+        elif protocol is not None:
+            self._give_up(protocol)
+            self._refine(piece)
+
+    def _decide(self, direction: Direction) -> None:
+        searched: i64 = direction.decoder.searched
+        limit: i64 = DETECT_LIMIT
+        if direction.reassembler.isn >= 0 and direction.reassembler.gaps == 0:
+            limit = DETECT_LIMIT_FROM_START
+        if searched > limit:
+            self._give_up(UNKNOWN)
+
+    def _give_up(self, protocol: str) -> None:
+        """The conversation is not RocketMQ: from now on it is only counted."""
+        self.state = FOREIGN
+        self.protocol = protocol
+        if protocol != HTTP2:
+            self._refine_left = 0
+        for direction in (self.first, self.second):
+            direction.decoder.forget()
+
+    def _refine(self, piece: Piece) -> None:
+        if self._refine_left > 0 and self.protocol == HTTP2 and isinstance(piece, Data):
+            self._refine_left -= 1
+            self.protocol = refined(self.protocol, piece.data[piece.start : piece.end])
+
+    def _say_bad_header(self, frame: Frame) -> None:
+        detail = repr(frame.header[:40])
+        self.experts.append(
+            ExpertInfo(
+                ExpertKind.BAD_HEADER, detail, frame.ts, frame.packet, self.number, frame.offset
+            )
+        )
+
+    def _say(self, kind: ExpertKind, detail: str, segment: Segment) -> None:
+        self.experts.append(ExpertInfo(kind, detail, segment.ts, segment.packet, self.number, -1))
+
+
+def reversed_key(key: bytes) -> bytes:
+    """The key of the other direction: addresses and ports change places, the tunnel stays."""
+    size: i64 = address_size(key)
+    ports: i64 = 2 * size
+    return (
+        key[size:ports]
+        + key[:size]
+        + key[ports + 2 : ports + 4]
+        + key[ports : ports + 2]
+        + key[ports + 4 :]
+    )
+
+
+def address_size(key: bytes) -> i64:
+    """4 or 16: addresses, ports (4 bytes), then 5 bytes for each tunnel."""
+    return 16 if len(key) % 5 == 1 else 4
+
+
+def port_of(key: bytes) -> i64:
+    """The source port of a direction."""
+    at: i64 = 2 * address_size(key)
+    return (key[at] << 8) | key[at + 1]
+
+
+def source_of(key: bytes) -> str:
+    """`address:port` of the sender, IPv6 in brackets."""
+    size: i64 = address_size(key)
+    port: i64 = port_of(key)
+    if size == 4:
+        return f"{key[0]}.{key[1]}.{key[2]}.{key[3]}:{port}"
+    return f"[{ipaddress.IPv6Address(key[:16]).compressed}]:{port}"

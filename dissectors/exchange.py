@@ -1,0 +1,181 @@
+"""Exchanges: a request and its response, or what is known of them.
+
+Pairing is by conversation, direction of the request and opaque, and it is symmetric: a response
+may be seen before its request, when packets were captured out of order. What waits is bounded by
+number and by time; what is given up is given out as it is, never dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from .conversation import Direction, Pdu
+from .expert import ExpertInfo, ExpertKind
+from .record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED
+from .remoting.codes import request_name, response_name
+
+MAX_REQUESTS: Final = 4096
+"""unanswered requests of one direction; more than any client's default concurrency needs"""
+MAX_ALL_REQUESTS: Final = 16384
+"""unanswered requests of all conversations: some 20 MiB"""
+MAX_EARLY: Final = 256
+"""responses of one direction that wait for their request: captured a little out of order"""
+MAX_WAIT: Final = 600 * 1_000_000_000
+"""nanoseconds that a request waits: twenty times the longest long poll"""
+EARLY_TOLERANCE: Final = 1_000_000
+"""nanoseconds by which a response may be stamped before its request: clocks of several cards"""
+
+
+@final
+class Exchange:
+    """A request and its response, or what is known of them."""
+
+    __slots__ = ("request", "response")
+
+    def __init__(self, request: Pdu | None, response: Pdu | None) -> None:
+        self.request = request
+        """None: an orphan, the response to a request that was not seen"""
+        self.response = response
+        """None: unanswered, or oneway"""
+
+    @property
+    def status(self) -> str:
+        """`answered`, `unanswered`, `oneway` or `orphan`."""
+        if self.request is None:
+            return ORPHAN
+        if self.response is not None:
+            return ANSWERED
+        return ONEWAY if self.request.command.flag & 3 == 2 else UNANSWERED
+
+    @property
+    def latency(self) -> int | None:
+        """Nanoseconds from request to response; None unless answered."""
+        if self.request is None or self.response is None:
+            return None
+        return self.response.ts - self.request.ts
+
+    @property
+    def conversation(self) -> int:
+        """Number of the conversation."""
+        return self._one.conversation
+
+    @property
+    def requester(self) -> str:
+        """`address:port` that sent the request, or got the orphan response."""
+        return self.request.src if self.request is not None else self._one.dst
+
+    @property
+    def responder(self) -> str:
+        """`address:port` that must answer, or sent the orphan response."""
+        return self.request.dst if self.request is not None else self._one.src
+
+    @property
+    def _one(self) -> Pdu:
+        one = self.request if self.request is not None else self.response
+        assert one is not None
+        return one
+
+
+@final
+class ExchangeMatcher:
+    """Pairs the PDUs of all conversations. What waits is kept with its direction."""
+
+    __slots__ = ("_experts", "waiting")
+
+    def __init__(self, experts: list[ExpertInfo]) -> None:
+        self._experts = experts
+        self.waiting: i64 = 0
+        """unanswered requests of all conversations"""
+
+    def receive(self, pdu: Pdu, out: list[Exchange]) -> None:
+        """Appends the exchanges that are settled with this PDU."""
+        flag = pdu.command.flag
+        if flag & 1:
+            self._response(pdu, out)
+        elif flag & 2:
+            self._check_code(pdu)
+            out.append(Exchange(pdu, None))
+        else:
+            self._check_code(pdu)
+            self._request(pdu, out)
+
+    def finish(self, direction: Direction, out: list[Exchange]) -> None:
+        """The direction's conversation has ended: appends what still waits."""
+        self.waiting -= len(direction.requests)
+        for pdu in direction.requests.values():
+            out.append(Exchange(pdu, None))
+        for pdu in direction.early.values():
+            out.append(Exchange(None, pdu))
+        direction.requests.clear()
+        direction.early.clear()
+
+    def _request(self, pdu: Pdu, out: list[Exchange]) -> None:
+        direction = pdu.direction
+        opaque = pdu.command.opaque
+        if direction.early:
+            response = direction.early.pop(opaque, None)
+            if response is not None:
+                if response.ts + EARLY_TOLERANCE >= pdu.ts:
+                    out.append(Exchange(pdu, response))
+                    return
+                out.append(Exchange(None, response))
+        requests = direction.requests
+        before = requests.get(opaque)
+        if before is not None:
+            detail = f"opaque {opaque} again in packet {pdu.packet & ((1 << 40) - 1)}"
+            self._experts.append(before.say(ExpertKind.OPAQUE_REUSED, detail))
+            self._give_up(direction, before, out)
+        requests[opaque] = pdu
+        self.waiting += 1
+        oldest = next(iter(requests.values()))
+        if pdu.ts - oldest.ts > MAX_WAIT:
+            self._give_up(direction, oldest, out)
+        elif len(requests) > MAX_REQUESTS or self.waiting > MAX_ALL_REQUESTS:
+            detail = f"{self.waiting} requests are unanswered"
+            self._experts.append(oldest.say(ExpertKind.PAIRING_LIMIT, detail))
+            self._give_up(direction, oldest, out)
+
+    def _response(self, pdu: Pdu, out: list[Exchange]) -> None:
+        direction = pdu.direction.peer
+        opaque = pdu.command.opaque
+        request = direction.requests.pop(opaque, None)
+        if request is not None:
+            self.waiting -= 1
+            out.append(Exchange(request, pdu))
+            return
+        early = direction.early
+        before = early.pop(opaque, None)
+        if before is not None:
+            out.append(Exchange(None, before))
+        early[opaque] = pdu
+        if len(early) > MAX_EARLY:
+            oldest = next(iter(early.values()))
+            del early[oldest.command.opaque]
+            out.append(Exchange(None, oldest))
+
+    def _give_up(self, direction: Direction, pdu: Pdu, out: list[Exchange]) -> None:
+        del direction.requests[pdu.command.opaque]
+        self.waiting -= 1
+        out.append(Exchange(pdu, None))
+
+    def _check_code(self, pdu: Pdu) -> None:
+        command = pdu.command
+        if request_name(command.code, command.version).startswith("UNKNOWN("):
+            info = pdu.say(ExpertKind.UNKNOWN_CODE, f"request code {command.code}")
+            self._experts.append(info)
+
+
+def names_of(exchange: Exchange) -> tuple[str | None, str | None]:
+    """The names of the request and of the response code; each by its sender's version."""
+    request = exchange.request
+    response = exchange.response
+    first: str | None = None
+    second: str | None = None
+    if request is not None:
+        first = request_name(request.command.code, request.command.version)
+    if response is not None:
+        code = request.command.code if request is not None else None
+        second = response_name(response.command.code, code, response.command.version)
+    return first, second

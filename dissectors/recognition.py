@@ -1,0 +1,46 @@
+"""What a conversation speaks, told by its first bytes: never by its port.
+
+RocketMQ is recognised by a frame (`remoting.frame`); this is what else is met on its ports, so
+that a conversation that is not decoded is counted as what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+TLS: Final = "TLS"
+HTTP: Final = "HTTP"
+HTTP2: Final = "HTTP/2"
+GRPC: Final = "gRPC"
+HAPROXY: Final = "HAProxy"
+UNKNOWN: Final = "unknown"
+NO_PAYLOAD: Final = "no payload"
+
+SIGNATURES: Final = (
+    (TLS, re.compile(rb"[\x14-\x17]\x03[\x00-\x04]")),
+    (HTTP2, re.compile(rb"PRI \* HTTP/2\.0\r\n")),
+    (HTTP, re.compile(rb"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE) [!-~]+ HTTP/1")),
+    (HTTP, re.compile(rb"HTTP/1\.[01] [1-5][0-9][0-9]")),
+    (HAPROXY, re.compile(rb"PROXY (?:TCP[46]|UNKNOWN)|\r\n\r\n\x00\r\nQUIT\n")),
+    ("SSH", re.compile(rb"SSH-[12]\.")),
+)
+"""protocol and how its first bytes look; HAProxy's header comes before another protocol"""
+
+_GRPC: Final = re.compile(rb"application/grpc|\x1d\x75\xd0\x62\x0d\x26\x3d\x4c\x4d\x65\x64")
+"""the content type in HTTP/2 headers, plain or in HPACK's Huffman code"""
+
+
+def protocol_of(data: bytes) -> str | None:
+    """The protocol that these first bytes belong to, or None where no signature fits."""
+    for name, pattern in SIGNATURES:
+        if pattern.match(data):
+            return name
+    return None
+
+
+def refined(protocol: str, data: bytes) -> str:
+    """The protocol again, more exactly where later bytes tell: HTTP/2 that carries gRPC."""
+    if protocol == HTTP2 and _GRPC.search(data):
+        return GRPC
+    return protocol

@@ -1,0 +1,228 @@
+"""The table of conversations: which one a segment belongs to, and the limits of what is held.
+
+A conversation is two addresses, two ports and the tunnel they were seen in. A SYN with another
+initial sequence number on the same ports is a new conversation. When a limit is reached the
+stalest is given out as it is, and that is said.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from .conversation import FOREIGN, ROCKETMQ, Conversation, Direction, Pdu, port_of
+from .expert import ExpertInfo, ExpertKind
+from .tcp.reassembly import MAX_PENDING
+from .tcp.segment import FIN, RST, SYN, Segment
+
+MAX_CONVERSATIONS: Final = 16384
+"""conversations that are followed at the same time; one takes about 2 KiB"""
+MAX_HELD: Final = 16 * 1024 * 1024
+"""bytes held for all conversations: behind holes, and of bodies that are kept"""
+LINGER: Final = 2_000_000_000
+"""nanoseconds that a closed conversation waits for packets captured late"""
+SWEEP_PACKETS: Final = 16384
+"""packets between two looks for closed conversations and held bytes"""
+
+
+@final
+class GivenOut:
+    """What a conversation still had, given out because it ended or held too much."""
+
+    def __init__(self, conversation: Conversation, pdus: list[Pdu], ended: bool) -> None:
+        self.conversation = conversation
+        self.pdus = pdus
+        self.ended = ended
+
+
+@final
+class ConversationTable:
+    """Finds the conversation of each segment."""
+
+    def __init__(
+        self,
+        decode_as: frozenset[int],
+        keep: i64,
+        experts: list[ExpertInfo],
+        shard: i64,
+        shards: i64,
+    ) -> None:
+        self.conversations: i64 = 0
+        """conversations seen so far"""
+        self.rocketmq: i64 = 0
+        """ended conversations that were RocketMQ, of this shard"""
+        self.not_decoded: dict[str, int] = {}
+        """protocol of the ended conversations of this shard that were not, and how many"""
+        self.frames: i64 = 0
+        self.commands: i64 = 0
+        self.gaps: i64 = 0
+        self.gap_bytes: i64 = 0
+        self._directions: dict[bytes, Direction] = {}
+        self._decode_as = decode_as
+        self._keep: i64 = keep
+        self._experts = experts
+        self._shard: i64 = shard
+        self._shards: i64 = shards
+
+    def direction_of(self, segment: Segment, out: list[GivenOut]) -> Direction | None:
+        """The direction that a segment belongs to; it may end an earlier conversation.
+
+        None for an acknowledgement of a conversation that is not known.
+        """
+        flags: i64 = segment.flags & (SYN | FIN | RST)
+        direction = self._directions.get(segment.key)
+        if flags == 0 and segment.end == segment.start and segment.missing == 0:
+            return direction
+        if direction is None:
+            direction = self._open(segment, out)
+        elif flags & SYN and is_another(direction, segment):
+            out.append(self._end(direction.conversation))
+            direction = self._open(segment, out)
+        conversation = direction.conversation
+        conversation.last_ts = segment.ts
+        if flags or direction.first_seq < 0:
+            direction.note_start(segment)
+        elif conversation.closing:
+            conversation.closing = False
+        return direction
+
+    def sweep(self, now: i64, out: list[GivenOut]) -> None:
+        """Ends what was closed a while ago; keeps the bytes that are held below the limit."""
+        held: i64 = 0
+        closed: list[Conversation] = []
+        for direction in self._directions.values():
+            conversation = direction.conversation
+            if conversation.first is direction:
+                held += conversation.held_bytes
+                if conversation.closing and now - conversation.last_ts > LINGER:
+                    closed.append(conversation)
+        for conversation in closed:
+            out.append(self._end(conversation))
+        if held > MAX_HELD:
+            self._release(held, out)
+
+    def finish(self, out: list[GivenOut]) -> None:
+        """No more comes: ends all, in order of appearance."""
+        found: list[Conversation] = []
+        for direction in self._directions.values():
+            if direction.conversation.first is direction:
+                found.append(direction.conversation)
+        for conversation in found:
+            out.append(self._end(conversation))
+
+    def count_waiting(self) -> i64:
+        """Conversations that wait for a hole to be filled."""
+        waiting: i64 = 0
+        for direction in self._directions.values():
+            conversation = direction.conversation
+            if conversation.first is direction and conversation.waiting:
+                waiting += 1
+        return waiting
+
+    def count_open(self) -> tuple[i64, i64, i64, i64, i64]:
+        """RocketMQ conversations, frames, commands, gaps and gap bytes of what is still open."""
+        rocketmq: i64 = 0
+        frames: i64 = 0
+        commands: i64 = 0
+        gaps: i64 = 0
+        gap_bytes: i64 = 0
+        for direction in self._directions.values():
+            conversation = direction.conversation
+            if conversation.mine and conversation.first is direction:
+                frames += conversation.frames
+                commands += conversation.commands
+                if conversation.state == ROCKETMQ:
+                    rocketmq += 1
+                    for side in (conversation.first, conversation.second):
+                        gaps += side.reassembler.gaps
+                        gap_bytes += side.reassembler.gap_bytes
+        return rocketmq, frames, commands, gaps, gap_bytes
+
+    def _open(self, segment: Segment, out: list[GivenOut]) -> Direction:
+        key = segment.key
+        if len(self._directions) >= 2 * MAX_CONVERSATIONS:
+            self._end_stalest(segment, out)
+        number: i64 = self.conversations
+        self.conversations += 1
+        conversation = Conversation(number, key, self._keep, self._experts)
+        if self._decode_as:
+            second = conversation.second.key
+            if port_of(key) in self._decode_as or port_of(second) in self._decode_as:
+                conversation.force()
+        conversation.mine = number % self._shards == self._shard
+        self._directions[key] = conversation.first
+        self._directions[conversation.second.key] = conversation.second
+        return conversation.first
+
+    def _end(self, conversation: Conversation) -> GivenOut:
+        self._directions.pop(conversation.first.key, None)
+        self._directions.pop(conversation.second.key, None)
+        pdus: list[Pdu] = []
+        if conversation.mine:
+            conversation.finish(pdus)
+            self.frames += conversation.frames
+            self.commands += conversation.commands
+            if conversation.state == FOREIGN:
+                protocol = conversation.protocol
+                self.not_decoded[protocol] = self.not_decoded.get(protocol, 0) + 1
+            else:
+                self.rocketmq += 1
+                for side in (conversation.first, conversation.second):
+                    self.gaps += side.reassembler.gaps
+                    self.gap_bytes += side.reassembler.gap_bytes
+        return GivenOut(conversation, pdus, True)
+
+    def _end_stalest(self, segment: Segment, out: list[GivenOut]) -> None:
+        """Ends an eighth of the conversations, those without packets for the longest time."""
+        stale: list[Conversation] = []
+        for direction in self._directions.values():
+            if direction.conversation.first is direction:
+                stale.append(direction.conversation)
+        stale.sort(key=_last_ts_of)
+        del stale[MAX_CONVERSATIONS // 8 :]
+        detail = f"{len(stale)} of {MAX_CONVERSATIONS} are ended"
+        self._experts.append(
+            ExpertInfo(ExpertKind.CONVERSATION_LIMIT, detail, segment.ts, segment.packet, -1, -1)
+        )
+        for conversation in stale:
+            out.append(self._end(conversation))
+
+    def _release(self, held: i64, out: list[GivenOut]) -> None:
+        """Gives up what the conversations that hold most are holding, until half is free."""
+        holding: list[Conversation] = []
+        for direction in self._directions.values():
+            conversation = direction.conversation
+            if conversation.first is direction and conversation.held_bytes > 0:
+                holding.append(conversation)
+        holding.sort(key=_held_of, reverse=True)
+        for conversation in holding:
+            if held <= MAX_HELD // 2:
+                return
+            detail = f"{conversation.held_bytes} bytes are given up"
+            ts: i64 = conversation.last_ts
+            number: i64 = conversation.number
+            self._experts.append(ExpertInfo(ExpertKind.REASSEMBLY_LIMIT, detail, ts, 0, number, -1))
+            held -= conversation.held_bytes
+            pdus: list[Pdu] = []
+            conversation.release_waiting(pdus)
+            out.append(GivenOut(conversation, pdus, False))
+
+
+def is_another(direction: Direction, segment: Segment) -> bool:
+    """Whether a SYN opens a new connection on the ports of one that is known."""
+    if direction.isn >= 0:
+        return segment.seq != direction.isn
+    if direction.first_seq < 0:
+        return False
+    # A SYN captured late: it comes just before the first segment that was seen.
+    behind: i64 = (direction.first_seq - segment.seq - 1) & 0xFFFFFFFF
+    return behind > MAX_PENDING
+
+
+def _last_ts_of(conversation: Conversation) -> int:
+    return conversation.last_ts
+
+
+def _held_of(conversation: Conversation) -> int:
+    return conversation.held_bytes
