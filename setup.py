@@ -14,6 +14,16 @@ COMPILED_MODULES = [
     "dissectors/tcp/capture.py",
     "dissectors/tcp/fragments.py",
     "dissectors/tcp/segment.py",
+    "dissectors/tcp/reassembly.py",
+    "dissectors/remoting/counting.py",
+    "dissectors/remoting/header_codec.py",
+    "dissectors/remoting/frame.py",
+    "dissectors/recognition.py",
+    "dissectors/conversation.py",
+    "dissectors/exchange.py",
+    "dissectors/table.py",
+    "dissectors/stages.py",
+    "dissectors/row.py",
 ]
 
 

@@ -1,0 +1,203 @@
+"""Exchanges and findings as Parquet, by pyarrow, which is imported when the first file is written.
+
+Rules: every number is a 64-bit integer and every time a UTC timestamp of microseconds, the forms
+that Spark, pandas and DuckDB read alike; columns whose texts repeat are dictionary encoded. Rows
+become Arrow columns batch by batch, so that memory holds a row group as Arrow has it and never as
+Python objects. Values that do not fit (a number over 64 bits, half a surrogate pair) are clamped or
+replaced: nothing here raises because of what a record contains.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import IO, TYPE_CHECKING
+
+from .record import COLUMNS
+from .tables import encodable
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ROW_GROUP_ROWS = 32_768
+"""Rows of a row group; with 35 columns about 10 MiB of Arrow memory."""
+ROW_GROUP_BYTES = 64 * 1024 * 1024
+"""A row group ends earlier where its rows are that large."""
+_BATCH_ROWS = 4096
+_INT64 = 2**63 - 1
+# fmt: off
+_REPETITIVE = (
+    "capture", "conversation", "requester", "responder", "status", "request_code", "request_name",
+    "response_code", "response_name", "remark", "language", "version", "version_name",
+    "serialize_type", "topic", "group", "queue_id", "broker_name", "tags", "missing_bytes",
+    "message_count", "expert.list.element", "kind", "severity", "detail",
+)
+# fmt: on
+
+
+class MissingLibraryError(RuntimeError):
+    """A library of an extra is not installed; the text says how to install it."""
+
+    def __init__(self, what: str, library: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs {library}, which is not installed: pip install 'rmqtool[{extra}]'"
+        )
+
+
+def load_pyarrow() -> None:
+    """Import pyarrow and its Parquet part; raise MissingLibraryError where it is not installed."""
+    if "pyarrow.parquet" in sys.modules:
+        return
+    try:
+        pyarrow = importlib.import_module("pyarrow")
+        importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise MissingLibraryError("Parquet", "pyarrow", "parquet") from error
+    _look_for_pandas_in_vain(pyarrow)
+
+
+class _NoPandas:
+    """A finder that says there is no pandas."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def _look_for_pandas_in_vain(pyarrow: object) -> None:
+    """Let pyarrow's first array look for pandas now, and not find it.
+
+    It would import pandas, where that is installed, only to see that a list is no Series: 0.4
+    seconds and 45 MiB. Conversions to and from pandas look again, so they still work.
+    """
+    if "pandas" in sys.modules:
+        return
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pyarrow.array([])
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class RowTable:
+    """The columns of one kind of row: how each is taken from a row, and its Arrow type."""
+
+    def __init__(self, columns: Iterable[tuple[str, str, Callable[[object], object]]]) -> None:
+        """`columns` are (name, type as in `dissectors.record.Column`, row -> value).
+
+        Raise MissingLibraryError where pyarrow is not installed.
+        """
+        load_pyarrow()
+        import pyarrow
+
+        types: dict[str, pyarrow.DataType] = {
+            "string": pyarrow.string(),
+            "int": pyarrow.int64(),
+            "time": pyarrow.timestamp("us", tz="UTC"),
+            "list": pyarrow.list_(pyarrow.string()),
+        }
+        chosen = list(columns)
+        self._columns = [(get, kind, types[kind]) for _, kind, get in chosen]
+        self.schema = pyarrow.schema([(name, types[kind]) for name, kind, _ in chosen])
+        """the Arrow schema"""
+
+    def batch_of(self, rows: Sequence[object]) -> pyarrow.RecordBatch:
+        """Return the rows as Arrow columns."""
+        import pyarrow
+
+        arrays = [_array(list(map(get, rows)), kind, type_) for get, kind, type_ in self._columns]
+        return pyarrow.record_batch(arrays, schema=self.schema)
+
+
+def _array(values: list[object], kind: str, type_: pyarrow.DataType) -> pyarrow.Array[object]:
+    import pyarrow
+
+    if kind == "time":
+        values = [value // 1000 if isinstance(value, int) else None for value in values]
+    try:
+        return pyarrow.array(values, type_)
+    except (OverflowError, ValueError):  # more than 64 bits, or half a surrogate pair
+        return pyarrow.array([_fitting(value) for value in values], type_)
+
+
+def _fitting(value: object) -> object:
+    if isinstance(value, int):
+        return min(max(value, -_INT64), _INT64)
+    if isinstance(value, list):
+        return [_fitting(item) for item in value]
+    return encodable(value) if isinstance(value, str) else value
+
+
+def exchange_table() -> RowTable:
+    """Return the table of `ExchangeRecord`."""
+    return RowTable((c.name, c.type, attrgetter(c.name)) for c in COLUMNS)
+
+
+class ParquetRows:
+    """A Parquet file that is being written; `close` after `finish` or instead of it."""
+
+    def __init__(
+        self, out: str | IO[bytes], table: RowTable, metadata: Mapping[str, str] | None = None
+    ) -> None:
+        """`out` is a path or an open file; `metadata` goes into the footer."""
+        import pyarrow.parquet
+
+        names = set(table.schema.names) | {"expert.list.element"}
+        self.rows = 0
+        """rows given so far"""
+        self._table = table
+        self._pending: list[object] = []
+        self._batches: list[pyarrow.RecordBatch] = []
+        self._batch_rows = 0
+        self._batch_bytes = 0
+        schema = table.schema.with_metadata(dict(metadata)) if metadata else table.schema
+        self._writer: pyarrow.parquet.ParquetWriter | None = pyarrow.parquet.ParquetWriter(
+            out,
+            schema,
+            compression="zstd",
+            use_dictionary=[name for name in _REPETITIVE if name in names],
+        )
+
+    def write(self, rows: Sequence[object]) -> None:
+        """Add rows; they are in the file when their row group is full."""
+        self.rows += len(rows)
+        if not self._pending and len(rows) >= _BATCH_ROWS:
+            self._add(rows)
+            return
+        self._pending += rows
+        if len(self._pending) >= _BATCH_ROWS:
+            self._add(self._pending)
+            self._pending = []
+
+    def finish(self) -> None:
+        """Write what is left and the footer."""
+        if self._pending:
+            self._add(self._pending)
+            self._pending = []
+        self._write_group()
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; without `finish` before it, rows are missing."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            writer.close()
+
+    def _add(self, rows: Sequence[object]) -> None:
+        batch = self._table.batch_of(rows)
+        self._batches.append(batch)
+        self._batch_rows += batch.num_rows
+        self._batch_bytes += batch.nbytes
+        if self._batch_rows >= ROW_GROUP_ROWS or self._batch_bytes >= ROW_GROUP_BYTES:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        import pyarrow
+
+        if self._batches and self._writer is not None:
+            table = pyarrow.Table.from_batches(self._batches)
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        self._batches, self._batch_rows, self._batch_bytes = [], 0, 0

@@ -1,0 +1,32 @@
+"""Text from the network made safe to show: what could steer a terminal becomes visible.
+
+A topic, a remark or a key is what somebody else wrote. Escape sequences in it could recolour a
+screen, answer for the keyboard or hide what follows; line ends could forge a line; direction marks
+could turn one round. So a character that does not print is shown as an escape, ``\\x1b``.
+"""
+
+from __future__ import annotations
+
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def printable(text: str) -> str:
+    """Return `text` with what does not print shown as ``\\n``, ``\\x1b`` or ``\\u202e``."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escape_of(char) for char in text)
+
+
+def printable_lines(text: str) -> list[str]:
+    """Return the lines of `text`, each printable; tabs become blanks."""
+    return [printable(line) for line in text.expandtabs(4).split("\n")]
+
+
+def _escape_of(char: str) -> str:
+    named = _NAMED.get(char)
+    if named is not None:
+        return named
+    number = ord(char)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

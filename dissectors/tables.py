@@ -1,0 +1,134 @@
+"""Exchanges as text rows: JSON lines and CSV, one row a record, in the order of its columns.
+
+Rules: times are ISO 8601 in UTC with microseconds and ``Z``. JSON lines are exact. CSV is for
+spreadsheets and eyes: what does not print is escaped, so that a row is one line, and a text that a
+spreadsheet would run as a formula gets an apostrophe before it. An absent value is ``null`` in JSON
+and an empty cell in CSV. Nothing here raises because of what a record contains.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+
+import msgspec
+from msgspec.structs import replace
+
+from .printable import printable
+from .record import COLUMNS, ExchangeRecord
+from .times import SECOND, text_of_time
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_SECONDS_KEPT = 10_000
+_CELLS_KEPT = 10_000
+_TEXT_COLUMNS = [column.name for column in COLUMNS if column.type == "string"]
+_ENCODER = msgspec.json.Encoder()
+
+
+class _Seconds(dict[int, str]):
+    """Second -> its text, with the dot; a file has many rows a second."""
+
+    def __missing__(self, second: int) -> str:
+        if len(self) >= _SECONDS_KEPT:
+            self.clear()
+        text = self[second] = text_of_time(second * SECOND)[:-7]
+        return text
+
+
+def jsonl_of(records: Sequence[ExchangeRecord]) -> bytes:
+    """Return one JSON object a line; the records are not changed."""
+    timed = _with_text_times(records)
+    try:
+        return _ENCODER.encode_lines(timed)
+    except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
+        return _ENCODER.encode_lines([_encodable(record) for record in timed])
+
+
+def _with_text_times(records: Sequence[ExchangeRecord]) -> list[ExchangeRecord]:
+    """Return copies that have the text of a time where the time was.
+
+    The copies break the type of the record, so they never leave this module: copying and setting
+    two fields costs a sixth of building another struct of the same columns.
+    """
+    seconds = _Seconds()
+    timed = []
+    for record in records:
+        request_time: int | str | None = record.request_time
+        if isinstance(request_time, int):
+            micros = request_time // 1000
+            request_time = "%s%06dZ" % (seconds[micros // 1_000_000], micros % 1_000_000)  # noqa: UP031
+        response_time: int | str | None = record.response_time
+        if isinstance(response_time, int):
+            micros = response_time // 1000
+            response_time = "%s%06dZ" % (seconds[micros // 1_000_000], micros % 1_000_000)  # noqa: UP031
+        timed.append(replace(record, request_time=request_time, response_time=response_time))
+    return timed
+
+
+def encodable(text: str) -> str:
+    """Return `text` with ``?`` for what UTF-8 cannot write."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _encodable(record: ExchangeRecord) -> ExchangeRecord:
+    texts = {name: getattr(record, name) for name in _TEXT_COLUMNS}
+    return replace(record, **{name: encodable(text) for name, text in texts.items() if text})
+
+
+def csv_header() -> bytes:
+    """Return the line with the names of the columns."""
+    return _csv_lines([tuple(column.name for column in COLUMNS)])
+
+
+def csv_of(records: Sequence[ExchangeRecord]) -> bytes:
+    """Return one line a record."""
+    columns = [make(map(get, records)) for get, make in _CSV_COLUMNS]
+    return _csv_lines(zip(*columns, strict=True))
+
+
+def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def safe_cell(text: str) -> str:
+    """Return `text` as a spreadsheet may open it: printable, and never a formula."""
+    if text.startswith(_FORMULA_STARTS):
+        text = "'" + text
+    return text if text.isprintable() else printable(text)
+
+
+class _SafeCells(dict[object, object]):
+    """Text -> the text as a cell; most columns repeat theirs."""
+
+    def __missing__(self, value: object) -> object:
+        if len(self) >= _CELLS_KEPT:
+            self.clear()
+        cell = self[value] = safe_cell(value) if isinstance(value, str) else value
+        return cell
+
+
+def _text_cells(values: Iterable[object]) -> list[object]:
+    return list(map(_SafeCells().__getitem__, values))
+
+
+def _time_cells(values: Iterable[object]) -> list[object]:
+    return [text_of_time(value) if isinstance(value, int) else None for value in values]
+
+
+def _list_cells(values: Iterable[object]) -> list[object]:
+    return [" ".join(map(str, value)) if isinstance(value, list) else None for value in values]
+
+
+_CELLS: dict[str, Callable[[Iterable[object]], list[object]]] = {
+    "string": _text_cells,
+    "int": list,
+    "time": _time_cells,
+    "list": _list_cells,
+}
+_CSV_COLUMNS: list[
+    tuple[Callable[[object], object], Callable[[Iterable[object]], list[object]]]
+] = [(attrgetter(column.name), _CELLS[column.type]) for column in COLUMNS]
