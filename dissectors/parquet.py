@@ -51,11 +51,10 @@ def load_pyarrow() -> None:
     if "pyarrow.parquet" in sys.modules:
         return
     try:
-        pyarrow = importlib.import_module("pyarrow")
         importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingLibraryError("Parquet", "pyarrow", "parquet") from error
-    _look_for_pandas_in_vain(pyarrow)
+    _look_for_pandas_in_vain()
 
 
 class _NoPandas:
@@ -66,7 +65,7 @@ class _NoPandas:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def _look_for_pandas_in_vain(pyarrow: object) -> None:
+def _look_for_pandas_in_vain() -> None:
     """Let pyarrow's first array look for pandas now, and not find it.
 
     It would import pandas, where that is installed, only to see that a list is no Series: 0.4
@@ -74,6 +73,8 @@ def _look_for_pandas_in_vain(pyarrow: object) -> None:
     """
     if "pandas" in sys.modules:
         return
+    import pyarrow
+
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)
     try:
@@ -112,7 +113,9 @@ class RowTable:
         return pyarrow.record_batch(arrays, schema=self.schema)
 
 
-def _array(values: list[object], kind: str, type_: pyarrow.DataType) -> pyarrow.Array[object]:
+def _array(
+    values: list[object], kind: str, type_: pyarrow.DataType
+) -> pyarrow.Array[pyarrow.Scalar[pyarrow.DataType]]:
     import pyarrow
 
     if kind == "time":
@@ -158,7 +161,8 @@ class ParquetRows:
             out,
             schema,
             compression="zstd",
-            use_dictionary=[name for name in _REPETITIVE if name in names],
+            # the stubs know only True and False
+            use_dictionary=[name for name in _REPETITIVE if name in names],  # type: ignore[arg-type, unused-ignore]
         )
 
     def write(self, rows: Sequence[object]) -> None:
