@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import signal
 import sys
 import time
@@ -28,6 +29,8 @@ def main() -> int:
     record.add_argument("name", nargs="*")
     commands.add_parser("list", help="the names that can be recorded")
     commands.add_parser("readme", help="write samples/README.md anew")
+    reflect = commands.add_parser("reflect", help="tables and headers of a release as JSON")
+    reflect.add_argument("version", choices=sorted(RELEASES))
     commands.add_parser("fetch", help="fill the cache: jars and compiled programs")
     lock = commands.add_parser("lock", help="resolve a release anew and pin what comes")
     lock.add_argument("version", choices=sorted(RELEASES))
@@ -48,6 +51,11 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.command == "lock":
         print(write_lock(arguments.version))
+        return 0
+    if arguments.command == "reflect":
+        from .oracle import reflect
+
+        print(json.dumps(reflect(arguments.version), indent=1))
         return 0
     from .readme import write_readme
     from .record import SAMPLES, record

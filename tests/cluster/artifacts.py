@@ -1,8 +1,10 @@
 """RocketMQ's jars from Maven Central, pinned, and our own Java programs compiled against them.
 
 Rules:
-- What is downloaded is exactly what `locks/<release>.txt` names: every jar with its SHA-256, no transitive resolution.
-- Jars and classes live in a cache outside the tree (`$RMQTOOL_CACHE`, else `~/.cache/rmqtool`) that survives runs.
+- What is downloaded is exactly what `locks/<release>.txt` names: every jar with its SHA-256, no
+  transitive resolution.
+- Jars and classes live in a cache outside the tree (`$RMQTOOL_CACHE`, else `~/.cache/rmqtool`)
+  that survives runs.
 - What cannot be had is `Unavailable` with the reason, so that tests can skip with it.
 
 RocketMQ: the modules namesrv, broker, tools, client and what they depend on.
@@ -190,7 +192,10 @@ def _jar_name(coordinate: str) -> str:
 
 def _pom(coordinates: list[str], *, transitive: bool) -> str:
     """A pom that depends on these and, unless transitive, on nothing behind them."""
-    stop = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    stop = (
+        ""
+        "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    )
     rows = []
     for coordinate in coordinates:
         group, artifact, version, *classifier = map(escape, coordinate.split(":"))

@@ -1,6 +1,7 @@
 """Recording loopback traffic with tcpdump.
 
-Rules: a capture is complete when `__enter__` returns and until `__exit__`; it holds only packets of the given filter.
+Rules: a capture is complete when `__enter__` returns and until `__exit__`; it holds only packets
+of the given filter.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Client programs as traffic sources: our own Java programs on the 4.x and 5.x client, mqadmin, and a Go program.
+"""Client programs as traffic sources: our own on the Java and Go clients, and mqadmin.
 
-Each is a process of its own with `key=value` arguments (see `java/both/Options.java`); what it printed is returned.
+Each is a process of its own with `key=value` arguments (see `java/both/Options.java`); what it
+printed is returned.
 """
 
 from __future__ import annotations

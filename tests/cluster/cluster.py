@@ -2,7 +2,8 @@
 
 Rules:
 - Every node has its own address of 127.0.0.0/8 and ports that were free when it was made.
-- Stores are small (a broker takes tens of megabytes) and live in a temporary folder that goes with the cluster;
+- Stores are small (a broker takes tens of megabytes) and live in a temporary folder that goes with
+  the cluster;
   after a failure the logs stay and their place is part of the error.
 - `start()` returns only when the NameServers list every broker.
 
@@ -37,7 +38,8 @@ SMALL_STORE = {
     "cleanResourceInterval": 3600 * 1000,
 }
 CALM_BROKER = {
-    # On a busy machine the queue waits of production would answer "broker busy" where a sample wants success.
+    # On a busy machine the queue waits of production would answer "broker busy" where a sample
+    # wants success.
     "waitTimeMillsInSendQueue": 5000,
     "sendMessageThreadPoolNums": 2,
     "pullMessageThreadPoolNums": 2,
@@ -60,7 +62,7 @@ class BrokerSpec:
     settings: Mapping[str, object] = field(default_factory=dict)
     """More lines for the broker's configuration."""
     advertised: str | None = None
-    """Host that the route names instead of the broker's own, for a proxy in front of it (5.x servers)."""
+    """Host that the route names instead of its own, for a proxy in front of it (5.x servers)."""
 
 
 class Node:
@@ -199,7 +201,7 @@ class Cluster:
         raise KeyError(f"{name} {broker_id}")
 
     def wait_listed(self, broker: Broker, timeout: float = START_SECONDS) -> None:
-        """Waits until every NameServer lists the broker; raises `TimeoutError` or `RuntimeError`."""
+        """Waits until every NameServer lists it; raises `TimeoutError` or `RuntimeError`."""
 
         def listed() -> bool:
             broker.running()
@@ -216,12 +218,11 @@ class Cluster:
         masters = [broker for broker in self.brokers if broker.spec.broker_id == 0]
         for broker in masters:
             probe.make_topic(broker.address, topic, queues=queues, perm=perm, attributes=attributes)
-        for node in self.namesrvs:
-            wait_until(
-                f"route of {topic}",
-                lambda node=node: probe.has_route(node.address, topic, len(masters)),
-                20.0,
-            )
+
+        def routed() -> bool:
+            return all(probe.has_route(node.address, topic, len(masters)) for node in self.namesrvs)
+
+        wait_until(f"route of {topic}", routed, 20.0)
 
     def _make_namesrv(self, path: str, number: int) -> Node:
         host = "::1" if self.ipv6 else f"{self.network}.{1 + number}"

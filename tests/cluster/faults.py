@@ -2,7 +2,8 @@
 
 Rules:
 - A fault is a context manager where it can be undone: leaving it heals, also when the body raised.
-- Only processes of the given cluster are touched, by their ids; the network is a proxy of ours on loopback.
+- Only processes of the given cluster are touched, by their ids; the network is a proxy of ours on
+  loopback.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def restart(cluster: Cluster, broker: Broker) -> None:
 
 @contextlib.contextmanager
 def frozen(node: Node) -> Iterator[None]:
-    """The server stops running but its connections stay open: nothing is answered, all is buffered."""
+    """The server stops running but its connections stay open: all is buffered, none answered."""
     process = node.running()
     process.send_signal(signal.SIGSTOP)
     try:
@@ -48,7 +49,7 @@ def frozen(node: Node) -> Iterator[None]:
 
 @contextlib.contextmanager
 def read_only(broker: Broker) -> Iterator[None]:
-    """The broker registers without write permission; a client that has the old route may still write."""
+    """The broker registers without write permission; clients with the old route may still write."""
     probe.set_broker_config(broker.address, brokerPermission=READ_ONLY)
     try:
         yield
@@ -89,7 +90,8 @@ def no_permission(broker: Broker, topic: str, queues: int = 4) -> Iterator[None]
 class Proxy:
     """A TCP proxy in front of a broker: delays what passes, or resets connections in mid-frame.
 
-    The broker must advertise `listen_host` (see `BrokerSpec.advertised`), so that clients come through here.
+    The broker must advertise `listen_host` (see `BrokerSpec.advertised`), so that clients come
+    through here.
     """
 
     def __init__(self, listen: tuple[str, int], target: tuple[str, int]):

@@ -1,8 +1,10 @@
 """Runs this package again inside Linux namespaces of its own: network, process ids, host name.
 
 Rules:
-- Inside there is only loopback and one invented address (192.0.2.10, kept for documentation by RFC 5737), from which
-  clients make message ids; so a capture cannot hold an address, host name or process id of the machine.
+- Inside there is only loopback and one invented address (192.0.2.10, kept for documentation by RFC
+  5737), from which
+  clients make message ids; so a capture cannot hold an address, host name or process id of the
+  machine.
 - The kernel ends every process inside with the first one, so nothing outlives a recording.
 - Nothing can be downloaded inside: fetch before.
 """

@@ -1,6 +1,7 @@
 """One request to a NameServer or broker, enough to know that it serves and to make topics.
 
-It is on purpose apart from `dissectors`: what the project's own code decodes is tested against this cluster, so the
+It is on purpose apart from `dissectors`: what the project's own code decodes is tested against
+this cluster, so the
 cluster must not lean on that code.
 
 RocketMQ: RemotingCommand with a JSON header.

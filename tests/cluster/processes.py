@@ -1,7 +1,8 @@
 """Processes that end with us: each in its own group, killed by its id whatever happens.
 
 Rules:
-- A Java server also ends by itself when its standard input ends, so that even a killed parent leaves nothing behind.
+- A Java server also ends by itself when its standard input ends, so that even a killed parent
+  leaves nothing behind.
 - Standard output and error go to a log file; its end is part of every error raised here.
 """
 
@@ -34,7 +35,8 @@ class OwnedProcess:
         self.command = list(command)
         self.log = log
         wrapper = shutil.which("setpriv")
-        # A stopped process cannot notice the end of its input; the kernel's signal reaches it all the same.
+        # A stopped process cannot notice the end of its input; the kernel's signal reaches it all
+        # the same.
         prefix = [wrapper, "--pdeathsig", "KILL"] if wrapper else []
         with log.open("ab") as out:
             self._child = subprocess.Popen(
@@ -130,7 +132,8 @@ def java_command(
         f"-Duser.home={home}",
         f"-Drocketmq.log.root={home}",
         *(f"-D{item}" for item in properties),
-        # The self-signed certificate of Netty and a few reflective tricks of RocketMQ need these on 17.
+        # The self-signed certificate of Netty and a few reflective tricks of RocketMQ need these
+        # on 17.
         "--add-exports=java.base/sun.security.x509=ALL-UNNAMED",
         "--add-exports=java.base/sun.security.util=ALL-UNNAMED",
         "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
@@ -153,7 +156,7 @@ def wait_until(what: str, ready: Callable[[], bool], timeout: float, pause: floa
 
 
 def port_is_free(host: str, port: int) -> bool:
-    """Whether a server could listen there now, on that address and on all (RocketMQ's HA port does)."""
+    """Whether a server could listen there now, and on all addresses (the HA port does that)."""
     for address in (host, "0.0.0.0"):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as probe:

@@ -9,15 +9,23 @@ from .scenarios.scene import Scenario
 
 HEAD = """# Samples
 
-Captures of a real RocketMQ, recorded on loopback by `make samples` (`python -m tests.cluster record [NAME...]`); this
-file is written by the same command. Servers have addresses of 127.77.0.0/24: NameServers .1 and .2, brokers .11 and up,
-a proxy of ours in front of a broker .61; clients come from 127.0.0.1. Message ids name 192.0.2.10, an address kept for
-documentation. Names end with the generation: `-5x` is RocketMQ 5.5.0 (5.3.3 where `-53`), `-4x` the client 4.9.8 on
-the server 4.9.7, the newest of 4.x that there are. Secrets in `acl-*` are dummies made for the recording.
+Captures of a real RocketMQ, recorded on loopback by `make samples` (`python -m tests.cluster
+record [NAME...]`); this
+file is written by the same command. Servers have addresses of 127.77.0.0/24: NameServers .1 and
+.2, brokers .11 and up,
+a proxy of ours in front of a broker .61; clients come from 127.0.0.1. Message ids name 192.0.2.10,
+an address kept for
+documentation. Names end with the generation: `-5x` is RocketMQ 5.5.0 (5.3.3 where `-53`), `-4x`
+the client 4.9.8 on
+the server 4.9.7, the newest of 4.x that there are. Secrets in `acl-*` are dummies made for the
+recording.
 
-`*.faults.json` beside a capture is what the Java producer itself knew: one object a line of its output, `kind`
-`settings` first, then `send` (outcome of one call, with its begin and end in milliseconds since the epoch) and `state`
-(read between sends, left out while unchanged), each with `items`: the fault items of the client, field by field.
+`*.faults.json` beside a capture is what the Java producer itself knew: one object a line of its
+output, `kind`
+`settings` first, then `send` (outcome of one call, with its begin and end in milliseconds since
+the epoch) and `state`
+(read between sends, left out while unchanged), each with `items`: the fault items of the client,
+field by field.
 
 | capture | bytes | client, server | what happens | what is odd |
 |---|---|---|---|---|

@@ -1,4 +1,4 @@
-"""Records `samples/` anew from nothing: runs the scenarios, checks each capture, writes `samples/README.md`.
+"""Records `samples/` anew from nothing: runs the scenarios, checks and describes the captures.
 
 Rules:
 - Everything runs in namespaces of its own (see `namespace.py`).

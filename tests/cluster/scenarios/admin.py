@@ -10,7 +10,7 @@ GROUP = "admin_group"
 
 
 def commands(scene: Scene) -> tuple[str, ...]:
-    """Command lines whose answers hold nothing of the machine (no broker or NameServer configuration)."""
+    """Command lines whose answers hold nothing of the machine (no server configuration)."""
     broker, cluster = scene.broker.text, "SampleCluster"
     return (
         f"updateTopic -b {broker} -t {TOPIC} -r 2 -w 2",

@@ -1,4 +1,4 @@
-"""Faults seen by a producer with the latency fault strategy on, with the strategy's own state beside the capture."""
+"""Faults seen by a producer with the fault strategy on; the strategy's own state is kept beside."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def masters_5x() -> Cluster:
 def faulty(
     fault: Callable[[Scene, faults.Proxy], None], **options: object
 ) -> Callable[[Scene], None]:
-    """Sends all the time while `fault` runs; the capture and the states read meanwhile are the sample."""
+    """Sends all the time while `fault` runs; the sample is the capture and the states read."""
 
     def run(scene: Scene) -> None:
         broker = scene.cluster.broker("broker-a")

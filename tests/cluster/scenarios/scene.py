@@ -1,8 +1,10 @@
-"""A scenario is one capture: which cluster, which client, what happens, what a reader should notice.
+"""A scenario is one capture: which cluster, which client, what happens, what to notice.
 
 Rules:
-- A scenario runs its own clients and opens its own captures; the cluster is shared by all that name the same one.
-- Names end with the client's generation: `-4x` is the newest 4.x client on the newest 4.x server, `-5x` both newest 5.x.
+- A scenario runs its own clients and opens its own captures; the cluster is shared by all that
+  name the same one.
+- Names end with the client's generation: `-4x` is the newest 4.x client on the newest 4.x server,
+  `-5x` both newest 5.x.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ QUICK_TRANSACTIONS = {"transactionTimeOut": 2000, "transactionCheckInterval": 20
 
 def single_5x() -> Cluster:
     """One NameServer and one broker, newest 5.x."""
-    return Cluster([BrokerSpec(settings=QUICK_TRANSACTIONS)], version=NEWEST_5, network=NETWORK)
+    spec = BrokerSpec(settings={**QUICK_TRANSACTIONS, "recallMessageEnable": "true"})
+    return Cluster([spec], version=NEWEST_5, network=NETWORK)
 
 
 def single_53() -> Cluster:

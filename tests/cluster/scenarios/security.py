@@ -117,7 +117,8 @@ SECURITY: tuple[Scenario, ...] = (
         "foreign-5x",
         single_5x,
         foreign,
-        "HTTP, HTTP/2, RDP, PROXY, Redis, a broken header and an impossible length on the broker's port",
+        "HTTP, HTTP/2, RDP, PROXY, Redis, a broken header and an impossible length on "
+        "the broker's port",
         "the first four bytes are taken as a length; only the last conversation is RocketMQ",
     ),
     Scenario(

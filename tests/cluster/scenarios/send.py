@@ -141,7 +141,8 @@ SEND: tuple[Scenario, ...] = (
         "send-timer-5x",
         single_5x,
         send("TimerTopic", kind="timer", count=8),
-        "Timed messages (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS); two are recalled, code 370",
+        "Timed messages (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS); two are "
+        "recalled, code 370",
     ),
     *both(
         "send-compressed",

@@ -138,8 +138,10 @@ SERVERS: tuple[Scenario, ...] = (
     *_both(
         "ha-replication",
         replication,
-        "A slave joins a synchronous master; sends before and after; the slave fetches topics and offsets",
-        "the HA port (listen + 1) carries no frames; sends without a slave are answered 11, yet stored",
+        "A slave joins a synchronous master; sends before and after; the slave fetches "
+        "topics and offsets",
+        "the HA port (listen + 1) carries no frames; sends without a slave are answered "
+        "11, yet stored",
     ),
     *_both(
         "registration",
@@ -164,6 +166,7 @@ SERVERS: tuple[Scenario, ...] = (
         acting_5x,
         acting_master,
         "A slave acts as master while the master is gone",
-        "904 light heartbeats every second; the route shows the slave's address under id 0, without write permission",
+        "904 light heartbeats every second; the route shows the slave's address under id "
+        "0, without write permission",
     ),
 )

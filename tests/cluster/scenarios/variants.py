@@ -1,4 +1,4 @@
-"""The same traffic as other captures show it: other formats, cut packets, no beginning, holes, IPv6; another client."""
+"""Other ways to capture: formats, cut packets, no beginning, holes, IPv6; and another client."""
 
 from __future__ import annotations
 

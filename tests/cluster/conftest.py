@@ -1,0 +1,5 @@
+"""Fixtures of the cluster's own tests."""
+
+from __future__ import annotations
+
+from .fixtures import rocketmq as rocketmq

@@ -1,0 +1,35 @@
+"""The session's cluster as a pytest fixture; tests that cannot have it skip with the reason.
+
+A `conftest.py` that wants it imports `rocketmq` from here; tests carry `@pytest.mark.cluster`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from .artifacts import Unavailable
+from .cluster import BrokerSpec, Cluster
+
+
+@pytest.fixture(scope="session")
+def rocketmq() -> Iterator[Cluster]:
+    """One NameServer and two masters of the newest release, shared by all tests of the session."""
+    cluster = Cluster([BrokerSpec("broker-a"), BrokerSpec("broker-b")], network="127.77.1")
+    try:
+        cluster.start()
+    except Unavailable as reason:
+        skip_or_fail(str(reason))
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def skip_or_fail(reason: str) -> None:
+    """Skips for that reason; where RMQTOOL_REQUIRE_CLUSTER is set, as in CI, that is a failure."""
+    if os.environ.get("RMQTOOL_REQUIRE_CLUSTER"):
+        pytest.fail(reason)
+    pytest.skip(reason)
