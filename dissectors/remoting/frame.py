@@ -475,6 +475,8 @@ def _is_no_json(prefix: i64, data: bytes, at: i64) -> bool:
 
 def _holds_several(serialize_type: i64, header: bytes) -> bool:
     """Whether the body behind a header may hold several messages, told without decoding it."""
+    if header.startswith(b'{"code":') and not header.startswith(b"0,", 8):
+        return header.startswith(b"320", 8)  # as Java writes it, and no good response
     for name in _SEVERAL:
         if name in header:
             return True
