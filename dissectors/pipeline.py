@@ -14,7 +14,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import asdict
 
 from .conversation import Pdu
 from .exchange import Exchange
@@ -26,8 +28,8 @@ from .stages import MAX_EXPERTS, Stages
 from .tcp.capture import CAPTURE_SHIFT, PCAP_HEADER, CaptureReader, PcapReader, reader_of
 from .tcp.source import ByteSource, CaptureError, expand_sources
 
-MAX_HEAD = 4096
-"""bytes of a file's start that are looked at to name what it is, where it is no capture"""
+if TYPE_CHECKING:
+    from .shards import Totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,6 @@ class Decode:
         self._source: ByteSource | None = None
         self._stages: Stages | None = None
         self._experts: list[ExpertInfo] = []
-        self._counted = 0
 
     @property
     def bytes_read(self) -> int:
@@ -130,16 +131,16 @@ class Decode:
         for batch in self._exchanges(KEEP_MESSAGES):
             yield [record_of(one, names[settled_by(one) >> CAPTURE_SHIFT]) for one in batch]
 
-    def ordered_records(self) -> Iterator[list[tuple[tuple[int, int], ExchangeRecord]]]:
-        """The rows of one shard with their place among those of all shards."""
+    def ordered_records(self) -> Iterator[list[tuple[int, int, ExchangeRecord]]]:
+        """The rows of one shard, each behind its place among those of all shards."""
         names = self.sources
         stages = self._start(KEEP_MESSAGES, commands=False)
         for _ in self._drive(stages):
             exchanges = stages.take_exchanges()
             order = stages.take_order()
             yield [
-                (place, record_of(one, names[settled_by(one) >> CAPTURE_SHIFT]))
-                for place, one in zip(order, exchanges, strict=True)
+                (packet, place, record_of(one, names[settled_by(one) >> CAPTURE_SHIFT]))
+                for (packet, place), one in zip(order, exchanges, strict=True)
                 if self._in_time(one)
             ]
 
@@ -154,10 +155,29 @@ class Decode:
 
     def take_experts(self) -> list[ExpertInfo]:
         """The findings since the last call."""
-        self._collect_experts()
         taken, self._experts = self._experts, []
-        self._counted = 0
         return taken
+
+    def note_shards(
+        self, bytes_read: int, experts: list[ExpertInfo], totals: Sequence[Totals]
+    ) -> None:
+        """Takes over what the processes of a shared run have told."""
+        self._read_before = bytes_read
+        self._add_experts(experts)
+        if not totals:
+            return
+        stats = self.stats
+        stats.captures = [CaptureStats(**asdict(one)) for one in totals[0].captures]
+        stats.conversations = totals[0].conversations
+        for one in totals:
+            stats.rocketmq_conversations += one.rocketmq_conversations
+            stats.frames += one.frames
+            stats.commands += one.commands
+            stats.gaps += one.gaps
+            stats.gap_bytes += one.gap_bytes
+            for protocol, count in one.not_decoded.items():
+                stats.not_decoded[protocol] = stats.not_decoded.get(protocol, 0) + count
+        stats.not_decoded = dict(sorted(stats.not_decoded.items()))
 
     # -- inside ---------------------------------------------------------------------------------
 
@@ -178,11 +198,9 @@ class Decode:
     def _drive(self, stages: Stages) -> Iterator[None]:
         """Feeds the stages; stops after each chunk for what it gave, and once after the end."""
         for index in range(len(self.sources)):
-            for _ in self._read(stages, index):
-                self._collect_experts()
-                yield
+            yield from self._read(stages, index)
         stages.finish()
-        self._collect_experts()
+        self._collect_experts(stages, [])
         self._count(stages)
         yield
 
@@ -228,13 +246,13 @@ class Decode:
                 stats.first_ts = packets[0].ts if stats.first_ts is None else stats.first_ts
                 stats.last_ts = packets[-1].ts
             stages.receive(packets)
-            self._experts += reader.take_experts()
+            self._collect_experts(stages, reader.take_experts())
             yield
         if reader is None:
             self._refuse(source, head)
             return
         reader.finish(source.problem)
-        self._experts += reader.take_experts()
+        self._collect_experts(stages, reader.take_experts())
 
     def _refuse(self, source: ByteSource, head: bytes) -> None:
         """A file that is no capture: an error if it is the only one, else a finding."""
@@ -242,17 +260,23 @@ class Decode:
         if len(self.sources) == 1:
             raise CaptureError(source.name, reason, 0, hint)
         detail = f"{source.name}: {reason}"
-        self._experts.append(ExpertInfo(ExpertKind.CAPTURE_DAMAGED, detail, 0, 0, -1, 0))
+        self._add_experts([ExpertInfo(ExpertKind.CAPTURE_DAMAGED, detail, 0, 0, -1, 0)])
 
-    def _collect_experts(self) -> None:
-        if self._stages is not None:
-            self._experts += self._stages.take_experts()
+    def _collect_experts(self, stages: Stages, found: list[ExpertInfo]) -> None:
+        """Takes over the findings of one chunk."""
+        found += stages.take_experts()
+        if found:
+            self._add_experts(found)
+
+    def _add_experts(self, found: list[ExpertInfo]) -> None:
+        """Adds the findings of one chunk, in an order that does not depend on the shards."""
+        found.sort(key=_place_of)
         counts = self.stats.expert_counts
-        for info in self._experts[self._counted :]:
+        for info in found:
             counts[info.kind] = counts.get(info.kind, 0) + 1
+        self._experts += found
         if len(self._experts) > MAX_EXPERTS:  # nobody takes them
             del self._experts[MAX_EXPERTS // 2 :]
-        self._counted = len(self._experts)
 
     def _count(self, stages: Stages) -> None:
         stats = self.stats
@@ -260,7 +284,7 @@ class Decode:
         rocketmq, frames, commands, gaps, gap_bytes = table.count_open()
         stats.conversations = table.conversations
         stats.rocketmq_conversations = table.rocketmq + rocketmq
-        stats.not_decoded = dict(table.not_decoded)
+        stats.not_decoded = dict(sorted(table.not_decoded.items()))
         stats.frames = table.frames + frames
         stats.commands = table.commands + commands
         stats.gaps = table.gaps + gaps
@@ -288,6 +312,10 @@ def settled_by(exchange: Exchange) -> int:
     one = exchange.response or exchange.request
     assert one is not None
     return one.packet
+
+
+def _place_of(info: ExpertInfo) -> tuple[int, int, int, str]:
+    return info.packet, info.conversation, info.offset, info.kind.name
 
 
 def _increase(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:

@@ -1,0 +1,228 @@
+"""Decoding on several cores: every process reads all packets and decodes its share of the
+conversations.
+
+The processes go through the captures in the same chunks, and each sends one message a chunk, so
+their results are put together chunk by chunk, in the order one process would have given them.
+`python -m dissectors.shards` is such a process; it is started by `sharded_records`, gets its task
+as JSON on standard input and writes messages to standard output.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from heapq import merge
+from operator import itemgetter
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from .expert import ExpertInfo, ExpertKind
+from .record import ExchangeRecord
+
+if TYPE_CHECKING:
+    from .pipeline import Decode
+
+MAX_JOBS = 64
+"""processes at most: each reads all packets, so more of them gain nothing"""
+
+Row = tuple[int, int, ExchangeRecord]
+Finding = tuple[str, str, int, int, int, int]
+
+
+class Task(msgspec.Struct):
+    """What one process has to do."""
+
+    sources: list[str]
+    shard: int
+    shards: int
+    decode_as: list[int]
+    since: int | None
+    until: int | None
+
+
+class Capture(msgspec.Struct):
+    """`CaptureStats`, as it is sent."""
+
+    name: str
+    format: str
+    compression: str | None
+    packets: int
+    bytes: int
+    first_ts: int | None
+    last_ts: int | None
+    skipped: dict[str, int]
+
+
+class Totals(msgspec.Struct):
+    """`DecodeStats` of one process, as it is sent."""
+
+    captures: list[Capture]
+    conversations: int
+    rocketmq_conversations: int
+    not_decoded: dict[str, int]
+    frames: int
+    commands: int
+    gaps: int
+    gap_bytes: int
+
+
+class Message(msgspec.Struct):
+    """What one chunk gave, or the end (`totals`), or why it ended early (`problem`)."""
+
+    rows: list[Row] = []
+    findings: list[Finding] = []
+    bytes_read: int = 0
+    totals: Totals | None = None
+    problem: list[str] | None = None
+    """path, reason and hint of a `CaptureError`"""
+
+
+def sharded_records(decode: Decode) -> Iterator[list[ExchangeRecord]]:
+    """The rows of a run that is shared among `options.jobs` processes, in the order of one."""
+    jobs = min(decode.options.jobs, MAX_JOBS)
+    processes = [_start(decode, shard, jobs) for shard in range(jobs)]
+    try:
+        while True:
+            messages = [_receive(process) for process in processes]
+            for message in messages:
+                if message.problem is not None:
+                    _raise(message.problem)
+            decode.note_shards(
+                messages[0].bytes_read,
+                [expert_of(one) for message in messages for one in message.findings],
+                [message.totals for message in messages if message.totals is not None],
+            )
+            if messages[0].totals is not None:
+                return
+            rows = merge(*(message.rows for message in messages), key=itemgetter(0, 1))
+            yield [row[2] for row in rows]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+
+def _start(decode: Decode, shard: int, shards: int) -> subprocess.Popen[bytes]:
+    options = decode.options
+    task = Task(
+        decode.sources, shard, shards, sorted(options.decode_as), options.since, options.until
+    )
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([root, *sys.path]))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dissectors.shards"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    )
+    assert process.stdin is not None
+    process.stdin.write(msgspec.json.encode(task))
+    process.stdin.close()
+    return process
+
+
+_message_decoder = msgspec.msgpack.Decoder(Message)
+
+
+def _receive(process: subprocess.Popen[bytes]) -> Message:
+    assert process.stdout is not None
+    head = process.stdout.read(4)
+    size = int.from_bytes(head, "big")
+    data = process.stdout.read(size) if len(head) == 4 else b""
+    if len(head) < 4 or len(data) < size:
+        status = process.wait()
+        raise RuntimeError(f"a decoding process ended early, exit status {status}")
+    return _message_decoder.decode(data)
+
+
+def _raise(problem: list[str]) -> None:
+    from .tcp.source import CaptureError
+
+    path, reason, hint = problem
+    raise CaptureError(path, reason, 0, hint)
+
+
+def expert_of(finding: Finding) -> ExpertInfo:
+    """A finding as it was sent, as a value again."""
+    name, detail, ts, packet, conversation, offset = finding
+    return ExpertInfo(ExpertKind[name], detail, ts, packet, conversation, offset)
+
+
+def run(task: Task, out: IO[bytes]) -> None:
+    """Decodes one shard and writes its messages."""
+    from .pipeline import Decode, DecodeOptions
+    from .tcp.source import CaptureError
+
+    options = DecodeOptions(
+        decode_as=frozenset(task.decode_as),
+        since=task.since,
+        until=task.until,
+        shard=task.shard,
+        shards=task.shards,
+    )
+    decode = Decode(task.sources, options)
+    try:
+        for rows in decode.ordered_records():
+            findings = [
+                (info.kind.name, *info[1:])
+                for info in decode.take_experts()
+                if task.shard == 0 or info.conversation >= 0
+            ]
+            _send(out, Message(rows, findings, decode.bytes_read))
+    except CaptureError as error:
+        _send(out, Message(problem=[error.path, error.reason, error.hint]))
+        return
+    _send(out, Message(bytes_read=decode.bytes_read, totals=_totals_of(decode)))
+
+
+def _send(out: IO[bytes], message: Message) -> None:
+    data = msgspec.msgpack.encode(message)
+    out.write(len(data).to_bytes(4, "big"))
+    out.write(data)
+    out.flush()
+
+
+def _totals_of(decode: Decode) -> Totals:
+    stats = decode.stats
+    captures = [
+        Capture(
+            one.name,
+            one.format,
+            one.compression,
+            one.packets,
+            one.bytes,
+            one.first_ts,
+            one.last_ts,
+            one.skipped,
+        )
+        for one in stats.captures
+    ]
+    return Totals(
+        captures,
+        stats.conversations,
+        stats.rocketmq_conversations,
+        stats.not_decoded,
+        stats.frames,
+        stats.commands,
+        stats.gaps,
+        stats.gap_bytes,
+    )
+
+
+def main() -> None:
+    """Entry of a decoding process."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is answered by the one that started us
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
+    run(task, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()
