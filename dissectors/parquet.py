@@ -27,6 +27,7 @@ ROW_GROUP_BYTES = 64 * 1024 * 1024
 """A row group ends earlier where its rows are that large."""
 _BATCH_ROWS = 4096
 _INT64 = 2**63 - 1
+_LAST_MICROSECOND = 253_402_300_799_999_999  # of the year 9999
 # fmt: off
 _REPETITIVE = (
     "capture", "conversation", "requester", "responder", "status", "request_code", "request_name",
@@ -123,14 +124,15 @@ def _array(
     try:
         return pyarrow.array(values, type_)
     except (OverflowError, ValueError):  # more than 64 bits, or half a surrogate pair
-        return pyarrow.array([_fitting(value) for value in values], type_)
+        limit = _LAST_MICROSECOND if kind == "time" else _INT64
+        return pyarrow.array([_fitting(value, limit) for value in values], type_)
 
 
-def _fitting(value: object) -> object:
+def _fitting(value: object, limit: int) -> object:
     if isinstance(value, int):
-        return min(max(value, -_INT64), _INT64)
+        return min(max(value, -limit), limit)
     if isinstance(value, list):
-        return [_fitting(item) for item in value]
+        return [_fitting(item, limit) for item in value]
     return encodable(value) if isinstance(value, str) else value
 
 

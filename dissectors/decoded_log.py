@@ -1,0 +1,313 @@
+"""The decoded log: a folder with the exchanges of a run, its findings and what it covers.
+
+Layout: ``exchanges/part-00000.parquet`` … (one row an exchange), ``expert.parquet`` (one row a
+finding) and ``manifest.json``. Rules: a log is written beside its name and renamed when it is
+whole, so what has the name is whole; a log is only ever replaced by a log, and only where that was
+asked for. ``docs/decoded-log.md`` documents every column.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from .expert import ExpertInfo
+from .parquet import ParquetRows, RowTable, exchange_table
+from .record import ExchangeRecord
+from .tables import encodable
+from .tcp.capture import capture_index, packet_number
+from .times import text_of_time
+
+if TYPE_CHECKING:
+    from .pipeline import CaptureStats, DecodeStats
+
+FORMAT = "rmqtool-decoded-log"
+SCHEMA_VERSION = 1
+"""Raised when a column changes its meaning or goes; a new column does not raise it."""
+MANIFEST = "manifest.json"
+EXCHANGES = "exchanges"
+EXPERT = "expert.parquet"
+_FOOTER = {"rmqtool.schema_version": str(SCHEMA_VERSION)}
+PART_ROWS = 1_048_576
+"""Rows of a part file: some 40 MB, one task's worth for Spark."""
+
+
+class DecodedLogError(Exception):
+    """A folder cannot be read or written as a decoded log; the text says why and what to do."""
+
+
+class CaptureEntry(msgspec.Struct, kw_only=True):
+    """A capture that went into the log."""
+
+    name: str
+    """file name as given; `-` is standard input"""
+    format: str
+    """pcap or pcapng"""
+    compression: str | None
+    """gzip, zstd, lz4 or xz"""
+    packets: int
+    """packets in the file"""
+    bytes: int
+    """bytes read of the file as it is stored"""
+    first_time: str | None
+    """time of the first packet"""
+    last_time: str | None
+    """time of the last packet"""
+    skipped: dict[str, int]
+    """packets that were not decoded, by reason"""
+
+
+class Part(msgspec.Struct):
+    """A file with exchanges."""
+
+    file: str
+    """path inside the log"""
+    rows: int
+    """exchanges in it"""
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """What a decoded log holds and covers."""
+
+    format: str = FORMAT
+    """always `rmqtool-decoded-log`"""
+    schema_version: int = SCHEMA_VERSION
+    """version of the columns"""
+    rmqtool: str
+    """version of rmqtool that wrote it"""
+    created: str
+    """when it was written"""
+    options: dict[str, object]
+    """what restricted the rows: `where`, `since`, `until`, `limit`; empty: everything is there"""
+    captures: list[CaptureEntry]
+    """captures that were read"""
+    exchanges: int = 0
+    """rows in all parts"""
+    parts: list[Part] = []
+    """files with exchanges"""
+    conversations: int
+    """TCP connections seen"""
+    rocketmq_conversations: int
+    """those that were decoded"""
+    not_decoded: dict[str, int]
+    """those that were not, by protocol"""
+    frames: int
+    """frames found"""
+    commands: int
+    """commands decoded"""
+    gaps: int
+    """holes in the streams"""
+    gap_bytes: int
+    """bytes that the captures do not have"""
+    expert: dict[str, int]
+    """findings by kind; the most frequent ones are counted here and not all listed"""
+    complete: bool = True
+    """the run came to its end: all of the input was read, or as much as `limit` asked for"""
+
+
+def manifest_of(
+    stats: DecodeStats, rmqtool: str, created: int, options: Mapping[str, object], complete: bool
+) -> Manifest:
+    """Return the manifest for a run with `stats`; `created` is nanoseconds since the epoch."""
+    return Manifest(
+        rmqtool=rmqtool,
+        created=text_of_time(created),
+        options=dict(options),
+        captures=[_capture_entry(capture) for capture in stats.captures],
+        conversations=stats.conversations,
+        rocketmq_conversations=stats.rocketmq_conversations,
+        not_decoded=dict(stats.not_decoded),
+        frames=stats.frames,
+        commands=stats.commands,
+        gaps=stats.gaps,
+        gap_bytes=stats.gap_bytes,
+        expert={kind.name: count for kind, count in stats.expert_counts.items()},
+        complete=complete,
+    )
+
+
+def _capture_entry(capture: CaptureStats) -> CaptureEntry:
+    return CaptureEntry(
+        name=encodable(capture.name),
+        format=capture.format,
+        compression=capture.compression,
+        packets=capture.packets,
+        bytes=capture.bytes,
+        first_time=None if capture.first_ts is None else text_of_time(capture.first_ts),
+        last_time=None if capture.last_ts is None else text_of_time(capture.last_ts),
+        skipped=dict(capture.skipped),
+    )
+
+
+class Finding(NamedTuple):
+    """A row of ``expert.parquet``."""
+
+    capture: str | None
+    """name of the capture; absent where no packet is concerned"""
+    packet: int | None
+    """number of the packet in it"""
+    time: int | None
+    """time of the packet"""
+    conversation: int | None
+    """number of the conversation"""
+    kind: str
+    """ExpertKind"""
+    severity: str
+    """chat, note, warning or error"""
+    detail: str
+    """what exactly"""
+    offset: int | None
+    """offset in the stream, or in the file"""
+
+
+def finding_of(info: ExpertInfo, captures: Sequence[str]) -> Finding:
+    """Return the row of a finding; `captures` are the names by index."""
+    index = capture_index(info.packet)
+    has_packet = info.packet != 0
+    return Finding(
+        captures[index] if has_packet and index < len(captures) else None,
+        packet_number(info.packet) if has_packet else None,
+        info.ts or None,
+        info.conversation if info.conversation >= 0 else None,
+        info.kind.name,
+        info.kind.severity.name.lower(),
+        info.detail,
+        info.offset if info.offset >= 0 else None,
+    )
+
+
+FINDING_COLUMNS: tuple[tuple[str, str, str], ...] = (
+    ("capture", "string", "name of the capture file; absent: the finding is about no packet"),
+    ("packet", "int", "number of the packet in it"),
+    ("time", "time", "time of that packet"),
+    ("conversation", "int", "number of the TCP connection, as in the exchanges"),
+    ("kind", "string", "ExpertKind"),
+    ("severity", "string", "`chat`, `note`, `warning` or `error`"),
+    ("detail", "string", "what exactly; quotes the input"),
+    ("offset", "int", "offset in the stream, or in the file where the finding is about the file"),
+)
+
+
+def finding_table() -> RowTable:
+    """Return the table of `Finding`."""
+    return RowTable((name, kind, attrgetter(name)) for name, kind, _ in FINDING_COLUMNS)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest of a decoded log; raise DecodedLogError where `folder` is none."""
+    path = folder / MANIFEST
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except FileNotFoundError:
+        reason = "there is no such folder" if not folder.exists() else f"it has no {MANIFEST}"
+        raise DecodedLogError(f"{folder} is no decoded log: {reason}") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise DecodedLogError(f"{path} cannot be read: {error}") from None
+    if manifest.format != FORMAT:
+        raise DecodedLogError(f"{folder} is no decoded log: its format is {manifest.format!r}")
+    if manifest.schema_version > SCHEMA_VERSION:
+        raise DecodedLogError(
+            f"{folder} was written by rmqtool {manifest.rmqtool}, whose columns (schema "
+            f"{manifest.schema_version}) are newer than those known here ({SCHEMA_VERSION})"
+        )
+    return manifest
+
+
+def is_decoded_log(folder: Path) -> bool:
+    """Return whether `folder` is a decoded log that can be read."""
+    try:
+        read_manifest(folder)
+    except DecodedLogError:
+        return False
+    return True
+
+
+class DecodedLogWriter:
+    """A decoded log that is being written: nothing has its name before `finish`."""
+
+    def __init__(self, folder: Path, replace: bool = False) -> None:
+        """`replace` allows to replace a decoded log, and nothing but a decoded log.
+
+        Raise DecodedLogError where `folder` may not be written, OSError where it cannot.
+        """
+        self.folder = folder
+        """where the log will be"""
+        _refuse_existing(folder, replace)
+        self._temporary = folder.parent / f".{folder.name}.{os.getpid()}.tmp"
+        self._exchange_table = exchange_table()
+        shutil.rmtree(self._temporary, ignore_errors=True)  # of a run that was killed
+        (self._temporary / EXCHANGES).mkdir(parents=True)
+        self._parts: list[Part] = []
+        self._part = self._open_part()
+        self._findings = ParquetRows(str(self._temporary / EXPERT), finding_table(), _FOOTER)
+
+    def write(self, records: Sequence[ExchangeRecord]) -> None:
+        """Add exchanges."""
+        if self._part.rows >= PART_ROWS:
+            self._finish_part()
+            self._part = self._open_part()
+        self._part.write(records)
+
+    def write_findings(self, findings: Iterable[Finding]) -> None:
+        """Add findings."""
+        self._findings.write(list(findings))
+
+    def finish(self, manifest: Manifest) -> None:
+        """Write what is left and `manifest` with the parts filled in, and give the log its name."""
+        self._finish_part()
+        self._findings.finish()
+        manifest.parts = self._parts
+        manifest.exchanges = sum(part.rows for part in self._parts)
+        encoded = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+        (self._temporary / MANIFEST).write_bytes(encoded + b"\n")
+        self._give_name()
+
+    def discard(self) -> None:
+        """Remove what was written so far."""
+        self._part.close()
+        self._findings.close()
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _open_part(self) -> ParquetRows:
+        name = f"{EXCHANGES}/part-{len(self._parts):05d}.parquet"
+        self._parts.append(Part(name, 0))
+        return ParquetRows(str(self._temporary / name), self._exchange_table, _FOOTER)
+
+    def _finish_part(self) -> None:
+        self._part.finish()
+        self._parts[-1].rows = self._part.rows
+
+    def _give_name(self) -> None:
+        former = self.folder.parent / f".{self.folder.name}.{os.getpid()}.old"
+        replaced = self.folder.exists()
+        if replaced:
+            self.folder.rename(former)
+        try:
+            self._temporary.rename(self.folder)
+        except OSError:
+            if replaced:
+                former.rename(self.folder)
+            raise
+        if replaced:
+            shutil.rmtree(former, ignore_errors=True)
+
+
+def _refuse_existing(folder: Path, replace: bool) -> None:
+    if not folder.parent.is_dir():
+        raise DecodedLogError(f"{folder.parent} is no folder, so {folder} cannot be written in it")
+    if not os.path.lexists(folder):
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise DecodedLogError(f"{folder} exists and is no folder; give another name")
+    if not any(folder.iterdir()):
+        return
+    if not is_decoded_log(folder):
+        raise DecodedLogError(f"{folder} exists and is no decoded log; give another name")
+    if not replace:
+        raise DecodedLogError(f"{folder} is a decoded log already; --force replaces it")

@@ -1,0 +1,245 @@
+"""The decoded log: whole or not there, and readable by what people read Parquet with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from dissectors.decoded_log import (
+    FINDING_COLUMNS,
+    DecodedLogError,
+    DecodedLogWriter,
+    Finding,
+    Manifest,
+    finding_of,
+    is_decoded_log,
+    manifest_of,
+    read_manifest,
+)
+from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.pipeline import CaptureStats, DecodeStats
+from dissectors.record import COLUMNS
+
+from .rows import START, record, unanswered
+
+INFO = ExpertInfo(ExpertKind.GAP, "1448 bytes are missing", START, (1 << 40) + 7, 3, 8192)
+
+
+def stats() -> DecodeStats:
+    capture = CaptureStats("a.pcap", "pcap", None, 8, 999, START, START + 10**9, {"not TCP": 1})
+    return DecodeStats(
+        captures=[capture],
+        conversations=4,
+        rocketmq_conversations=2,
+        not_decoded={"TLS": 2},
+        frames=7,
+        commands=6,
+        gaps=1,
+        gap_bytes=1448,
+        expert_counts={ExpertKind.GAP: 1},
+    )
+
+
+def manifest() -> Manifest:
+    return manifest_of(stats(), "0.1.0", START, {"where": "topic == A"}, complete=True)
+
+
+def written(folder: Path, replace: bool = False) -> Path:
+    log = DecodedLogWriter(folder, replace)
+    log.write([record(), unanswered()])
+    log.write_findings([finding_of(INFO, ["a.pcap", "b.pcap"])])
+    log.write([record(opaque=99)])
+    log.finish(manifest())
+    return folder
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def test_layout_and_manifest(tmp_path: Path) -> None:
+    log = written(tmp_path / "log")
+    assert names_in(tmp_path) == [
+        "log",
+        "log/exchanges",
+        "log/exchanges/part-00000.parquet",
+        "log/expert.parquet",
+        "log/manifest.json",
+    ]
+    assert json.loads((log / "manifest.json").read_text()) == {
+        "format": "rmqtool-decoded-log",
+        "schema_version": 1,
+        "rmqtool": "0.1.0",
+        "created": "2026-11-20T10:00:00.000000Z",
+        "options": {"where": "topic == A"},
+        "captures": [
+            {
+                "name": "a.pcap",
+                "format": "pcap",
+                "compression": None,
+                "packets": 8,
+                "bytes": 999,
+                "first_time": "2026-11-20T10:00:00.000000Z",
+                "last_time": "2026-11-20T10:00:01.000000Z",
+                "skipped": {"not TCP": 1},
+            }
+        ],
+        "exchanges": 3,
+        "parts": [{"file": "exchanges/part-00000.parquet", "rows": 3}],
+        "conversations": 4,
+        "rocketmq_conversations": 2,
+        "not_decoded": {"TLS": 2},
+        "frames": 7,
+        "commands": 6,
+        "gaps": 1,
+        "gap_bytes": 1448,
+        "expert": {"GAP": 1},
+        "complete": True,
+    }
+    assert read_manifest(log).parts[0].rows == 3
+
+
+def test_parts_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dissectors.decoded_log.PART_ROWS", 2)
+    log = DecodedLogWriter(tmp_path / "log")
+    for opaque in range(5):
+        log.write([record(opaque=opaque)])
+    log.finish(manifest())
+    parts = read_manifest(tmp_path / "log").parts
+    assert [(part.file, part.rows) for part in parts] == [
+        ("exchanges/part-00000.parquet", 2),
+        ("exchanges/part-00001.parquet", 2),
+        ("exchanges/part-00002.parquet", 1),
+    ]
+
+
+def test_pandas_reads_it(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_parquet(written(tmp_path / "log") / "exchanges")
+    assert list(frame.columns) == [column.name for column in COLUMNS]
+    assert frame.latency_us.sum() == 2468
+    assert frame.request_time[0] == pandas.Timestamp("2026-11-20T10:00:00.123456Z")
+
+
+def test_duckdb_reads_it(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    log = written(tmp_path / "log")
+    rows = duckdb.sql(
+        f"select status, count(*), max(epoch_us(request_time)) from '{log}/exchanges/*.parquet' "
+        "group by status order by status"
+    ).fetchall()
+    micros = (START + 123_456_789) // 1000
+    assert rows == [("answered", 2, micros), ("unanswered", 1, micros)]
+    expert = duckdb.sql(f"select * from '{log}/expert.parquet'")
+    assert expert.columns == [name for name, _, _ in FINDING_COLUMNS]
+    (row,) = expert.select("* exclude time").fetchall()
+    assert row == ("b.pcap", 7, 3, "GAP", "warning", "1448 bytes are missing", 8192)
+
+
+def test_a_finding_about_no_packet_has_no_packet() -> None:
+    info = ExpertInfo(ExpertKind.CAPTURE_DAMAGED, "x", 0, 0, -1, 24)
+    assert finding_of(info, ["a"]) == Finding(
+        None, None, None, None, "CAPTURE_DAMAGED", "error", "x", 24
+    )
+
+
+def test_a_stopped_run_leaves_nothing(tmp_path: Path) -> None:
+    log = DecodedLogWriter(tmp_path / "log")
+    log.write([record()])
+    assert not (tmp_path / "log").exists()
+    assert not any(is_decoded_log(path) for path in tmp_path.iterdir())
+    log.discard()
+    assert names_in(tmp_path) == []
+
+
+def test_a_killed_run_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
+    DecodedLogWriter(tmp_path / "log").write([record()])
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".")
+    assert not is_decoded_log(left)
+    written(tmp_path / "log")  # the same process id: what was left is in the way, and goes
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+def test_an_existing_log_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    log = written(tmp_path / "log")
+    with pytest.raises(DecodedLogError, match="--force"):
+        DecodedLogWriter(log)
+    replacing = DecodedLogWriter(log, replace=True)
+    assert read_manifest(log).exchanges == 3  # until the new one is whole
+    replacing.write([record()])
+    replacing.finish(manifest())
+    assert read_manifest(log).exchanges == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+def test_a_folder_that_is_no_log_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_bytes(b"x")
+    with pytest.raises(DecodedLogError, match="no decoded log"):
+        DecodedLogWriter(tmp_path / "photos", replace=True)
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(DecodedLogError, match="no folder"):
+        DecodedLogWriter(tmp_path / "file", replace=True)
+    with pytest.raises(DecodedLogError, match="no folder"):
+        DecodedLogWriter(tmp_path / "none" / "log")
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    assert is_decoded_log(written(tmp_path / "log"))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "no manifest.json"),
+        ("{", "cannot be read"),
+        ('{"format": "x"}', "cannot be read"),
+    ],
+)
+def test_what_is_no_log_says_why(tmp_path: Path, content: str | None, reason: str) -> None:
+    if content is not None:
+        (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(DecodedLogError, match=reason):
+        read_manifest(tmp_path)
+    with pytest.raises(DecodedLogError, match="no such folder"):
+        read_manifest(tmp_path / "none")
+
+
+def test_a_log_of_a_later_schema_is_refused(tmp_path: Path) -> None:
+    log = written(tmp_path / "log")
+    path = log / "manifest.json"
+    path.write_text(path.read_text().replace('"schema_version": 1', '"schema_version": 2'))
+    with pytest.raises(DecodedLogError, match="newer"):
+        read_manifest(log)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_spark_reads_it(tmp_path: Path) -> None:
+    pyspark_sql = pytest.importorskip("pyspark.sql")
+    import shutil
+
+    if shutil.which("java") is None:
+        pytest.skip("no Java")
+    log = written(tmp_path / "log")
+    builder = pyspark_sql.SparkSession.builder.master("local[1]").config(
+        "spark.ui.enabled", "false"
+    )
+    spark = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    frame = spark.read.parquet(f"{log}/exchanges")
+    assert frame.columns == [column.name for column in COLUMNS]
+    types = dict(frame.dtypes)
+    kinds = {"string": "string", "int": "bigint", "time": "timestamp", "list": "array<string>"}
+    assert types == {column.name: kinds[column.type] for column in COLUMNS}
+    assert (
+        frame.selectExpr("max(unix_micros(request_time))").first()[0]
+        == (START + 123_456_789) // 1000
+    )
+    assert spark.read.parquet(f"{log}/expert.parquet").count() == 1
+    spark.stop()
