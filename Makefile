@@ -1,0 +1,63 @@
+# Everything runs in .venv, which `make setup` fills with pinned versions. PYTHON names another interpreter.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -q
+COMPILED := $(VENV)/compiled
+HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup compile pure demo test lint types check-pure check-cluster bench samples fuzz clean
+
+help:  ## show the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+setup: $(VENV)/installed compile  ## install everything into .venv, compile the decode path
+
+$(VENV)/installed: requirements.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+compile: $(COMPILED)  ## compile the decode path with mypyc, where there is a C compiler
+
+$(COMPILED): $(VENV)/installed setup.py $(HOT)
+	@if command -v cc >/dev/null 2>&1; then \
+	  echo "compiling the decode path (about half a minute)"; \
+	  RMQTOOL_COMPILE=1 $(BIN)/python setup.py --quiet build_ext --inplace; \
+	else \
+	  echo "no C compiler: the decode path runs as plain Python, three to four times slower"; \
+	fi
+	@touch $@
+
+pure:  ## remove what was compiled
+	find dissectors -name '*.so' -delete
+	rm -rf rmqtool__mypyc*.so build $(COMPILED)
+
+demo: setup  ## set up, decode real captures, show what is in them
+	@$(BIN)/python -m tests.demo
+
+test: setup lint types  ## set up, lint, type-check, run all tests
+	$(PYTEST) -n 2 -m "not cluster" tests
+	RMQTOOL_PURE=1 $(PYTEST) -n 2 tests/dissectors
+	$(PYTEST) -m cluster tests
+
+lint: setup  ## style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup  ## types
+	$(BIN)/mypy
+
+bench: setup  ## measure against tshark, a Java decoder and ourselves
+	$(BIN)/python -m tests.bench --check
+
+samples: setup  ## record samples/ anew from real clusters and clients
+	$(BIN)/python -m tests.cluster record
+
+fuzz: setup  ## ten minutes of coverage-guided fuzzing
+	$(BIN)/python -m tests.fuzz --seconds 600
+
+clean: pure  ## remove everything that make made
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache
