@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from .conversation import FOREIGN, ROCKETMQ, Conversation, Direction, Pdu, port_of
 from .expert import ExpertInfo, ExpertKind
+from .recognition import NO_PAYLOAD
 from .tcp.reassembly import MAX_PENDING
 from .tcp.segment import FIN, RST, SYN, Segment
 
@@ -165,6 +166,7 @@ class ConversationTable:
             self.commands += conversation.commands
             if conversation.state == FOREIGN:
                 protocol = conversation.protocol
+                self._say_not_rocketmq(conversation)
                 self.not_decoded[protocol] = self.not_decoded.get(protocol, 0) + 1
             else:
                 self.rocketmq += 1
@@ -172,6 +174,14 @@ class ConversationTable:
                     self.gaps += side.reassembler.gaps
                     self.gap_bytes += side.reassembler.gap_bytes
         return GivenOut(conversation, pdus, True)
+
+    def _say_not_rocketmq(self, conversation: Conversation) -> None:
+        if conversation.protocol == NO_PAYLOAD:
+            return
+        detail = f"{conversation.protocol}: {conversation.first.src}, {conversation.second.src}"
+        ts: i64 = conversation.last_ts
+        number: i64 = conversation.number
+        self._experts.append(ExpertInfo(ExpertKind.NOT_ROCKETMQ, detail, ts, 0, number, -1))
 
     def _end_stalest(self, segment: Segment, out: list[GivenOut]) -> None:
         """Ends an eighth of the conversations, those without packets for the longest time."""
