@@ -225,7 +225,7 @@ class Conversation:
                 if self._frames:
                     self._receive_frames(direction, out)
         if self.state == UNDECIDED:
-            self._give_up(UNKNOWN if self.protocol == HAPROXY else self.protocol)
+            self._give_up(self.protocol)
 
     def release_waiting(self, out: list[Pdu]) -> None:
         """Gives up what is held for holes and bodies: too much memory is in use."""
