@@ -227,10 +227,9 @@ class Conversation:
         if self.state == UNDECIDED:
             self._give_up(self.protocol)
 
-    def release_waiting(self, out: list[Pdu]) -> None:
-        """Gives up what is held for holes and bodies: too much memory is in use."""
+    def release_holes(self, out: list[Pdu]) -> None:
+        """Gives out what waits for holes to be filled: nothing more comes for now."""
         for direction in (self.first, self.second):
-            direction.decoder.drop_body()
             direction.reassembler.finish(self._pieces)
             self._receive_pieces(direction, out)
 

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from .shards import Totals
 
 
+IDLE_LOOKS = 5
+"""looks in vain at a file that is followed (a second), then what waits is given out"""
+
+
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
     """What is read and how."""
@@ -229,7 +233,11 @@ class Decode:
     ) -> Iterator[None]:
         head = b""
         reader: CaptureReader | None = None
+        idle = 0
         for chunk in source.chunks():
+            idle = 0 if chunk else idle + 1
+            if idle == IDLE_LOOKS:
+                stages.release_holes()
             if reader is None:
                 head += chunk
                 if len(head) < PCAP_HEADER:

@@ -89,6 +89,11 @@ class Stages:
             table.sweep(ts, given)
             self._take_given(packets[-1].packet)
 
+    def release_holes(self) -> None:
+        """No packets for a while: gives out what waits for holes to be filled."""
+        self.table.release_holes(self._given)
+        self._take_given(LAST)
+
     def finish(self) -> None:
         """The last packet was given: what is still held is given out."""
         self.segments.finish()

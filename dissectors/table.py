@@ -103,6 +103,18 @@ class ConversationTable:
         if held > MAX_HELD:
             self._release(held, out)
 
+    def release_holes(self, out: list[GivenOut]) -> None:
+        """No packets for a while: what waits for one is given out, nothing is ended."""
+        waiting: list[Conversation] = []
+        for direction in self._directions.values():
+            conversation = direction.conversation
+            if conversation.first is direction and conversation.waiting:
+                waiting.append(conversation)
+        for conversation in waiting:
+            pdus: list[Pdu] = []
+            conversation.release_holes(pdus)
+            out.append(GivenOut(conversation, pdus, False))
+
     def finish(self, out: list[GivenOut]) -> None:
         """No more comes: ends all, in order of appearance."""
         found: list[Conversation] = []
@@ -215,7 +227,9 @@ class ConversationTable:
             self._experts.append(ExpertInfo(ExpertKind.REASSEMBLY_LIMIT, detail, ts, 0, number, -1))
             held -= conversation.held_bytes
             pdus: list[Pdu] = []
-            conversation.release_waiting(pdus)
+            conversation.first.decoder.drop_body()
+            conversation.second.decoder.drop_body()
+            conversation.release_holes(pdus)
             out.append(GivenOut(conversation, pdus, False))
 
 
