@@ -24,6 +24,8 @@ from .artifacts import JAVA_SOURCES, NEWEST_5, RELEASES, class_path
 from .processes import OwnedProcess, java_command, port_is_free, wait_until
 
 START_SECONDS = 60.0
+STOP_SECONDS = 40.0
+"""A 5.x broker takes its time to unregister, to flush and to end its threads."""
 CLUSTER_NAME = "SampleCluster"
 
 SMALL_STORE = {
@@ -96,9 +98,14 @@ class Node:
         self.process = OwnedProcess(self.command, self.log)
 
     def stop(self) -> None:
-        """Ends the process in order."""
+        """Ends the process in order: it unregisters and says good-bye first."""
         if self.process is not None:
-            self.process.stop()
+            self.process.stop(STOP_SECONDS)
+
+    def kill(self) -> None:
+        """Ends the process at once."""
+        if self.process is not None:
+            self.process.kill()
 
     def running(self) -> OwnedProcess:
         """The live process; raises when it has ended."""
@@ -168,8 +175,9 @@ class Cluster:
 
     def stop(self, *, keep_logs: bool = False) -> None:
         """Ends every process and removes the stores; logs stay only when asked for."""
+        # The stores go with the cluster, so nothing is lost by not waiting for an orderly end.
         for node in (*reversed(self.brokers), *self.namesrvs):
-            node.stop()
+            node.kill()
         if self.folder is None:
             return
         for store in self.folder.glob("*/store"):

@@ -22,6 +22,7 @@ from .processes import wait_until
 
 READ_ONLY = 4
 READ_WRITE = 6
+INHERIT = 1
 CHUNK = 65536
 
 
@@ -49,7 +50,7 @@ def frozen(node: Node) -> Iterator[None]:
 
 @contextlib.contextmanager
 def read_only(broker: Broker) -> Iterator[None]:
-    """The broker registers without write permission; clients with the old route may still write."""
+    """The broker registers without write permission, and takes what is sent to it all the same."""
     probe.set_broker_config(broker.address, brokerPermission=READ_ONLY)
     try:
         yield
@@ -69,22 +70,28 @@ def disk_full(broker: Broker) -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_auto_create(broker: Broker) -> Iterator[None]:
-    """An unknown topic is refused (code 17) instead of made."""
+    """An unknown topic is refused (code 17) instead of made (healed on 5.x servers only)."""
     probe.set_broker_config(broker.address, autoCreateTopicEnable="false")
     try:
         yield
     finally:
         probe.set_broker_config(broker.address, autoCreateTopicEnable="true")
+        # The first refusal took the right to inherit from TBW102 for good, so it is given back.
+        probe.set_broker_config(broker.address, validateSystemTopicWhenUpdateTopic="false")
+        probe.make_topic(broker.address, "TBW102", queues=8, perm=READ_WRITE | INHERIT)
+        probe.set_broker_config(broker.address, validateSystemTopicWhenUpdateTopic="true")
 
 
 @contextlib.contextmanager
 def no_permission(broker: Broker, topic: str, queues: int = 4) -> Iterator[None]:
-    """The topic may be read but not written on this broker."""
-    probe.make_topic(broker.address, topic, queues=queues, perm=READ_ONLY)
+    """Sends to the topic are refused (code 16), which a broker does only when the topic is ordered
+    and itself without write permission."""
+    probe.make_topic(broker.address, topic, queues=queues, order=True)
     try:
-        yield
+        with read_only(broker):
+            yield
     finally:
-        probe.make_topic(broker.address, topic, queues=queues, perm=READ_WRITE)
+        probe.make_topic(broker.address, topic, queues=queues)
 
 
 class Proxy:
@@ -158,13 +165,17 @@ class Proxy:
                     sink.sendall(chunk[:size])
                     # The client shall have read the part before the reset discards what it has not.
                     time.sleep(0.2)
+                    with self._lock:
+                        self._sockets -= {source, sink}
                     _reset(sink)
                     _reset(source)
-                    break
+                    return
                 sink.sendall(chunk)
+        # Whoever comes first ends both; after a reset there is nothing left to end.
         with self._lock:
-            self._sockets -= {source, sink}
-        for one in (sink, source):
+            ours = self._sockets & {source, sink}
+            self._sockets -= ours
+        for one in ours:
             _end(one)
 
 
@@ -183,7 +194,9 @@ def _reset(connection: socket.socket) -> None:
     """Closes with RST instead of FIN."""
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        connection.close()
+        # A thread that reads from it would keep it open; this wakes that thread and sends nothing.
+        connection.shutdown(socket.SHUT_RD)
+    connection.close()
 
 
 def _end(connection: socket.socket) -> None:

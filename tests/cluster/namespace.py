@@ -4,7 +4,8 @@ Rules:
 - Inside there is only loopback and one invented address (192.0.2.10, kept for documentation by RFC
   5737), from which
   clients make message ids; so a capture cannot hold an address, host name or process id of the
-  machine.
+  machine. Stores are in a small file system of their own, so that paths and sizes in answers tell
+  nothing either.
 - The kernel ends every process inside with the first one, so nothing outlives a recording.
 - Nothing can be downloaded inside: fetch before.
 """
@@ -17,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 
 from .artifacts import Unavailable
@@ -24,6 +26,8 @@ from .artifacts import Unavailable
 MARK = "RMQTOOL_RECORDING"
 HOST_NAME = "sample"
 ADDRESS = "192.0.2.10/24"
+FOLDER = "/mnt"
+FOLDER_SIZE = "1500m"
 
 
 def inside() -> bool:
@@ -50,16 +54,22 @@ def run_inside(arguments: Sequence[str]) -> int:
 
 
 def furnish() -> None:
-    """Brings up loopback and the invented address; called once inside."""
+    """Brings up loopback, the invented address and the file system; called once inside."""
     socket.sethostname(HOST_NAME)
     _ip("link set lo up")
     _ip("link add host0 type veth peer name host1")
     _ip(f"addr add {ADDRESS} dev host0")
     _ip("link set host0 up")
     _ip("link set host1 up")
+    _do("mount", "-t", "tmpfs", "-o", f"size={FOLDER_SIZE}", "tmpfs", FOLDER)
+    tempfile.tempdir = FOLDER
 
 
 def _ip(arguments: str) -> None:
-    run = subprocess.run(["ip", *arguments.split()], capture_output=True, text=True)
+    _do("ip", *arguments.split())
+
+
+def _do(*command: str) -> None:
+    run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode != 0:
-        raise Unavailable(f"ip {arguments}: {run.stderr.strip()}")
+        raise Unavailable(f"{' '.join(command)}: {run.stderr.strip()}")

@@ -65,7 +65,7 @@ class Refusal:
 def decode_frames(
     frames: Iterable[bytes | tuple[bytes, str]], version: str = NEWEST_5
 ) -> list[JavaCommand | Refusal]:
-    """What the Java classes of a release make of each frame; a pair names its header's class too."""
+    """What the Java classes of a release make of each frame; a pair names its header class too."""
     pairs = [(frame, "") if isinstance(frame, bytes) else frame for frame in frames]
     text = "".join(f"{frame.hex()} {name}".rstrip() + "\n" for frame, name in pairs)
     output = _run("Oracle", version, text)
@@ -77,7 +77,7 @@ def decode_frames(
 
 @cache
 def reflect(version: str = NEWEST_5) -> dict[str, dict[str, dict[str, object]]]:
-    """`tables` (name → constant → value) and `headers` (class → fields, code, fast) of a release."""
+    """`tables` (name → constant → value) and `headers` (class → fields, code) of a release."""
     output = _run("Reflect", version, "")
     line = next(line for line in reversed(output.splitlines()) if line.startswith("{"))
     decoded: dict[str, dict[str, dict[str, object]]] = json.loads(line)

@@ -4,7 +4,7 @@ It is on purpose apart from `dissectors`: what the project's own code decodes is
 this cluster, so the
 cluster must not lean on that code.
 
-RocketMQ: RemotingCommand with a JSON header.
+RocketMQ: RemotingCommand with a JSON header; of a binary one only the code is read.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ UPDATE_AND_CREATE_TOPIC = 17
 UPDATE_BROKER_CONFIG = 25
 SUCCESS = 0
 LIMIT = 1 << 24
+BINARY = 1
 
 _opaque = count(1)
 
@@ -49,9 +50,13 @@ def ask(
         if length > LIMIT:
             raise ConnectionError(f"{address} answered with a frame of {length} bytes")
         answer = _read(connection, length)
-    size = struct.unpack(">I", answer[:4])[0] & 0xFFFFFF
-    decoded: dict[str, object] = json.loads(answer[4 : 4 + size])
-    return decoded, answer[4 + size :]
+    kind, size = divmod(struct.unpack(">I", answer[:4])[0], 1 << 24)
+    head, rest = answer[4 : 4 + size], answer[4 + size :]
+    if kind == BINARY:
+        # A server that was told to answer in binary; its code is all that is asked for here.
+        return {"code": struct.unpack(">H", head[:2])[0]}, rest
+    decoded: dict[str, object] = json.loads(head)
+    return decoded, rest
 
 
 def is_registered(namesrv: tuple[str, int], broker_address: str) -> bool:
@@ -73,7 +78,13 @@ def has_route(namesrv: tuple[str, int], topic: str, brokers: int = 1) -> bool:
 
 
 def make_topic(
-    broker: tuple[str, int], topic: str, *, queues: int = 4, perm: int = 6, attributes: str = ""
+    broker: tuple[str, int],
+    topic: str,
+    *,
+    queues: int = 4,
+    perm: int = 6,
+    order: bool = False,
+    attributes: str = "",
 ) -> None:
     """Creates or changes a topic on one broker; raises `OSError` when it refuses."""
     fields = {
@@ -84,7 +95,7 @@ def make_topic(
         "perm": str(perm),
         "topicFilterType": "SINGLE_TAG",
         "topicSysFlag": "0",
-        "order": "false",
+        "order": str(order).lower(),
         "attributes": attributes,
     }
     header, _ = ask(broker, UPDATE_AND_CREATE_TOPIC, fields)

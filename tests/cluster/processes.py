@@ -87,7 +87,7 @@ class OwnedProcess:
         return status
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
-        """Ends it: its input first, then SIGTERM, then SIGKILL."""
+        """Ends it: its input first, half the time later SIGTERM, at last SIGKILL."""
         self.send_signal(signal.SIGCONT)
         self.end_input()
         for number in (None, signal.SIGTERM):

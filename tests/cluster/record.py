@@ -112,7 +112,7 @@ def _traces() -> set[str]:
     texts = {
         str(Path.home()),
         str(HERE.parents[1]),
-        tempfile.gettempdir() + "/",
+        "/tmp/",
         platform.release(),
         os.environ.get("RMQTOOL_HOST", ""),
     }

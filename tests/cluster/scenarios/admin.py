@@ -10,7 +10,7 @@ GROUP = "admin_group"
 
 
 def commands(scene: Scene) -> tuple[str, ...]:
-    """Command lines whose answers hold nothing of the machine (no server configuration)."""
+    """Command lines whose answers hold nothing of the machine."""
     broker, cluster = scene.broker.text, "SampleCluster"
     return (
         f"updateTopic -b {broker} -t {TOPIC} -r 2 -w 2",
@@ -20,6 +20,9 @@ def commands(scene: Scene) -> tuple[str, ...]:
         "topicList",
         "topicClusterList -t " + TOPIC,
         f"clusterList -c {cluster}",
+        f"brokerStatus -b {broker}",
+        f"getBrokerConfig -b {broker}",
+        "getNamesrvConfig",
         f"producerConnection -g {GROUP} -t {TOPIC}",
         f"consumerConnection -g {GROUP}",
         f"consumerProgress -g {GROUP}",
@@ -53,6 +56,6 @@ def admin(scene: Scene) -> None:
 ADMIN: tuple[Scenario, ...] = both(
     "admin",
     admin,
-    "Twenty commands of mqadmin while a consumer runs",
+    "Twenty-three commands of mqadmin while a consumer runs",
     "commands that ask a client go through the broker (307, 220, 221 to the consumer)",
 )

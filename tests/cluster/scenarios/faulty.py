@@ -184,7 +184,7 @@ FAULTS: tuple[
     (
         "fault-no-permission",
         no_permission,
-        "The topic may only be read on one broker",
+        "A broker refuses an ordered topic as it may not be written",
         "answer 16 while the client has the old route",
         {},
     ),
