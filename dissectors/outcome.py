@@ -1,0 +1,30 @@
+"""What an exchange came to: which answers are failures, and which requests wait on purpose.
+
+Rules: a response code other than SUCCESS is not by itself a failure. "No new message" is how a
+healthy consumer spends the night, and a broker holds such a request back for seconds; both would
+bury what is wrong, so they are named here, once.
+"""
+
+from __future__ import annotations
+
+NORMAL_ANSWERS = frozenset(
+    (
+        "SUCCESS",
+        "PULL_NOT_FOUND",  # nothing new: the end of a long poll
+        "PULL_RETRY_IMMEDIATELY",  # nothing for this filter: pull again from a later offset
+        "QUERY_NOT_FOUND",  # a group that has no offset yet
+        "NO_MESSAGE",
+        "POLLING_TIMEOUT",  # nothing new: the end of a long poll by POP
+    )
+)
+"""Names of the response codes that say that nothing is wrong."""
+
+LONG_POLLS = frozenset(
+    ("PULL_MESSAGE", "LITE_PULL_MESSAGE", "POP_MESSAGE", "POP_LITE_MESSAGE", "NOTIFICATION")
+)
+"""Names of the requests that a broker may hold back until there is a message."""
+
+
+def is_failure(response_name: str | None) -> bool:
+    """Return whether a response of that name says that something is wrong; None is no response."""
+    return response_name is not None and response_name not in NORMAL_ANSWERS

@@ -1,0 +1,155 @@
+"""Rows as aligned lines: which columns fit, how wide each is, and what is cut.
+
+Rules: a column has a rank; on a narrow terminal the columns of the lowest ranks stay, at a width
+that can still be read, and what is left is given to those that need it. Widths are settled with
+the first rows, so that lines can be shown while the input is still being read. Where there is no
+terminal nothing is cut: a longer cell moves the rest of its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from .console import UNLIMITED, Style, Terminal, cells, cut, padded, styled
+
+Row = TypeVar("Row")
+CORE_RANK = 7
+"""Columns up to this rank are shown in full before any other gets a place."""
+_NARROW = 100
+
+
+class Column(NamedTuple, Generic[Row]):
+    """A column of lines."""
+
+    title: str
+    """head of the column"""
+    cell: Callable[[Row], str]
+    """row -> printable text"""
+    rank: int
+    """1 stays longest"""
+    least: int
+    """cells below which it is not shown at all"""
+    most: int
+    """cells that it may grow to"""
+    right: bool = False
+    """aligned to the right"""
+    style: Callable[[Row], str] | None = None
+    """row -> SGR sequence; None: no colour"""
+    keep_end: bool = False
+    """a cell that is too long loses its beginning: of an address, the end tells more"""
+
+
+class LineTable(Generic[Row]):
+    """Turns rows into lines; the first rows settle the widths."""
+
+    def __init__(
+        self,
+        columns: Sequence[Column[Row]],
+        terminal: Terminal,
+        sample: int = 500,
+        section: Callable[[Row], str] | None = None,
+    ) -> None:
+        """`sample` rows are waited for before the first line is given; 1: rows come slowly.
+
+        `section` names what a row is in; where that changes, it becomes a line of its own.
+        """
+        self._columns = columns
+        self._terminal = terminal
+        self._sample = sample
+        self._section = section
+        self._last_section = ""
+        self._waiting: list[Row] = []
+        self._layout: list[tuple[Column[Row], int]] | None = None
+        self._gap = " " if terminal.width < _NARROW else "  "
+
+    def lines_of(self, rows: Sequence[Row]) -> list[str]:
+        """Return the lines that can be shown now, the head first; rows may wait for the sample."""
+        if self._layout is not None:
+            return self._lines(rows)
+        self._waiting += rows
+        return self.rest() if len(self._waiting) >= self._sample else []
+
+    def rest(self) -> list[str]:
+        """Return the lines of the rows that wait."""
+        if not self._waiting:
+            return []
+        rows, self._waiting = self._waiting, []
+        head = []
+        if self._layout is None:
+            self._layout = self._settle(rows)
+            head = [self._head()]
+        return head + self._lines(rows)
+
+    def _head(self) -> str:
+        layout = self._layout or []
+        texts = [padded(cut(c.title, width), width, c.right) for c, width in layout]
+        line = self._gap.join(texts).rstrip()
+        return styled(line, Style.BOLD) if self._terminal.colour else line
+
+    def _settle(self, rows: Sequence[Row]) -> list[tuple[Column[Row], int]]:
+        wanted = {}
+        for column in self._columns:
+            widest = max((cells(column.cell(row)) for row in rows), default=0)
+            wanted[column.title] = max(len(column.title) if widest else 0, widest)
+        shown = [column for column in self._columns if wanted[column.title] > 0]
+        if self._terminal.width >= UNLIMITED:
+            return [(column, max(column.least, wanted[column.title])) for column in shown]
+        live = self._sample <= 1
+        return _fit(shown, wanted, self._terminal.width, len(self._gap), live)
+
+    def _lines(self, rows: Sequence[Row]) -> list[str]:
+        layout = self._layout or []
+        last = layout[-1][0] if layout and not layout[-1][0].right else None
+        limited = self._terminal.width < UNLIMITED
+        colour = self._terminal.colour
+        gap = self._gap
+        lines = []
+        for row in rows:
+            if self._section is not None and (section := self._section(row)) != self._last_section:
+                self._last_section = section
+                lines.append(styled(section, Style.BOLD) if colour else section)
+            texts = []
+            for column, width in layout:
+                text = column.cell(row)
+                if len(text) != width or not text.isascii():
+                    if limited:
+                        text = cut(text, width, column.keep_end)
+                    if column is not last:
+                        text = padded(text, width, column.right)
+                if colour and column.style is not None:
+                    text = styled(text, column.style(row))
+                texts.append(text)
+            lines.append(gap.join(texts).rstrip())
+        return lines
+
+
+def _fit(
+    columns: Sequence[Column[Row]], wanted: dict[str, int], width: int, gap: int, live: bool
+) -> list[tuple[Column[Row], int]]:
+    """Return the columns that fit into `width`, in their order, with their widths."""
+    left = width + gap
+    widths: dict[str, int] = {}
+    ranked = sorted(columns, key=lambda column: column.rank)
+    core = [column for column in ranked if column.rank <= CORE_RANK]
+    more = [column for column in ranked if column.rank > CORE_RANK]
+    for group in (core, more):
+        for column in group:
+            least = min(column.least, max(wanted[column.title], len(column.title)))
+            if least + gap <= left:
+                widths[column.title] = least
+                left -= least + gap
+        left = _grow(widths, [(c.title, min(wanted[c.title], c.most)) for c in group], left)
+    if live:  # later rows may be wider than the few that are known
+        _grow(widths, [(c.title, c.most) for c in ranked], left)
+    return [(column, widths[column.title]) for column in columns if column.title in widths]
+
+
+def _grow(widths: dict[str, int], goals: Sequence[tuple[str, int]], left: int) -> int:
+    """Widen the columns in order, as far as their goals and as long as there are cells left."""
+    for title, goal in goals:
+        if title in widths:
+            more = max(0, min(left, goal - widths[title]))
+            widths[title] += more
+            left -= more
+    return left

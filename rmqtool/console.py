@@ -1,0 +1,112 @@
+"""Terminals: how wide, with colours or not, and text made to fit them.
+
+Text from the network comes here only after `dissectors.printable`; widths are those of terminal
+cells, so a column stays one where a topic is written in Chinese.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import unicodedata
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import IO, NamedTuple
+
+from dissectors.printable import printable
+
+UNLIMITED = 1 << 30
+"""Width of what is no terminal: nothing is cut there."""
+_NARROWEST = 40
+
+
+class When(StrEnum):
+    """When to use colours."""
+
+    auto = "auto"
+    always = "always"
+    never = "never"
+
+
+class Terminal(NamedTuple):
+    """What a stream can show."""
+
+    is_terminal: bool
+    """a person sees it, now"""
+    width: int
+    """cells of a line; `UNLIMITED` where there is no terminal"""
+    colour: bool
+    """escape sequences for colours are understood"""
+
+
+def terminal_of(
+    stream: IO[str], when: When = When.auto, environment: Mapping[str, str] = os.environ
+) -> Terminal:
+    """Return what `stream` is; COLUMNS, NO_COLOR and TERM=dumb are heeded."""
+    is_terminal = stream.isatty()
+    width = UNLIMITED
+    if is_terminal or environment.get("COLUMNS", "").isdecimal():
+        width = max(_NARROWEST, shutil.get_terminal_size().columns)
+    plain = environment.get("NO_COLOR") or environment.get("TERM") == "dumb"
+    colour = when is When.always or (when is When.auto and is_terminal and not plain)
+    return Terminal(is_terminal, width, colour)
+
+
+class Style:
+    """SGR sequences; the colours are those that both light and dark screens show."""
+
+    DIM = "\x1b[2m"
+    BOLD = "\x1b[1m"
+    RED = "\x1b[31m"
+    GREEN = "\x1b[32m"
+    YELLOW = "\x1b[33m"
+    CYAN = "\x1b[36m"
+    RESET = "\x1b[0m"
+
+
+def styled(text: str, style: str) -> str:
+    """Return `text` between `style` and its end; an empty style changes nothing."""
+    return f"{style}{text}{Style.RESET}" if style else text
+
+
+def cells(text: str) -> int:
+    """Return how many terminal cells a printable text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells_of(char) for char in text)
+
+
+def _cells_of(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def cut(text: str, width: int, keep_end: bool = False) -> str:
+    """Return `text`, or as much of it as fits into `width` cells with an ellipsis."""
+    if cells(text) <= width:
+        return text
+    if text.isascii():
+        kept = max(0, width - 1)
+        return "…" + text[len(text) - kept :] if keep_end else text[:kept] + "…"
+    used = 0
+    for index, char in enumerate(text):
+        used += _cells_of(char)
+        if used > width - 1:
+            return text[:index] + "…"
+    return text
+
+
+def padded(text: str, width: int, right: bool = False) -> str:
+    """Return `text` filled with blanks to `width` cells; a longer one stays as it is."""
+    if text.isascii():
+        return text.rjust(width) if right else text.ljust(width)
+    blanks = " " * (width - cells(text))
+    return blanks + text if right else text + blanks
+
+
+def one_line(text: str | None) -> str:
+    """Return a text of the network as one printable line; absent is empty."""
+    if text is None:
+        return ""
+    return text if text.isprintable() else printable(text)

@@ -1,0 +1,78 @@
+"""Numbers as people read them: durations, sizes, counts, times of day."""
+
+from __future__ import annotations
+
+from dissectors.times import text_of_time
+
+
+def duration(us: int | None) -> str:
+    """Return microseconds in three digits: ``876us``, ``12.5s``, ``5m02s``; absent: -."""
+    if us is None:
+        return "-"
+    if us < 0:
+        return "-" + duration(-us)
+    if us < 1000:
+        return f"{us}us"
+    if us < 999_500:
+        return _three_digits(us / 1000) + "ms"
+    if us < 99_950_000:
+        return _three_digits(us / 1_000_000) + "s"
+    seconds = round(us / 1_000_000)
+    if seconds < 6000:
+        return f"{seconds // 60}m{seconds % 60:02d}s"
+    return f"{seconds // 3600}h{seconds % 3600 // 60:02d}m"
+
+
+def _three_digits(value: float) -> str:
+    if value < 9.995:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+
+
+def size(count: int | None) -> str:
+    """Return bytes in three digits: ``324 B``, ``4.10 kB``, ``745 MB``; absent: -."""
+    if count is None:
+        return "-"
+    if count < 1000:
+        return f"{count} B"
+    value = float(count)
+    for unit in ("kB", "MB", "GB"):
+        value /= 1000
+        if value < 999.5:
+            return f"{_three_digits(value)} {unit}"
+    return f"{_three_digits(value / 1000)} TB"
+
+
+def count(number: int) -> str:
+    """Return a number with its thousands apart."""
+    return f"{number:,}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 gap`` or ``2 gaps``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def share(part: int, whole: int) -> str:
+    """Return a percentage that is 0% only for nothing and 100% only for all."""
+    if part == 0 or whole == 0:
+        return "0%"
+    percent = 100 * part / whole
+    if part == whole:
+        return "100%"
+    return "<0.1%" if percent < 0.1 else f"{min(percent, 99.9):.1f}%"
+
+
+def clock(ns: int | None) -> str:
+    """Return the time of day to the millisecond, ``10:00:00.123``; absent: -."""
+    return "-" if ns is None else text_of_time(ns)[11:23]
+
+
+def day(ns: int) -> str:
+    """Return the date, ``2026-11-20``."""
+    return text_of_time(ns)[:10]
+
+
+def moment(ns: int | None) -> str:
+    """Return the time in full, to the microsecond; absent: -."""
+    return "-" if ns is None else text_of_time(ns)

@@ -1,0 +1,111 @@
+"""One line an exchange: what an operator looks for, in the order in which it is asked.
+
+When, how long, what, with what outcome, for which topic, at which broker; then who asked, the group
+and the rest, as far as the terminal is wide. On a terminal the date and the capture are lines of
+their own where they change; elsewhere they are columns, so that every line stands alone.
+"""
+
+from __future__ import annotations
+
+from dissectors.outcome import LONG_POLLS, is_failure
+from dissectors.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
+
+from .columns import Column, LineTable
+from .console import Style, Terminal, one_line
+from .figures import clock, day, duration, moment
+
+SLOW_US = 1_000_000
+"""From here on a latency is marked, but for requests that wait on purpose."""
+SAMPLE = 500
+"""Rows that settle the widths of the columns."""
+_NO_TEXT = "-"
+
+
+def _seen(row: ExchangeRecord) -> int | None:
+    return row.request_time if row.request_time is not None else row.response_time
+
+
+def _packet(row: ExchangeRecord) -> str:
+    return str(row.request_packet if row.request_packet is not None else row.response_packet)
+
+
+def _request(row: ExchangeRecord) -> str:
+    return one_line(row.request_name) or "?"
+
+
+def _outcome(row: ExchangeRecord) -> str:
+    if row.status == ANSWERED:
+        return one_line(row.response_name)
+    if row.status == ORPHAN:
+        return f"{ORPHAN} {one_line(row.response_name)}"
+    return row.status
+
+
+def _note(row: ExchangeRecord) -> str:
+    parts = [f"[{' '.join(row.expert)}]"] if row.expert else []
+    if row.missing_bytes:
+        parts.append(f"[{row.missing_bytes} bytes missing]")
+    if row.remark and (row.status != ANSWERED or is_failure(row.response_name)):
+        parts.append(one_line(row.remark))
+    return " ".join(parts)
+
+
+def _outcome_style(row: ExchangeRecord) -> str:
+    if row.status == UNANSWERED or (row.status == ANSWERED and is_failure(row.response_name)):
+        return Style.RED
+    return Style.DIM if row.status in (ONEWAY, ORPHAN) else Style.GREEN
+
+
+def _latency_style(row: ExchangeRecord) -> str:
+    slow = row.latency_us is not None and row.latency_us >= SLOW_US
+    return Style.YELLOW if slow and row.request_name not in LONG_POLLS else ""
+
+
+def _dim(_: ExchangeRecord) -> str:
+    return Style.DIM
+
+
+def _topic_style(_: ExchangeRecord) -> str:
+    return Style.CYAN
+
+
+def _number(value: int | None) -> str:
+    return _NO_TEXT if value is None else str(value)
+
+
+def exchange_columns(terminal: Terminal, captures: int) -> list[Column[ExchangeRecord]]:
+    """Return the columns of exchanges; `captures` is how many are read."""
+    if terminal.is_terminal:
+        time = Column("TIME", lambda r: clock(_seen(r)), 1, 12, 12, style=_dim)
+    else:
+        time = Column("TIME", lambda r: moment(_seen(r)), 1, 27, 27, style=_dim)
+    columns: list[Column[ExchangeRecord]] = [
+        Column("PACKET", _packet, 7, 6, 9, right=True, style=_dim),
+        time,
+        Column("LATENCY", lambda r: duration(r.latency_us), 2, 7, 7, True, _latency_style),
+        Column("REQUEST", _request, 3, 15, 32),
+        Column("OUTCOME", _outcome, 4, 15, 28, style=_outcome_style),
+        Column("TOPIC", lambda r: one_line(r.topic) or _NO_TEXT, 5, 10, 32, style=_topic_style),
+        Column("QUEUE", lambda r: _number(r.queue_id), 11, 5, 5, True),
+        Column("GROUP", lambda r: one_line(r.group) or _NO_TEXT, 10, 12, 36),
+        Column("REQUESTER", lambda r: r.requester, 9, 15, 47, style=_dim, keep_end=True),
+        Column("RESPONDER", lambda r: r.responder, 6, 15, 47, keep_end=True),
+        Column("BODY", lambda r: str(r.body_bytes), 12, 5, 8, True, _dim),
+        Column("NOTE", _note, 8, 20, 1000, style=_outcome_style),
+    ]
+    if captures > 1 and not terminal.is_terminal:
+        columns.insert(0, Column("CAPTURE", lambda r: one_line(r.capture), 0, 7, 60))
+    return columns
+
+
+def exchange_lines(terminal: Terminal, captures: int, live: bool) -> LineTable[ExchangeRecord]:
+    """Return the table of exchanges; `live`: rows come slowly, so the first is shown at once."""
+
+    def section(row: ExchangeRecord) -> str:
+        seen = _seen(row)
+        date = f"{day(seen)} UTC" if seen is not None else ""
+        return f"-- {date}  {one_line(row.capture)} --" if captures > 1 else f"-- {date} --"
+
+    columns = exchange_columns(terminal, captures)
+    sections = section if terminal.is_terminal else None
+    return LineTable(columns, terminal, 1 if live else SAMPLE, sections)
