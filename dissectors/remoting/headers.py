@@ -123,14 +123,17 @@ def _read_int64(text: str) -> int:
     raise ValueError(text)
 
 
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
 def _read_boolean(text: str) -> bool:
     # Java takes every other text for false; showing it as it is says more.
-    lower = text.lower()
-    if lower == "true":
-        return True
-    if lower == "false":
-        return False
-    raise ValueError(text)
+    value = _BOOLEANS.get(text)
+    if value is None:
+        value = _BOOLEANS.get(text.lower())
+        if value is None:
+            raise ValueError(text)
+    return value
 
 
 def _read_double(text: str) -> float:

@@ -1,0 +1,251 @@
+"""What the numbers in header fields mean: flag bits, permissions, levels, times, special values.
+
+Rules: a describer takes any int and never raises; bits and values that nobody defined are shown as
+numbers. `MEANINGS` joins header fields to describers, so that a tree can say
+`sysFlag: 6 (SUSPEND|SUBSCRIPTION)`; a field that is not in it says enough by itself.
+RocketMQ: MessageSysFlag, PullSysFlag, TopicSysFlag, PermName, MessageType, ForbiddenType,
+RequestSource, ConsumeInitMode, MessageStoreConfig.messageDelayLevel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from .sysflag import names_of
+
+Describer = Callable[[int], str | None]
+
+COMMAND_FLAGS: Final = {1: "RESPONSE", 2: "ONEWAY"}
+"""Bits of a command's own flag."""
+PULL_FLAGS: Final = {
+    1: "COMMIT_OFFSET",
+    2: "SUSPEND",
+    4: "SUBSCRIPTION",
+    8: "CLASS_FILTER",
+    16: "LITE_PULL_MESSAGE",
+}
+"""Bits of sysFlag in a pull request."""
+UNIT_FLAGS: Final = {1: "UNIT", 2: "UNIT_SUB"}
+"""Bits of topicSysFlag and groupSysFlag."""
+TRANSACTION_TYPES: Final = {0: "NOT_TYPE", 4: "PREPARED", 8: "COMMIT", 12: "ROLLBACK"}
+"""commitOrRollback, and the transaction bits of a message's sysFlag; NOT_TYPE ends nothing."""
+MESSAGE_TYPES: Final = (
+    "Normal_Msg",
+    "Trans_Msg_Half",
+    "Trans_msg_Commit",
+    "Delay_Msg",
+    "Order_Msg",
+)
+"""Message types by ordinal, as trace records carry them."""
+CONSUME_TYPES: Final = {
+    "CONSUME_ACTIVELY": "the application pulls",
+    "CONSUME_PASSIVELY": "the client pulls and hands messages to a listener",
+    "CONSUME_POP": "the broker hands out messages by POP",
+}
+"""consumeType of a heartbeat, written by name."""
+FORBIDDEN_TYPES: Final = {
+    1: "by the broker",
+    2: "by the consumer group",
+    3: "by the topic",
+    4: "broadcasting is disabled",
+    5: "by the subscription",
+}
+"""What forbade a pull that was answered NO_PERMISSION."""
+REQUEST_SOURCES: Final = {
+    -1: "SDK",
+    0: "PROXY_FOR_ORDER",
+    1: "PROXY_FOR_BROADCAST",
+    2: "PROXY_FOR_STREAM",
+}
+"""Who sent a pull request."""
+INIT_MODES: Final = {0: "MIN", 1: "MAX"}
+"""Where a new POP group begins: the least or the greatest offset."""
+# fmt: off
+DELAY_LEVELS: Final = (
+    "1s", "5s", "10s", "30s", "1m", "2m", "3m", "4m", "5m",
+    "6m", "7m", "8m", "9m", "10m", "20m", "30m", "1h", "2h",
+)
+# fmt: on
+"""Delay of level 1, 2, …; the default of the broker option messageDelayLevel."""
+
+_PERM_PRIORITY: Final = 8
+_PERM_LETTERS: Final = ((4, "R"), (2, "W"), (1, "X"))
+_ORDERED_REVIVE_QUEUE: Final = 999
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_TIME_MS: Final = 253402300799999  # the end of year 9999, the last that datetime can say
+
+
+def _bits_of(value: int, names: dict[int, str]) -> list[str]:
+    found = [name for bit, name in names.items() if value & bit]
+    rest = value & 0xFFFFFFFF & ~sum(names)
+    return [*found, f"{rest:#x}"] if rest else found
+
+
+def describe_sys_flag(value: int) -> list[str]:
+    """Names of the bits in a message's sysFlag, transaction and compression type among them."""
+    return list(names_of(value))
+
+
+def describe_pull_sys_flag(value: int) -> list[str]:
+    """Names of the bits in the sysFlag of a pull request."""
+    return _bits_of(value, PULL_FLAGS)
+
+
+def describe_unit_sys_flag(value: int) -> list[str]:
+    """Names of the bits in topicSysFlag or groupSysFlag."""
+    return _bits_of(value, UNIT_FLAGS)
+
+
+def describe_command_flag(value: int) -> list[str]:
+    """Names for the bits of a command's flag; a request has the first bit unset."""
+    names = _bits_of(value, COMMAND_FLAGS)
+    return names if value & 1 else ["REQUEST", *names]
+
+
+def describe_perm(value: int) -> str:
+    """Permission as RocketMQ prints it: `RW-`; priority and undefined bits behind it."""
+    text = "".join(letter if value & bit else "-" for bit, letter in _PERM_LETTERS)
+    rest = value & 0xFFFFFFFF & ~0xF
+    return text + (" PRIORITY" if value & _PERM_PRIORITY else "") + (f" {rest:#x}" if rest else "")
+
+
+def describe_transaction(value: int) -> str | None:
+    """Name of a commitOrRollback value: COMMIT, ROLLBACK, NOT_TYPE (still open) or PREPARED."""
+    return TRANSACTION_TYPES.get(value)
+
+
+def describe_message_type(ordinal: int) -> str | None:
+    """Name of a message type's ordinal."""
+    return MESSAGE_TYPES[ordinal] if 0 <= ordinal < len(MESSAGE_TYPES) else None
+
+
+def delay_of(level: int) -> str | None:
+    """Time that a delay level stands for by default, `10s`; above the last level it is the last."""
+    if level < 1:
+        return None
+    return DELAY_LEVELS[min(level, len(DELAY_LEVELS)) - 1]
+
+
+def describe_send_back_level(level: int) -> str | None:
+    """What the delayLevel of CONSUMER_SEND_MSG_BACK asks for."""
+    if level < 0:
+        return "dead-letter queue"
+    return delay_of(level) if level else "the broker decides by reconsumeTimes"
+
+
+def describe_time_ms(value: int) -> str | None:
+    """A time in ms since the epoch as UTC, `2023-11-14T22:13:20.000Z`; None for 0 and nonsense."""
+    if not 0 < value <= _LAST_TIME_MS:
+        return None
+    moment = _EPOCH + timedelta(milliseconds=value)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value % 1000:03d}Z"
+
+
+def describe_duration_ms(value: int) -> str | None:
+    """A duration in ms as people say it, `1m 30s`; None below a second, where ms say it best."""
+    if value < 1000:
+        return None
+    seconds, milliseconds = divmod(value, 1000)
+    parts = []
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return " ".join([*parts, f"{milliseconds}ms"] if milliseconds else parts)
+
+
+def describe_broker_id(value: int) -> str | None:
+    """The role that a broker id stands for in groups without a controller."""
+    return "master" if value == 0 else "slave" if value > 0 else None
+
+
+def _joined(describe: Callable[[int], list[str]]) -> Describer:
+    return lambda value: "|".join(describe(value)) or None
+
+
+def _one_of(names: dict[int, str]) -> Describer:
+    return names.get
+
+
+_ANY_QUEUE: Final = _one_of({-1: "any queue"})
+_UNIT: Final = _joined(describe_unit_sys_flag)
+_MESSAGE: Final = _joined(describe_sys_flag)
+
+# Fields that mean the same in every header that has them.
+_EVERYWHERE: Final[dict[str, Describer]] = {
+    "perm": describe_perm,
+    "commitOrRollback": describe_transaction,
+    "topicSysFlag": _UNIT,
+    "groupSysFlag": _UNIT,
+    "suggestWhichBrokerId": describe_broker_id,
+    "forbiddenType": _one_of(FORBIDDEN_TYPES),
+    "requestSource": _one_of(REQUEST_SOURCES),
+    "initMode": _one_of(INIT_MODES),
+    "reviveQid": _one_of({_ORDERED_REVIVE_QUEUE: "ordered consumption"}),
+    "ReqT": _one_of({0: "STREAM"}),
+    **dict.fromkeys(
+        (
+            "beginTimestamp",
+            "bornTime",
+            "bornTimestamp",
+            "checkTimeMillis",
+            "checkStoreTime",
+            "endTimestamp",
+            "fromTime",
+            "indexLastUpdateTimestamp",
+            "invokeTime",
+            "lastUpdateTimestamp",
+            "popTime",
+            "storeTimestamp",
+            "subVersion",
+            "timestamp",
+            "toTime",
+        ),
+        describe_time_ms,
+    ),
+    **dict.fromkeys(
+        (
+            "heartbeatTimeoutMillis",
+            "heartbeatTimeoutMills",
+            "invisibleTime",
+            "pollTime",
+            "suspendTimeoutMillis",
+        ),
+        describe_duration_ms,
+    ),
+}
+
+# Headers of groups without a controller, where 0 is the master; a controller counts from 1.
+_ROLE_HEADERS: Final = (
+    "RegisterBrokerRequestHeader",
+    "UnRegisterBrokerRequestHeader",
+    "QueryDataVersionRequestHeader",
+    "RegisterFilterServerResponseHeader",
+)
+
+MEANINGS: Final[dict[tuple[str, str], Describer]] = {
+    **{("*", field): describer for field, describer in _EVERYWHERE.items()},
+    **{(header, "brokerId"): describe_broker_id for header in _ROLE_HEADERS},
+    ("SendMessageRequestHeader", "sysFlag"): _MESSAGE,
+    ("SendMessageRequestHeaderV2", "sysFlag"): _MESSAGE,
+    ("ReplyMessageRequestHeader", "sysFlag"): _MESSAGE,
+    ("PullMessageRequestHeader", "sysFlag"): _joined(describe_pull_sys_flag),
+    ("PopMessageRequestHeader", "queueId"): _ANY_QUEUE,
+    ("PeekMessageRequestHeader", "queueId"): _ANY_QUEUE,
+    ("NotificationRequestHeader", "queueId"): _ANY_QUEUE,
+    ("ResetOffsetRequestHeader", "timestamp"): lambda value: (
+        "the end of the queue" if value == -1 else describe_time_ms(value)
+    ),
+    ("ConsumerSendMsgBackRequestHeader", "delayLevel"): describe_send_back_level,
+}
+"""(header class or `*`, field) → describer; the row of a class goes before the one of `*`."""
+
+
+def meaning_of(header_name: str | None, field: str, value: object) -> str | None:
+    """What a typed header field says besides its number; None when there is nothing to add."""
+    if type(value) is not int:
+        return None
+    describer = MEANINGS.get((header_name or "*", field)) or MEANINGS.get(("*", field))
+    return describer(value) if describer is not None else None
