@@ -48,7 +48,10 @@ class Client:
                 raise RuntimeError(self._process.describe(f"ended without {text!r}"))
             return False
 
-        wait_until(f"{self.name} prints {text!r}", printed, timeout)
+        try:
+            wait_until(f"{self.name} prints {text!r}", printed, timeout)
+        except TimeoutError as error:
+            raise TimeoutError(self._process.describe(f"({self.name}) {error}")) from None
 
     def end_input(self) -> None:
         """Ends its standard input, which our programs take as the wish to end."""

@@ -10,11 +10,11 @@ from .. import faults
 from ..artifacts import NEWEST_4, NEWEST_5
 from ..clients import Client
 from ..cluster import BrokerSpec, Cluster
-from .scene import NETWORK, Scenario, Scene
+from .scene import EVERYTHING, NETWORK, Scenario, Scene
 
 PROXY_HOST = f"{NETWORK}.61"
 """What broker-a advertises, so that a proxy of ours stands in front of it."""
-SEEN_BY_CLIENTS = f"net {NETWORK}.0/24 and not host {NETWORK}.11"
+SEEN_BY_CLIENTS = f"{EVERYTHING} and not host {NETWORK}.11"
 """The hop behind the proxy would show everything twice."""
 
 

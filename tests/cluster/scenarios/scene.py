@@ -14,13 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .. import probe
 from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
 from ..capture import Capture
 from ..clients import Client, run_java, start_java
 from ..cluster import Broker, BrokerSpec, Cluster
 
 NETWORK = "127.77.0"
-EVERYTHING = f"net {NETWORK}.0/24"
+EVERYTHING = f"net {NETWORK}.0/24 and not host {probe.SOURCE}"
 TOPIC = "SampleTopic"
 QUICK_TRANSACTIONS = {"transactionTimeOut": 2000, "transactionCheckInterval": 2000}
 

@@ -6,10 +6,12 @@ import json
 import socket
 from collections.abc import Callable
 
+from .. import probe
 from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
 from ..cluster import BrokerSpec, Cluster
 from .scene import NETWORK, Scenario, Scene, single_4x, single_5x
 
+GET_MAX_OFFSET = 30
 ACCESS = "sampleaccess"
 SECRET = "samplesecret12"
 """A dummy that exists for the recording only."""
@@ -84,7 +86,8 @@ def foreign(scene: Scene) -> None:
                     connection.recv(4096)
                 except OSError:
                     continue
-        scene.cluster.make_topic("ForeignTopic", queues=1)
+        fields = {"topic": "TBW102", "queueId": "0"}
+        probe.ask((host, port), GET_MAX_OFFSET, fields, source="127.0.0.1")
 
 
 def _security(

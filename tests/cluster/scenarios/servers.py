@@ -141,8 +141,8 @@ SERVERS: tuple[Scenario, ...] = (
         replication,
         "A slave joins a synchronous master; sends before and after; the slave fetches "
         "topics and offsets",
-        "the HA port (listen + 1) carries no frames; sends without a slave are answered "
-        "11, yet stored",
+        "the HA port (listen + 1) carries no frames; sends without a slave are answered 12 "
+        "(4.x: 11), yet stored",
     ),
     *_both(
         "registration",

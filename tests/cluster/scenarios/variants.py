@@ -12,7 +12,7 @@ from pathlib import Path
 from ..artifacts import NEWEST_5, Unavailable
 from ..clients import Client, start_go
 from ..cluster import BrokerSpec, Cluster
-from .scene import Scenario, Scene, single_5x
+from .scene import EVERYTHING, Scenario, Scene, single_5x
 
 
 def ipv6_5x() -> Cluster:
@@ -72,7 +72,7 @@ def removed(scene: Scene) -> None:
 def one_direction(scene: Scene) -> None:
     scene.cluster.make_topic("HalfTopic")
     # Only what goes to the servers: the answers are sent from their addresses.
-    with scene.capture(f"dst net {scene.cluster.network}.0/24"):
+    with scene.capture(f"{EVERYTHING} and dst net {scene.cluster.network}.0/24"):
         scene.run("Send", topic="HalfTopic", instance="producer", count=6)
 
 

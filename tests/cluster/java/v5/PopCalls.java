@@ -39,8 +39,11 @@ public final class PopCalls {
         consumer.start();
         MQClientAPIImpl api = consumer.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory()
             .getMQClientAPIImpl();
-        new PopCalls(options, api).run();
-        consumer.shutdown();
+        try {
+            new PopCalls(options, api).run();
+        } finally {
+            consumer.shutdown();
+        }
     }
 
     private void run() throws Exception {
