@@ -74,8 +74,8 @@ def _read_java(path: Path) -> Found:
     return found
 
 
-def contestants(scapy: bool = False) -> list[Contestant]:
-    """Return all contestants in the order of a round."""
+def contestants(slow: bool = False) -> list[Contestant]:
+    """Return the contestants in the order of a round; the slow ones only when asked for."""
     everyone = [
         Contestant(
             "jsonl", "rmqtool, exchanges as JSONL", _decode("--format", "jsonl"),
@@ -95,7 +95,7 @@ def contestants(scapy: bool = False) -> list[Contestant]:
         ),
         Contestant(
             "plain", "tshark -r, summary, no RocketMQ",
-            lambda capture, _: summary_command(capture), missing=tshark_missing,
+            lambda capture, _: summary_command(capture, False), missing=tshark_missing,
         ),
         Contestant(
             "lua", "tshark with a correct Lua dissector, -T fields",
@@ -107,12 +107,18 @@ def contestants(scapy: bool = False) -> list[Contestant]:
             missing=java_missing, read=_read_java, warm=True,
         ),
     ]  # fmt: skip
-    if scapy:
-        everyone.append(
-            Contestant(
-                "scapy", "scapy PcapReader, dissects to TCP, 20,000 packets",
-                lambda capture, _: [sys.executable, "-c", _SCAPY, str(capture)],
-                missing=lambda: "", capture="small",
-            )
-        )  # fmt: skip
-    return everyone
+    return [*everyone, *_slow()] if slow else everyone
+
+
+def _slow() -> list[Contestant]:
+    return [
+        Contestant(
+            "default", "tshark -r, its defaults: guesses protocols",
+            lambda capture, _: summary_command(capture, True), missing=tshark_missing,
+        ),
+        Contestant(
+            "scapy", "scapy PcapReader, dissects to TCP, 20,000 packets",
+            lambda capture, _: [sys.executable, "-c", _SCAPY, str(capture)],
+            missing=lambda: "", capture="small",
+        ),
+    ]  # fmt: skip

@@ -141,7 +141,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="100,000 packets, for a first look")
     parser.add_argument("--large", action="store_true", help="growth up to 5,000,000 packets")
-    parser.add_argument("--scapy", action="store_true", help="measure scapy, too")
+    parser.add_argument("--slow", action="store_true", help="scapy and tshark's defaults, too")
     parser.add_argument("--only", default="", metavar="KEYS", help="contestants, with commas")
     parser.add_argument("--check", action="store_true", help="status 1 when a floor is missed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
@@ -165,7 +165,7 @@ def main() -> int:
     scratch.mkdir(parents=True, exist_ok=True)
     bench = Bench(arguments.packets, arguments.seed, scratch)
     results = bench.results
-    everyone = contestants(arguments.scapy)
+    everyone = contestants(arguments.slow)
     if arguments.only:
         wanted = arguments.only.split(",")
         everyone = [who for who in everyone if who.key in wanted]
