@@ -184,7 +184,6 @@ _EVERYWHERE: Final[dict[str, Describer]] = {
     "requestSource": _one_of(REQUEST_SOURCES),
     "initMode": _one_of(INIT_MODES),
     "reviveQid": _one_of({_ORDERED_REVIVE_QUEUE: "ordered consumption"}),
-    "ReqT": _one_of({0: "STREAM"}),
     **dict.fromkeys(
         (
             "beginTimestamp",
