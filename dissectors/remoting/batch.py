@@ -14,7 +14,8 @@ from typing import Final
 
 from .compression import DEFAULT_LIMIT
 from .counting import MIN_FILLER_SIZE, MIN_ITEM_SIZE, count_batch
-from .message import StoredMessage, encode_properties_bytes, properties_of
+from .message import StoredMessage
+from .record_layout import encode_properties_bytes, properties_of
 from .sysflag import COMPRESSION_MASK, SysFlag
 
 __all__ = [

@@ -1,13 +1,39 @@
-"""Ids and receipts taken apart: message ids, POP receipts and lists, recall handles, trace context.
+"""Message ids and trace contexts taken apart: offset ids, client ids, recall handles, propagation.
 
 Whatever a peer wrote there, the answer is a value or None; nothing raises.
-RocketMQ: MessageDecoder.createMessageId, MessageClientIDSetter, ExtraInfoUtil, RecallMessageHandle.
+RocketMQ: MessageDecoder.createMessageId, MessageClientIDSetter, RecallMessageHandle.
+W3C Trace Context (traceparent), Apache SkyWalking cross process propagation (sw8).
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 import struct
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
 from ipaddress import ip_address
+from typing import Final
+
+_HEX = re.compile(r"[0-9A-Fa-f]+")
+_OFFSET_ID_TAIL: Final = struct.Struct(">iq")
+"""Port and commit log offset, after the address."""
+_UNIQUE_KEY_TAIL: Final = struct.Struct(">HIiH")
+"""Process id, class loader hash, milliseconds of the month and counter, after the address."""
+_ADDRESS_SIZES: Final = (4, 16)
+
+_RECALL_VERSION: Final = "v1"
+_LONGEST_HANDLE: Final = 4096
+"""Characters of a recall handle: two names, a number and an id have far less."""
+
+
+def _split_address(text: str, tail: int) -> tuple[bytes, bytes] | None:
+    """Address and tail of an id in hex; None when its length fits neither kind of address."""
+    if len(text) // 2 - tail not in _ADDRESS_SIZES or len(text) % 2 or not _HEX.fullmatch(text):
+        return None
+    data = bytes.fromhex(text)
+    return data[:-tail], data[-tail:]
 
 
 def encode_offset_id(store_host: str, physical_offset: int) -> str | None:
@@ -15,6 +41,139 @@ def encode_offset_id(store_host: str, physical_offset: int) -> str | None:
     address, _, port = store_host.rpartition(":")
     try:
         packed = ip_address(address.strip("[]")).packed
-        return (packed + struct.pack(">iq", int(port), physical_offset)).hex().upper()
+        return (packed + _OFFSET_ID_TAIL.pack(int(port), physical_offset)).hex().upper()
     except (ValueError, struct.error):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetId:
+    """The id that a broker gives: where the record is stored."""
+
+    store_host: str
+    """Broker, `ip:port`, IPv6 in brackets."""
+    physical_offset: int
+    """Byte offset in its commit log."""
+
+
+def decode_offset_id(text: str) -> OffsetId | None:
+    """An offset message id taken apart; None when it is none, or surely a client's id.
+
+    Both kinds have 32 or 56 hex digits; only an offset id has a port of 0 to 65535 after the
+    address, so a client id passes for one only when its process id is 0.
+    """
+    parts = _split_address(text, _OFFSET_ID_TAIL.size)
+    if parts is None:
+        return None
+    port, offset = _OFFSET_ID_TAIL.unpack(parts[1])
+    if not 0 <= port <= 0xFFFF or offset < 0:
+        return None
+    host = str(ip_address(parts[0]))
+    return OffsetId(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", offset)
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """The id that a Java client gives to a message (UNIQ_KEY, also the transaction id)."""
+
+    address: str
+    """IP of the client, or four bytes of a time where the client found no address."""
+    pid: int
+    """Low 16 bits of the process id."""
+    loader_hash: int
+    """Identity hash of the class loader: differs between clients of one process."""
+    month_offset: int
+    """Milliseconds since the month began, in the client's local time."""
+    counter: int
+    """Running number, wraps at 65536."""
+
+    def born_at(self, reference_ms: int, utc_offset_minutes: int = 0) -> int:
+        """When the client made it, ms since the epoch, given a time near it (born or captured).
+
+        The id counts from the first of a month in the client's time zone, `utc_offset_minutes` east
+        of UTC; of the months around the reference the one is taken that comes nearest to it.
+        """
+        zone = timezone(timedelta(minutes=max(-1439, min(utc_offset_minutes, 1439))))
+        limit = 253_000_000_000_000
+        moment = datetime.fromtimestamp(max(-limit, min(reference_ms, limit)) / 1000, UTC)
+        starts = _month_starts(moment.astimezone(zone))
+        times = [start + self.month_offset for start in starts]
+        return min(times, key=lambda time: abs(time - reference_ms))
+
+
+def _month_starts(moment: datetime) -> list[int]:
+    """Starts of the month of `moment`, the one before and the one after, ms since the epoch."""
+    month = moment.year * 12 + moment.month - 1
+    firsts = [
+        datetime(number // 12, number % 12 + 1, 1, tzinfo=moment.tzinfo)
+        for number in (month - 1, month, month + 1)
+    ]
+    return [round(first.timestamp() * 1000) for first in firsts]
+
+
+def decode_unique_key(text: str) -> UniqueKey | None:
+    """A client's message id taken apart; None for ids of another form (clients not in Java)."""
+    parts = _split_address(text, _UNIQUE_KEY_TAIL.size)
+    if parts is None:
+        return None
+    pid, loader_hash, month_offset, counter = _UNIQUE_KEY_TAIL.unpack(parts[1])
+    return UniqueKey(str(ip_address(parts[0])), pid, loader_hash, month_offset, counter)
+
+
+def decode_transaction_id(text: str) -> UniqueKey | None:
+    """A transaction id taken apart: it is the UNIQ_KEY of its half message."""
+    return decode_unique_key(text)
+
+
+@dataclass(frozen=True, slots=True)
+class RecallHandle:
+    """What a producer needs to take a timer message back (send response, request 370)."""
+
+    version: str
+    """Form of the handle, `v1`."""
+    topic: str
+    """Topic of the message."""
+    broker_name: str
+    """Broker that has it."""
+    deliver_time: int
+    """When it is due, ms since the epoch."""
+    unique_key: str
+    """UNIQ_KEY of the message."""
+
+
+def decode_recall_handle(text: str) -> RecallHandle | None:
+    """A recall handle taken apart; None when it is none that is known."""
+    if len(text) > _LONGEST_HANDLE:
+        return None
+    try:
+        padded = text + "=" * (-len(text) % 4)
+        fields = base64.b64decode(padded, altchars=b"-_", validate=True).decode().split(" ")
+    except (binascii.Error, ValueError):
+        return None
+    if len(fields) != 5 or fields[0] != _RECALL_VERSION:
+        return None
+    deliver_time = integer_of(fields[3])
+    if deliver_time is None:
+        return None
+    return RecallHandle(fields[0], fields[1], fields[2], deliver_time, fields[4])
+
+
+def encode_recall_handle(handle: RecallHandle) -> str:
+    """The text of a recall handle."""
+    fields = (
+        handle.version,
+        handle.topic,
+        handle.broker_name,
+        str(handle.deliver_time),
+        handle.unique_key,
+    )
+    return base64.urlsafe_b64encode(" ".join(fields).encode()).decode()
+
+
+def integer_of(text: str) -> int | None:
+    """The number that Java would read from the text (a long); None when it is none."""
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not 0 < len(digits) <= 19 or not (digits.isascii() and digits.isdecimal()):
+        return None
+    number = int(text)
+    return number if -(1 << 63) <= number < 1 << 63 else None

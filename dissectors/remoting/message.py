@@ -1,22 +1,18 @@
 """Stored messages, V1 and V2: the records of pull, pop, query, view and check bodies.
 
 Every record that is whole is decoded; of one that is cut, what is there. The order of the bytes is
-spelled once, in `_FIXED_PART`: decode, encode and the reading of cut records all follow it. What is
-odd about a record is a problem with its offset, never an exception; decoding stops where the chain
-of sizes breaks, and the rest is handed out as it is.
+spelled once, in `record_layout`: decode, encode and the reading of cut records all follow it. What
+is odd about a record is a problem with its offset, never an exception; decoding stops where the
+chain of sizes breaks, and the rest is handed out as it is.
 RocketMQ: MessageDecoder, MessageVersion, MessageExtEncoder, CommitLog.
 """
 
 from __future__ import annotations
 
-import struct
 import zlib
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from ipaddress import ip_address
-from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from .compression import DEFAULT_LIMIT, Decompressed, decompress
 from .counting import (
@@ -30,6 +26,25 @@ from .counting import (
     count_messages,
 )
 from .ids import encode_offset_id
+from .record_layout import (
+    BORN_PORT,
+    CRC_DIGITS,
+    CRC_MASK,
+    CRC_PROPERTY,
+    FIELD_ENDS,
+    FIXED,
+    SIZE_AND_MAGIC,
+    STORE_PORT,
+    SYS_FLAG,
+    SYS_FLAG_AT,
+    V1_TOPIC_LIMIT,
+    address_of,
+    crc_digits,
+    encode_properties_bytes,
+    host_of,
+    properties_crc_ok_of,
+    properties_of,
+)
 from .sysflag import SysFlag, compression_of, transaction_of
 
 __all__ = [
@@ -41,60 +56,7 @@ __all__ = [
     "count_messages",
     "decode_messages",
     "encode_message",
-    "encode_properties_bytes",
-    "properties_of",
 ]
-
-CRC_MASK: Final = 0x7FFFFFFF
-"""RocketMQ clears the top bit of every CRC-32, so that it stays positive in Java."""
-
-CRC_PROPERTY: Final = "__CRC32#"
-"""The property that a broker with enabledAppendPropCRC writes last into a record."""
-_CRC_ENTRY_SIZE: Final = len(CRC_PROPERTY) + 1 + 10 + 1
-
-_V1_TOPIC_LIMIT: Final = 127
-"""Bytes of the longest topic that a broker still writes as V1: Java reads the byte as signed."""
-
-# (field, format) in the order of the bytes; "a" and "b" stand for the host addresses, whose length
-# (4 or 16 bytes) sysFlag tells.
-_FIXED_PART: Final = (
-    ("total_size", "i"),
-    ("magic", "I"),
-    ("body_crc", "i"),
-    ("queue_id", "i"),
-    ("flag", "i"),
-    ("queue_offset", "q"),
-    ("physical_offset", "q"),
-    ("sys_flag", "i"),
-    ("born_timestamp", "q"),
-    ("born_address", "a"),
-    ("born_port", "i"),
-    ("store_timestamp", "q"),
-    ("store_address", "b"),
-    ("store_port", "i"),
-    ("reconsume_times", "i"),
-    ("prepared_transaction_offset", "q"),
-    ("body_length", "i"),
-)
-_SYS_FLAG_AT: Final = 36
-_SYS_FLAG: Final = struct.Struct(">i")
-_SIZE_AND_MAGIC: Final = struct.Struct(">iI")
-_BORN_PORT: Final = 11
-_STORE_PORT: Final = 14
-"""Fields read when the host is complete, as indices into `_FIELD_ENDS`."""
-
-
-def _forms(hosts: int) -> list[str]:
-    """The formats of the fixed part; bit 0 of `hosts`: born host is IPv6, bit 1: store host is."""
-    sizes = {"a": "16s" if hosts & 1 else "4s", "b": "16s" if hosts & 2 else "4s"}
-    return [sizes.get(form, form) for _, form in _FIXED_PART]
-
-
-_FIXED: Final = tuple(struct.Struct(">" + "".join(_forms(hosts))) for hosts in range(4))
-_FIELD_ENDS: Final = tuple(
-    tuple(accumulate((struct.calcsize(form) for form in _forms(hosts)), initial=0))
-    for hosts in range(4)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,18 +163,22 @@ class StoredMessage:
         sys_flag = self.sys_flag & ~(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
         sys_flag |= SysFlag.BORNHOST_V6 if "[" in self.born_host else 0
         sys_flag |= SysFlag.STOREHOST_V6 if "[" in self.store_host else 0
-        long_topic = len(self.topic.encode()) > _V1_TOPIC_LIMIT
+        long_topic = len(self.topic.encode()) > V1_TOPIC_LIMIT
+        properties = dict(self.properties)
+        if properties.pop(CRC_PROPERTY, None) is not None:
+            properties[CRC_PROPERTY] = "0" * CRC_DIGITS
         message = replace(
             self,
+            properties=properties,
             magic=MAGIC_V2 if long_topic else self.magic,
             body_crc=zlib.crc32(self.body) & CRC_MASK,
             sys_flag=int(sys_flag),
             missing=0,
         )
         record = encode_message(message)
-        if CRC_PROPERTY in message.properties:
-            properties = {**message.properties, CRC_PROPERTY: _crc_digits(record)}
-            message = replace(message, properties=properties, properties_crc_ok=True)
+        if CRC_PROPERTY in properties:
+            properties[CRC_PROPERTY] = crc_digits(record)
+            message = replace(message, raw_properties=None, properties_crc_ok=True)
         return replace(message, total_size=len(record))
 
 
@@ -250,7 +216,7 @@ def _decode_at(
         problems.append((at, f"{left} bytes are too few for a record"))
         return 0
     size: int
-    size, magic = _SIZE_AND_MAGIC.unpack_from(body, at)
+    size, magic = SIZE_AND_MAGIC.unpack_from(body, at)
     if magic == MAGIC_FILLER:
         problems.append((at, f"file end filler of {size} bytes"))
         return min(size, left) if size >= MIN_FILLER_SIZE else 0
@@ -284,16 +250,16 @@ def _decode_record(
 ) -> tuple[StoredMessage, str | None]:
     """The record of which `size` bytes are at `at`, and `missing` more are not there."""
     hosts = 0
-    if size >= _SYS_FLAG_AT + 4:
-        hosts = _SYS_FLAG.unpack_from(data, at + _SYS_FLAG_AT)[0] >> 4 & 3
-    fixed = _FIXED[hosts]
+    if size >= SYS_FLAG_AT + 4:
+        hosts = SYS_FLAG.unpack_from(data, at + SYS_FLAG_AT)[0] >> 4 & 3
+    fixed = FIXED[hosts]
     stop = at + size
     if size >= fixed.size:
         readable = fixed.size
         values = fixed.unpack_from(data, at)
         tail = _decode_tail(data, at + fixed.size, stop, missing, values[16], values[1])
     else:
-        ends = _FIELD_ENDS[hosts]
+        ends = FIELD_ENDS[hosts]
         readable = ends[bisect_right(ends, size) - 1]
         values = fixed.unpack(data[at : at + readable].ljust(fixed.size, b"\0"))
         tail = _Tail(end=stop, problem="the record ends inside its fixed part")
@@ -314,15 +280,15 @@ def _decode_record(
         values[6],
         values[7],
         values[8],
-        _host_of(values[9], values[10]) if readable >= _FIELD_ENDS[hosts][_BORN_PORT] else "",
+        host_of(values[9], values[10]) if readable >= FIELD_ENDS[hosts][BORN_PORT] else "",
         values[11],
-        _host_of(values[12], values[13]) if readable >= _FIELD_ENDS[hosts][_STORE_PORT] else "",
+        host_of(values[12], values[13]) if readable >= FIELD_ENDS[hosts][STORE_PORT] else "",
         values[14],
         values[15],
         at,
         missing,
         raw,
-        _properties_crc_ok(data[at:stop], raw) if raw and missing == 0 and not problem else None,
+        properties_crc_ok_of(data[at:stop], raw) if raw and missing == 0 and not problem else None,
     )
     return message, problem
 
@@ -358,54 +324,6 @@ def _decode_tail(
     return _Tail(body, topic, data[size_at + 2 : min(end, stop)], end, None)
 
 
-def properties_of(raw: bytes, cut: bool = False) -> dict[str, str]:
-    """The properties that the bytes spell; of cut bytes only the entries that are surely whole."""
-    if cut:
-        raw = raw[: raw.rfind(b"\x02") + 1]
-    return decode_properties(raw.decode("utf-8", "replace"))
-
-
-def encode_properties_bytes(properties: dict[str, str], raw: bytes | None) -> bytes:
-    """The properties as bytes: as they were spelled in `raw` if that still says the same."""
-    if raw is not None and properties_of(raw) == properties:
-        return raw
-    return encode_properties(properties).encode()
-
-
-def decode_properties(text: str) -> dict[str, str]:
-    entries = (entry.partition("\x01") for entry in text.split("\x02"))
-    return {name: value for name, _, value in entries if name and value}
-
-
-def encode_properties(properties: dict[str, str]) -> str:
-    return "".join(f"{name}\x01{value}\x02" for name, value in properties.items())
-
-
-@lru_cache(maxsize=4096)
-def _host_of(address: bytes, port: int) -> str:
-    host = str(ip_address(address))
-    return f"[{host}]:{port}" if len(address) == 16 else f"{host}:{port}"
-
-
-def _address_of(host: str) -> tuple[bytes, int]:
-    """Address bytes and port of `ip:port`; ValueError when it is not that."""
-    address, _, port = host.rpartition(":")
-    return ip_address(address.strip("[]")).packed, int(port)
-
-
-def _crc_digits(record: bytes) -> str:
-    """What `__CRC32#` must say for a record that ends with that entry: least digit first."""
-    crc = zlib.crc32(record[:-_CRC_ENTRY_SIZE]) & CRC_MASK
-    return f"{crc:010d}"[::-1]
-
-
-def _properties_crc_ok(record: bytes, raw: bytes) -> bool | None:
-    entry = raw[-_CRC_ENTRY_SIZE:]
-    if len(entry) < _CRC_ENTRY_SIZE or not entry.startswith(CRC_PROPERTY.encode() + b"\x01"):
-        return None
-    return entry[len(CRC_PROPERTY) + 1 : -1] == _crc_digits(record).encode()
-
-
 def encode_message(message: StoredMessage) -> bytes:
     """The record of a message, with its size computed and all else as the message says.
 
@@ -419,11 +337,11 @@ def encode_message(message: StoredMessage) -> bytes:
     width = 2 if message.magic == MAGIC_V2 else 1
     if len(topic) >= 1 << 8 * width or len(properties) >= 1 << 16:
         raise ValueError("the topic or the properties are too long for a record")
-    born, store = _address_of(message.born_host), _address_of(message.store_host)
+    born, store = address_of(message.born_host), address_of(message.store_host)
     hosts = (len(born[0]) == 16) + 2 * (len(store[0]) == 16)
     if hosts != message.sys_flag >> 4 & 3:
         raise ValueError("the host bits of sys_flag do not fit the hosts")
-    fixed = _FIXED[hosts]
+    fixed = FIXED[hosts]
     tail = len(message.body) + width + len(topic) + 2 + len(properties)
     head = fixed.pack(
         fixed.size + tail,

@@ -1,0 +1,225 @@
+"""POP receipts and lists: what a broker hands out with popped messages and wants back.
+
+Texts of another form give None, entries of a list that make no sense are left out and counted;
+nothing raises.
+RocketMQ: ExtraInfoUtil, PopCheckPoint, BatchAck, PopMessageProcessor.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Final
+
+from .ids import integer_of
+
+TOPIC_KINDS: Final = {"0": "normal", "1": "retry V1", "2": "retry V2"}
+"""Which topic the message came from: its own, or the group's POP retry topic in two spellings."""
+
+ORDER_REVIVE_QUEUE: Final = 999
+"""Revive queue id of an ordered pop, which has no check point."""
+
+_ENTRY_SEPARATOR: Final = ";"
+_FIELD_SEPARATOR: Final = " "
+_ORDER_OFFSET_PREFIX: Final = "qo"
+_MOST_ACKED_BITS: Final = 1 << 16
+"""Bits read of a batch ack: a broker sets fewer than the messages of one pop."""
+
+
+@dataclass(frozen=True, slots=True)
+class PopReceipt:
+    """A receipt: property POP_CK of a popped message, header extraInfo of its ack."""
+
+    check_point_offset: int
+    """Queue offset at which the popped range starts."""
+    pop_time: int
+    """When it was popped, ms since the epoch."""
+    invisible_time: int
+    """How long nobody else gets it, ms."""
+    revive_queue_id: int
+    """Queue of the revive topic; `ORDER_REVIVE_QUEUE` for ordered pop."""
+    topic_kind: str
+    """Key of `TOPIC_KINDS`."""
+    broker_name: str
+    """Broker that has to get the ack."""
+    queue_id: int
+    """Queue of the message."""
+    queue_offset: int | None = None
+    """Offset of the message; None on receipts of a whole range."""
+
+    def retry_topic(self, group: str, topic: str) -> str:
+        """The topic that the ack has to name for a message of `topic` consumed by `group`."""
+        if self.topic_kind == "1":
+            return f"%RETRY%{group}_{topic}"
+        return f"%RETRY%{group}+{topic}" if self.topic_kind == "2" else topic
+
+
+def decode_pop_receipt(text: str) -> PopReceipt | None:
+    """A receipt taken apart; None when it has not seven or eight fields of the right kinds."""
+    fields = text.split(_FIELD_SEPARATOR)
+    if len(fields) not in (7, 8):
+        return None
+    head = [integer_of(field) for field in fields[:4]]
+    queue_id = integer_of(fields[6])
+    queue_offset = integer_of(fields[7]) if len(fields) == 8 else None
+    if queue_id is None or (len(fields) == 8 and queue_offset is None):
+        return None
+    offset, pop_time, invisible_time, revive_queue_id = head
+    if offset is None or pop_time is None or invisible_time is None or revive_queue_id is None:
+        return None
+    return PopReceipt(
+        offset,
+        pop_time,
+        invisible_time,
+        revive_queue_id,
+        fields[4],
+        fields[5],
+        queue_id,
+        queue_offset,
+    )
+
+
+def encode_pop_receipt(receipt: PopReceipt) -> str:
+    """The text of a receipt."""
+    fields: list[object] = [
+        receipt.check_point_offset,
+        receipt.pop_time,
+        receipt.invisible_time,
+        receipt.revive_queue_id,
+        receipt.topic_kind,
+        receipt.broker_name,
+        receipt.queue_id,
+    ]
+    if receipt.queue_offset is not None:
+        fields.append(receipt.queue_offset)
+    return _FIELD_SEPARATOR.join(map(str, fields))
+
+
+@dataclass(frozen=True, slots=True)
+class PopEntry:
+    """One entry of a POP response's lists: a queue of a topic kind, and its numbers."""
+
+    topic_kind: str
+    """Key of `TOPIC_KINDS`."""
+    queue_id: int
+    """Queue that the numbers belong to."""
+    numbers: tuple[int, ...]
+    """startOffsetInfo: the start; msgOffsetInfo: the offsets; orderCountInfo: the count."""
+    queue_offset: int | None = None
+    """The message that a count belongs to; None for counts of a queue and in other lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class PopList:
+    """A list of a POP response (startOffsetInfo, msgOffsetInfo, orderCountInfo)."""
+
+    entries: tuple[PopEntry, ...]
+    """Entries in order."""
+    unreadable: int = 0
+    """Entries that make no sense."""
+
+
+def decode_pop_list(text: str) -> PopList:
+    """Any of the three lists of a POP response taken apart."""
+    entries: list[PopEntry] = []
+    unreadable = 0
+    for part in text.split(_ENTRY_SEPARATOR):
+        entry = _decode_entry(part)
+        if entry is not None:
+            entries.append(entry)
+        elif part:
+            unreadable += 1
+    return PopList(tuple(entries), unreadable)
+
+
+def _decode_entry(part: str) -> PopEntry | None:
+    fields = part.split(_FIELD_SEPARATOR)
+    if len(fields) != 3:
+        return None
+    queue, queue_offset = fields[1], None
+    if queue.startswith(_ORDER_OFFSET_PREFIX):
+        queue, _, offset = queue.removeprefix(_ORDER_OFFSET_PREFIX).partition("%")
+        queue_offset = integer_of(offset)
+        if queue_offset is None:
+            return None
+    queue_id = integer_of(queue)
+    numbers = [integer_of(number) for number in fields[2].split(",")]
+    known = tuple(number for number in numbers if number is not None)
+    if queue_id is None or len(known) < len(numbers):
+        return None
+    return PopEntry(fields[0], queue_id, known, queue_offset)
+
+
+def encode_pop_list(entries: tuple[PopEntry, ...]) -> str:
+    """The text of a POP response's list."""
+    return _ENTRY_SEPARATOR.join(
+        f"{entry.topic_kind} {_queue_of(entry)} {','.join(map(str, entry.numbers))}"
+        for entry in entries
+    )
+
+
+def _queue_of(entry: PopEntry) -> str:
+    if entry.queue_offset is None:
+        return str(entry.queue_id)
+    return f"{_ORDER_OFFSET_PREFIX}{entry.queue_id}%{entry.queue_offset}"
+
+
+def decode_bit_set(text: str) -> tuple[int, ...] | None:
+    """The places of the bits that a batch ack sets; None when the text is not base64.
+
+    The bytes are little-endian: bit i stands for the message at start offset + i. Bits beyond the
+    first 65536 are not read.
+    """
+    try:
+        data = base64.b64decode(text[: _MOST_ACKED_BITS // 6 + 4], validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    value = int.from_bytes(data, "little")
+    places: list[int] = []
+    for byte_at, byte in enumerate(data):
+        places += [byte_at * 8 + bit for bit in range(8) if byte >> bit & 1]
+    return tuple(places) if value else ()
+
+
+def encode_bit_set(places: tuple[int, ...]) -> str:
+    """The base64 text of the bits at `places`, as Java's BitSet writes them."""
+    data = bytearray(max(places, default=-1) // 8 + 1)
+    for place in places:
+        data[place // 8] |= 1 << place % 8
+    return base64.b64encode(bytes(data)).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class PopRecordId:
+    """The UNIQ_KEY of a broker's own POP record in the revive topic."""
+
+    kind: str
+    """`ck` (check point), `ack` or `bAck`."""
+    topic: str
+    """Topic that was popped."""
+    queue_id: int
+    """Its queue."""
+    offset: str
+    """Start offset, acked offset or the list of acked offsets."""
+    group: str
+    """Consumer group."""
+    pop_time: int
+    """When it was popped, ms since the epoch."""
+    broker_name: str | None = None
+    """Broker of the queue; absent for `bAck`."""
+
+
+def decode_pop_record_id(text: str) -> PopRecordId | None:
+    """The parts of such an id, which are joined by `@`; None for any other text."""
+    kind = text.rpartition("@")[2]
+    count = {"ck": 7, "ack": 7, "bAck": 6}.get(kind)
+    # A topic has no "@" in it, a group or broker neither; what has more parts is something else.
+    fields = text.split("@")
+    if count is None or len(fields) != count:
+        return None
+    queue_id, pop_time = integer_of(fields[1]), integer_of(fields[4])
+    if queue_id is None or pop_time is None:
+        return None
+    broker_name = fields[5] if count == 7 else None
+    return PopRecordId(kind, fields[0], queue_id, fields[2], fields[3], pop_time, broker_name)

@@ -1,0 +1,110 @@
+"""The bytes of a stored record: the order of its fields, its hosts, its properties, its CRCs.
+
+Spelled here once; `message` decodes, encodes and reads cut records by it, `batch` shares the
+properties.
+RocketMQ: MessageDecoder, MessageExtEncoder, MessageVersion.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from functools import lru_cache
+from ipaddress import ip_address
+from itertools import accumulate
+from typing import Final
+
+from .properties import decode_properties, encode_properties
+
+CRC_MASK: Final = 0x7FFFFFFF
+"""RocketMQ clears the top bit of every CRC-32, so that it stays positive in Java."""
+
+CRC_PROPERTY: Final = "__CRC32#"
+"""The property that a broker with enabledAppendPropCRC writes last into a record."""
+CRC_DIGITS: Final = 10
+"""Decimal digits of its value."""
+CRC_ENTRY_SIZE: Final = len(CRC_PROPERTY) + 1 + CRC_DIGITS + 1
+"""Bytes of the whole entry, separators included."""
+
+V1_TOPIC_LIMIT: Final = 127
+"""Bytes of the longest topic that a broker still writes as V1: Java reads the byte as signed."""
+
+# (field, format) in the order of the bytes; "a" and "b" stand for the host addresses, whose length
+# (4 or 16 bytes) sysFlag tells.
+FIXED_PART: Final = (
+    ("total_size", "i"),
+    ("magic", "I"),
+    ("body_crc", "i"),
+    ("queue_id", "i"),
+    ("flag", "i"),
+    ("queue_offset", "q"),
+    ("physical_offset", "q"),
+    ("sys_flag", "i"),
+    ("born_timestamp", "q"),
+    ("born_address", "a"),
+    ("born_port", "i"),
+    ("store_timestamp", "q"),
+    ("store_address", "b"),
+    ("store_port", "i"),
+    ("reconsume_times", "i"),
+    ("prepared_transaction_offset", "q"),
+    ("body_length", "i"),
+)
+SYS_FLAG_AT: Final = 36
+SYS_FLAG: Final = struct.Struct(">i")
+SIZE_AND_MAGIC: Final = struct.Struct(">iI")
+BORN_PORT: Final = 11
+STORE_PORT: Final = 14
+"""Fields read when the host is complete, as indices into `FIELD_ENDS`."""
+
+
+def _forms(hosts: int) -> list[str]:
+    """The formats of the fixed part; bit 0 of `hosts`: born host is IPv6, bit 1: store host is."""
+    sizes = {"a": "16s" if hosts & 1 else "4s", "b": "16s" if hosts & 2 else "4s"}
+    return [sizes.get(form, form) for _, form in FIXED_PART]
+
+
+FIXED: Final = tuple(struct.Struct(">" + "".join(_forms(hosts))) for hosts in range(4))
+FIELD_ENDS: Final = tuple(
+    tuple(accumulate((struct.calcsize(form) for form in _forms(hosts)), initial=0))
+    for hosts in range(4)
+)
+
+
+def properties_of(raw: bytes, cut: bool = False) -> dict[str, str]:
+    """The properties that the bytes spell; of cut bytes only the entries that are surely whole."""
+    if cut:
+        raw = raw[: raw.rfind(b"\x02") + 1]
+    return decode_properties(raw.decode("utf-8", "replace"))
+
+
+def encode_properties_bytes(properties: dict[str, str], raw: bytes | None) -> bytes:
+    """The properties as bytes: as they were spelled in `raw` if that still says the same."""
+    if raw is not None and properties_of(raw) == properties:
+        return raw
+    return encode_properties(properties).encode()
+
+
+@lru_cache(maxsize=4096)
+def host_of(address: bytes, port: int) -> str:
+    host = str(ip_address(address))
+    return f"[{host}]:{port}" if len(address) == 16 else f"{host}:{port}"
+
+
+def address_of(host: str) -> tuple[bytes, int]:
+    """Address bytes and port of `ip:port`; ValueError when it is not that."""
+    address, _, port = host.rpartition(":")
+    return ip_address(address.strip("[]")).packed, int(port)
+
+
+def crc_digits(record: bytes) -> str:
+    """What `__CRC32#` must say for a record that ends with that entry: least digit first."""
+    crc = zlib.crc32(record[:-CRC_ENTRY_SIZE]) & CRC_MASK
+    return f"{crc:0{CRC_DIGITS}d}"[::-1]
+
+
+def properties_crc_ok_of(record: bytes, raw: bytes) -> bool | None:
+    entry = raw[-CRC_ENTRY_SIZE:]
+    if len(entry) < CRC_ENTRY_SIZE or not entry.startswith(CRC_PROPERTY.encode() + b"\x01"):
+        return None
+    return entry[len(CRC_PROPERTY) + 1 : -1] == crc_digits(record).encode()
