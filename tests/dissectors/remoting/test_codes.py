@@ -267,7 +267,8 @@ def test_import_is_quick_and_loads_nothing_heavy(tmp_path: Path) -> None:
     # CPU time, not the clock, and without what every module of the project loads anyway: other
     # processes and the Python release must not make this test fail.
     source = (
-        "import enum, functools, sys, time, typing; before = set(sys.modules); start = time.process_time()\n"
+        "import enum, functools, sys, time, typing\n"
+        "before = set(sys.modules); start = time.process_time()\n"
         "import dissectors.remoting.codes, dissectors.remoting.versions\n"
         "spent = time.process_time() - start; print(spent * 1000)\n"
         "print(*sorted(set(sys.modules) - before))"
