@@ -33,7 +33,7 @@ $(COMPILED): $(VENV)/installed setup.py $(HOT)
 
 pure:  ## remove what was compiled
 	find dissectors -name '*.so' -delete
-	rm -rf rmqtool__mypyc*.so build $(COMPILED)
+	rm -rf build $(COMPILED)
 
 demo: setup  ## set up, decode real captures, show what is in them
 	@$(BIN)/python -m tests.demo

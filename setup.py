@@ -32,7 +32,7 @@ def _extensions() -> list[object]:
         return []
     from mypyc.build import mypycify
 
-    return list(mypycify(COMPILED_MODULES, opt_level="3", debug_level="0", group_name="rmqtool"))
+    return list(mypycify(COMPILED_MODULES, opt_level="3", debug_level="0", group_name="dissectors.compiled"))
 
 
 setup(ext_modules=_extensions())
