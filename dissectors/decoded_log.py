@@ -33,7 +33,8 @@ SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 EXCHANGES = "exchanges"
 EXPERT = "expert.parquet"
-_FOOTER = {"rmqtool.schema_version": str(SCHEMA_VERSION)}
+FOOTER = {"rmqtool.schema_version": str(SCHEMA_VERSION)}
+"""What the footer of each Parquet file says."""
 PART_ROWS = 1_048_576
 """Rows of a part file: some 40 MB, one task's worth for Spark."""
 
@@ -108,11 +109,11 @@ class Manifest(msgspec.Struct, kw_only=True):
     expert: dict[str, int]
     """findings by kind; the most frequent ones are counted here and not all listed"""
     complete: bool = True
-    """the run came to its end: all of the input was read, or as much as `limit` asked for"""
+    """always true: a run that was stopped leaves no log"""
 
 
 def manifest_of(
-    stats: DecodeStats, rmqtool: str, created: int, options: Mapping[str, object], complete: bool
+    stats: DecodeStats, rmqtool: str, created: int, options: Mapping[str, object]
 ) -> Manifest:
     """Return the manifest for a run with `stats`; `created` is nanoseconds since the epoch."""
     return Manifest(
@@ -128,7 +129,6 @@ def manifest_of(
         gaps=stats.gaps,
         gap_bytes=stats.gap_bytes,
         expert={kind.name: count for kind, count in stats.expert_counts.items()},
-        complete=complete,
     )
 
 
@@ -245,7 +245,7 @@ class DecodedLogWriter:
         (self._temporary / EXCHANGES).mkdir(parents=True)
         self._parts: list[Part] = []
         self._part = self._open_part()
-        self._findings = ParquetRows(str(self._temporary / EXPERT), finding_table(), _FOOTER)
+        self._findings = ParquetRows(str(self._temporary / EXPERT), finding_table(), FOOTER)
 
     def write(self, records: Sequence[ExchangeRecord]) -> None:
         """Add exchanges."""
@@ -277,7 +277,7 @@ class DecodedLogWriter:
     def _open_part(self) -> ParquetRows:
         name = f"{EXCHANGES}/part-{len(self._parts):05d}.parquet"
         self._parts.append(Part(name, 0))
-        return ParquetRows(str(self._temporary / name), self._exchange_table, _FOOTER)
+        return ParquetRows(str(self._temporary / name), self._exchange_table, FOOTER)
 
     def _finish_part(self) -> None:
         self._part.finish()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from dissectors.printable import printable
 from dissectors.times import text_of_time
 
 
@@ -76,3 +79,9 @@ def day(ns: int) -> str:
 def moment(ns: int | None) -> str:
     """Return the time in full, to the microsecond; absent: -."""
     return "-" if ns is None else text_of_time(ns)
+
+
+def text_of_counts(counts: Mapping[str, int]) -> str:
+    """Return ``TLS 2, HTTP 1``, the most frequent first."""
+    ranked = sorted(counts.items(), key=lambda item: -item[1])
+    return ", ".join(f"{printable(name)} {count(number)}" for name, number in ranked)

@@ -45,7 +45,7 @@ def stats() -> DecodeStats:
 
 
 def manifest() -> Manifest:
-    return manifest_of(stats(), "0.1.0", START, {"where": "topic == A"}, complete=True)
+    return manifest_of(stats(), "0.1.0", START, {"where": "topic == A"})
 
 
 def written(folder: Path, replace: bool = False) -> Path:

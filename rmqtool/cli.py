@@ -1,0 +1,136 @@
+"""The command line: what can be asked, with help; each command imports what it needs when it runs.
+
+Rules: a command parses and calls; what it does is in a module of its own. Nothing heavy is imported
+here, so that `rmqtool --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from . import __version__, options
+from .console import When
+from .decode_options import DecodeRequest
+from .errors import guarded
+from .status import ExitStatus, Terminated
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+app = typer.Typer(
+    name="rmqtool",
+    help="Decode, replay and report Apache RocketMQ traffic.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings=_CONTEXT,
+)
+decode_app = typer.Typer(
+    help="Turn captured bytes into exchanges, commands and messages.",
+    no_args_is_help=True,
+    context_settings=_CONTEXT,
+)
+app.add_typer(decode_app, name="decode")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"rmqtool {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    pass
+
+
+@decode_app.command("pcap")
+def decode_pcap(
+    captures: options.Captures,
+    commands: options.Commands = False,
+    verbose: options.Verbose = False,
+    summary: options.SummaryOnly = False,
+    where: options.Where = "",
+    since: options.Since = None,
+    until: options.Until = None,
+    limit: options.Limit = None,
+    format_: options.FormatName = None,
+    output: options.OutputName = "-",
+    force: options.Force = False,
+    body_limit: options.BodyLimit = None,
+    color: options.Color = When.auto,
+    quiet: options.Quiet = False,
+    check: options.Check = False,
+    decode_as: options.DecodeAs = None,
+    follow: options.Follow = False,
+    jobs: options.Jobs = 1,
+) -> None:
+    """Decode captures: a line an exchange, or as asked below.
+
+    Examples:
+
+    \b
+      rmqtool decode pcap incident.pcap
+      rmqtool decode pcap incident.pcap --summary
+      rmqtool decode pcap *.pcap -w 'response_code != 0 or status == unanswered'
+      rmqtool decode pcap incident.pcap -V -w 'latency > 1s and topic ~ Order'
+      rmqtool decode pcap incident.pcap --commands -f jsonl | jq .
+      rmqtool decode pcap captures/ -f parquet -o log/
+      tcpdump -i eth0 -U -w - port 10911 | rmqtool decode pcap -
+
+    Columns, and the language of --where: docs/decoded-log.md.
+    """
+
+    def run() -> ExitStatus:
+        from .decode_options import format_of, ports_of, size_option, time_option, view_of
+        from .decode_run import run_decode
+
+        view = view_of(commands, verbose, summary)
+        return run_decode(
+            DecodeRequest(
+                sources=captures,
+                view=view,
+                format=format_of(format_, output, view),
+                output=output,
+                force=force,
+                where=where,
+                since=time_option("--since", since),
+                until=time_option("--until", until),
+                limit=limit,
+                body_limit=size_option("--body-limit", body_limit),
+                decode_as=ports_of(decode_as or []),
+                follow=follow,
+                jobs=jobs,
+                check=check,
+                quiet=quiet,
+                colour=color,
+            )
+        )
+
+    raise typer.Exit(int(guarded(run)))
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
+    raise Terminated
+
+
+def main() -> None:
+    """The console entry point: run the command line and exit with its status."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _terminate)
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(ExitStatus.INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,330 @@
+"""One run of `decode`: rows from captures, filtered, into a sink; then what there is to say.
+
+Rules: rows go to the output, everything else to standard error. A run that is stopped leaves no
+half result; a run that follows a capture is stopped on purpose, so its result is finished.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+
+from dissectors.expert import Severity
+from dissectors.pipeline import Decode, DecodeOptions
+from dissectors.record import ExchangeRecord
+from dissectors.times import DAY, Moment, start_of_day
+from dissectors.where import Test, WhereError, compile_where
+from dissectors.where_fields import FieldSet, exchange_fields
+
+from .console import UNLIMITED, Terminal, When, terminal_of
+from .decode_options import DecodeRequest, Format, View, usage_error
+from .figures import count, counted, text_of_counts
+from .output import Output, refuse_inputs
+from .progress import Progress
+from .sinks import Sink
+from .status import CommandError, ExitStatus
+
+Row = TypeVar("Row")
+
+
+class Rows(NamedTuple, Generic[Row]):
+    """Rows of one kind: where they come from and what can be asked of them."""
+
+    batches: Callable[[], Iterator[Sequence[Row]]]
+    """starts to read"""
+    test: Test | None
+    """the filter; None: all"""
+    time: Callable[[Row], int | None]
+    """when a row was, for --since and --until"""
+    sink: Callable[[], Sink[Row]]
+    """opens the output"""
+    noun: str
+    """what a row is, in the plural"""
+
+
+def run_decode(request: DecodeRequest) -> ExitStatus:
+    """Do what was asked; raise CommandError where it cannot be done."""
+    decode = Decode(request.sources, decode_options(request))
+    refuse_inputs(request.output, decode.sources)
+    if request.view is View.tree:
+        from .decode_views import tree_rows
+
+        found = _run(request, decode, tree_rows(request, decode))
+    elif request.view is View.commands:
+        from .decode_views import command_rows
+
+        found = _run(request, decode, command_rows(request, decode))
+    else:
+        found = _run(request, decode, _exchange_rows(request, decode))
+    if not request.quiet:
+        for remark in [*found.written, *remarks(decode, found, request)]:
+            print(f"rmqtool: {remark}", file=sys.stderr)
+    return check(decode) if request.check else ExitStatus.OK
+
+
+def decode_options(request: DecodeRequest) -> DecodeOptions:
+    """Return what the core needs to know; times of day are filtered here, once the day is known."""
+    since, until = request.since, request.until
+    if since and until and since.has_date and until.has_date and since.ns >= until.ns:
+        raise usage_error("--since and --until", "nothing is between them")
+    return DecodeOptions(
+        decode_as=request.decode_as,
+        follow=request.follow,
+        since=since.ns if since is not None and since.has_date else None,
+        until=until.ns if until is not None and until.has_date else None,
+        jobs=request.jobs,
+    )
+
+
+def compiled(request: DecodeRequest, fields: FieldSet) -> Test | None:
+    """Return the filter; an error in it becomes a usage error that points at the place."""
+    if not request.where.strip():
+        return None
+    try:
+        return compile_where(request.where, fields)
+    except WhereError as error:
+        raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
+
+
+def is_live(request: DecodeRequest) -> bool:
+    """Return whether rows come as they happen, so that none should wait for others."""
+    return request.follow or "-" in request.sources
+
+
+class Found(NamedTuple):
+    """What a run came to."""
+
+    seen: int
+    """rows before filters"""
+    chosen: int
+    """rows in the result"""
+    written: list[str]
+    """what was written where; empty for standard output"""
+
+
+def _run(request: DecodeRequest, decode: Decode, rows: Rows[Row]) -> Found:
+    sink = rows.sink()
+    progress = Progress(sys.stderr, _may_show_progress(request), rows.noun)
+    loop = _Loop(request, decode, rows, sink, progress)
+    try:
+        try:
+            loop.run()
+        except KeyboardInterrupt:
+            if not request.follow:
+                raise
+        progress.clear()
+        written = sink.finish(decode)
+    except BaseException:
+        progress.clear()
+        sink.discard()
+        raise
+    return Found(loop.seen, loop.chosen, [written] if written else [])
+
+
+def _may_show_progress(request: DecodeRequest) -> bool:
+    """Return whether nothing else moves on the screen meanwhile."""
+    rows_on_screen = request.output == "-" and sys.stdout.isatty()
+    return not request.quiet and not (rows_on_screen and request.view is not View.summary)
+
+
+class _Loop(Generic[Row]):
+    """The rows' way from the captures to the sink."""
+
+    def __init__(
+        self,
+        request: DecodeRequest,
+        decode: Decode,
+        rows: Rows[Row],
+        sink: Sink[Row],
+        progress: Progress,
+    ) -> None:
+        self.seen = 0
+        self.chosen = 0
+        self._request = request
+        self._decode = decode
+        self._rows = rows
+        self._sink = sink
+        self._progress = progress
+        self._window: Callable[[Row], bool] | None = None
+        self._has_times_of_day = any(
+            moment is not None and not moment.has_date for moment in (request.since, request.until)
+        )
+
+    def run(self) -> None:
+        """Read to the end, or to the limit."""
+        decode, live = self._decode, is_live(self._request)
+        batches = self._rows.batches()
+        for batch in batches:
+            if batch:
+                self._take(batch)
+            self._take_findings()
+            if live:
+                self._sink.idle()
+            self._progress.update(decode.bytes_read, decode.bytes_total, self.chosen)
+            if self.chosen == self._request.limit:
+                break
+
+    def _take(self, batch: Sequence[Row]) -> None:
+        self.seen += len(batch)
+        if self._has_times_of_day:
+            in_window = self._window = self._window or self._times_of_day()
+            batch = [row for row in batch if in_window(row)]
+        test = self._rows.test
+        if test is not None:
+            batch = [row for row in batch if test(row)]
+        if self._request.limit is not None:
+            batch = batch[: self._request.limit - self.chosen]
+        if batch:
+            self.chosen += len(batch)
+            self._sink.write(batch)
+
+    def _take_findings(self) -> None:
+        findings = self._decode.take_experts()
+        if findings and self._sink.wants_findings:
+            self._sink.write_findings(findings)
+
+    def _times_of_day(self) -> Callable[[Row], bool]:
+        """Return the test for times without a date: they are of the day of the first packet."""
+        first = next((c.first_ts for c in self._decode.stats.captures if c.first_ts is not None), 0)
+        midnight = start_of_day(first)
+        since = _of_day(self._request.since, midnight)
+        until = _of_day(self._request.until, midnight)
+        time = self._rows.time
+
+        def in_window(row: Row) -> bool:
+            seen = time(row)
+            if seen is None:
+                return False
+            return (since is None or seen >= since) and (until is None or seen < until)
+
+        return in_window
+
+
+def _of_day(moment: Moment | None, midnight: int) -> int | None:
+    """Return the time of day on that day; None for what has a date, which the core filters."""
+    return None if moment is None or moment.has_date else midnight + moment.ns % DAY
+
+
+def remarks(decode: Decode, found: Found, request: DecodeRequest) -> list[str]:
+    """Return what a user must know about the result and cannot see in it."""
+    stats = decode.stats
+    lines = []
+    if not found.chosen and request.limit != 0:
+        lines.append(_why_nothing(decode, found))
+    grave = {
+        kind.name: number
+        for kind, number in stats.expert_counts.items()
+        if kind.severity >= Severity.WARNING
+    }
+    if grave and request.view is not View.summary:
+        missing = f" ({counted(stats.gap_bytes, 'byte')} not captured)" if stats.gap_bytes else ""
+        lines.append(f"the capture has {text_of_counts(grave)}{missing}; --summary says more")
+    return lines
+
+
+def _why_nothing(decode: Decode, found: Found) -> str:
+    stats = decode.stats
+    packets = sum(capture.packets for capture in stats.captures)
+    if found.seen:
+        return f"none of {count(found.seen)} matches the filter"
+    if not packets:
+        return "no packet in the capture"
+    if not stats.conversations:
+        skipped: dict[str, int] = {}
+        for capture in stats.captures:
+            for why, number in capture.skipped.items():
+                skipped[why] = skipped.get(why, 0) + number
+        why = f" ({text_of_counts(skipped)})" if skipped else ""
+        return f"no TCP conversation in {counted(packets, 'packet')}{why}"
+    if not stats.rocketmq_conversations:
+        other = text_of_counts(stats.not_decoded)
+        return (
+            f"none of {counted(stats.conversations, 'conversation')} is RocketMQ ({other}); "
+            "if a port is known to be, --decode-as PORT"
+        )
+    if request_has_window(decode):
+        return "nothing happened between --since and --until"
+    return f"no command in {counted(stats.rocketmq_conversations, 'RocketMQ conversation')}"
+
+
+def request_has_window(decode: Decode) -> bool:
+    """Return whether the core filters by time."""
+    return decode.options.since is not None or decode.options.until is not None
+
+
+def check(decode: Decode) -> ExitStatus:
+    """Return FINDINGS where the capture has findings of severity error, and say which."""
+    errors = {
+        kind.name: number
+        for kind, number in decode.stats.expert_counts.items()
+        if kind.severity is Severity.ERROR
+    }
+    if not errors:
+        return ExitStatus.OK
+    print(
+        f"rmqtool: --check: findings of severity error: {text_of_counts(errors)}", file=sys.stderr
+    )
+    return ExitStatus.FINDINGS
+
+
+def output_terminal(request: DecodeRequest, output: Output) -> Terminal:
+    """Return what the output can show; a file shows no colour unless that is asked for."""
+    if output.path is None:
+        return terminal_of(sys.stdout, request.colour)
+    return Terminal(False, UNLIMITED, request.colour is When.always)
+
+
+def _parquet_sink(request: DecodeRequest, names: Sequence[str]) -> Sink[ExchangeRecord]:
+    from dissectors.parquet import load_pyarrow
+
+    from . import sinks
+
+    load_pyarrow()
+    if request.to_folder:
+        folder = Path(request.output)
+        return sinks.DecodedLogSink(folder, request.force, request.restrictions(), names)
+    if request.output == "-" and sys.stdout.isatty():
+        raise usage_error(
+            "--format parquet", "is not for a screen; give -o FILE.parquet or a folder"
+        )
+    return sinks.ParquetSink(Output(request.output))
+
+
+def _exchange_rows(request: DecodeRequest, decode: Decode) -> Rows[ExchangeRecord]:
+    def time(record: ExchangeRecord) -> int | None:
+        seen = record.request_time
+        return seen if seen is not None else record.response_time
+
+    return Rows(
+        decode.records,
+        compiled(request, exchange_fields()),
+        time,
+        lambda: _exchange_sink(request, decode),
+        "exchanges",
+    )
+
+
+def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecord]:
+    from . import sinks
+
+    names = decode.sources
+    if request.format is Format.parquet:
+        return _parquet_sink(request, names)
+    output = Output(request.output, direct=request.follow)
+    to_screen = output.path is None and sys.stdout.isatty()
+    if request.format is Format.jsonl:
+        from dissectors.tables import jsonl_of
+
+        return sinks.EncodedSink(output, jsonl_of, to_screen=to_screen)
+    if request.format is Format.csv:
+        from dissectors.tables import csv_header, csv_of
+
+        return sinks.EncodedSink(output, csv_of, csv_header())
+    terminal = output_terminal(request, output)
+    if request.view is View.summary:
+        return sinks.SummarySink(output, terminal, names)
+    from .lines import exchange_lines
+
+    return sinks.LinesSink(output, exchange_lines(terminal, len(names), is_live(request)))

@@ -1,0 +1,86 @@
+"""Errors as a user sees them: one message, the way out, a status; never a traceback.
+
+`RMQTOOL_DEBUG=1` shows the traceback of what should not have happened.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Callable
+
+from dissectors.printable import printable
+
+from . import __version__
+from .status import CommandError, ExitStatus, Terminated
+
+DEBUG_VARIABLE = "RMQTOOL_DEBUG"
+ISSUES = "the project's issue tracker"
+
+
+def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
+    """Run `command`; return its status, or that of what stopped it after saying so."""
+    try:
+        return command()
+    except BrokenPipeError:  # whoever read the output has seen enough
+        silence_stdout()
+        return ExitStatus.OK
+    except Terminated:
+        return said("terminated", status=ExitStatus.TERMINATED)
+    except KeyboardInterrupt:
+        return said("interrupted; nothing was left half written", status=ExitStatus.INTERRUPTED)
+    except CommandError as error:
+        return said(error.message, error.hint, error.status)
+    except OSError as error:
+        return said(_of_system(error))
+    except Exception as error:
+        return _known(error) or _unexpected(error)
+
+
+def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) -> ExitStatus:
+    """Say what is wrong on standard error; return the status."""
+    lines = [f"rmqtool: {message}", *([hint] if hint else [])]
+    text = "\n".join(printable(line) for whole in lines for line in whole.split("\n"))
+    try:
+        print(text, file=sys.stderr)
+    except OSError:
+        return status
+    return status
+
+
+def silence_stdout() -> None:
+    """Let nothing complain about the closed pipe when Python flushes at its end."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+
+
+def _of_system(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _known(error: Exception) -> ExitStatus | None:
+    """Say an error of the libraries; their modules are imported only if they raised it."""
+    names = {cls.__name__ for cls in type(error).__mro__}
+    if names & {"CaptureError", "DecodedLogError", "MissingLibraryError"}:
+        return said(str(error))
+    return None
+
+
+def _unexpected(error: Exception) -> ExitStatus:
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exception(error, file=sys.stderr)
+        return ExitStatus.FAILURE
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(last.filename)}:{last.lineno}"
+    return said(
+        f"this should not have happened: {type(error).__name__}: {error} ({where})",
+        f"Please report it to {ISSUES} with the command line, the line above, and if possible\n"
+        f"the capture: rmqtool {__version__}, Python {platform.python_version()}, "
+        f"{platform.system()}. {DEBUG_VARIABLE}=1 shows where it came from.",
+    )

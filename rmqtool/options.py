@@ -1,0 +1,143 @@
+"""Options of the command line, by name: an option means the same in each command that has it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .console import When
+from .decode_options import Format
+
+_VIEW, _SELECT, _OUTPUT, _READ = "What is shown", "Which rows", "Output", "Reading"
+
+Captures = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="pcap and pcapng files, also .gz .zst .lz4 .xz; a folder stands for the captures "
+        "in it, - for standard input.",
+    ),
+]
+Commands = Annotated[
+    bool, typer.Option("--commands", help="A line a command.", rich_help_panel=_VIEW)
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-V",
+        help="A tree an exchange: every header field, the body taken apart.",
+        rich_help_panel=_VIEW,
+    ),
+]
+SummaryOnly = Annotated[
+    bool,
+    typer.Option(
+        "--summary",
+        help="Operations with latencies, answers, clients, and how good the capture is.",
+        rich_help_panel=_VIEW,
+    ),
+]
+Where = Annotated[
+    str,
+    typer.Option(
+        "--where",
+        "-w",
+        metavar="EXPR",
+        help="Only rows for which this holds, e.g. 'latency > 50ms and topic ~ \"^Order\"'.",
+        rich_help_panel=_SELECT,
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Only from here on: 2026-11-20T10:00:00, or 10:00 on the first packet's day; UTC.",
+        rich_help_panel=_SELECT,
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Only before this time.", rich_help_panel=_SELECT),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", "-n", min=0, metavar="N", help="Stop after N rows.", rich_help_panel=_SELECT
+    ),
+]
+FormatName = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="How rows are written; else by the name of the output, else a table.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+OutputName = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE|FOLDER|-",
+        help="Where to. With parquet a FOLDER becomes a decoded log for `rmqtool report`.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace an existing decoded log.", rich_help_panel=_OUTPUT),
+]
+BodyLimit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Bytes of a body that are shown; default: 1KiB in a tree, all in jsonl.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Color = Annotated[When, typer.Option("--color", help="Colours.", rich_help_panel=_OUTPUT)]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="No progress and no remarks.", rich_help_panel=_OUTPUT),
+]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Exit with 3 if the capture has findings of severity error.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+DecodeAs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--decode-as",
+        "-d",
+        metavar="PORT",
+        help="Take this TCP port for RocketMQ, whatever its bytes look like; repeatable.",
+        rich_help_panel=_READ,
+    ),
+]
+Follow = Annotated[
+    bool,
+    typer.Option(
+        "--follow",
+        help="The last file is still being written: wait for more, until Ctrl-C.",
+        rich_help_panel=_READ,
+    ),
+]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        max=64,
+        metavar="N",
+        help="Processes that decode exchanges; the result is the same.",
+        rich_help_panel=_READ,
+    ),
+]

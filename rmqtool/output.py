@@ -1,0 +1,85 @@
+"""Where a result goes: standard output, or a file that has its name only when it is whole.
+
+Rules: a file is written beside its name and renamed at the end, so a stopped run leaves the former
+file as it was; a pipe, a device and a file that somebody follows are written directly. An input is
+never overwritten.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from .status import CommandError, ExitStatus
+
+
+class Output:
+    """Bytes to standard output or to a file."""
+
+    def __init__(self, target: str, direct: bool = False) -> None:
+        """`target` is a path or ``-``; `direct` writes to the path itself, as the rows come."""
+        self.name = "standard output" if target == "-" else target
+        """how it is called in messages"""
+        self.path: Path | None = None if target == "-" else Path(target)
+        """the file; None: standard output"""
+        self.written = 0
+        """bytes so far"""
+        self._temporary: Path | None = None
+        self._stream = self._open(direct)
+
+    def _open(self, direct: bool) -> BinaryIO:
+        if self.path is None:
+            return sys.stdout.buffer
+        if self.path.is_dir():
+            hint = "a folder takes --format parquet; for the other formats name a file"
+            raise CommandError(f"{self.path} is a folder", hint, ExitStatus.USAGE)
+        if not direct and (not self.path.exists() or self.path.is_file()):
+            self._temporary = self.path.parent / f".{self.path.name}.{os.getpid()}.tmp"
+        return (self._temporary or self.path).open("wb")
+
+    @property
+    def stream(self) -> BinaryIO:
+        """The open file, for writers that want one."""
+        return self._stream
+
+    def write(self, data: bytes) -> None:
+        """Write all of `data`."""
+        self.written += len(data)
+        self._stream.write(data)
+
+    def flush(self) -> None:
+        """Let readers see what was written."""
+        self._stream.flush()
+
+    def finish(self) -> None:
+        """Everything is written: give the file its name."""
+        if self.path is None:
+            self._stream.flush()
+            return
+        self._stream.close()
+        if self._temporary is not None:
+            self._temporary.replace(self.path)
+
+    def discard(self) -> None:
+        """The run was stopped: leave no half file."""
+        if self.path is None:
+            return
+        self._stream.close()
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
+
+
+def refuse_inputs(target: str, inputs: Iterable[str]) -> None:
+    """Raise CommandError where `target` is one of the files that are read."""
+    if target == "-" or not os.path.exists(target):
+        return
+    for name in inputs:
+        if name != "-" and os.path.exists(name) and os.path.samefile(target, name):
+            raise CommandError(
+                f"{target} is an input; it would be overwritten",
+                "give another name to -o",
+                ExitStatus.USAGE,
+            )

@@ -1,0 +1,227 @@
+"""Where decoded rows end: lines, encoded rows, a Parquet file, a decoded log.
+
+A sink takes rows and findings as they come; in the end it is finished once, or discarded. What it
+has to say about itself then is for standard error.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import time_ns
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from dissectors.expert import ExpertInfo
+from dissectors.record import ExchangeRecord
+
+from . import __version__
+from .columns import LineTable
+from .console import Terminal
+from .figures import counted, size
+from .output import Output
+from .summary import Summary
+
+if TYPE_CHECKING:
+    from dissectors.pipeline import Decode
+
+Row = TypeVar("Row")
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+class Sink(Generic[Row]):
+    """Takes rows."""
+
+    wants_findings = False
+    """it takes findings; else they are only counted"""
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Take rows; they may be kept until later."""
+        raise NotImplementedError
+
+    def idle(self) -> None:
+        """Nothing comes at the moment: show what is there."""
+
+    def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
+        """Take findings."""
+
+    def finish(self, decode: Decode) -> str:
+        """The run is over; return what was written, empty where that can be seen."""
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        """The run was stopped: leave nothing half."""
+
+
+class TextSink(Sink[Row]):
+    """Text lines to an output."""
+
+    def __init__(self, output: Output, rest: Callable[[], list[str]]) -> None:
+        self._output = output
+        self._rest = rest
+        encoding = sys.stdout.encoding if output.path is None else None
+        self._encoding = encoding or "utf-8"
+
+    def write_lines(self, lines: Sequence[str]) -> None:
+        """Write lines that are printable already."""
+        if lines:
+            text = "\n".join(lines) + "\n"
+            self._output.write(text.encode(self._encoding, "replace"))
+
+    def idle(self) -> None:
+        self.write_lines(self._rest())
+        self._output.flush()
+
+    def finish(self, decode: Decode) -> str:  # noqa: ARG002
+        self.write_lines(self._rest())
+        self._output.finish()
+        return written(self._output)
+
+    def discard(self) -> None:
+        self._output.discard()
+
+
+class LinesSink(TextSink[Row]):
+    """One line a row."""
+
+    def __init__(self, output: Output, table: LineTable[Row]) -> None:
+        super().__init__(output, table.rest)
+        self._table = table
+
+    def write(self, rows: Sequence[Row]) -> None:
+        self.write_lines(self._table.lines_of(rows))
+
+
+class EncodedSink(Sink[Row]):
+    """Rows as JSON lines or CSV."""
+
+    def __init__(
+        self,
+        output: Output,
+        encode: Callable[[Sequence[Row]], bytes],
+        head: bytes = b"",
+        to_screen: bool = False,
+    ) -> None:
+        """`to_screen`: a person sees the bytes, so what could steer a terminal is escaped."""
+        self._output = output
+        self._encode = encode
+        self._head = head
+        self._to_screen = to_screen
+
+    def write(self, rows: Sequence[Row]) -> None:
+        self._write_head()
+        data = self._encode(rows)
+        self._output.write(_visible_json(data) if self._to_screen else data)
+
+    def idle(self) -> None:
+        self._output.flush()
+
+    def finish(self, decode: Decode) -> str:  # noqa: ARG002
+        self._write_head()
+        self._output.finish()
+        return written(self._output)
+
+    def discard(self) -> None:
+        self._output.discard()
+
+    def _write_head(self) -> None:
+        if self._head:
+            self._output.write(self._head)
+            self._head = b""
+
+
+def _visible_json(data: bytes) -> bytes:
+    """Return the same JSON with what a terminal would act on as ``\\u`` escapes."""
+    text = data.decode("utf-8", "replace")
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
+
+
+class ParquetSink(Sink[ExchangeRecord]):
+    """Exchanges in one Parquet file."""
+
+    def __init__(self, output: Output) -> None:
+        from dissectors.decoded_log import FOOTER
+        from dissectors.parquet import ParquetRows, exchange_table
+
+        self._output = output
+        self._rows = ParquetRows(output.stream, exchange_table(), FOOTER)
+
+    def write(self, rows: Sequence[ExchangeRecord]) -> None:
+        self._rows.write(rows)
+
+    def finish(self, decode: Decode) -> str:  # noqa: ARG002
+        self._rows.finish()
+        path = self._output.path
+        self._output.finish()
+        if path is None:
+            return ""
+        return f"{counted(self._rows.rows, 'exchange')} → {path} ({size(path.stat().st_size)})"
+
+    def discard(self) -> None:
+        self._rows.close()
+        self._output.discard()
+
+
+class DecodedLogSink(Sink[ExchangeRecord]):
+    """A decoded log: exchanges, findings, manifest."""
+
+    wants_findings = True
+
+    def __init__(
+        self, folder: Path, force: bool, options: Mapping[str, object], names: Sequence[str]
+    ) -> None:
+        """`options` restrict the rows, for the manifest; `names` are the captures, by index."""
+        from dissectors.decoded_log import DecodedLogWriter
+
+        self._log = DecodedLogWriter(folder, force)
+        self._options = options
+        self._names = names
+
+    def write(self, rows: Sequence[ExchangeRecord]) -> None:
+        self._log.write(rows)
+
+    def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
+        from dissectors.decoded_log import finding_of
+
+        self._log.write_findings([finding_of(info, self._names) for info in findings])
+
+    def finish(self, decode: Decode) -> str:
+        from dissectors.decoded_log import manifest_of
+
+        manifest = manifest_of(decode.stats, __version__, time_ns(), self._options)
+        self._log.finish(manifest)
+        return f"{counted(manifest.exchanges, 'exchange')} → {self._log.folder}/"
+
+    def discard(self) -> None:
+        self._log.discard()
+
+
+def written(output: Output) -> str:
+    """Return what was written to a file; nothing for standard output, which is seen."""
+    return f"{size(output.written)} → {output.path}" if output.path is not None else ""
+
+
+class SummarySink(TextSink[ExchangeRecord]):
+    """No rows, but what they come to."""
+
+    wants_findings = True
+
+    def __init__(self, output: Output, terminal: Terminal, names: Sequence[str]) -> None:
+        super().__init__(output, list)
+        self._summary = Summary()
+        self._terminal = terminal
+        self._names = names
+
+    def write(self, rows: Sequence[ExchangeRecord]) -> None:
+        self._summary.add(rows)
+
+    def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
+        self._summary.add_findings(findings)
+
+    def finish(self, decode: Decode) -> str:
+        from .summary_text import summary_lines
+
+        lines = summary_lines(self._summary, decode.stats, self._names, self._terminal)
+        self.write_lines(lines)
+        return super().finish(decode)

@@ -1,0 +1,227 @@
+"""The summary of a run: what was asked, how it went, who asked, and how good the capture is.
+
+Rules: memory is bounded, whatever the capture holds: each table has a limit (`MAX_KEYS`), beyond
+which things are counted together, and percentiles come from histograms that are at most 0.8 % off.
+Latencies are those of answered exchanges; requests that wait on purpose are not among the slowest.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.histogram import Histogram
+from dissectors.outcome import LONG_POLLS, is_failure
+from dissectors.record import ANSWERED, ONEWAY, UNANSWERED, ExchangeRecord
+
+MAX_KEYS = 500
+"""Rows of a table that are kept apart; a hostile capture could have millions."""
+MAX_PEERS = 2000
+"""The same for clients and conversations, of which each takes little."""
+MAX_NAMES = 20
+"""Names of requests that are kept for a response code."""
+MAX_PAIRS = 100_000
+"""Pairs of client and conversation that are remembered to count a client's connections."""
+SLOWEST = 5
+"""How many of the slowest exchanges are shown."""
+OTHERS = "(others)"
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+@dataclass(slots=True)
+class Operation:
+    """What became of the requests of one kind."""
+
+    count: int = 0
+    """exchanges"""
+    failed: int = 0
+    """answered with a failure"""
+    unanswered: int = 0
+    """not answered within the capture"""
+    oneway: int = 0
+    """for which no answer is expected"""
+    bytes: int = 0
+    """of both frames"""
+    latency: Histogram = field(default_factory=Histogram)
+    """microseconds of the answered ones"""
+
+
+@dataclass(slots=True)
+class Answer:
+    """How often a response came, and an example."""
+
+    count: int = 0
+    """responses"""
+    failure: bool = False
+    """it says that something is wrong"""
+    requests: dict[str, int] = field(default_factory=dict)
+    """what it answered, by name"""
+    example: ExchangeRecord | None = None
+    """the first one"""
+
+
+@dataclass(slots=True)
+class Peer:
+    """A client: an address with a language and a version, or a conversation."""
+
+    count: int = 0
+    """exchanges"""
+    failed: int = 0
+    """answered with a failure"""
+    unanswered: int = 0
+    """not answered within the capture"""
+    bytes: int = 0
+    """of all frames"""
+    first: ExchangeRecord | None = None
+    """the first exchange"""
+    conversations: set[int] = field(default_factory=set)
+    """numbers of its conversations, as many as are remembered"""
+
+
+class ClientKey(NamedTuple):
+    """What makes a client one row."""
+
+    address: str
+    """without the port"""
+    language: str
+    """as it says; empty: it says none"""
+    version: str
+    """MQVersion name"""
+
+
+class Bounded(Generic[Key, Value]):
+    """A table that has at most `limit` rows, and one for all that came after."""
+
+    def __init__(self, make: Callable[[], Value], others: Key, limit: int = MAX_KEYS) -> None:
+        """`make` gives a new row; `others` is the key of those that have none of their own."""
+        self._make = make
+        self._limit = limit
+        self._others = others
+        self.rows: dict[Key, Value] = {}
+        """the table"""
+
+    def row(self, key: Key) -> Value:
+        """Return the row of `key`."""
+        row = self.rows.get(key)
+        if row is None:
+            if len(self.rows) >= self._limit:
+                key = self._others
+            row = self.rows.setdefault(key, self._make())
+        return row
+
+
+class Summary:
+    """Counts exchanges and findings."""
+
+    def __init__(self) -> None:
+        self.statuses: dict[str, int] = {}
+        """status -> exchanges"""
+        self.operations: Bounded[str, Operation] = Bounded(Operation, OTHERS)
+        """by request name"""
+        self.answers: Bounded[tuple[int, str], Answer] = Bounded(Answer, (-1, OTHERS))
+        """by response code and name"""
+        self.servers: Bounded[str, Operation] = Bounded(Operation, OTHERS)
+        """by the address and port that must answer, without requests that wait on purpose"""
+        self.clients: Bounded[ClientKey, Peer] = Bounded(Peer, ClientKey(OTHERS, "", ""), MAX_PEERS)
+        """by address, language and version"""
+        self.conversations: Bounded[int, Peer] = Bounded(Peer, -1, MAX_PEERS)
+        """by number"""
+        self.slowest: list[tuple[int, int, ExchangeRecord]] = []
+        """(latency, less its number, exchange), not in order"""
+        self.findings: dict[ExpertKind, ExpertInfo] = {}
+        """the first finding of each kind"""
+        self.exchanges = 0
+        """exchanges counted"""
+        self.first_time: int | None = None
+        """time of the earliest command counted"""
+        self.last_time: int | None = None
+        """time of the latest command counted"""
+        self._pairs = 0
+
+    def add(self, records: Sequence[ExchangeRecord]) -> None:
+        """Count exchanges."""
+        for record in records:
+            self.exchanges += 1
+            self.statuses[record.status] = self.statuses.get(record.status, 0) + 1
+            failed = record.status == ANSWERED and is_failure(record.response_name)
+            self._add_operations(record, failed)
+            self._add_answer(record)
+            self._add_peers(record, failed)
+            self._note_times(record)
+
+    def add_findings(self, findings: Iterable[ExpertInfo]) -> None:
+        """Keep the first finding of each kind as the example."""
+        for info in findings:
+            self.findings.setdefault(info.kind, info)
+
+    def _add_operations(self, record: ExchangeRecord, failed: bool) -> None:
+        waits = record.request_name in LONG_POLLS
+        _count(self.operations.row(record.request_name or "?"), record, failed)
+        if not waits:
+            _count(self.servers.row(record.responder), record, failed)
+        if record.latency_us is not None and not waits:
+            self._note_slow(record.latency_us, record)
+
+    def _note_slow(self, latency: int, record: ExchangeRecord) -> None:
+        entry = (latency, -self.exchanges, record)
+        if len(self.slowest) < SLOWEST:
+            heapq.heappush(self.slowest, entry)
+        elif latency > self.slowest[0][0]:
+            heapq.heapreplace(self.slowest, entry)
+
+    def _add_answer(self, record: ExchangeRecord) -> None:
+        code = record.response_code
+        if code is None:
+            return
+        answer = self.answers.row((code, record.response_name or "?"))
+        if answer.example is None:
+            answer.example = record
+            answer.failure = is_failure(record.response_name)
+        answer.count += 1
+        name = record.request_name or "?"
+        if name in answer.requests or len(answer.requests) < MAX_NAMES:
+            answer.requests[name] = answer.requests.get(name, 0) + 1
+
+    def _add_peers(self, record: ExchangeRecord, failed: bool) -> None:
+        key = ClientKey(
+            address_of(record.requester), record.language or "", record.version_name or ""
+        )
+        client = self.clients.row(key)
+        for peer in (client, self.conversations.row(record.conversation)):
+            peer.count += 1
+            peer.failed += failed
+            peer.unanswered += record.status == UNANSWERED
+            peer.bytes += (record.request_bytes or 0) + (record.response_bytes or 0)
+            if peer.first is None:
+                peer.first = record
+        if record.conversation not in client.conversations and self._pairs < MAX_PAIRS:
+            client.conversations.add(record.conversation)
+            self._pairs += 1
+
+    def _note_times(self, record: ExchangeRecord) -> None:
+        first = record.request_time if record.request_time is not None else record.response_time
+        last = record.response_time if record.response_time is not None else record.request_time
+        if first is not None and (self.first_time is None or first < self.first_time):
+            self.first_time = first
+        if last is not None and (self.last_time is None or last > self.last_time):
+            self.last_time = last
+
+
+def _count(operation: Operation, record: ExchangeRecord, failed: bool) -> None:
+    operation.count += 1
+    operation.failed += failed
+    operation.unanswered += record.status == UNANSWERED
+    operation.oneway += record.status == ONEWAY
+    operation.bytes += (record.request_bytes or 0) + (record.response_bytes or 0)
+    if record.latency_us is not None:
+        operation.latency.add(record.latency_us)
+
+
+def address_of(endpoint: str) -> str:
+    """Return ``address:port`` without the port, an IPv6 address without its brackets."""
+    return endpoint.rpartition(":")[0].strip("[]")

@@ -1,0 +1,139 @@
+"""The summary as text: a paragraph on the capture, then one table a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from dissectors.record import STATUSES
+
+from .columns import Column, LineTable
+from .console import UNLIMITED, Style, Terminal, one_line, styled
+from .figures import clock, count, counted, day, duration, size
+from .summary import Summary
+from .summary_tables import (
+    ANSWER_COLUMNS,
+    CLIENT_COLUMNS,
+    CONVERSATION_COLUMNS,
+    FINDING_COLUMNS,
+    SLOW_COLUMNS,
+    answers,
+    clients,
+    conversations,
+    findings,
+    operation_columns,
+    operations,
+    slowest,
+)
+
+if TYPE_CHECKING:
+    from dissectors.pipeline import CaptureStats, DecodeStats
+
+Row = TypeVar("Row")
+MOST_CAPTURES = 8
+"""Captures that are named one by one."""
+MOST_ROWS = 15
+"""Rows of clients and conversations that are shown; the others are summed up."""
+INDENT = "  "
+
+
+def summary_lines(
+    summary: Summary, stats: DecodeStats, names: Sequence[str], terminal: Terminal
+) -> list[str]:
+    """Return the summary as printable lines; `names` are the captures, by index."""
+    writer = _Writer(terminal)
+    writer.heading("Captures")
+    writer.lines += _capture_lines(stats.captures)
+    writer.heading("Traffic")
+    writer.lines += _traffic_lines(summary, stats)
+    writer.table("Operations", operations(summary.operations), operation_columns("REQUEST"))
+    writer.table("Answers", answers(summary), ANSWER_COLUMNS)
+    writer.table(
+        "Responders, without long polls",
+        operations(summary.servers),
+        operation_columns("RESPONDER"),
+    )
+    writer.table("Clients", clients(summary), CLIENT_COLUMNS)
+    writer.table("Conversations", conversations(summary), CONVERSATION_COLUMNS)
+    writer.table("Slowest, without long polls", slowest(summary), SLOW_COLUMNS)
+    writer.table("Findings", findings(summary, stats, names), FINDING_COLUMNS)
+    return writer.lines
+
+
+class _Writer:
+    def __init__(self, terminal: Terminal) -> None:
+        self.lines: list[str] = []
+        self._colour = terminal.colour
+        indent = len(INDENT) if terminal.width < UNLIMITED else 0
+        self._terminal = terminal._replace(width=terminal.width - indent)
+
+    def heading(self, text: str) -> None:
+        """Begin a part."""
+        if self.lines:
+            self.lines.append("")
+        self.lines.append(styled(text, Style.BOLD + Style.CYAN) if self._colour else text)
+
+    def table(self, title: str, rows: list[Row], columns: list[Column[Row]]) -> None:
+        """Add a table with its title; nothing where it is empty."""
+        if not rows:
+            return
+        self.heading(title)
+        table = LineTable(columns, self._terminal)
+        shown = rows[:MOST_ROWS] if len(rows) > MOST_ROWS + 2 else rows
+        self.lines += [INDENT + line for line in [*table.lines_of(shown), *table.rest()]]
+        if len(shown) < len(rows):
+            self.lines.append(f"{INDENT}… and {count(len(rows) - len(shown))} more")
+
+
+def _capture_lines(captures: Sequence[CaptureStats]) -> list[str]:
+    lines = []
+    for capture in captures[:MOST_CAPTURES]:
+        kind = " ".join(filter(None, (capture.format or "no capture", capture.compression)))
+        lines.append(
+            f"{INDENT}{one_line(capture.name)}: {kind}, {counted(capture.packets, 'packet')}, "
+            f"{size(capture.bytes)}, {_span(capture.first_ts, capture.last_ts)}"
+        )
+        if capture.skipped:
+            skipped = ", ".join(f"{one_line(why)} {count(n)}" for why, n in capture.skipped.items())
+            lines.append(f"{INDENT}  without TCP payload to decode: {skipped}")
+    if len(captures) > MOST_CAPTURES:
+        packets = sum(capture.packets for capture in captures)
+        total = sum(capture.bytes for capture in captures)
+        more = len(captures) - MOST_CAPTURES
+        lines.append(
+            f"{INDENT}… and {counted(more, 'more capture')}; "
+            f"{counted(packets, 'packet')} and {size(total)} in all"
+        )
+    return lines
+
+
+def _span(first: int | None, last: int | None) -> str:
+    if first is None or last is None:
+        return "no packet"
+    end = clock(last) if day(first) == day(last) else f"{day(last)} {clock(last)}"
+    return f"{day(first)} {clock(first)} to {end} UTC ({duration((last - first) // 1000)})"
+
+
+def _traffic_lines(summary: Summary, stats: DecodeStats) -> list[str]:
+    other = sum(stats.not_decoded.values())
+    conversations = (
+        f"{counted(stats.conversations, 'conversation')}: "
+        f"{count(stats.rocketmq_conversations)} RocketMQ"
+    )
+    if other:
+        protocols = sorted(stats.not_decoded.items(), key=lambda item: -item[1])
+        kinds = ", ".join(f"{one_line(name)} {count(n)}" for name, n in protocols)
+        conversations += f", {count(other)} not decoded ({kinds})"
+    statuses = ", ".join(
+        f"{count(summary.statuses[status])} {status}"
+        for status in STATUSES
+        if status in summary.statuses
+    )
+    seconds = ((summary.last_time or 0) - (summary.first_time or 0)) / 1e9
+    rate = f", {summary.exchanges / seconds:,.0f} a second" if seconds >= 1 else ""
+    exchanges = counted(summary.exchanges, "exchange") + (f": {statuses}{rate}" if statuses else "")
+    gaps = "no gap in them"
+    if stats.gaps:
+        gaps = f"{counted(stats.gaps, 'gap')}, {counted(stats.gap_bytes, 'byte')} not captured"
+    commands = f"{counted(stats.commands, 'command')} in {counted(stats.frames, 'frame')}; {gaps}"
+    return [INDENT + line for line in (conversations, commands, exchanges)]
