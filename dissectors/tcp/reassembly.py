@@ -244,8 +244,9 @@ class StreamReassembler:
         """
         if segment.end - segment.start != 1 or segment.missing:
             return False
-        idle: i64 = segment.ts - self._last_ts
-        return end == self._expected or self._last_ts == 0 or idle >= KEEP_ALIVE_IDLE
+        if end == self._expected:
+            return self._base >= 0
+        return self._last_ts != 0 and segment.ts - self._last_ts >= KEEP_ALIVE_IDLE
 
     def _insert(self, segment: Segment, offset: i64, end: i64) -> None:
         """Puts the bytes that are not there yet among those that wait."""
