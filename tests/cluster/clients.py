@@ -13,7 +13,16 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .artifacts import HERE, NEWEST_5, Unavailable, cache_root, class_path, digest_of, publish
+from .artifacts import (
+    HERE,
+    JAVA_SOURCES,
+    NEWEST_5,
+    Unavailable,
+    cache_root,
+    class_path,
+    digest_of,
+    publish,
+)
 from .processes import OwnedProcess, java_command, wait_until
 
 GO_SOURCES = HERE / "go"
@@ -27,7 +36,10 @@ class Client:
     def __init__(self, command: Sequence[str], folder: Path, name: str):
         self.name = name
         self._folder = folder
-        self._process = OwnedProcess(command, folder / "output.log", env=_plain_environment(folder))
+        # mqadmin writes files where it is started.
+        self._process = OwnedProcess(
+            command, folder / "output.log", env=_plain_environment(folder), cwd=folder
+        )
         self._printed = ""
 
     @property
@@ -96,8 +108,12 @@ def run_java(
 
 
 def run_mqadmin(arguments: Sequence[str], namesrv: str, version: str = NEWEST_5) -> str:
-    """Runs one command of RocketMQ's mqadmin; returns what it printed."""
-    return _start_main(MQADMIN, [*arguments, "-n", namesrv], version, ()).finish()
+    """Runs one command of RocketMQ's mqadmin; returns what it printed, raises when it failed."""
+    printed = _start_main(MQADMIN, [*arguments, "-n", namesrv], version, ()).finish()
+    if "SubCommandException" in printed or "usage: mqadmin" in printed:
+        # It exits with 0 all the same.
+        raise RuntimeError(f"mqadmin {' '.join(arguments)}: {printed[-2000:]}")
+    return printed
 
 
 def start_go(arguments: Iterable[str]) -> Client:
@@ -132,13 +148,13 @@ def _start_main(
 ) -> Client:
     path = class_path(version)
     folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
+    # mqadmin of 4.x insists on this file below its home.
+    quiet = folder / "conf" / "logback_tools.xml"
+    quiet.parent.mkdir()
+    shutil.copy(JAVA_SOURCES / "resources" / "logback.xml", quiet)
+    home = [f"rocketmq.client.logRoot={folder}", f"rocketmq.home.dir={folder}"]
     command = java_command(
-        path,
-        main,
-        arguments,
-        folder,
-        heap="128m",
-        properties=[f"rocketmq.client.logRoot={folder}", *properties],
+        path, main, arguments, folder, heap="128m", properties=[*home, *properties]
     )
     return Client(command, folder, main.rpartition(".")[2])
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -48,7 +47,8 @@ def run_inside(arguments: Sequence[str]) -> int:
     try:
         return child.wait()
     except BaseException:
-        child.send_signal(signal.SIGTERM)
+        # unshare heeds no gentler signal; its end is that of everything inside.
+        child.kill()
         child.wait()
         raise
 

@@ -31,7 +31,13 @@ _running: set[OwnedProcess] = set()
 class OwnedProcess:
     """A child process in its own group, with its log."""
 
-    def __init__(self, command: Sequence[str], log: Path, env: dict[str, str] | None = None):
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        env: dict[str, str] | None = None,
+        cwd: Path | None = None,
+    ):
         self.command = list(command)
         self.log = log
         wrapper = shutil.which("setpriv")
@@ -46,6 +52,7 @@ class OwnedProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 env=env,
+                cwd=cwd,
             )
         _running.add(self)
 
@@ -139,6 +146,7 @@ def java_command(
         "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
         "--add-opens=java.base/java.lang=ALL-UNNAMED",
         "--add-opens=java.base/java.nio=ALL-UNNAMED",
+        "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
         "-cp",
         class_path,
         main,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..clients import run_mqadmin
+from ..cluster import CLUSTER_NAME
 from .scene import Scenario, Scene, both
 
 TOPIC = "AdminTopic"
@@ -11,7 +12,7 @@ GROUP = "admin_group"
 
 def commands(scene: Scene) -> tuple[str, ...]:
     """Command lines whose answers hold nothing of the machine."""
-    broker, cluster = scene.broker.text, "SampleCluster"
+    broker = scene.broker.text
     return (
         f"updateTopic -b {broker} -t {TOPIC} -r 2 -w 2",
         f"updateSubGroup -b {broker} -g {GROUP}",
@@ -19,7 +20,7 @@ def commands(scene: Scene) -> tuple[str, ...]:
         f"topicStatus -t {TOPIC}",
         "topicList",
         "topicClusterList -t " + TOPIC,
-        f"clusterList -c {cluster}",
+        "clusterList",
         f"brokerStatus -b {broker}",
         f"getBrokerConfig -b {broker}",
         "getNamesrvConfig",
@@ -35,7 +36,7 @@ def commands(scene: Scene) -> tuple[str, ...]:
         f"updateTopicPerm -b {broker} -t {TOPIC} -p 4",
         "cleanExpiredCQ -b " + broker,
         f"deleteSubGroup -b {broker} -g {GROUP}",
-        f"deleteTopic -c {cluster} -t {TOPIC}",
+        f"deleteTopic -c {CLUSTER_NAME} -t {TOPIC}",
     )
 
 
@@ -47,10 +48,12 @@ def admin(scene: Scene) -> None:
     )
     consumer.wait_for("started")
     with scene.capture():
-        scene.run("Send", count=4, **producer)
+        sender = scene.start("Send", count=4, linger_ms=600000, **producer)
+        sender.wait_for("SEND_OK")
         for command in commands(scene):
             run_mqadmin(command.split(), scene.cluster.namesrv_text, scene.client)
     consumer.stop()
+    sender.stop()
 
 
 ADMIN: tuple[Scenario, ...] = both(

@@ -53,7 +53,7 @@ final class Options {
         client.setInstanceName(text("instance", "sample"));
         client.setVipChannelEnabled(is("vip"));
         client.setUseTLS(is("tls"));
-        client.setHeartbeatBrokerInterval(number("heartbeat-ms", 30000));
+        client.setHeartbeatBrokerInterval(number("heartbeat-ms", 10000));
         client.setPollNameServerInterval(number("poll-ms", 30000));
         if (values.containsKey("namespace")) {
             client.setNamespace(values.get("namespace"));
