@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -270,8 +271,9 @@ class DecodedLogWriter:
 
     def discard(self) -> None:
         """Remove what was written so far."""
-        self._part.close()
-        self._findings.close()
+        with suppress(OSError):  # what could not be written cannot be closed well either
+            self._part.close()
+            self._findings.close()
         shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _open_part(self) -> ParquetRows:

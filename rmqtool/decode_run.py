@@ -20,7 +20,7 @@ from dissectors.where_fields import FieldSet, exchange_fields
 
 from .console import UNLIMITED, Terminal, When, terminal_of
 from .decode_options import DecodeRequest, Format, View, usage_error
-from .figures import count, counted, text_of_counts
+from .figures import counted, text_of_counts
 from .output import Output, refuse_inputs
 from .progress import Progress
 from .sinks import Sink
@@ -212,7 +212,7 @@ def remarks(decode: Decode, found: Found, request: DecodeRequest) -> list[str]:
     stats = decode.stats
     lines = []
     if not found.chosen and request.limit != 0:
-        lines.append(_why_nothing(decode, found))
+        lines.append(_why_nothing(decode, found, request))
     grave = {
         kind.name: number
         for kind, number in stats.expert_counts.items()
@@ -224,11 +224,12 @@ def remarks(decode: Decode, found: Found, request: DecodeRequest) -> list[str]:
     return lines
 
 
-def _why_nothing(decode: Decode, found: Found) -> str:
+def _why_nothing(decode: Decode, found: Found, request: DecodeRequest) -> str:
     stats = decode.stats
     packets = sum(capture.packets for capture in stats.captures)
     if found.seen:
-        return f"none of {count(found.seen)} matches the filter"
+        noun = "command" if request.view is View.commands else "exchange"
+        return f"none of {counted(found.seen, noun)} matches the filter"
     if not packets:
         return "no packet in the capture"
     if not stats.conversations:

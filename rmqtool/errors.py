@@ -41,8 +41,9 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
 
 def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) -> ExitStatus:
     """Say what is wrong on standard error; return the status."""
-    lines = [f"rmqtool: {message}", *([hint] if hint else [])]
-    text = "\n".join(printable(line) for whole in lines for line in whole.split("\n"))
+    first, *more = message.split("\n")
+    hints = [line if line.startswith("  ") else f"  {line}" for line in hint.split("\n") if line]
+    text = "\n".join(map(printable, [f"rmqtool: {first}", *more, *hints]))
     try:
         print(text, file=sys.stderr)
     except OSError:

@@ -7,9 +7,10 @@ never overwritten.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,7 +39,8 @@ class Output:
             raise CommandError(f"{self.path} is a folder", hint, ExitStatus.USAGE)
         if not direct and (not self.path.exists() or self.path.is_file()):
             self._temporary = self.path.parent / f".{self.path.name}.{os.getpid()}.tmp"
-        return (self._temporary or self.path).open("wb")
+        with naming(self.name):
+            return (self._temporary or self.path).open("wb")
 
     @property
     def stream(self) -> BinaryIO:
@@ -48,7 +50,8 @@ class Output:
     def write(self, data: bytes) -> None:
         """Write all of `data`."""
         self.written += len(data)
-        self._stream.write(data)
+        with naming(self.name):
+            self._stream.write(data)
 
     def flush(self) -> None:
         """Let readers see what was written."""
@@ -59,17 +62,31 @@ class Output:
         if self.path is None:
             self._stream.flush()
             return
-        self._stream.close()
-        if self._temporary is not None:
-            self._temporary.replace(self.path)
+        with naming(self.name):
+            self._stream.close()
+            if self._temporary is not None:
+                self._temporary.replace(self.path)
 
     def discard(self) -> None:
         """The run was stopped: leave no half file."""
         if self.path is None:
             return
-        self._stream.close()
+        with contextlib.suppress(OSError):  # what could not be written cannot be flushed either
+            self._stream.close()
         if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Turn what the system says about a write into an error that names the output."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CommandError(f"{name} cannot be written: {reason}") from error
 
 
 def refuse_inputs(target: str, inputs: Iterable[str]) -> None:

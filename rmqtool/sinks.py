@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -20,7 +21,7 @@ from . import __version__
 from .columns import LineTable
 from .console import Terminal
 from .figures import counted, size
-from .output import Output
+from .output import Output, naming
 from .summary import Summary
 
 if TYPE_CHECKING:
@@ -148,10 +149,12 @@ class ParquetSink(Sink[ExchangeRecord]):
         self._rows = ParquetRows(output.stream, exchange_table(), FOOTER)
 
     def write(self, rows: Sequence[ExchangeRecord]) -> None:
-        self._rows.write(rows)
+        with naming(self._output.name):
+            self._rows.write(rows)
 
     def finish(self, decode: Decode) -> str:  # noqa: ARG002
-        self._rows.finish()
+        with naming(self._output.name):
+            self._rows.finish()
         path = self._output.path
         self._output.finish()
         if path is None:
@@ -159,7 +162,8 @@ class ParquetSink(Sink[ExchangeRecord]):
         return f"{counted(self._rows.rows, 'exchange')} → {path} ({size(path.stat().st_size)})"
 
     def discard(self) -> None:
-        self._rows.close()
+        with suppress(OSError):
+            self._rows.close()
         self._output.discard()
 
 
@@ -174,23 +178,28 @@ class DecodedLogSink(Sink[ExchangeRecord]):
         """`options` restrict the rows, for the manifest; `names` are the captures, by index."""
         from dissectors.decoded_log import DecodedLogWriter
 
-        self._log = DecodedLogWriter(folder, force)
+        self._name = str(folder)
+        with naming(self._name):
+            self._log = DecodedLogWriter(folder, force)
         self._options = options
         self._names = names
 
     def write(self, rows: Sequence[ExchangeRecord]) -> None:
-        self._log.write(rows)
+        with naming(self._name):
+            self._log.write(rows)
 
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
         from dissectors.decoded_log import finding_of
 
-        self._log.write_findings([finding_of(info, self._names) for info in findings])
+        with naming(self._name):
+            self._log.write_findings([finding_of(info, self._names) for info in findings])
 
     def finish(self, decode: Decode) -> str:
         from dissectors.decoded_log import manifest_of
 
         manifest = manifest_of(decode.stats, __version__, time_ns(), self._options)
-        self._log.finish(manifest)
+        with naming(self._name):
+            self._log.finish(manifest)
         return f"{counted(manifest.exchanges, 'exchange')} → {self._log.folder}/"
 
     def discard(self) -> None:

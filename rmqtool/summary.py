@@ -79,6 +79,8 @@ class Peer:
     """of all frames"""
     first: ExchangeRecord | None = None
     """the first exchange"""
+    reversed: int = 0
+    """exchanges that the other end of the first one asked for"""
     conversations: set[int] = field(default_factory=set)
     """numbers of its conversations, as many as are remembered"""
 
@@ -126,7 +128,7 @@ class Summary:
         self.answers: Bounded[tuple[int, str], Answer] = Bounded(Answer, (-1, OTHERS))
         """by response code and name"""
         self.servers: Bounded[str, Operation] = Bounded(Operation, OTHERS)
-        """by the address and port that must answer, without requests that wait on purpose"""
+        """by the address and port that must answer, and at once"""
         self.clients: Bounded[ClientKey, Peer] = Bounded(Peer, ClientKey(OTHERS, "", ""), MAX_PEERS)
         """by address, language and version"""
         self.conversations: Bounded[int, Peer] = Bounded(Peer, -1, MAX_PEERS)
@@ -162,7 +164,7 @@ class Summary:
     def _add_operations(self, record: ExchangeRecord, failed: bool) -> None:
         waits = record.request_name in LONG_POLLS
         _count(self.operations.row(record.request_name or "?"), record, failed)
-        if not waits:
+        if not waits and record.status != ONEWAY:
             _count(self.servers.row(record.responder), record, failed)
         if record.latency_us is not None and not waits:
             self._note_slow(record.latency_us, record)
@@ -199,6 +201,8 @@ class Summary:
             peer.bytes += (record.request_bytes or 0) + (record.response_bytes or 0)
             if peer.first is None:
                 peer.first = record
+            elif peer.first.requester == record.responder:
+                peer.reversed += 1
         if record.conversation not in client.conversations and self._pairs < MAX_PAIRS:
             client.conversations.add(record.conversation)
             self._pairs += 1

@@ -120,7 +120,7 @@ ANSWER_COLUMNS: list[Column[NamedAnswer]] = [
     Column("RESPONSE", lambda r: one_line(r.name), 1, 16, 40, style=_answer_style),
     _counter("COUNT", lambda r: r.answer.count, 1),
     Column("SHARE", lambda r: share(r.answer.count, r.total), 3, 5, 6, True),
-    Column("TO", _requests, 4, 20, 80),
+    Column("TO", _requests, 4, 20, 44),
     Column("EXAMPLE", _answer_example, 8, 20, 200),
 ]
 
@@ -148,8 +148,12 @@ def _first_seen(peer: Peer) -> str:
     return clock(first.request_time if first.request_time is not None else first.response_time)
 
 
-def _end(peer: Peer, name: str) -> str:
-    return getattr(peer.first, name, "-")
+def _ends(peer: Peer) -> tuple[str, str]:
+    """Return who asks most and who answers: a broker may have asked first."""
+    if peer.first is None:
+        return "-", "-"
+    ends = peer.first.requester, peer.first.responder
+    return ends if peer.reversed * 2 <= peer.count else ends[::-1]
 
 
 CLIENT_COLUMNS: list[Column[NamedClient]] = [
@@ -164,8 +168,8 @@ CLIENT_COLUMNS: list[Column[NamedClient]] = [
 ]
 CONVERSATION_COLUMNS: list[Column[NamedConversation]] = [
     Column("NUMBER", lambda r: str(r[0]) if r[0] >= 0 else "others", 3, 6, 8, True),
-    Column("REQUESTER", lambda r: _end(r[1], "requester"), 1, 15, 47, keep_end=True),
-    Column("RESPONDER", lambda r: _end(r[1], "responder"), 1, 15, 47, keep_end=True),
+    Column("REQUESTER", lambda r: _ends(r[1])[0], 1, 15, 47, keep_end=True),
+    Column("RESPONDER", lambda r: _ends(r[1])[1], 1, 15, 47, keep_end=True),
     _counter("EXCHANGES", lambda r: r[1].count, 2),
     _alarm("FAILED", lambda r: r[1].failed, 4),
     _alarm("UNANSWERED", lambda r: r[1].unanswered, 5),
