@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 
@@ -28,7 +29,7 @@ def rocketmq() -> Iterator[Cluster]:
         cluster.stop()
 
 
-def skip_or_fail(reason: str) -> None:
+def skip_or_fail(reason: str) -> NoReturn:
     """Skips for that reason; where RMQTOOL_REQUIRE_CLUSTER is set, as in CI, that is a failure."""
     if os.environ.get("RMQTOOL_REQUIRE_CLUSTER"):
         pytest.fail(reason)

@@ -9,23 +9,24 @@ from .scenarios.scene import Scenario
 
 HEAD = """# Samples
 
-Captures of a real RocketMQ, recorded on loopback by `make samples` (`python -m tests.cluster
-record [NAME...]`); this
-file is written by the same command. Servers have addresses of 127.77.0.0/24: NameServers .1 and
-.2, brokers .11 and up,
-a proxy of ours in front of a broker .61; clients come from 127.0.0.1. Message ids name 192.0.2.10,
-an address kept for
-documentation. Names end with the generation: `-5x` is RocketMQ 5.5.0 (5.3.3 where `-53`), `-4x`
-the client 4.9.8 on
-the server 4.9.7, the newest of 4.x that there are. Secrets in `acl-*` are dummies made for the
-recording.
+Captures of a real RocketMQ on loopback. `make samples` records them anew from nothing, and
+`python -m tests.cluster record NAME...` some of them; both also write this file, from the table of
+scenarios in `tests/cluster/scenarios/`.
 
-`*.faults.json` beside a capture is what the Java producer itself knew: one object a line of its
-output, `kind`
-`settings` first, then `send` (outcome of one call, with its begin and end in milliseconds since
-the epoch) and `state`
-(read between sends, left out while unchanged), each with `items`: the fault items of the client,
-field by field.
+- Names end with the generation: `-5x` is RocketMQ 5.5.0, `-53` is 5.3.3, `-4x` the client 4.9.8 on
+  the server 4.9.7 (of 4.x, each the newest that Maven Central has; the `fault-*-4x` rows are the
+  4.x client on the 5.x server).
+- Servers have addresses of 127.77.0.0/24: NameServers .1 and .2, brokers .11 and up, a proxy in
+  front of a broker .61. Clients come from 127.0.0.1. Message ids name 192.0.2.10, which stands for
+  the client's host and is an address kept for documentation.
+- Recording happens in namespaces of its own, so nothing else of a machine can be in a capture;
+  `tests/cluster/test_samples.py` looks for it all the same. Secrets in `acl-*` are dummies.
+- A broker of 5.x asks its NameServer for the cluster (106) every five seconds and registers (103)
+  every thirty: such exchanges may be in any capture.
+- `NAME.faults.json` beside a capture is what the Java producer itself knew, a list of objects:
+  first `kind` `settings`; then `send`, the outcome of one call (`begin` and `at` in milliseconds
+  since the epoch, `msgId` is the UNIQ_KEY), and `state`, read between sends and left out while
+  unchanged; both with `items`, the fault items field by field as the client's class has them.
 
 | capture | bytes | client, server | what happens | what is odd |
 |---|---|---|---|---|

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
 from ..clients import run_mqadmin
-from ..cluster import CLUSTER_NAME
-from .scene import Scenario, Scene, both
+from ..cluster import CLUSTER_NAME, BrokerSpec, Cluster
+from .scene import NETWORK, Scenario, Scene
 
 TOPIC = "AdminTopic"
 GROUP = "admin_group"
@@ -56,9 +57,20 @@ def admin(scene: Scene) -> None:
     sender.stop()
 
 
-ADMIN: tuple[Scenario, ...] = both(
-    "admin",
-    admin,
-    "Twenty-three commands of mqadmin while a consumer runs",
-    "commands that ask a client go through the broker (307, 220, 221 to the consumer)",
+def fresh_5x() -> Cluster:
+    """As `single_5x`, with few topics: lists of all of them are in many answers here."""
+    return Cluster([BrokerSpec()], version=NEWEST_5, network=NETWORK)
+
+
+def fresh_4x() -> Cluster:
+    """As `single_4x`, with few topics."""
+    return Cluster([BrokerSpec()], version=NEWEST_4_SERVER, network=NETWORK)
+
+
+WHAT = "Twenty-three commands of mqadmin while a consumer runs"
+ODD = "commands that ask a client go through the broker (307 to the consumer)"
+
+ADMIN: tuple[Scenario, ...] = (
+    Scenario("admin-5x", fresh_5x, admin, WHAT, ODD),
+    Scenario("admin-4x", fresh_4x, admin, WHAT, ODD, client=NEWEST_4),
 )
