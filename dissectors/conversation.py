@@ -44,6 +44,7 @@ class Pdu:
         "direction",
         "expert",
         "frame_bytes",
+        "groups",
         "header_length",
         "message_count",
         "missing",
@@ -75,6 +76,8 @@ class Pdu:
         """offset in the stream"""
         self.message_count: i64 = -1
         """messages in the body where they were counted; -1: not"""
+        self.groups: str | None = None
+        """groups that a heartbeat announces, joined by commas"""
         self.expert: list[ExpertInfo] | None = None
         """findings about this frame; None: none"""
 

@@ -43,6 +43,9 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
     assert one is not None
     request_name, response_name = names_of(exchange)
     fields = _Fields(asked, answered)
+    group = fields.group
+    if group is None and request is not None:
+        group = request.groups
     return ExchangeRecord(
         capture,
         exchange.conversation,
@@ -65,7 +68,7 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
         version_name(one.version),
         one.serialize_type,
         fields.topic,
-        fields.group,
+        group,
         fields.queue_id,
         fields.broker_name,
         fields.unique_key,

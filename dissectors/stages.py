@@ -16,6 +16,7 @@ from .exchange import Exchange, ExchangeMatcher
 from .expert import ExpertInfo, ExpertKind
 from .remoting.counting import count_batch, count_messages
 from .remoting.frame import KEEP_ALL
+from .remoting.heartbeat import groups_of
 from .table import SWEEP_PACKETS, ConversationTable, GivenOut
 from .tcp.capture import Packet
 from .tcp.segment import SegmentReader
@@ -23,6 +24,7 @@ from .tcp.segment import SegmentReader
 MAX_EXPERTS: Final = 100_000
 """findings that wait to be taken; the rest is only counted"""
 SEND_BATCH_MESSAGE: Final = 320
+HEART_BEAT: Final = 34
 LAST: Final = 1 << 62
 """order of what is given out at the end"""
 OWN: Final = 1 << 30
@@ -153,7 +155,7 @@ class Stages:
         before: i64 = len(self.exchanges)
         for pdu in pdus:
             if pdu.body:
-                self._count_messages(pdu)
+                self._read_body(pdu)
             if not self._commands:
                 self.matcher.receive(pdu, self.exchanges)
                 continue
@@ -176,13 +178,17 @@ class Stages:
             for _ in range(len(self.exchanges) - before):
                 self.order.append((packet, place))
 
-    def _count_messages(self, pdu: Pdu) -> None:
-        """Counts the messages of a body; the body is let go where bodies are not kept."""
+    def _read_body(self, pdu: Pdu) -> None:
+        """Takes from a body what a row needs; it is let go where bodies are not kept."""
         command = pdu.command
         if command.flag & 1:
             count: i64 = count_messages(pdu.body, pdu.missing) if command.code == 0 else 0
+        elif command.code == SEND_BATCH_MESSAGE:
+            count = count_batch(pdu.body, pdu.missing)
         else:
-            count = count_batch(pdu.body, pdu.missing) if command.code == SEND_BATCH_MESSAGE else 0
+            count = 0
+            if command.code == HEART_BEAT:
+                pdu.groups = groups_of(pdu.body)
         if count > 0:
             pdu.message_count = count
         if not self._keep_all:

@@ -32,7 +32,7 @@ KEPT_UNSYNCHRONIZED: Final = PREFIX
 KEEP_NONE: Final = 0
 """bodies are passed over"""
 KEEP_MESSAGES: Final = 1
-"""only bodies of which the messages are counted are kept"""
+"""only bodies are kept of which a row says something: messages to count, groups to name"""
 KEEP_ALL: Final = 2
 """all bodies are kept"""
 
@@ -40,7 +40,8 @@ _CANDIDATE: Final = re.compile(rb"(?=\x00[\x00-\xff]{3}(?:\x00[\x00-\xff]{3}\{|\
 """what a frame begins with: total length below 16 MiB, type, header length, first byte"""
 _SEVERAL: Final = (b"nextBeginOffset", b"restNum", b"indexLastUpdate")
 """ext fields of the responses with several messages: pull, pop, query"""
-_BATCH_SEND: Final = (b'"code":320', b'"code": 320')
+_WANTED_REQUESTS: Final = re.compile(rb'"code": ?(?:320|34)[,}]')
+"""batch sends, and heartbeats for their groups"""
 
 
 @final
@@ -321,9 +322,7 @@ class FrameDecoder:
         self._body_length = total - 4 - (prefix & 0xFFFFFF)
         self._body_left = self._body_length
         self._keeping = self._keep == KEEP_ALL or (
-            self._keep == KEEP_MESSAGES
-            and self._body_length > 0
-            and _holds_several(self._type, header)
+            self._keep == KEEP_MESSAGES and self._body_length > 0 and _is_wanted(self._type, header)
         )
         if self._body_left == 0:
             self._give(out)
@@ -473,16 +472,17 @@ def _is_no_json(prefix: i64, data: bytes, at: i64) -> bool:
     return (prefix >> 24) & 0xFF == JSON_TYPE and data[at] != 0x7B
 
 
-def _holds_several(serialize_type: i64, header: bytes) -> bool:
-    """Whether the body behind a header may hold several messages, told without decoding it."""
+def _is_wanted(serialize_type: i64, header: bytes) -> bool:
+    """Whether a row needs something of the body behind a header, told without decoding it."""
     if header.startswith(b'{"code":') and not header.startswith(b"0,", 8):
-        return header.startswith(b"320", 8)  # as Java writes it, and no good response
+        # As Java writes it, and no good response: a batch send, or a heartbeat for its groups.
+        return header.startswith(b"320,", 8) or header.startswith(b"34,", 8)
     for name in _SEVERAL:
         if name in header:
             return True
     if serialize_type == BINARY_TYPE:
-        return header.startswith(b"\x01\x40")
-    return _BATCH_SEND[0] in header or _BATCH_SEND[1] in header
+        return header.startswith((b"\x01\x40", b"\x00\x22"))
+    return _WANTED_REQUESTS.search(header) is not None
 
 
 def _certain(window: bytes, place: i64) -> i64:
