@@ -16,6 +16,7 @@ from typing import Final
 from .fastjson_reader import DEPTH_LIMIT, PairMap
 
 _ESCAPED = re.compile('[\\x00-\\x1f"\\\\\\x7f\u2028\u2029]')
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _SHORT_ESCAPES: Final = {
     '"': '\\"',
     "\\": "\\\\",
@@ -27,15 +28,24 @@ _SHORT_ESCAPES: Final = {
 }
 
 
-def encode_json(value: object) -> bytes:
+def encode_json(value: object, *, ascii_only: bool = False) -> bytes:
     """The text of a value in UTF-8.
 
     dict keys that are int are written bare, `PairMap` keys as they are, bytes as base64, None as
-    null. ValueError for values that have no text: too deep, or of a type that JSON has not.
+    null; with `ascii_only` other characters are escaped, as in the standard JSON of NameServers.
+    ValueError for values that have no text: too deep, or of a type that JSON has not.
     """
     parts: list[str] = []
     _write(value, parts, 0)
-    return "".join(parts).encode("utf-8", "replace")
+    text = "".join(parts)
+    if ascii_only and not text.isascii():
+        text = _NOT_ASCII.sub(_escape_units, text)
+    return text.encode("utf-8", "replace")
+
+
+def _escape_units(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex().upper()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _write(value: object, parts: list[str], depth: int) -> None:

@@ -23,6 +23,10 @@ _UNIQUE_KEY_TAIL: Final = struct.Struct(">HIiH")
 """Process id, class loader hash, milliseconds of the month and counter, after the address."""
 _ADDRESS_SIZES: Final = (4, 16)
 
+_EARLIEST_MS: Final = -62_000_000_000_000
+_LATEST_MS: Final = 253_000_000_000_000
+"""Times that Python's calendar has, with a month to spare on either side."""
+
 _RECALL_VERSION: Final = "v1"
 _LONGEST_HANDLE: Final = 4096
 """Characters of a recall handle: two names, a number and an id have far less."""
@@ -94,8 +98,8 @@ class UniqueKey:
         of UTC; of the months around the reference the one is taken that comes nearest to it.
         """
         zone = timezone(timedelta(minutes=max(-1439, min(utc_offset_minutes, 1439))))
-        limit = 253_000_000_000_000
-        moment = datetime.fromtimestamp(max(-limit, min(reference_ms, limit)) / 1000, UTC)
+        near = max(_EARLIEST_MS, min(reference_ms, _LATEST_MS))
+        moment = datetime.fromtimestamp(near / 1000, UTC)
         starts = _month_starts(moment.astimezone(zone))
         times = [start + self.month_offset for start in starts]
         return min(times, key=lambda time: abs(time - reference_ms))

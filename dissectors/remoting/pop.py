@@ -23,8 +23,8 @@ ORDER_REVIVE_QUEUE: Final = 999
 _ENTRY_SEPARATOR: Final = ";"
 _FIELD_SEPARATOR: Final = " "
 _ORDER_OFFSET_PREFIX: Final = "qo"
-_MOST_ACKED_BITS: Final = 1 << 16
-"""Bits read of a batch ack: a broker sets fewer than the messages of one pop."""
+_MOST_BIT_TEXT: Final = 10924
+"""Base64 characters read of a batch ack, 65544 bits: more than the messages of any pop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,22 +168,23 @@ def _queue_of(entry: PopEntry) -> str:
 def decode_bit_set(text: str) -> tuple[int, ...] | None:
     """The places of the bits that a batch ack sets; None when the text is not base64.
 
-    The bytes are little-endian: bit i stands for the message at start offset + i. Bits beyond the
-    first 65536 are not read.
+    The bytes are little-endian: bit i stands for the message at start offset + i. Of
+    longer texts the first 65544 bits are read.
     """
     try:
-        data = base64.b64decode(text[: _MOST_ACKED_BITS // 6 + 4], validate=True)
+        data = base64.b64decode(text[:_MOST_BIT_TEXT], validate=True)
     except (binascii.Error, ValueError):
         return None
-    value = int.from_bytes(data, "little")
     places: list[int] = []
     for byte_at, byte in enumerate(data):
         places += [byte_at * 8 + bit for bit in range(8) if byte >> bit & 1]
-    return tuple(places) if value else ()
+    return tuple(places)
 
 
 def encode_bit_set(places: tuple[int, ...]) -> str:
-    """The base64 text of the bits at `places`, as Java's BitSet writes them."""
+    """The base64 text of the bits at `places`, as Java's BitSet writes them; ValueError beyond."""
+    if min(places, default=0) < 0 or max(places, default=0) >= _MOST_BIT_TEXT * 6:
+        raise ValueError("a batch ack has no bit at such a place")
     data = bytearray(max(places, default=-1) // 8 + 1)
     for place in places:
         data[place // 8] |= 1 << place % 8

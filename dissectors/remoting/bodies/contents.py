@@ -1,0 +1,49 @@
+"""Messages that RocketMQ writes for itself: traces, POP check points and acks, offset events.
+
+Told by their topic and tag. What an application wrote is left alone.
+RocketMQ: TopicValidator, PopAckConstants, TransactionalMessageUtil, OffsetMovedEvent.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..fastjson import decode_json
+from ..ids import integer_of
+from ..message import StoredMessage
+from .body import Body
+from .json_body import typed_body
+from .trace import FORMS, decode_trace, is_trace_topic
+
+TRACE: Final = "trace-records"
+OFFSETS: Final = "queue-offsets"
+
+_REVIVE_TOPIC: Final = "rmq_sys_REVIVE_LOG_"
+_REVIVE_CLASSES: Final = {"ck": "PopCheckPoint", "ack": "AckMsg", "bAck": "BatchAckMsg"}
+"""Class of a record in the revive topic by its tag."""
+_OP_HALF_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+_OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
+_TRACE_STARTS: Final = tuple(f"{kind}\x01".encode() for kind in FORMS)
+
+
+def content_of(message: StoredMessage, data: bytes) -> Body | None:
+    """What the (decompressed) body of a message says if RocketMQ wrote it itself; else None."""
+    topic = message.topic
+    if is_trace_topic(topic) or data.startswith(_TRACE_STARTS):
+        trace = decode_trace(data)
+        return Body(TRACE, list(trace.records), problem=trace.problem)
+    if topic.startswith(_REVIVE_TOPIC):
+        name = _REVIVE_CLASSES.get(message.tags or "")
+        return typed_body(name, decode_json(data)) if name else None
+    if topic == _OFFSET_MOVED_TOPIC:
+        return typed_body("OffsetMovedEvent", decode_json(data))
+    if topic == _OP_HALF_TOPIC:
+        return _offsets_of(data)
+    return None
+
+
+def _offsets_of(data: bytes) -> Body | None:
+    """Queue offsets of half messages that are done with, joined by commas."""
+    texts = [text for text in data.decode("utf-8", "replace").split(",") if text]
+    offsets = [integer_of(text) for text in texts]
+    return None if None in offsets or not offsets else Body(OFFSETS, offsets)

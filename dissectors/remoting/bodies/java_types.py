@@ -1,0 +1,78 @@
+"""The Java types of body members, as the class tables write them, read into values.
+
+Known are the scalar types, `List<T>`, `Set<T>` and `Map<K, V>`, `BitSet`, and the names of the
+tables. The texts come from our own tables, so a text that is none of these is an error of ours.
+RocketMQ: the getters of its RemotingSerializable classes.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from .classes import CLASSES, ENUMS
+
+
+class Kind(Enum):
+    """What a type is made of."""
+
+    STRING = "a string"
+    INTEGER = "an integer"
+    DOUBLE = "a number"
+    BOOLEAN = "a boolean"
+    BITS = "a bit set in base64"
+    ENUM = "an enum name"
+    CLASS = "an object"
+    LIST = "a list"
+    MAP = "a map"
+    ANY = "any value"
+
+
+class JavaType(NamedTuple):
+    """One type; `key` and `item` are None unless the kind has them."""
+
+    kind: Kind
+    """What it is made of."""
+    name: str
+    """As the table writes it."""
+    key: JavaType | None = None
+    """Type of the keys of a map."""
+    item: JavaType | None = None
+    """Type of the values of a map or of the items of a list."""
+
+
+_SCALARS: Final = {
+    "String": Kind.STRING,
+    "int": Kind.INTEGER,
+    "Integer": Kind.INTEGER,
+    "long": Kind.INTEGER,
+    "Long": Kind.INTEGER,
+    "byte": Kind.INTEGER,
+    "double": Kind.DOUBLE,
+    "boolean": Kind.BOOLEAN,
+    "Boolean": Kind.BOOLEAN,
+    "BitSet": Kind.BITS,
+    "Object": Kind.ANY,
+}
+
+
+@lru_cache(maxsize=512)
+def java_type_of(text: str) -> JavaType:
+    """The type that a table's text means; ValueError for a text that is no type."""
+    text = text.strip()
+    outer, bracket, inner = text.partition("<")
+    if bracket and text.endswith(">"):
+        inner = inner[:-1]
+        if outer in ("List", "Set"):
+            return JavaType(Kind.LIST, text, item=java_type_of(inner))
+        if outer == "Map":
+            key, _, item = inner.partition(",")  # no key type of the tables has a comma
+            return JavaType(Kind.MAP, text, java_type_of(key), java_type_of(item))
+    if text in _SCALARS:
+        return JavaType(_SCALARS[text], text)
+    if text in ENUMS:
+        return JavaType(Kind.ENUM, text)
+    if text in CLASSES:
+        return JavaType(Kind.CLASS, text)
+    raise ValueError(f"{text!r} is no type of the tables")

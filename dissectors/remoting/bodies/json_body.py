@@ -1,0 +1,72 @@
+"""Bodies that are one JSON value: an object of a known class, a list of them, or any object.
+
+RocketMQ: RemotingSerializable and what derives from it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..fastjson import JsonResult, decode_json, encode_json, to_json_value
+from .body import JSON, RAW, Body, BodyInput
+from .java_types import JavaType, Kind, java_type_of
+from .typed import TypedReader, wire_value
+
+JSON_MAP: Final = "json-map"
+"""Form of an object without a class."""
+_LIST_PREFIX: Final = "json-list:"
+_ANY_OBJECT: Final = java_type_of("Map<String, Object>")
+
+
+def json_type_of(form: str) -> JavaType:
+    """The type of a form: a class name, `json-map`, or `json-list:` and what its items are."""
+    if form.startswith(_LIST_PREFIX):
+        item = json_type_of(form.removeprefix(_LIST_PREFIX))
+        return JavaType(Kind.LIST, form, item=item)
+    if form == JSON_MAP:
+        return _ANY_OBJECT
+    return java_type_of("String" if form == "string" else form)
+
+
+def decode_json_body(given: BodyInput) -> Body:
+    """A body in the JSON of its form."""
+    return typed_body(given.form, decode_json(given.body))
+
+
+def typed_body(form: str, result: JsonResult) -> Body:
+    """The body that a JSON text of this form makes."""
+    reader = TypedReader()
+    value = reader.read(result.value, json_type_of(form), form)
+    problem = result.problem
+    if problem is not None and not result.value:
+        return Body(RAW, problem=f"no {form}: {problem}")
+    if problem is None and not isinstance(result.value, (dict, list)):
+        problem = f"no {form} but a single value"
+    return Body(form, value, problem=problem, notes=reader.notes)
+
+
+def decode_reset_offset(given: BodyInput) -> Body:
+    """The body of 220: a list of queues when the admin tool asked in C++, else a map of them."""
+    result = decode_json(given.body)
+    table = result.value.get("offsetTable") if isinstance(result.value, dict) else None
+    for_c = type(table) is list
+    return typed_body("ResetOffsetBodyForC" if for_c else "ResetOffsetBody", result)
+
+
+def decode_unknown(body: bytes, reason: str) -> Body:
+    """A body that no table speaks of: JSON if it is that, otherwise raw."""
+    if body[:1] in (b"{", b"["):
+        result = decode_json(body)
+        if result.problem is None:
+            return Body(JSON, to_json_value(result.value), notes=(reason,))
+    return Body(RAW, problem=reason)
+
+
+def encode_json_body(form: str, value: object, *, standard: bool = False) -> bytes:
+    """The text of a value of this form; `standard` as NameServers answer since V4_9_4."""
+    if form == "ResetOffsetBody" and isinstance(value, dict):
+        table = value.get("offsetTable")
+        if isinstance(table, list) and table and "key" not in table[0]:
+            form = "ResetOffsetBodyForC"
+    wire = wire_value(value, json_type_of(form), standard=standard)
+    return encode_json(wire, ascii_only=standard)

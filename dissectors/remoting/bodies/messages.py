@@ -1,0 +1,201 @@
+"""Bodies made of messages: sent ones, batches, stored ones; and messages as values to show.
+
+A message that was sent comes out as the same type as a stored one, with what its send header says
+and the defaults for what only a broker knows.
+RocketMQ: SendMessageProcessor, MessageDecoder, ClientRemotingProcessor.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+from typing import Final
+
+from ..batch import decode_batch, is_inner_batch, unwrap_inner_batch
+from ..compression import DEFAULT_LIMIT
+from ..headers import typed_header
+from ..message import StoredMessage, decode_messages
+from ..properties import decode_properties
+from ..sysflag import COMPRESSION_MASK, SysFlag
+from .body import RAW, Body, BodyInput
+from .contents import content_of
+
+PREVIEW_LIMIT: Final = 4096
+"""Bytes of a message body that are shown unless more are asked for."""
+PROBLEMS_LIMIT: Final = 8
+"""Problems of one body that are spelled out; further ones are counted."""
+
+
+def decode_raw_message(given: BodyInput) -> Body:
+    """The body of a send: one message, whose other parts stand in the header."""
+    message = _sent_message(given)
+    problem = None
+    if message.compression is not None:
+        problem = message.decompressed().problem
+    return Body(given.form, None, (message,), problem)
+
+
+def _sent_message(given: BodyInput) -> StoredMessage:
+    fields = typed_header(given.request_code, False, given.ext_fields).fields
+    properties = str(fields.get("properties") or "")
+    return StoredMessage(
+        str(fields.get("topic") or ""),
+        given.body,
+        decode_properties(properties),
+        queue_id=_number(fields, "queueId"),
+        flag=_number(fields, "flag"),
+        queue_offset=_number(fields, "queueOffset"),
+        sys_flag=_number(fields, "sysFlag"),
+        born_timestamp=_number(fields, "bornTimestamp"),
+        born_host=str(fields.get("bornHost") or ""),
+        store_timestamp=_number(fields, "storeTimestamp"),
+        store_host=str(fields.get("storeHost") or ""),
+        reconsume_times=_number(fields, "reconsumeTimes"),
+        raw_properties=properties.encode("utf-8", "replace"),
+    )
+
+
+def _number(fields: dict[str, object], name: str) -> int:
+    value = fields.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def decode_batch_messages(given: BodyInput) -> Body:
+    """The body of a batch send: messages that share the header's topic, queue and born time."""
+    batch = decode_batch(given.body)
+    if not batch.items:
+        return Body(RAW, problem=_joined(batch.problems))
+    common = _sent_message(given)
+    sys_flag = common.sys_flag & ~(SysFlag.COMPRESSED | COMPRESSION_MASK)  # items never are
+    messages = tuple(
+        StoredMessage(
+            common.topic,
+            item.body,
+            item.properties,
+            body_crc=item.body_crc,
+            queue_id=common.queue_id,
+            flag=item.flag,
+            sys_flag=int(sys_flag),
+            born_timestamp=common.born_timestamp,
+            born_host="",
+            store_host="",
+            reconsume_times=common.reconsume_times,
+            offset=item.offset,
+            missing=item.missing,
+            raw_properties=item.raw_properties,
+        )
+        for item in batch.items
+    )
+    return Body(given.form, None, messages, _joined(batch.problems))
+
+
+def decode_stored_messages(given: BodyInput) -> Body:
+    """A body of stored records; the inner batches among them are taken apart."""
+    records = decode_messages(given.body)
+    problems = list(records.problems)
+    if not records.messages:
+        return Body(RAW, problem=_joined(problems) or "no record")
+    messages: list[StoredMessage] = []
+    notes: list[str] = []
+    room = DEFAULT_LIMIT
+    for record in records.messages:
+        if record.crc_ok is False:
+            problems.append((record.offset, "the body does not have the record's CRC"))
+        if record.properties_crc_ok is False:
+            problems.append((record.offset, "the record does not have the CRC of its properties"))
+        if record.compression is not None and record.missing == 0 and room > 0:
+            # All bodies together are decompressed to no more than one may have: a few bytes of
+            # every record could otherwise cost megabytes each.
+            output = record.decompressed(room)
+            room -= len(output.data)
+            if output.problem is not None:
+                problems.append((record.offset, output.problem))
+        inner = unwrap_inner_batch(record, max(room, 0)) if is_inner_batch(record) else [record]
+        if len(inner) > 1:
+            notes.append(f"the record at {record.offset} holds {len(inner)} messages")
+        messages += inner
+    problems.sort()
+    return Body(given.form, None, tuple(messages), _joined(problems), tuple(notes[:PROBLEMS_LIMIT]))
+
+
+def _joined(problems: list[tuple[int, str]] | tuple[tuple[int, str], ...]) -> str | None:
+    """The problems in one text, each with its offset; None when there are none."""
+    if not problems:
+        return None
+    texts = [f"{text} (at {offset})" for offset, text in problems[:PROBLEMS_LIMIT]]
+    if len(problems) > PROBLEMS_LIMIT:
+        texts.append(f"and {len(problems) - PROBLEMS_LIMIT} more")
+    return "; ".join(texts)
+
+
+def message_value(message: StoredMessage, preview: int = PREVIEW_LIMIT) -> dict[str, object]:
+    """A message in JSON types, with RocketMQ's names and the first `preview` bytes of its body.
+
+    What only a broker knows is left out of a message that was sent. The body is decompressed, as
+    text if it is UTF-8 and as base64 otherwise (`bodyForm`).
+    """
+    value: dict[str, object] = {
+        "topic": message.topic,
+        "queueId": message.queue_id,
+        "msgId": message.unique_key,
+        "tags": message.tags,
+        "keys": list(message.keys),
+        "properties": message.properties,
+        "flag": message.flag,
+        "sysFlag": message.sys_flag,
+        "transaction": message.transaction,
+        "bornTimestamp": message.born_timestamp,
+        "reconsumeTimes": message.reconsume_times,
+    }
+    if message.total_size:
+        value |= _stored_value(message)
+    if message.missing:
+        value["missing"] = message.missing
+    return value | _body_value(message, preview)
+
+
+def _stored_value(message: StoredMessage) -> dict[str, object]:
+    return {
+        "queueOffset": message.queue_offset,
+        "commitLogOffset": message.physical_offset,
+        "offsetMsgId": message.offset_msg_id,
+        "bornHost": message.born_host,
+        "storeTimestamp": message.store_timestamp,
+        "storeHost": message.store_host,
+        "preparedTransactionOffset": message.prepared_transaction_offset,
+        "storeSize": message.total_size,
+        "version": message.version,
+        "bodyCRC": message.body_crc,
+        "crcOk": message.crc_ok,
+    }
+
+
+def _body_value(message: StoredMessage, preview: int) -> dict[str, object]:
+    output = message.decompressed(preview)
+    text, form = _shown(output.data, cut=output.truncated or message.missing > 0)
+    value: dict[str, object] = {
+        "compression": message.compression,
+        "bodySize": len(message.body),
+        "bodyForm": form,
+        "body": text,
+        "bodyTruncated": output.truncated,
+    }
+    if output.problem is not None and not message.missing:
+        value["bodyProblem"] = output.problem
+    content = None if output.truncated else content_of(message, output.data)
+    if content is not None:
+        value["content"] = {"kind": content.kind, "value": content.value}
+        if content.problem is not None:
+            value["contentProblem"] = content.problem
+    return value
+
+
+def _shown(data: bytes, cut: bool) -> tuple[str, str]:
+    """The bytes as text or base64, and which; a character that is cut at the end is left out."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=not cut)
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode(), "base64"
+    if "\0" in text:
+        return base64.b64encode(data).decode(), "base64"
+    return text, "text"

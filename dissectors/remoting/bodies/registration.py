@@ -1,0 +1,181 @@
+"""The body of a broker's registration (103): JSON, or a zlib stream of lengths and texts.
+
+Whether it is compressed is told by its first byte, not by the header: 5.x brokers say
+`compressed=false` even when they compress. Both forms come out as the same value.
+RocketMQ: RegisterBrokerBody, TopicConfig.encode.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from ..compression import compress, decompress
+from ..fastjson import decode_json, encode_json
+from ..record_layout import CRC_MASK
+from .body import Body, BodyInput
+from .java_types import java_type_of
+from .json_body import decode_json_body, encode_json_body
+from .typed import TypedReader, wire_value
+
+REGISTRATION: Final = "RegisterBrokerBody"
+REGISTRATION_LIMIT: Final = 16 * 1024 * 1024
+"""Bytes of a registration when decompressed: 100,000 topics have some ten million."""
+ENTRIES_LIMIT: Final = 200_000
+"""Topics, and queue mappings, read of a compressed registration."""
+
+_ZLIB_FIRST_BYTE: Final = 0x78
+_BEST_COMPRESSION: Final = 9
+_TOPIC_FIELDS: Final = ("readQueueNums", "writeQueueNums", "perm")
+_WRAPPER: Final = "topicConfigSerializeWrapper"
+
+
+class _Stop(Exception):
+    """The rest of the registration cannot be read; the text says why."""
+
+
+class _Cursor:
+    """Lengths and texts one after the other, and the notes made on the way."""
+
+    __slots__ = ("at", "data", "problem", "reader")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+        self.reader = TypedReader()
+        self.problem: str | None = None
+
+    def number(self) -> int:
+        if self.at + 4 > len(self.data):
+            raise _Stop(f"the registration is cut at {len(self.data)}")
+        self.at += 4
+        return int.from_bytes(self.data[self.at - 4 : self.at], "big", signed=True)
+
+    def count(self) -> int:
+        number = self.number()
+        if not 0 <= number <= ENTRIES_LIMIT:
+            raise _Stop(f"{number} entries are not from 0 to {ENTRIES_LIMIT}")
+        return number
+
+    def text(self) -> bytes:
+        size = self.number()
+        if size < 0 or self.at + size > len(self.data):
+            raise _Stop(f"a text of {size} bytes at {self.at} does not fit the registration")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def json(self, java_type: str) -> object:
+        result = decode_json(self.text())
+        if result.problem is not None and self.problem is None:
+            self.problem = result.problem
+        return self.reader.read(result.value, java_type_of(java_type), java_type)
+
+
+def decode_registration(given: BodyInput) -> Body:
+    """The body of 103 as a RegisterBrokerBody, compressed or not."""
+    body = given.body
+    notes: tuple[str, ...] = ()
+    expected = given.ext_fields.get("bodyCrc32", "0")
+    if expected not in ("0", str(zlib.crc32(body) & CRC_MASK)):
+        notes = ("bodyCrc32 does not fit the body",)
+    compressed = body[0] == _ZLIB_FIRST_BYTE
+    decoded = _decode_compressed(body) if compressed else decode_json_body(given)
+    if notes:
+        notes += decoded.notes
+        return Body(decoded.kind, decoded.value, problem=decoded.problem, notes=notes)
+    return decoded
+
+
+def _decode_compressed(body: bytes) -> Body:
+    output = decompress(body, "zlib", REGISTRATION_LIMIT)
+    cursor = _Cursor(output.data)
+    wrapper: dict[str, object] = {}
+    value: dict[str, object] = {"filterServerList": [], _WRAPPER: wrapper}
+    problem = output.problem
+    if output.truncated:
+        problem = f"more than {REGISTRATION_LIMIT} bytes when decompressed"
+    try:
+        _read_parts(cursor, value, wrapper)
+    except _Stop as stop:
+        problem = problem or str(stop)
+    if problem is None and cursor.at < len(cursor.data):
+        problem = f"{len(cursor.data) - cursor.at} bytes follow the registration"
+    return Body(REGISTRATION, value, problem=problem or cursor.problem, notes=cursor.reader.notes)
+
+
+def _read_parts(cursor: _Cursor, value: dict[str, object], wrapper: dict[str, object]) -> None:
+    wrapper["dataVersion"] = cursor.json("DataVersion")
+    topics: dict[str, object] = {}
+    wrapper["topicConfigTable"] = topics
+    for _ in range(cursor.count()):
+        config = decode_topic_config(cursor.text().decode("utf-8", "replace"))
+        if config is None:
+            raise _Stop(f"a topic before {cursor.at} has not its five fields")
+        topics[str(config["topicName"])] = config
+    value["filterServerList"] = cursor.json("List<String>")
+    if cursor.at == len(cursor.data):
+        return  # a 4.x broker knows no queue mappings
+    mappings: dict[str, object] = {}
+    wrapper["topicQueueMappingInfoMap"] = mappings
+    for _ in range(cursor.count()):
+        mapping = cursor.json("TopicQueueMappingInfo")
+        topic = mapping.get("topic") if isinstance(mapping, dict) else None
+        mappings[str(topic)] = mapping
+
+
+def decode_topic_config(text: str) -> dict[str, object] | None:
+    """`name readQueues writeQueues perm filterType [attributes]` as a TopicConfig, or None."""
+    parts = text.split(" ", 5)
+    if len(parts) < 5:
+        return None
+    config: dict[str, object] = {"topicName": parts[0]}
+    for name, number in zip(_TOPIC_FIELDS, parts[1:4], strict=True):
+        if not (number.isascii() and number.lstrip("-").isdecimal() and len(number) <= 11):
+            return None
+        config[name] = int(number)
+    config["topicFilterType"] = parts[4]
+    if len(parts) > 5 and parts[5]:
+        attributes = decode_json(parts[5].encode())
+        config["attributes"] = TypedReader().read(
+            attributes.value, java_type_of("Map<String, String>"), "TopicConfig.attributes"
+        )
+    return config
+
+
+def encode_topic_config(config: dict[str, object]) -> str:
+    """A TopicConfig as compressed registrations carry it."""
+    attributes = encode_json(config.get("attributes") or {}).decode()
+    names = ("topicName", *_TOPIC_FIELDS, "topicFilterType")
+    return " ".join([*(str(config.get(name, "")) for name in names), attributes])
+
+
+def encode_registration(
+    value: object, *, compressed: bool = False, queue_mappings: bool = True
+) -> bytes:
+    """The body of a registration; `queue_mappings` only has an effect on the compressed form.
+
+    ValueError for a value that is no RegisterBrokerBody.
+    """
+    if not compressed:
+        return encode_json_body(REGISTRATION, value)
+    wrapper = value.get(_WRAPPER) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(wrapper, dict):
+        raise ValueError(f"a registration is a dict with {_WRAPPER}")
+    parts = [_sized(_json_of(wrapper.get("dataVersion") or {}, "DataVersion"))]
+    topics = wrapper.get("topicConfigTable") or {}
+    parts.append(len(topics).to_bytes(4, "big"))
+    parts += [_sized(encode_topic_config(config).encode()) for config in topics.values()]
+    parts.append(_sized(encode_json(value.get("filterServerList") or [])))
+    if queue_mappings:
+        mappings = wrapper.get("topicQueueMappingInfoMap") or {}
+        parts.append(len(mappings).to_bytes(4, "big"))
+        parts += [_sized(_json_of(item, "TopicQueueMappingInfo")) for item in mappings.values()]
+    return compress(b"".join(parts), "zlib", _BEST_COMPRESSION)
+
+
+def _json_of(value: object, class_name: str) -> bytes:
+    return encode_json(wire_value(value, java_type_of(class_name)))
+
+
+def _sized(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data

@@ -1,0 +1,156 @@
+"""Message traces: what Java clients send to the trace topic about the messages they handle.
+
+A trace body is records ended by 0x02, their fields separated by 0x01. A record that has not the
+fields of its kind is given with its fields as they are, and is a problem.
+RocketMQ: TraceDataEncoder, TraceConstants, TraceBean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ..flags import MESSAGE_TYPES
+from ..ids import integer_of
+
+FIELD_SEPARATOR: Final = "\x01"
+RECORD_SEPARATOR: Final = "\x02"
+TRACE_TOPICS: Final = ("RMQ_SYS_TRACE_TOPIC", "rmq_sys_TRACE_DATA_")
+"""The trace topic, and the beginning of its name with access channel CLOUD."""
+
+CONTEXT_CODES: Final = ("SUCCESS", "TIME_OUT", "EXCEPTION", "RETURNNULL", "FAILED")
+"""Outcome of a consumption by its number in the record."""
+
+_PUB: Final = (
+    "timeStamp",
+    "regionId",
+    "group",
+    "topic",
+    "msgId",
+    "tags",
+    "keys",
+    "storeHost",
+    "bodyLength",
+    "costTime",
+    "msgType",
+)
+_SUB_AFTER: Final = ("requestId", "msgId", "costTime", "success", "keys")
+_END: Final = ("timeStamp", "regionId", "group", "topic", "msgId", "tags", "keys", "storeHost")
+
+FORMS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
+    "Pub": (
+        (*_PUB, "success"),
+        (*_PUB, "offsetMsgId", "success"),
+        (*_PUB, "offsetMsgId", "success", "clientHost"),
+    ),
+    "SubBefore": (("timeStamp", "regionId", "group", "requestId", "msgId", "retryTimes", "keys"),),
+    "SubAfter": (
+        _SUB_AFTER,
+        (*_SUB_AFTER, "contextCode"),
+        (*_SUB_AFTER, "contextCode", "timeStamp", "group"),
+    ),
+    "EndTransaction": (
+        (*_END, "msgType", "transactionId", "transactionState", "fromTransactionCheck"),
+    ),
+    "Recall": (("timeStamp", "regionId", "group", "topic", "msgId", "success"),),
+}
+"""Kind of record → the fields that follow it, one form a release; their number tells which."""
+
+_NUMBERS: Final = frozenset({"timeStamp", "bodyLength", "costTime", "retryTimes"})
+_BOOLEANS: Final = frozenset({"success", "fromTransactionCheck"})
+_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "msgType": MESSAGE_TYPES,
+    "contextCode": CONTEXT_CODES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRecords:
+    """The records of a trace body."""
+
+    records: tuple[dict[str, object], ...]
+    """Each with `kind` and its fields by name; strange ones with `kind` and `fields`."""
+    problem: str | None = None
+    """What is wrong with them; None when nothing is."""
+
+
+def is_trace_topic(topic: str) -> bool:
+    """Whether clients send their traces to this topic, unless they are told another one."""
+    return topic == TRACE_TOPICS[0] or topic.startswith(TRACE_TOPICS[1])
+
+
+def decode_trace(body: bytes) -> TraceRecords:
+    """The records of a trace message's body; never raises."""
+    *texts, rest = body.decode("utf-8", "replace").split(RECORD_SEPARATOR)
+    records: list[dict[str, object]] = []
+    strange = 0
+    for text in texts:
+        record = _decode_record(text.split(FIELD_SEPARATOR))
+        strange += "fields" in record
+        records.append(record)
+    problem = f"{strange} records have not the fields of their kind" if strange else None
+    if rest:
+        records.append({"kind": rest.partition(FIELD_SEPARATOR)[0], "fields": [rest]})
+        problem = problem or "the last record has no end"
+    return TraceRecords(tuple(records), problem)
+
+
+def _decode_record(fields: list[str]) -> dict[str, object]:
+    kind, *values = fields
+    if kind == "SubAfter" and len(values) == 7 and not values[6]:
+        values.pop()  # with access channel CLOUD a separator follows the last field
+    names = _form_of(kind, len(values))
+    if names is None:
+        return {"kind": kind, "fields": values}
+    read = {name: _read_field(name, text) for name, text in zip(names, values, strict=False)}
+    return {"kind": kind, **read}
+
+
+def _form_of(kind: str, count: int) -> tuple[str, ...] | None:
+    forms = FORMS.get(kind, ())
+    for form in forms:
+        if len(form) == count:
+            return form
+    # Later releases may append fields to Pub; those known keep their places.
+    return forms[-1] if kind == "Pub" and count > len(forms[-1]) else None
+
+
+def _read_field(name: str, text: str) -> object:
+    if text == "null":
+        return None
+    if name in _BOOLEANS and text in ("true", "false"):
+        return text == "true"
+    number = integer_of(text) if name in _NUMBERS or name in _NAMES else None
+    if number is None:
+        return text
+    names = _NAMES.get(name)
+    if names is None:
+        return number
+    return names[number] if 0 <= number < len(names) else number
+
+
+def encode_trace(records: Iterable[Mapping[str, object]]) -> bytes:
+    """The body of trace records; the members of a record choose its form. ValueError without one.
+
+    `kind` and what `decode_trace` gives for it; the order of the members does not matter.
+    """
+    parts: list[str] = []
+    for record in records:
+        kind = str(record.get("kind"))
+        given = record.keys() - {"kind"}
+        form = next((form for form in FORMS.get(kind, ()) if given == set(form)), None)
+        if form is None:
+            raise ValueError(f"no {kind} record has the fields {', '.join(sorted(given))}")
+        parts += [kind, *(FIELD_SEPARATOR + _field_text(name, record[name]) for name in form)]
+        parts.append(RECORD_SEPARATOR)
+    return "".join(parts).encode()
+
+
+def _field_text(name: str, value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    names = _NAMES.get(name, ())
+    return str(names.index(value) if isinstance(value, str) and value in names else value)

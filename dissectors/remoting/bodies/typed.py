@@ -1,0 +1,211 @@
+"""Values of JSON bodies read by the class tables, and written by them.
+
+Reading keeps everything: a member that the table does not know, a value of another type, a word
+that is no enum value stay as they are and become a note. Short member names become long ones. Maps
+come out as dicts with str keys, or as lists of {"key": .., "value": ..} where the key is an object.
+Writing is the reverse, with the members of a class in fastjson's alphabetical order.
+RocketMQ: fastjson's JavaBeanDeserializer and JavaBeanSerializer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ..fastjson import PairMap, to_json_value
+from ..ids import integer_of
+from ..pop import decode_bit_set, encode_bit_set
+from .classes import CLASSES, ENUMS, ShortMember
+from .java_types import JavaType, Kind, java_type_of
+
+NOTES_LIMIT: Final = 16
+"""Notes kept of one body; a body that is odd throughout would repeat itself."""
+
+_SCALAR_TYPES: Final[dict[Kind, tuple[type, ...]]] = {
+    Kind.STRING: (str,),
+    Kind.INTEGER: (int,),
+    Kind.DOUBLE: (int, float),
+    Kind.BOOLEAN: (bool,),
+}
+
+
+class TypedReader:
+    """Reads the value of one body; `notes` says what was odd, each oddity once."""
+
+    __slots__ = ("_noted",)
+
+    def __init__(self) -> None:
+        self._noted: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was odd, in the order met."""
+        return tuple(self._noted)
+
+    def read(self, value: object, expected: JavaType, place: str) -> object:
+        """The value in JSON types; `place` names it in notes."""
+        if value is None or expected.kind is Kind.ANY or _is_reference(value):
+            return to_json_value(value)
+        types = _SCALAR_TYPES.get(expected.kind)
+        if types is not None:
+            if not isinstance(value, types) or (bool not in types and isinstance(value, bool)):
+                return self._odd(value, expected, place)
+            return value if isinstance(value, (str, int)) else to_json_value(value)
+        return _READERS[expected.kind](self, value, expected, place)
+
+    def _odd(self, value: object, expected: JavaType, place: str) -> object:
+        self._note(f"{place}: {_shape_of(value)} where {expected.kind.value} is expected")
+        return to_json_value(value)
+
+    def _note(self, text: str) -> None:
+        if len(self._noted) < NOTES_LIMIT:
+            self._noted[text] = None
+
+    def _read_enum(self, value: object, expected: JavaType, place: str) -> object:
+        if not isinstance(value, str):
+            return self._odd(value, expected, place)
+        if value not in ENUMS[expected.name]:
+            self._note(f"{place}: {value[:40]!r} is no {expected.name}")
+        return value
+
+    def _read_bits(self, value: object, expected: JavaType, place: str) -> object:
+        places = decode_bit_set(value) if isinstance(value, str) else None
+        return self._odd(value, expected, place) if places is None else list(places)
+
+    def _read_list(self, value: object, expected: JavaType, place: str) -> object:
+        if not isinstance(value, list) or isinstance(value, PairMap) or expected.item is None:
+            return self._odd(value, expected, place)
+        item_type = expected.item
+        return [self.read(item, item_type, place) for item in value]
+
+    def _read_map(self, value: object, expected: JavaType, place: str) -> object:
+        key_type, item_type = expected.key, expected.item
+        pairs = _pairs_of(value)
+        if pairs is None or key_type is None or item_type is None:
+            return self._odd(value, expected, place)
+        read = [(key, self.read(item, item_type, place)) for key, item in pairs]
+        if key_type.kind is Kind.CLASS or isinstance(value, PairMap):
+            typed = key_type.kind is Kind.CLASS
+            return [
+                {
+                    "key": self.read(key, key_type, place) if typed else to_json_value(key),
+                    "value": item,
+                }
+                for key, item in read
+            ]
+        if key_type.kind is Kind.INTEGER:
+            for key, _ in read:
+                if integer_of(str(key)) is None:
+                    self._note(f"{place}: the key {str(key)[:40]!r} is no integer")
+        return {str(key): item for key, item in read}
+
+    def _read_object(self, value: object, expected: JavaType, place: str) -> object:
+        if not isinstance(value, dict):
+            return self._odd(value, expected, place)
+        members = CLASSES[expected.name]
+        read: dict[str, object] = {}
+        for name, item in value.items():
+            cell = members.get(name)
+            member_place = f"{expected.name}.{name[:40]}"
+            if cell is None:
+                if not _is_long_name(name, expected.name):
+                    self._note(f"{member_place} is not known")
+                read[name] = to_json_value(item)
+            elif isinstance(cell, ShortMember):
+                read[cell.long_name] = self.read(item, java_type_of(cell.java_type), member_place)
+            else:
+                read[name] = self.read(item, java_type_of(cell), member_place)
+        return read
+
+
+_READERS: Final[dict[Kind, Callable[[TypedReader, object, JavaType, str], object]]] = {
+    Kind.ENUM: TypedReader._read_enum,
+    Kind.BITS: TypedReader._read_bits,
+    Kind.LIST: TypedReader._read_list,
+    Kind.MAP: TypedReader._read_map,
+    Kind.CLASS: TypedReader._read_object,
+}
+
+
+def _is_reference(value: object) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and "$ref" in value
+
+
+def _is_long_name(name: str, class_name: str) -> bool:
+    cells = CLASSES[class_name].values()
+    return any(isinstance(cell, ShortMember) and cell.long_name == name for cell in cells)
+
+
+def _pairs_of(value: object) -> list[tuple[object, object]] | None:
+    if isinstance(value, PairMap):
+        return value
+    return list(value.items()) if isinstance(value, dict) else None
+
+
+def _shape_of(value: object) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, (int, float)):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    return "a list" if isinstance(value, list) and not isinstance(value, PairMap) else "an object"
+
+
+def wire_value(value: object, expected: JavaType, *, standard: bool = False) -> object:
+    """What `encode_json` has to write for a value that `TypedReader` reads.
+
+    `standard`: integer keys are quoted and maps sorted, as a NameServer answers new clients.
+    """
+    if value is None or expected.kind is Kind.ANY or _is_reference(value):
+        return value
+    if expected.kind is Kind.CLASS and isinstance(value, dict):
+        return _wire_object(value, expected, standard)
+    if expected.kind is Kind.MAP and expected.key is not None and expected.item is not None:
+        return _wire_map(value, expected.key, expected.item, standard)
+    if expected.kind is Kind.LIST and isinstance(value, (list, tuple)) and expected.item:
+        return [wire_value(item, expected.item, standard=standard) for item in value]
+    if expected.kind is Kind.BITS and isinstance(value, (list, tuple)):
+        return encode_bit_set(tuple(place for place in value if isinstance(place, int)))
+    if expected.kind is Kind.DOUBLE and type(value) is int:
+        return float(value)
+    return value
+
+
+def _wire_object(value: dict[str, object], expected: JavaType, standard: bool) -> dict[str, object]:
+    cells = CLASSES[expected.name]
+    shorts = {cell.long_name: name for name, cell in cells.items() if isinstance(cell, ShortMember)}
+    written: dict[str, object] = {}
+    for name, item in value.items():
+        name = shorts.get(name, name)
+        cell = cells.get(name, "Object")
+        text = cell.java_type if isinstance(cell, ShortMember) else cell
+        if item is not None:
+            written[name] = wire_value(item, java_type_of(text), standard=standard)
+    return dict(sorted(written.items()))
+
+
+def _wire_map(value: object, key_type: JavaType, item_type: JavaType, standard: bool) -> object:
+    pairs = _written_pairs(value)
+    if pairs is None:
+        return value
+    items = [(key, wire_value(item, item_type, standard=standard)) for key, item in pairs]
+    if key_type.kind is Kind.CLASS:
+        return PairMap((wire_value(key, key_type, standard=standard), item) for key, item in items)
+    if key_type.kind is not Kind.INTEGER:
+        items = sorted(items, key=lambda pair: str(pair[0])) if standard else items
+        return {str(key): item for key, item in items}
+    numbers = [(integer_of(str(key)), key, item) for key, item in items]
+    if standard:
+        numbers.sort(key=lambda entry: entry[0] or 0)
+        return {str(key): item for _, key, item in numbers}
+    return {key if number is None else number: item for number, key, item in numbers}
+
+
+def _written_pairs(value: object) -> Iterable[tuple[object, object]] | None:
+    """The pairs of a map in any of the forms that reading gives, or a caller writes by hand."""
+    if isinstance(value, list) and not isinstance(value, PairMap):
+        if all(isinstance(pair, dict) and pair.keys() == {"key", "value"} for pair in value):
+            return [(pair["key"], pair["value"]) for pair in value]
+        return None
+    return _pairs_of(value)
