@@ -18,8 +18,10 @@ FULL_SIZE = 1_000_000
 RATIO_FLOORS = (
     ("jsonl", "lua", 12.0),
     ("parquet", "lua", 10.0),
-    ("jsonl", "plain", 4.0),
-    ("parquet", "plain", 3.0),
+    ("jsonl", "default", 4.0),
+    ("parquet", "default", 3.0),
+    ("jsonl", "plain", 2.5),
+    ("parquet", "plain", 1.8),
     ("jsonl", "java", 1 / 5),
 )
 """(who, against whom, how many times faster at least)"""

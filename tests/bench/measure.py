@@ -38,7 +38,7 @@ class RunFailed(Exception):
 def measure(command: Sequence[str], output: Path, environment: dict[str, str]) -> Measured:
     """Run `command` with its standard output in the file `output` and return what it took.
 
-    Raises RunFailed with the last lines of its error output if its exit status is not 0.
+    Raises RunFailed with the start of its error output if its exit status is not 0.
     """
     errors = output.with_name(output.name + ".stderr")
     done = subprocess.run(
@@ -52,7 +52,7 @@ def measure(command: Sequence[str], output: Path, environment: dict[str, str]) -
         raise RunFailed(f"{command[0]} cannot be run: {done.stderr.strip()[-500:]}")
     took = json.loads(done.stdout)
     if took.pop("exit"):
-        text = errors.read_text(errors="replace").strip()[-1000:]
+        text = " ".join(errors.read_text(errors="replace").split())[:300]
         raise RunFailed(f"{' '.join(command)} failed: {text}")
     return Measured(**took)
 

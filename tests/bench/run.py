@@ -63,6 +63,7 @@ class Bench:
         self.seed = seed
         self.scratch = scratch
         self.known: dict[tuple[str, Path], set[str]] = {}
+        self.failed: set[str] = set()
 
     def capture(self, kind: str, packets: int = 0) -> Capture:
         """Return the capture of a kind: main, mixed or small."""
@@ -70,7 +71,9 @@ class Bench:
         return capture_of(size, self.seed, "mixed" if kind == "mixed" else "json")
 
     def once(self, who: Contestant, capture: Capture) -> Measured | None:
-        """Run one contestant once, check its output, remove it; None if it failed."""
+        """Run one contestant once, check its output, remove it; None if it failed, now or before."""
+        if who.key in self.failed:
+            return None
         stdout = self.scratch / f"{who.key}.out"
         target = self.scratch / f"{who.key}{who.suffix or '.out'}"
         warm(capture.path)
@@ -81,6 +84,7 @@ class Bench:
                 took = Measured(seconds, seconds, took.rss, took.others)
             self._check(who, capture, target)
         except (RunFailed, ValueError, KeyError) as error:
+            self.failed.add(who.key)
             self.results.wrong.append(f"{who.key}: {error}")
             return None
         finally:
@@ -96,14 +100,16 @@ class Bench:
         digest = digest_of(output)
         if digest in known:
             return
+        known.add(digest)
         for line in differences(who.read(output), capture):
             self.results.wrong.append(f"{who.key} on {capture.path.name}: {line}")
-        known.add(digest)
 
     def rounds(self, chosen: list[Contestant], rounds: int) -> None:
         """Run everyone in turn, `rounds` times."""
         for number in range(rounds):
             for who in chosen:
+                if number >= who.rounds:
+                    continue
                 took = self.once(who, self.capture(who.capture))
                 if took is None:
                     continue
@@ -141,7 +147,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="100,000 packets, for a first look")
     parser.add_argument("--large", action="store_true", help="growth up to 5,000,000 packets")
-    parser.add_argument("--slow", action="store_true", help="scapy and tshark's defaults, too")
+    parser.add_argument("--slow", action="store_true", help="measure scapy, too")
     parser.add_argument("--only", default="", metavar="KEYS", help="contestants, with commas")
     parser.add_argument("--check", action="store_true", help="status 1 when a floor is missed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")

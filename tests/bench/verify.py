@@ -90,14 +90,14 @@ def json_lines(path: Path) -> Iterator[dict[str, object]]:
 
 
 def parquet_rows(folder: Path) -> Iterator[dict[str, object]]:
-    """Yield the rows of all Parquet files under `folder`, with the columns that are checked."""
+    """Yield the exchanges of a decoded log, with the columns that are checked."""
     import pyarrow.parquet as pq
 
     columns = [
         "status", "opaque", "request_code", "response_code", "request_bytes", "response_bytes",
         "message_count",
     ]  # fmt: skip
-    for path in sorted(folder.rglob("*.parquet")):
+    for path in sorted((folder / "exchanges").glob("*.parquet")):
         for batch in pq.ParquetFile(path).iter_batches(columns=columns):
             yield from batch.to_pylist()
 
