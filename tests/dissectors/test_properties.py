@@ -1,22 +1,34 @@
-"""What holds for all conversations, however they were cut, ordered, repeated, carried or lost."""
+"""What holds for all conversations, however they were cut, ordered, repeated, carried or lost.
+
+The relation of loss. Let P be the commands that were said and E the exchanges that they make.
+When packets, or ends of packets, are missing in the capture, then
+- every PDU that is found is one of P, each at most as often as it was said: same sender, same
+  header to the last field, same body; of a PDU with `missing` > 0 the body that is there is a
+  beginning of the real one and its length on the wire is right;
+- every request and response that are found as a pair are a pair of E;
+- what is not paired is a half of an exchange of E, or an orphan or oneway of E itself.
+So loss gives fewer, never other. Opaques are unique in each direction here: with an opaque that
+is used again a lost request makes the next one's partner ambiguous by nature.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.conversation import Pdu
-from dissectors.expert import ExpertKind, Severity
-from tests.traffic.captures import pcap, pcap_of
+from dissectors.expert import Severity
+from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
 from tests.traffic.commands import Command
 from tests.traffic.decoded import Outcome, command_of, decode_bytes, decode_segments, multiset
-from tests.traffic.network import LINKS, TUNNELS, ethernet, fragments, ip
+from tests.traffic.network import LINKS, TUNNELS, ethernet, fragments, ip, packets
 from tests.traffic.scripts import Script, disturbed, scripts, talks
-from tests.traffic.talk import BROKER, CLIENT, Tcp, retimed
+from tests.traffic.talk import BROKER, CLIENT, End, Tcp, retimed
 
-SCRIPTS = scripts()
+V6 = (End("2001:db8::5", 51234), End("2001:db8::1", 10911))
 
 
 def _is_clean(outcome: Outcome) -> bool:
@@ -33,8 +45,227 @@ def test_any_cut(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_any_order_and_repetition(data: st.DataObject) -> None:
-    script = data.draw(SCRIPTS)
+    script = data.draw(scripts())
     segments = retimed(data.draw(disturbed(data.draw(talks(script)))), step=1000)
     outcome = decode_segments(segments)
     assert multiset(outcome.exchanges) == script.expected()
     assert _is_clean(outcome)
+
+
+@given(st.data())
+def test_any_link_layer(data: st.DataObject) -> None:
+    script = data.draw(scripts(max_size=6))
+    client, server = data.draw(st.sampled_from([(CLIENT, BROKER), V6]))
+    segments = data.draw(talks(script, client=client, server=server))
+    version = 6 if client is V6[0] else 4
+    names = [name for name, link in LINKS.items() if link.version in (0, version)]
+    link = data.draw(st.sampled_from(names))
+    form = {"big": data.draw(st.booleans()), "nano": data.draw(st.booleans())}
+    outcome = decode_bytes(pcap_of(segments, link, **form))
+    assert multiset(outcome.exchanges) == script.expected(client, server)
+    assert _is_clean(outcome)
+
+
+@given(st.data())
+def test_any_tunnel(data: st.DataObject) -> None:
+    script = data.draw(scripts(max_size=6))
+    client, server = data.draw(st.sampled_from([(CLIENT, BROKER), V6]))
+    segments = data.draw(talks(script, client=client, server=server))
+    tunnel = TUNNELS[data.draw(st.sampled_from(sorted(TUNNELS)))]
+    timed = [(one.ts, ethernet(tunnel(ip(one)))) for one in segments if len(one.payload) < 60000]
+    whole = len(timed) == len(segments)  # what is too large for the outer packet is left out
+    outcome = decode_bytes(pcap(timed))
+    if whole:
+        assert multiset(outcome.exchanges) == script.expected(client, server)
+        assert _is_clean(outcome)
+
+
+@given(st.data())
+def test_any_fragmentation(data: st.DataObject) -> None:
+    script = data.draw(scripts(max_size=6))
+    client, server = data.draw(st.sampled_from([(CLIENT, BROKER), V6]))
+    segments = data.draw(talks(script, client=client, server=server))
+    timed: list[tuple[int, bytes]] = []
+    for ident, one in enumerate(segments):
+        size = data.draw(st.sampled_from([512, 1024, 1448, 16000]))
+        parts = data.draw(st.permutations(fragments(one, size & ~7, ident)))
+        repeated = data.draw(st.lists(st.sampled_from(parts), max_size=1))
+        timed += [(one.ts, ethernet(part)) for part in (*repeated, *parts)]
+    outcome = decode_bytes(pcap(timed))
+    assert multiset(outcome.exchanges) == script.expected(client, server)
+
+
+@given(st.data())
+def test_conversations_are_not_mixed(data: st.DataObject) -> None:
+    """Several at once: addresses that XOR alike, ports that differ alone, tunnels that differ."""
+    ends = [
+        (End("10.0.0.1", 40000), End("10.0.0.2", 10911)),
+        (End("10.0.0.2", 40000), End("10.0.0.1", 10911)),
+        (End("10.0.0.1", 40001), End("10.0.0.2", 10911)),
+        (End("10.0.0.1", 10911), End("10.0.0.2", 10911)),
+        (End("10.0.0.3", 40000), End("10.0.0.4", 10911)),
+    ]
+    chosen = data.draw(st.lists(st.sampled_from(ends), min_size=2, max_size=4, unique=True))
+    expected: Counter[tuple[object, ...]] = Counter()
+    streams = []
+    for client, server in chosen:
+        script = data.draw(scripts(max_size=5))
+        expected += script.expected(client, server)
+        streams.append(data.draw(talks(script, client=client, server=server)))
+    mixed: list[Tcp] = []
+    while any(streams):
+        stream = data.draw(st.sampled_from([one for one in streams if one]))
+        mixed.append(stream.pop(0))
+    outcome = decode_segments(retimed(mixed))
+    assert multiset(outcome.exchanges) == expected
+    assert outcome.stats.conversations == len(chosen)
+
+
+@given(st.data())
+def test_the_same_ports_again(data: st.DataObject) -> None:
+    """Connections one after the other on the same ports, each from its SYN."""
+    expected: Counter[tuple[object, ...]] = Counter()
+    segments: list[Tcp] = []
+    count = data.draw(st.integers(2, 3))
+    for _ in range(count):
+        script = data.draw(scripts(max_size=5))
+        expected += script.expected()
+        segments += data.draw(talks(script, opened=True))
+    starts = {one.seq for one in segments if one.flags & 2 and one.src == CLIENT}
+    outcome = decode_segments(retimed(segments))
+    if len(starts) == count:
+        assert multiset(outcome.exchanges) == expected
+        assert outcome.stats.conversations == count
+
+
+@given(st.data())
+def test_several_interfaces(data: st.DataObject) -> None:
+    """One conversation, its packets on interfaces of any link type and resolution."""
+    script = data.draw(scripts(max_size=6))
+    segments = data.draw(talks(script))
+    names = [name for name, link in LINKS.items() if link.version != 6]
+    chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3))
+    resolutions = st.sampled_from([None, 3, 6, 9, 10, 0x80 | 20, 0x80 | 30])
+    interfaces = [
+        Interface(LINKS[name].linktype, data.draw(resolutions), data.draw(st.integers(-9, 9)))
+        for name in chosen
+    ]
+    timed = []
+    for one in segments:
+        which = data.draw(st.integers(0, len(chosen) - 1))
+        timed.append((one.ts, packets([one], chosen[which])[0][1], which))
+    outcome = decode_bytes(pcapng(timed, interfaces, big=data.draw(st.booleans())))
+    assert multiset(outcome.exchanges) == script.expected()
+
+
+# -- loss ---------------------------------------------------------------------------------------
+
+
+def _identity(who: str, command: Command) -> tuple[str, str]:
+    return who, repr(command)
+
+
+def _header(command: Command) -> str:
+    return repr(replace(command, body=b""))
+
+
+def assert_fewer_never_other(script: Script, outcome: Outcome) -> None:
+    """The relation of loss, see above."""
+    ends = (str(CLIENT), str(BROKER))
+    left: Counter[tuple[str, str]] = Counter(
+        _identity(ends[who], command) for who, command in script.said
+    )
+    bodies: dict[tuple[str, str], list[bytes]] = {}
+    for who, command in script.said:
+        bodies.setdefault((ends[who], _header(command)), []).append(command.body)
+    for pdu in outcome.pdus:
+        _assert_was_said(pdu, left, bodies)
+    pairs = {
+        (ends[who], _header(request), _header(response))
+        for who, request, response in script.exchanged
+        if request and response
+    }
+    for one in outcome.exchanges:
+        if one.request and one.response:
+            request, response = command_of(one.request), command_of(one.response)
+            assert (one.requester, _header(request), _header(response)) in pairs
+
+
+def _assert_was_said(
+    pdu: Pdu, left: Counter[tuple[str, str]], bodies: dict[tuple[str, str], list[bytes]]
+) -> None:
+    command = command_of(pdu)
+    candidates = bodies.get((pdu.src, _header(command)), [])
+    for body in candidates:
+        known = _identity(pdu.src, replace(command, body=body))
+        fits = len(body) == pdu.body_length and body.startswith(pdu.body)
+        if fits and (pdu.missing or body == pdu.body) and left[known] > 0:
+            assert len(pdu.body) <= len(body) - pdu.missing
+            left[known] -= 1
+            return
+    raise AssertionError(f"never said, or too often: {pdu.src} {command}, missing {pdu.missing}")
+
+
+@given(st.data())
+def test_lost_packets(data: st.DataObject) -> None:
+    script = data.draw(scripts())
+    segments = data.draw(disturbed(data.draw(talks(script)), shuffle=data.draw(st.booleans())))
+    kept = [one for one in segments if data.draw(st.integers(0, 4))]
+    assert_fewer_never_other(script, decode_segments(retimed(kept, step=1000)))
+
+
+@given(st.data())
+def test_one_lost_packet_costs_what_was_in_it(data: st.DataObject) -> None:
+    """Without a SYN: the frames that the packet has no byte of are all found, pairs included."""
+    script = data.draw(scripts())
+    segments = data.draw(talks(script))
+    which = data.draw(st.integers(0, len(segments) - 1))
+    lost = segments[which]
+    outcome = decode_segments(segments[:which] + segments[which + 1 :])
+    assert_fewer_never_other(script, outcome)
+    found = Counter(_identity(pdu.src, command_of(pdu)) for pdu in outcome.pdus)
+    untouched = Counter(
+        _identity(str((CLIENT, BROKER)[who]), command)
+        for who, command in _said_outside(script, segments, lost)
+    )
+    assert not untouched - found
+
+
+def _said_outside(script: Script, segments: list[Tcp], lost: Tcp) -> list[tuple[int, Command]]:
+    """The commands without a byte in a segment."""
+    found = []
+    for side, end in ((0, CLIENT), (1, BROKER)):
+        payloads = [one for one in segments if one.src == end and one.payload]
+        at = start = end_of = 0
+        for one in payloads:
+            if one is lost:
+                start, end_of = at, at + len(one.payload)
+            at += len(one.payload)
+        place = 0
+        for who, command in script.said:
+            if who == side:
+                size = len(command.frame)
+                if place + size <= start or place >= end_of:
+                    found.append((who, command))
+                place += size
+    return found
+
+
+@given(st.data())
+def test_any_snap_length(data: st.DataObject) -> None:
+    script = data.draw(scripts())
+    segments = data.draw(talks(script))
+    snaplen = data.draw(st.integers(0, 200) | st.sampled_from([1000, 1500, 1502]))
+    outcome = decode_bytes(pcap_of(segments, snaplen=snaplen))
+    assert_fewer_never_other(script, outcome)
+
+
+@given(st.data())
+def test_a_capture_that_starts_and_stops_anywhere(data: st.DataObject) -> None:
+    script = data.draw(scripts())
+    segments = data.draw(talks(script))
+    first = data.draw(st.integers(0, len(segments)))
+    last = data.draw(st.integers(first, len(segments)))
+    capture = pcap_of(segments[first:last])
+    cut = data.draw(st.integers(24, len(capture)))
+    assert_fewer_never_other(script, decode_bytes(capture[:cut]))
