@@ -215,11 +215,14 @@ _KNOWN: dict[str, Callable[[], Collection[str]]] = {
     "request_name": _request_names,
     "response_name": _response_names,
     "expert": lambda: ExpertKind.__members__,
+    "name": lambda: dict.fromkeys((*_request_names(), *_response_names())),
+    "kind": lambda: ("request", "response", "oneway"),
 }
 _NUMBERS: dict[str, Callable[[str], int | None]] = {
     "request_code": request_code,
     "response_code": response_code,
     "version": ordinal_of,
+    "code": lambda name: response_code(name) if request_code(name) is None else request_code(name),
 }
 
 
@@ -232,7 +235,7 @@ def field_of_column(name: str, type_: str, unit: str, get: Getter) -> WhereField
         unit,
         known=_KNOWN.get(name),
         number_of=_NUMBERS.get(name),
-        canonical=current_request_name if name == "request_name" else None,
+        canonical=current_request_name if name in ("request_name", "name") else None,
     )
 
 

@@ -104,7 +104,8 @@ def exchange_lines(terminal: Terminal, captures: int, live: bool) -> LineTable[E
     def section(row: ExchangeRecord) -> str:
         seen = _seen(row)
         date = f"{day(seen)} UTC" if seen is not None else ""
-        return f"-- {date}  {one_line(row.capture)} --" if captures > 1 else f"-- {date} --"
+        name = f"  {one_line(row.capture)}" if captures > 1 else ""
+        return f"-- {date}{name} --"
 
     columns = exchange_columns(terminal, captures)
     sections = section if terminal.is_terminal else None

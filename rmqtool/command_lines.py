@@ -1,0 +1,86 @@
+"""One line a command: when, who to whom, what, and its ext fields as far as they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dissectors.command_row import ONEWAY, header_of, kind_of, name_of, request_name_of
+from dissectors.outcome import is_failure
+from dissectors.pipeline import CommandSeen
+from dissectors.tcp.capture import capture_index, packet_number
+
+from .columns import Column, LineTable
+from .console import Style, Terminal, one_line
+from .figures import clock, day, duration, moment
+from .lines import SAMPLE
+
+_FIELDS_SHOWN = 400
+
+
+def _name(seen: CommandSeen) -> str:
+    name = one_line(name_of(seen))
+    if seen.pdu.command.is_response:
+        return f"{one_line(request_name_of(seen)) or '?'} ← {name}"
+    return f"{name} (oneway)" if kind_of(seen.pdu) == ONEWAY else name
+
+
+def _name_style(seen: CommandSeen) -> str:
+    if not seen.pdu.command.is_response:
+        return Style.CYAN
+    return Style.RED if is_failure(name_of(seen)) else Style.GREEN
+
+
+def _fields(seen: CommandSeen) -> str:
+    command = seen.pdu.command
+    parts = []
+    if seen.pdu.expert:
+        parts.append(f"[{' '.join(info.kind.name for info in seen.pdu.expert)}]")
+    if command.remark:
+        parts.append(one_line(command.remark[:_FIELDS_SHOWN]))
+    for name, value in header_of(seen).fields.items():
+        parts.append(f"{one_line(name[:60])}={one_line(str(value)[:_FIELDS_SHOWN])}")
+    return " ".join(parts)
+
+
+def _dim(_: CommandSeen) -> str:
+    return Style.DIM
+
+
+def _latency(seen: CommandSeen) -> str:
+    return "" if seen.latency is None else duration(seen.latency // 1000)
+
+
+def command_lines(
+    terminal: Terminal, captures: Sequence[str], live: bool
+) -> LineTable[CommandSeen]:
+    """Return the table of commands; `captures` are the names by index.
+
+    `live`: rows come slowly, so the first is shown at once.
+    """
+
+    def capture(seen: CommandSeen) -> str:
+        return one_line(captures[capture_index(seen.pdu.packet)])
+
+    def section(seen: CommandSeen) -> str:
+        name = f"  {capture(seen)}" if len(captures) > 1 else ""
+        return f"-- {day(seen.pdu.ts)} UTC{name} --"
+
+    if terminal.is_terminal:
+        time = Column("TIME", lambda s: clock(s.pdu.ts), 1, 12, 12, style=_dim)
+    else:
+        time = Column("TIME", lambda s: moment(s.pdu.ts), 1, 27, 27, style=_dim)
+    columns: list[Column[CommandSeen]] = [
+        Column("PACKET", lambda s: str(packet_number(s.pdu.packet)), 7, 6, 9, True, _dim),
+        time,
+        Column("SRC", lambda s: s.pdu.src, 4, 15, 47, keep_end=True),
+        Column("DST", lambda s: s.pdu.dst, 5, 15, 47, keep_end=True),
+        Column("COMMAND", _name, 2, 24, 50, style=_name_style),
+        Column("LATENCY", _latency, 6, 7, 7, True),
+        Column("OPAQUE", lambda s: str(s.pdu.command.opaque), 8, 6, 11, True, _dim),
+        Column("BODY", lambda s: str(s.pdu.body_length), 9, 5, 8, True, _dim),
+        Column("FIELDS", _fields, 10, 20, 2000),
+    ]
+    if len(captures) > 1 and not terminal.is_terminal:
+        columns.insert(0, Column("CAPTURE", capture, 0, 7, 60))
+    sections = section if terminal.is_terminal else None
+    return LineTable(columns, terminal, 1 if live else SAMPLE, sections)

@@ -1,0 +1,96 @@
+"""The views that need whole commands: trees of exchanges, and a row a command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from dissectors.command_row import (
+    WHOLE,
+    command_fields,
+    command_row_of,
+    json_of,
+)
+from dissectors.exchange import Exchange
+from dissectors.expert import ExpertInfo
+from dissectors.pipeline import CommandSeen, Decode, settled_by
+from dissectors.row import record_of
+from dissectors.where_fields import exchange_fields
+
+from .command_lines import command_lines
+from .decode_options import DecodeRequest, Format
+from .decode_run import Rows, compiled, is_live, output_terminal
+from .output import Output
+from .sinks import EncodedSink, LinesSink, Sink, TextSink
+from .tree import Tree
+
+
+def tree_rows(request: DecodeRequest, decode: Decode) -> Rows[Exchange]:
+    """Return exchanges that become trees; filters see the columns of the record."""
+    test = compiled(request, exchange_fields())
+
+    def matches(exchange: object) -> bool:
+        assert isinstance(exchange, Exchange)
+        assert test is not None
+        return test(record_of(exchange, decode.capture_name(settled_by(exchange))))
+
+    def time(exchange: Exchange) -> int | None:
+        one = exchange.request or exchange.response
+        return None if one is None else one.ts
+
+    return Rows(
+        decode.exchanges,
+        None if test is None else matches,
+        time,
+        lambda: TreeSink(request, decode.sources),
+        "exchanges",
+    )
+
+
+class TreeSink(TextSink[Exchange]):
+    """A tree an exchange; findings about conversations between them."""
+
+    def __init__(self, request: DecodeRequest, names: Sequence[str]) -> None:
+        output = Output(request.output, direct=request.follow)
+        super().__init__(output, list)
+        colour = output_terminal(request, output).colour
+        self._tree = Tree(names, colour, request.body_limit)
+        # a filter asks for certain exchanges, and the findings of all others would bury them
+        self.wants_findings = not request.where
+
+    def write(self, rows: Sequence[Exchange]) -> None:
+        for exchange in rows:
+            self.write_lines(self._tree.exchange(exchange))
+
+    def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
+        for info in findings:
+            self.write_lines(self._tree.finding(info))
+
+
+def command_rows(request: DecodeRequest, decode: Decode) -> Rows[CommandSeen]:
+    """Return commands that become lines or JSON."""
+
+    def time(seen: CommandSeen) -> int | None:
+        return seen.request.ts if seen.request is not None else seen.pdu.ts
+
+    return Rows(
+        decode.commands,
+        compiled(request, command_fields(decode.sources)),
+        time,
+        lambda: _command_sink(request, decode.sources),
+        "commands",
+    )
+
+
+def _command_sink(request: DecodeRequest, names: Sequence[str]) -> Sink[CommandSeen]:
+    output = Output(request.output, direct=request.follow)
+    if request.format is Format.jsonl:
+        limit = WHOLE if request.body_limit is None else request.body_limit
+
+        def encode(rows: Sequence[CommandSeen]) -> bytes:
+            return b"".join(json_of(command_row_of(seen, names, limit)) for seen in rows)
+
+        to_screen = output.path is None and sys.stdout.isatty()
+        return EncodedSink(output, encode, to_screen=to_screen)
+    terminal = output_terminal(request, output)
+    return LinesSink(output, command_lines(terminal, names, is_live(request)))
