@@ -16,7 +16,7 @@ from .compression import DEFAULT_LIMIT
 from .counting import MIN_FILLER_SIZE, MIN_ITEM_SIZE, count_batch
 from .message import StoredMessage
 from .record_layout import encode_properties_bytes, properties_of
-from .sysflag import COMPRESSION_MASK, SysFlag
+from .sysflag import COMPRESSION_BITS, UNWRAP_BITS
 
 __all__ = [
     "BatchItem",
@@ -31,7 +31,6 @@ __all__ = [
 _FIXED: Final = struct.Struct(">iIiii")
 """Size, magic, body CRC, flag and body length of an item."""
 _SIZE_AND_MAGIC: Final = struct.Struct(">iI")
-_UNWRAP_BITS: Final = SysFlag.NEED_UNWRAP | SysFlag.INNER_BATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ def encode_batch(items: Iterable[BatchItem]) -> bytes:
 
 def is_inner_batch(message: StoredMessage) -> bool:
     """Whether the body of the record is a batch that the client has to take apart."""
-    return message.sys_flag & _UNWRAP_BITS == _UNWRAP_BITS
+    return message.sys_flag & UNWRAP_BITS == UNWRAP_BITS
 
 
 def unwrap_inner_batch(message: StoredMessage, limit: int = DEFAULT_LIMIT) -> list[StoredMessage]:
@@ -155,7 +154,7 @@ def unwrap_inner_batch(message: StoredMessage, limit: int = DEFAULT_LIMIT) -> li
         return [message]
     sys_flag = message.sys_flag
     if message.compression is not None:
-        sys_flag &= ~(SysFlag.COMPRESSED | COMPRESSION_MASK)
+        sys_flag &= ~COMPRESSION_BITS
     return [
         replace(
             message,
@@ -166,7 +165,7 @@ def unwrap_inner_batch(message: StoredMessage, limit: int = DEFAULT_LIMIT) -> li
             flag=item.flag,
             body_crc=item.body_crc,
             queue_offset=message.queue_offset + place,
-            sys_flag=int(sys_flag),
+            sys_flag=sys_flag,
             missing=item.missing,
         )
         for place, item in enumerate(batch.items)

@@ -45,7 +45,7 @@ from .record_layout import (
     properties_crc_ok_of,
     properties_of,
 )
-from .sysflag import SysFlag, compression_of, transaction_of
+from .sysflag import HOST_BITS, SysFlag, compression_of, transaction_of
 
 __all__ = [
     "MAGIC_V1",
@@ -160,7 +160,7 @@ class StoredMessage:
 
     def sealed(self) -> StoredMessage:
         """The same message with what follows from its parts: size, CRCs, version, host bits."""
-        sys_flag = self.sys_flag & ~(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
+        sys_flag = self.sys_flag & ~HOST_BITS
         sys_flag |= SysFlag.BORNHOST_V6 if "[" in self.born_host else 0
         sys_flag |= SysFlag.STOREHOST_V6 if "[" in self.store_host else 0
         long_topic = len(self.topic.encode()) > V1_TOPIC_LIMIT

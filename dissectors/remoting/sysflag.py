@@ -21,6 +21,11 @@ class SysFlag(IntFlag):
     INNER_BATCH = 0x080
 
 
+# Plain numbers, because `~` of an IntFlag forgets the bits that have no name.
+HOST_BITS: Final = 0x030
+UNWRAP_BITS: Final = 0x0C0
+COMPRESSION_BITS: Final = 0x701
+"""All that is said of the compression: whether, and how."""
 TRANSACTION_MASK: Final = 0x00C
 COMPRESSION_MASK: Final = 0x700
 

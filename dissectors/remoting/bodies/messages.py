@@ -16,7 +16,7 @@ from ..compression import DEFAULT_LIMIT
 from ..headers import typed_header
 from ..message import StoredMessage, decode_messages
 from ..properties import decode_properties
-from ..sysflag import COMPRESSION_MASK, SysFlag
+from ..sysflag import COMPRESSION_BITS
 from .body import RAW, Body, BodyInput
 from .contents import content_of
 
@@ -66,7 +66,7 @@ def decode_batch_messages(given: BodyInput) -> Body:
     if not batch.items:
         return Body(RAW, problem=_joined(batch.problems))
     common = _sent_message(given)
-    sys_flag = common.sys_flag & ~(SysFlag.COMPRESSED | COMPRESSION_MASK)  # items never are
+    sys_flag = common.sys_flag & ~COMPRESSION_BITS  # items never are
     messages = tuple(
         StoredMessage(
             common.topic,
@@ -75,7 +75,7 @@ def decode_batch_messages(given: BodyInput) -> Body:
             body_crc=item.body_crc,
             queue_id=common.queue_id,
             flag=item.flag,
-            sys_flag=int(sys_flag),
+            sys_flag=sys_flag,
             born_timestamp=common.born_timestamp,
             born_host="",
             store_host="",

@@ -94,6 +94,7 @@ CONSUMERS_CLASSES: dict[str, Members] = {
         "dataVersion": "DataVersion",
         "groupTopicMap": "Map<String, Set<String>>",
         "offsetTable": "Map<String, Map<Integer, Long>>",
+        "pullOffsetTable": "Map<String, Map<Integer, Long>>",
     },
     "DelayOffsetSerializeWrapper": {
         "dataVersion": "DataVersion",

@@ -1,0 +1,139 @@
+"""Ids taken apart: Java's examples, both directions, noise."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissectors.remoting.ids import (
+    OffsetId,
+    RecallHandle,
+    UniqueKey,
+    decode_offset_id,
+    decode_recall_handle,
+    decode_transaction_id,
+    decode_unique_key,
+    encode_offset_id,
+    encode_recall_handle,
+    integer_of,
+)
+
+from .vectors import other_vectors, text_vectors
+
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "offset"),
+    [
+        ("0A00000100002A9F00000000075BCD15", "10.0.0.1:10911", 123456789),
+        (
+            "FD00000000000000000000000000000100002A9F00000000075BCD15",
+            "[fd00::1]:10911",
+            123456789,
+        ),
+    ],
+)
+def test_an_offset_id(text: str, host: str, offset: int) -> None:
+    assert decode_offset_id(text) == OffsetId(host, offset)
+    assert encode_offset_id(host, offset) == text
+
+
+@pytest.mark.parametrize("text", ["", "0A", "0A00000100002A9F00000000075BCDXX", "7" * 33])
+def test_what_is_no_offset_id(text: str) -> None:
+    assert decode_offset_id(text) is None
+
+
+def test_a_client_id_is_no_offset_id() -> None:
+    assert decode_offset_id("7F0000010D9C18B4AAC27B1C3D5C0000") is None
+
+
+@pytest.mark.parametrize(
+    ("host", "offset"), [("", 0), ("x:1", 0), ("1.2.3.4:x", 0), ("1.2.3.4", 0)]
+)
+def test_an_offset_id_of_nothing(host: str, offset: int) -> None:
+    assert encode_offset_id(host, offset) is None
+
+
+def test_a_client_id() -> None:
+    key = decode_unique_key("7F0000010D9C18B4AAC27B1C3D5C0001")
+    assert key == UniqueKey("127.0.0.1", 0x0D9C, 0x18B4AAC2, 0x7B1C3D5C, 1)
+    assert decode_transaction_id("7F0000010D9C18B4AAC27B1C3D5C0001") == key
+
+
+def test_a_client_id_with_an_ipv6_address() -> None:
+    key = decode_unique_key(other_vectors()["uniq_id_example"]["value"])
+    assert key == UniqueKey("fd00::2", 0x539F, 0x30946E09, 0x654D697F, 0)
+
+
+@pytest.mark.parametrize("text", ["", "abc", "1" * 31, "g" * 32, "1" * 40, "1" * 64])
+def test_what_is_no_client_id(text: str) -> None:
+    assert decode_unique_key(text) is None
+
+
+@pytest.mark.parametrize(
+    ("month_offset", "reference", "minutes", "expected"),
+    [
+        # 2023-11-14T22:13:20Z is 13 days, 22:13:20 after the month began
+        (13 * DAY + 80_000_000, 1700000000000, 0, 1700000000000),
+        (13 * DAY + 80_000_000 + 480 * 60_000, 1700000000123, 480, 1700000000000),
+        # made at the very end of October, seen in November
+        (31 * DAY - 5000, 1698796800000 + 1000, 0, 1698796800000 - 5000),
+        # made in November by a clock ahead of the one that saw it in October
+        (2000, 1698796800000 - 1000, 0, 1698796800000 + 2000),
+    ],
+)
+def test_the_time_of_a_client_id(
+    month_offset: int, reference: int, minutes: int, expected: int
+) -> None:
+    key = UniqueKey("127.0.0.1", 1, 2, month_offset, 0)
+    assert key.born_at(reference, minutes) == expected
+
+
+@given(st.integers(-(1 << 31), (1 << 31) - 1), st.integers(), st.integers())
+def test_the_time_of_any_client_id(month_offset: int, reference: int, minutes: int) -> None:
+    assert isinstance(UniqueKey("", 0, 0, month_offset, 0).born_at(reference, minutes), int)
+
+
+def test_a_recall_handle() -> None:
+    handle = RecallHandle(
+        "v1", "TopicTest", "broker-a", 1700000000001, "7F0000010D9C18B4AAC27B1C3D5C0000"
+    )
+    text = (
+        "djEgVG9waWNUZXN0IGJyb2tlci1hIDE3MDAwMDAwMDAwMDEg"
+        "N0YwMDAwMDEwRDlDMThCNEFBQzI3QjFDM0Q1QzAwMDA="
+    )
+    assert decode_recall_handle(text) == decode_recall_handle(text.rstrip("=")) == handle
+    assert encode_recall_handle(handle) == text
+    assert text_vectors()["recall_handle"] == text
+
+
+@pytest.mark.parametrize("text", ["", "djE=", "%%%", "djIgYSBiIDEgYw==", "djEgYSBiIHggYw==", "é"])
+def test_what_is_no_recall_handle(text: str) -> None:
+    assert decode_recall_handle(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("-1", -1),
+        ("9223372036854775807", (1 << 63) - 1),
+        ("9223372036854775808", None),
+        ("", None),
+        ("-", None),
+        ("1.0", None),
+        (" 1", None),
+        ("٣", None),
+        ("1" * 5000, None),
+    ],
+)
+def test_numbers(text: str, number: int | None) -> None:
+    assert integer_of(text) == number
+
+
+@given(st.text(max_size=80) | st.text("0123456789ABCDEF", min_size=30, max_size=58))
+def test_any_text(text: str) -> None:
+    decode_offset_id(text)
+    decode_unique_key(text)
+    decode_recall_handle(text)
