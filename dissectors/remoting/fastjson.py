@@ -97,7 +97,7 @@ def _too_deep(data: bytes, value: object) -> bool:
     if data.count(b"{") + data.count(b"[") <= DEPTH_LIMIT:
         return False
     level = [value]
-    for _ in range(DEPTH_LIMIT + 1):
+    for _ in range(DEPTH_LIMIT):
         inner: list[object] = []
         for container in level:
             if type(container) is dict:

@@ -1,0 +1,85 @@
+"""References: those that point back are replaced, those that would be endless are kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from dissectors.remoting.fastjson import decode_json
+from dissectors.remoting.fastjson_references import EXPANSION_LIMIT
+
+
+def resolved(text: str) -> tuple[object, int]:
+    found = decode_json(text.encode())
+    assert found.problem is None
+    return found.value, found.references_kept
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{a:{x:1},b:{"$ref":"$.a"}}', {"a": {"x": 1}, "b": {"x": 1}}),
+        ('{a:[{x:1}],b:{"$ref":"$.a[0]"}}', {"a": [{"x": 1}], "b": {"x": 1}}),
+        ('[{x:[2]},{"$ref":"$[0]"},{"$ref":"$[0].x"}]', [{"x": [2]}, {"x": [2]}, [2]]),
+        ('{a:{x:1},b:{"$ref":"$.a"},c:{"$ref":"$.b"}}', {k: {"x": 1} for k in "abc"}),
+        ('{"a.b":{x:1},c:{"$ref":"$.a.b"}}', {"a.b": {"x": 1}, "c": {"x": 1}}),
+        ('{"a.b":{x:1},c:{"$ref":"$.a\\\\.b"}}', {"a.b": {"x": 1}, "c": {"x": 1}}),
+        ('{"10.0.0.9@1":{x:{}},c:{"$ref":"$.10.0.0.9@1.x"}}', {"10.0.0.9@1": {"x": {}}, "c": {}}),
+    ],
+)
+def test_references_to_what_is_complete(text: str, value: object) -> None:
+    assert resolved(text) == (value, 0)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "$",
+        "..",
+        "@",
+        "$.a",
+        "$.b",
+        "$.z",
+        "$.a[0]",
+        "$.l[7]",
+        "$.l[-1]",
+        "$.l[",
+        "$x",
+        "",
+        "$.",
+        "$.l.x",
+    ],
+)
+def test_references_that_are_kept(path: str) -> None:
+    kept = {"$ref": path}
+    value, count = resolved(f'{{l:[1],a:{{x:{{"$ref":"{path}"}}}},b:{{}}}}')
+    assert value == {"l": [1], "a": {"x": kept}, "b": {}}
+    assert count == 1
+
+
+def test_two_forward_references_make_no_ring() -> None:
+    value, count = resolved('{a:{p:{"$ref":"$.b"}},b:{q:{"$ref":"$.a"}}}')
+    assert value == {"a": {"p": {"$ref": "$.b"}}, "b": {"q": {"p": {"$ref": "$.b"}}}}
+    assert count == 1
+
+
+def test_a_key_is_found_only_where_there_is_one() -> None:
+    text = '{t:{{q:1}:1,{q:2}:2},u:{{"$ref":"$.t.null"}:3}}'
+    value, count = resolved(text)
+    assert isinstance(value, dict)
+    assert value["u"] == [({"$ref": "$.t.null"}, 3)]
+    assert count == 1
+
+
+def test_more_than_a_reference_is_none() -> None:
+    assert resolved('{a:{x:1},b:{"$ref":"$.a",c:1}}')[0] == {
+        "a": {"x": 1},
+        "b": {"$ref": "$.a", "c": 1},
+    }
+    assert resolved('{a:{"$ref":5}}') == ({"a": {"$ref": 5}}, 0)
+
+
+def test_the_expansion_is_bounded() -> None:
+    big = ",".join(["0"] * 1000)
+    references = ",".join(['{"$ref":"$[0]"}'] * 300)
+    _, kept = resolved(f"[[{big}],{references}]")
+    assert kept == 300 - EXPANSION_LIMIT // 1001
