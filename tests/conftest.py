@@ -1,4 +1,4 @@
-"""What all tests share: which implementation runs, profiles of hypothesis, tools that may be absent.
+"""What all tests share: which implementation runs, profiles of hypothesis, tools that are absent.
 
 `RMQTOOL_PURE=1` runs the decode path from its sources although compiled modules are there.
 `HYPOTHESIS_PROFILE=thorough` looks much longer for counterexamples.

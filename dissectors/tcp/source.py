@@ -11,19 +11,24 @@ import io
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO
+
+from .decompression import COMPRESSIONS, Decompressed
 
 CHUNK = 256 * 1024
 """bytes of one read: larger chunks fall out of the processor's cache and are slower"""
 FOLLOW_INTERVAL = 0.2
 """seconds between two looks at a file that is still being written"""
-MAX_ZSTD_WINDOW = 1 << 27
-"""largest zstd window accepted, bytes; what `zstd --long=27` needs, and no more memory than that"""
 
 CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap", ".dmp", ".ntar")
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".lz4", ".xz")
+_CAPTURE_NAME = re.compile(
+    rf"(?:{'|'.join(map(re.escape, CAPTURE_SUFFIXES))})(?:[-_.]?[0-9][-_.:t0-9]*)?"
+    rf"(?:{'|'.join(map(re.escape, COMPRESSED_SUFFIXES))})?$"
+)
+"""a suffix, the number or the time that rotation adds, the suffix of a compression"""
 
 
 class CaptureError(Exception):
@@ -42,69 +47,20 @@ class CaptureError(Exception):
         return f"{where}: {self.reason}{hint}"
 
 
-class _Readable(Protocol):
-    def read(self, size: int = ..., /) -> bytes: ...
-
-
-class _StoredBytes(io.RawIOBase):
+class _StoredBytes:
     """The file as it is stored: what was looked at put back in front, what passes counted."""
 
     def __init__(self, head: bytes, rest: IO[bytes]) -> None:
         self._head = head
-        self._rest = rest
+        # What a pipe has is given at once: a whole chunk may take hours to come.
+        self._read = rest.read1 if isinstance(rest, io.BufferedReader) else rest.read
         self.count = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1, /) -> bytes:
-        if self._head:
-            size = len(self._head) if size < 0 else size
-            data, self._head = self._head[:size], self._head[size:]
-        else:
-            data = self._rest.read(size)
+    def read(self, size: int, /) -> bytes:
+        data = self._head or self._read(size)
+        self._head = b""
         self.count += len(data)
         return data
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _open_gzip(raw: _StoredBytes) -> _Readable:
-    import gzip
-
-    return gzip.GzipFile(fileobj=raw, mode="rb")
-
-
-def _open_zstd(raw: _StoredBytes) -> _Readable:
-    import zstandard
-
-    decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW)
-    return decompressor.stream_reader(cast(IO[bytes], raw), read_across_frames=True)
-
-
-def _open_lz4(raw: _StoredBytes) -> _Readable:
-    import lz4.frame
-
-    opened: _Readable = lz4.frame.LZ4FrameFile(raw, mode="rb")
-    return opened
-
-
-def _open_xz(raw: _StoredBytes) -> _Readable:
-    import lzma
-
-    return lzma.LZMAFile(cast(IO[bytes], raw), mode="rb")
-
-
-COMPRESSIONS: tuple[tuple[bytes, str, Callable[[_StoredBytes], _Readable]], ...] = (
-    (b"\x1f\x8b", "gzip", _open_gzip),
-    (b"\x28\xb5\x2f\xfd", "zstd", _open_zstd),
-    (b"\x04\x22\x4d\x18", "lz4", _open_lz4),
-    (b"\xfd7zXZ\x00", "xz", _open_xz),
-)
-"""first bytes, name and opener of each compression that is read"""
 
 
 class ByteSource:
@@ -140,17 +96,18 @@ class ByteSource:
             raise CaptureError(self.name, error.strerror or str(error)) from None
         return raw
 
-    def _open_stream(self) -> _Readable:
+    def _open_stream(self) -> Decompressed | _StoredBytes:
         head = _read_exactly(self._raw, 8, self._follow)
         self._stored = _StoredBytes(head, self._raw)
-        for magic, name, opener in COMPRESSIONS:
+        for which, (magic, name, _, _) in enumerate(COMPRESSIONS):
             if head.startswith(magic):
                 self.compression = name
                 if self._follow:
+                    self.close()
                     raise CaptureError(
                         self.name, f"a {name} file cannot be followed", hint="decompress it first"
                     )
-                return opener(self._stored)
+                return Decompressed(self._stored, which)
         return self._stored
 
     def chunks(self) -> Iterator[bytes]:
@@ -158,14 +115,12 @@ class ByteSource:
         while True:
             try:
                 chunk = self._stream.read(CHUNK)
-            except EOFError:
-                self.problem = f"the {self.compression} stream ends early"
-                return
-            except Exception as error:  # each library has errors of its own, imported when used
-                self.problem = f"the {self.compression or 'byte'} stream is damaged: {error}"
+            except OSError as error:
+                self.problem = f"the file cannot be read on: {error.strerror or error}"
                 return
             if not chunk:
                 if not self._follow:
+                    self.problem = getattr(self._stream, "problem", None)
                     return
                 time.sleep(FOLLOW_INTERVAL)
             yield chunk
@@ -217,10 +172,5 @@ def _natural_order(name: str) -> list[tuple[int, str]]:
 
 
 def is_capture_name(path: Path) -> bool:
-    """Whether a file of a folder is taken for a capture: by suffix, also `x.pcap3`, `x.pcap.gz`."""
-    suffixes = [
-        suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED_SUFFIXES
-    ]
-    return path.is_file() and any(
-        suffix.rstrip("0123456789").startswith(CAPTURE_SUFFIXES) for suffix in suffixes
-    )
+    """Whether a file of a folder is taken for a capture: `x.pcap`, `x.pcap3`, `x.pcap.1.gz`."""
+    return _CAPTURE_NAME.search(path.name.lower()) is not None and path.is_file()

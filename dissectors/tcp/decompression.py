@@ -1,0 +1,189 @@
+"""Compressed bytes as they were before: gzip, zstd, lz4, xz, any number of streams in a row.
+
+All that can be had is given: where a stream ends early or is damaged, what stands before that
+place, and then the reason in `problem`. Memory is bounded whatever a header asks for, and so is
+what one read gives: a few bytes may stand for very many.
+
+RFC 1952 (gzip), RFC 8878 (zstd), the LZ4 frame format, the .xz file format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+READ = 64 * 1024
+"""compressed bytes read at a time"""
+MAX_ZSTD_WINDOW = 1 << 27
+"""largest zstd window accepted, bytes; what `zstd --long=27` needs, and no more memory than that"""
+MAX_XZ_MEMORY = 1 << 28
+"""memory that one xz stream may take, bytes; `xz -9` needs a quarter of it"""
+
+
+class Readable(Protocol):
+    """Where compressed bytes come from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Machine(Protocol):
+    """One compressed stream, in the words of Python's own decompressors."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes | None: ...
+    def decompress(self, data: bytes, max_length: int = -1, /) -> bytes: ...
+
+
+class _Gzip:
+    """zlib's object, which says otherwise when it needs more."""
+
+    def __init__(self) -> None:
+        import zlib
+
+        self._inflate = zlib.decompressobj(wbits=31)
+        self._full = False
+
+    @property
+    def eof(self) -> bool:
+        return self._inflate.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._full and not self._inflate.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inflate.unused_data
+
+    def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
+        given = self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
+        self._full = len(given) >= max_length
+        return given
+
+
+class _Zstd:
+    """zstandard's object, which gives all at once: what is too much waits here."""
+
+    def __init__(self) -> None:
+        import zstandard
+
+        decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW)
+        self._machine = decompressor.decompressobj()
+        self._given = b""
+        self._at = 0
+
+    @property
+    def eof(self) -> bool:
+        return self._machine.eof and self.needs_input
+
+    @property
+    def needs_input(self) -> bool:
+        return self._at >= len(self._given)
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._machine.unused_data
+
+    def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
+        if self.needs_input:
+            self._given = self._machine.decompress(data)
+            self._at = 0
+        start = self._at
+        self._at = min(start + max_length, len(self._given))
+        return self._given[start : self._at]
+
+
+def _lz4() -> Machine:
+    import lz4.frame
+
+    machine: Machine = lz4.frame.LZ4FrameDecompressor()
+    return machine
+
+
+def _xz() -> Machine:
+    import lzma
+
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_XZ_MEMORY)
+
+
+COMPRESSIONS: tuple[tuple[bytes, str, Callable[[], Machine], int], ...] = (
+    (b"\x1f\x8b", "gzip", _Gzip, 4096),
+    (b"\x28\xb5\x2f\xfd", "zstd", _Zstd, 1024),
+    (b"\x04\x22\x4d\x18", "lz4", _lz4, 4096),
+    (b"\xfd7zXZ\x00", "xz", _xz, 4096),
+)
+"""first bytes, name and machine of each compression that is read; and how many bytes the machine
+is given at a time: what it makes of them is lost where they are damaged, and for zstd, where it
+may be 32 MiB, it is held"""
+
+
+class Decompressed:
+    """The bytes that compressed ones stand for. `problem` says after the end why it came early."""
+
+    def __init__(self, stored: Readable, which: int) -> None:
+        self._magic, self.name, self._new, self._slice = COMPRESSIONS[which]
+        self.problem: str | None = None
+        self._stored = stored
+        self._machine = self._new()
+        self._input = b""
+        self._at = 0
+        self._ended = False
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, `size` of them unless the end comes first."""
+        parts: list[bytes] = []
+        while size > 0 and not self._ended:
+            try:
+                part = self._next(size)
+            except Exception as error:  # each library has errors of its own, imported when used
+                self._end(f"the {self.name} stream is damaged: {error}")
+                break
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _end(self, problem: str | None) -> None:
+        self.problem = problem
+        self._ended = True
+
+    def _next(self, size: int) -> bytes:
+        machine = self._machine
+        if machine.eof:
+            self._next_stream()
+            return b""
+        if not machine.needs_input:
+            return machine.decompress(b"", size)
+        if not self._fill(1):
+            self._end(f"the {self.name} stream ends early")
+            return b""
+        data = self._input[self._at : self._at + self._slice]
+        self._at += len(data)
+        return machine.decompress(data, size)
+
+    def _fill(self, need: int) -> bool:
+        """Whether so many compressed bytes are there; reads them."""
+        while len(self._input) - self._at < need:
+            more = self._stored.read(READ)
+            if not more:
+                return False
+            self._input = self._input[self._at :] + more
+            self._at = 0
+        return True
+
+    def _next_stream(self) -> None:
+        """A stream has ended: another one begins, or there is nothing but zeros."""
+        self._input = (self._machine.unused_data or b"") + self._input[self._at :]
+        self._at = 0
+        while self._fill(1) and not self._input[self._at]:
+            rest = self._input[self._at :].lstrip(b"\0")
+            self._at = len(self._input) - len(rest)
+        if not self._fill(1):
+            self._end(None)
+        elif self._fill(len(self._magic)) and self._input.startswith(self._magic, self._at):
+            self._machine = self._new()
+        else:
+            self._end(f"what follows the {self.name} stream is no {self.name} stream")
