@@ -22,6 +22,8 @@ from . import namespace
 from .artifacts import HERE, RELEASES, class_path
 from .capture import tcpdump
 from .clients import build_go
+from .cluster import Cluster
+from .processes import log_end
 from .readme import write_readme
 from .scenarios import SCENARIOS
 from .scenarios.scene import Scenario, Scene
@@ -64,36 +66,50 @@ def _prepare() -> None:
     build_go()
 
 
-def _record_group(group: list[Scenario], folder: Path) -> Iterable[str]:
-    """Records scenarios that share a cluster; yields the names of those that failed."""
-    try:
-        cluster = group[0].cluster().start()
-    except Exception:
-        traceback.print_exc()
-        yield from (one.name for one in group)
-        return
-    bad = False
-    try:
-        for scenario in group:
-            began = time.monotonic()
-            with tempfile.TemporaryDirectory(prefix="rmqtool-record-") as work:
-                scene = Scene(cluster, scenario.client, Path(work), scenario.name)
-                try:
-                    scenario.run(scene)
-                    check(scene.made, scenario.keeps)
-                    for path in scene.made:
-                        shutil.copyfile(path, folder / path.name)
-                except Exception:
-                    traceback.print_exc()
-                    bad = True
-                    yield scenario.name
-                    continue
-            sizes = ", ".join(
-                f"{path.name} {(folder / path.name).stat().st_size}" for path in scene.made
-            )
-            print(f"{scenario.name}: {time.monotonic() - began:.1f} s, {sizes}", flush=True)
-    finally:
-        cluster.stop(keep_logs=bad)
+def _record_group(group: Sequence[Scenario], folder: Path) -> list[str]:
+    """Records scenarios that share a cluster; returns the names of those that failed.
+
+    A failure leaves the cluster as nobody planned it, so those behind it get a new one.
+    """
+    failed: list[str] = []
+    rest = list(group)
+    while rest:
+        try:
+            with rest[0].cluster() as cluster:
+                while rest:
+                    scenario = rest.pop(0)
+                    try:
+                        _record_one(scenario, cluster, folder)
+                    except Exception:
+                        traceback.print_exc()
+                        failed.append(scenario.name)
+                        _print_logs(cluster)
+                        break
+        except Exception:
+            # The cluster did not come up, and would not for the next one either.
+            traceback.print_exc()
+            failed += [scenario.name for scenario in rest]
+            break
+    return failed
+
+
+def _record_one(scenario: Scenario, cluster: Cluster, folder: Path) -> None:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="rmqtool-record-") as work:
+        scene = Scene(cluster, scenario.client, Path(work), scenario.name)
+        scenario.run(scene)
+        check(scene.made, scenario.keeps)
+        for path in scene.made:
+            shutil.copyfile(path, folder / path.name)
+    sizes = [f"{path.name} {(folder / path.name).stat().st_size}" for path in scene.made]
+    print(f"{scenario.name}: {time.monotonic() - began:.1f} s, {', '.join(sizes)}", flush=True)
+
+
+def _print_logs(cluster: Cluster) -> None:
+    """The ends of the servers' logs: their files go with the namespaces."""
+    for node in (*cluster.namesrvs, *cluster.brokers):
+        status = node.process.returncode if node.process else None
+        print(f"--- {node.name}, exit status {status}\n{log_end(node.log, 12)}", flush=True)
 
 
 def check(paths: Iterable[Path], keeps: frozenset[str] = frozenset()) -> None:
