@@ -12,11 +12,15 @@ from setuptools import setup
 
 COMPILED_MODULES = [
     "dissectors/tcp/capture.py",
+    "dissectors/tcp/pcap.py",
+    "dissectors/tcp/pcapng.py",
     "dissectors/tcp/fragments.py",
     "dissectors/tcp/segment.py",
     "dissectors/tcp/reassembly.py",
     "dissectors/remoting/counting.py",
     "dissectors/remoting/header_codec.py",
+    "dissectors/remoting/frame_layout.py",
+    "dissectors/remoting/frame_search.py",
     "dissectors/remoting/frame.py",
     "dissectors/recognition.py",
     "dissectors/conversation.py",

@@ -14,9 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
-
-from msgspec.structs import asdict
+from typing import NamedTuple
 
 from .conversation import Pdu
 from .exchange import Exchange
@@ -25,12 +23,9 @@ from .record import ExchangeRecord
 from .remoting.frame import KEEP_ALL, KEEP_MESSAGES
 from .row import record_of
 from .stages import MAX_EXPERTS, Stages
-from .tcp.capture import CAPTURE_SHIFT, PCAP_HEADER, CaptureReader, PcapReader, reader_of
+from .tcp.capture import CAPTURE_SHIFT, CaptureReader
+from .tcp.formats import PCAP_HEADER, PcapReader, reader_of
 from .tcp.source import ByteSource, CaptureError, expand_sources
-
-if TYPE_CHECKING:
-    from .shards import Totals
-
 
 IDLE_LOOKS = 5
 """looks in vain at a file that is followed (a second), then what waits is given out"""
@@ -48,8 +43,6 @@ class DecodeOptions:
     """nanoseconds since the epoch; what happened before is not given out"""
     until: int | None = None
     """nanoseconds since the epoch; what happened at or after is not given out"""
-    jobs: int = 1
-    """processes that decode; the output is the same"""
     shard: int = 0
     """which part of the conversations is decoded here, of `shards`"""
     shards: int = 1
@@ -110,7 +103,8 @@ class Decode:
         self.sources = expand_sources(sources)
         self.stats = DecodeStats()
         self.bytes_total = _size_of(self.sources)
-        self._read_before = 0
+        self.read_before = 0
+        """bytes of the captures that are done, as they are stored"""
         self._source: ByteSource | None = None
         self._stages: Stages | None = None
         self._experts: list[ExpertInfo] = []
@@ -118,7 +112,7 @@ class Decode:
     @property
     def bytes_read(self) -> int:
         """Bytes read so far of the files as they are stored."""
-        return self._read_before + (self._source.bytes_read if self._source else 0)
+        return self.read_before + (self._source.bytes_read if self._source else 0)
 
     def capture_name(self, packet: int) -> str:
         """The name of the capture that a packet is in."""
@@ -126,11 +120,6 @@ class Decode:
 
     def records(self) -> Iterator[list[ExchangeRecord]]:
         """Exchanges as rows, in the order they are settled; bodies are not kept."""
-        if self.options.jobs > 1 and not self.options.follow and "-" not in self.sources:
-            from .shards import sharded_records
-
-            yield from sharded_records(self)
-            return
         names = self.sources
         for batch in self._exchanges(KEEP_MESSAGES):
             yield [record_of(one, names[settled_by(one) >> CAPTURE_SHIFT]) for one in batch]
@@ -157,31 +146,20 @@ class Decode:
         for batch in self._exchanges(KEEP_ALL, commands=True):
             yield [_seen(one) for one in batch]
 
+    def add_experts(self, found: list[ExpertInfo]) -> None:
+        """Adds the findings of one chunk, in an order that does not depend on the shards."""
+        found.sort(key=_place_of)
+        counts = self.stats.expert_counts
+        for info in found:
+            counts[info.kind] = counts.get(info.kind, 0) + 1
+        self._experts += found
+        if len(self._experts) > MAX_EXPERTS:  # nobody takes them
+            del self._experts[MAX_EXPERTS // 2 :]
+
     def take_experts(self) -> list[ExpertInfo]:
         """The findings since the last call."""
         taken, self._experts = self._experts, []
         return taken
-
-    def note_shards(
-        self, bytes_read: int, experts: list[ExpertInfo], totals: Sequence[Totals]
-    ) -> None:
-        """Takes over what the processes of a shared run have told."""
-        self._read_before = bytes_read
-        self._add_experts(experts)
-        if not totals:
-            return
-        stats = self.stats
-        stats.captures = [CaptureStats(**asdict(one)) for one in totals[0].captures]
-        stats.conversations = totals[0].conversations
-        for one in totals:
-            stats.rocketmq_conversations += one.rocketmq_conversations
-            stats.frames += one.frames
-            stats.commands += one.commands
-            stats.gaps += one.gaps
-            stats.gap_bytes += one.gap_bytes
-            for protocol, count in one.not_decoded.items():
-                stats.not_decoded[protocol] = stats.not_decoded.get(protocol, 0) + count
-        stats.not_decoded = dict(sorted(stats.not_decoded.items()))
 
     # -- inside ---------------------------------------------------------------------------------
 
@@ -222,7 +200,7 @@ class Decode:
             yield from self._read_chunks(stages, index, source, stats)
         finally:
             stats.bytes = source.bytes_read
-            self._read_before += source.bytes_read
+            self.read_before += source.bytes_read
             self._source = None
             source.close()
             stats.skipped = _increase(skipped_before, stages.segments.skipped)
@@ -268,23 +246,13 @@ class Decode:
         if len(self.sources) == 1:
             raise CaptureError(source.name, reason, 0, hint)
         detail = f"{source.name}: {reason}"
-        self._add_experts([ExpertInfo(ExpertKind.CAPTURE_DAMAGED, detail, 0, 0, -1, 0)])
+        self.add_experts([ExpertInfo(ExpertKind.CAPTURE_DAMAGED, detail, 0, 0, -1, 0)])
 
     def _collect_experts(self, stages: Stages, found: list[ExpertInfo]) -> None:
         """Takes over the findings of one chunk."""
         found += stages.take_experts()
         if found:
-            self._add_experts(found)
-
-    def _add_experts(self, found: list[ExpertInfo]) -> None:
-        """Adds the findings of one chunk, in an order that does not depend on the shards."""
-        found.sort(key=_place_of)
-        counts = self.stats.expert_counts
-        for info in found:
-            counts[info.kind] = counts.get(info.kind, 0) + 1
-        self._experts += found
-        if len(self._experts) > MAX_EXPERTS:  # nobody takes them
-            del self._experts[MAX_EXPERTS // 2 :]
+            self.add_experts(found)
 
     def _count(self, stages: Stages) -> None:
         stats = self.stats

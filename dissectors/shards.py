@@ -3,7 +3,7 @@ conversations.
 
 The processes go through the captures in the same chunks, and each sends one message a chunk, so
 their results are put together chunk by chunk, in the order one process would have given them.
-`python -m dissectors.shards` is such a process; it is started by `sharded_records`, gets its task
+`python -m dissectors.shards` is such a process; it is started by `SharedDecode`, gets its task
 as JSON on standard input and writes messages to standard output.
 """
 
@@ -13,18 +13,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from operator import itemgetter
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import msgspec
+from msgspec.structs import asdict
 
 from .expert import ExpertInfo, ExpertKind
+from .pipeline import CaptureStats, Decode, DecodeOptions
 from .record import ExchangeRecord
-
-if TYPE_CHECKING:
-    from .pipeline import Decode
+from .tcp.source import CaptureError
 
 MAX_JOBS = 64
 """processes at most: each reads all packets, so more of them gain nothing"""
@@ -81,41 +82,78 @@ class Message(msgspec.Struct):
     """path, reason and hint of a `CaptureError`"""
 
 
-def sharded_records(decode: Decode) -> Iterator[list[ExchangeRecord]]:
-    """The rows of a run that is shared among `options.jobs` processes, in the order of one."""
-    jobs = min(decode.options.jobs, MAX_JOBS)
-    processes = [_start(decode, shard, jobs) for shard in range(jobs)]
-    try:
-        while True:
-            messages = [_receive(process) for process in processes]
-            for message in messages:
-                if message.problem is not None:
-                    _raise(message.problem)
-            decode.note_shards(
-                messages[0].bytes_read,
-                [expert_of(one) for message in messages for one in message.findings],
-                [message.totals for message in messages if message.totals is not None],
-            )
-            if messages[0].totals is not None:
-                return
-            rows = merge(*(message.rows for message in messages), key=itemgetter(0, 1))
-            yield [row[2] for row in rows]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
+class SharedDecode(Decode):
+    """A run of which the rows are decoded by several processes; all else is as in `Decode`."""
+
+    def __init__(self, sources: Sequence[str], options: DecodeOptions, jobs: int) -> None:
+        super().__init__(sources, options)
+        self.jobs = min(jobs, MAX_JOBS)
+
+    def records(self) -> Iterator[list[ExchangeRecord]]:
+        """Exchanges as rows, in the order of one process."""
+        processes = [_start(self, shard) for shard in range(self.jobs)]
+        try:
+            while True:
+                messages = [_receive(process) for process in processes]
+                for message in messages:
+                    if message.problem is not None:
+                        _raise(message.problem)
+                self._note(messages)
+                if messages[0].totals is not None:
+                    return
+                rows = merge(*(message.rows for message in messages), key=itemgetter(0, 1))
+                yield [row[2] for row in rows]
+        finally:
+            for process in processes:
+                _end(process)
+
+    def _note(self, messages: Sequence[Message]) -> None:
+        """Takes over what the processes have told beside the rows."""
+        self.read_before = messages[0].bytes_read
+        self.add_experts([expert_of(one) for message in messages for one in message.findings])
+        totals = [message.totals for message in messages if message.totals is not None]
+        if not totals:
+            return
+        stats = self.stats
+        stats.captures = [CaptureStats(**asdict(one)) for one in totals[0].captures]
+        stats.conversations = totals[0].conversations
+        not_decoded: Counter[str] = Counter()
+        for one in totals:
+            stats.rocketmq_conversations += one.rocketmq_conversations
+            stats.frames += one.frames
+            stats.commands += one.commands
+            stats.gaps += one.gaps
+            stats.gap_bytes += one.gap_bytes
+            not_decoded.update(one.not_decoded)
+        stats.not_decoded = dict(sorted(not_decoded.items()))
 
 
-def _start(decode: Decode, shard: int, shards: int) -> subprocess.Popen[bytes]:
+def decode_of(
+    sources: Sequence[str], options: DecodeOptions | None = None, jobs: int = 1
+) -> Decode:
+    """A run by as many processes as asked for; one where the captures can be read only once."""
+    options = options or DecodeOptions()
+    if jobs > 1 and not options.follow and "-" not in sources:
+        return SharedDecode(sources, options, jobs)
+    return Decode(sources, options)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
+def _start(decode: SharedDecode, shard: int) -> subprocess.Popen[bytes]:
     options = decode.options
     task = Task(
-        decode.sources, shard, shards, sorted(options.decode_as), options.since, options.until
+        decode.sources, shard, decode.jobs, sorted(options.decode_as), options.since, options.until
     )
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([root, *sys.path]))
+    path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path))
     process = subprocess.Popen(
         [sys.executable, "-m", "dissectors.shards"],
         stdin=subprocess.PIPE,
@@ -143,8 +181,6 @@ def _receive(process: subprocess.Popen[bytes]) -> Message:
 
 
 def _raise(problem: list[str]) -> None:
-    from .tcp.source import CaptureError
-
     path, reason, hint = problem
     raise CaptureError(path, reason, 0, hint)
 
@@ -157,9 +193,6 @@ def expert_of(finding: Finding) -> ExpertInfo:
 
 def run(task: Task, out: IO[bytes]) -> None:
     """Decodes one shard and writes its messages."""
-    from .pipeline import Decode, DecodeOptions
-    from .tcp.source import CaptureError
-
     options = DecodeOptions(
         decode_as=frozenset(task.decode_as),
         since=task.since,

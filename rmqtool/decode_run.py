@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 from dissectors.expert import Severity
 from dissectors.pipeline import Decode, DecodeOptions
 from dissectors.record import ExchangeRecord
+from dissectors.shards import decode_of
 from dissectors.times import DAY, Moment, start_of_day
 from dissectors.where import Test, WhereError, compile_where
 from dissectors.where_fields import FieldSet, exchange_fields
@@ -46,7 +47,7 @@ class Rows(NamedTuple, Generic[Row]):
 
 def run_decode(request: DecodeRequest) -> ExitStatus:
     """Do what was asked; raise CommandError where it cannot be done."""
-    decode = Decode(request.sources, decode_options(request))
+    decode = decode_of(request.sources, decode_options(request), request.jobs)
     refuse_inputs(request.output, decode.sources)
     if request.view is View.tree:
         from .decode_views import tree_rows
@@ -74,7 +75,6 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
         follow=request.follow,
         since=since.ns if since is not None and since.has_date else None,
         until=until.ns if until is not None and until.has_date else None,
-        jobs=request.jobs,
     )
 
 

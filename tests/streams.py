@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dissectors.tcp.capture import PCAP_HEADER, PcapReader, reader_of
+from dissectors.tcp.formats import PCAP_HEADER, PcapReader, reader_of
 from dissectors.tcp.reassembly import Data, Gap, StreamReassembler
 from dissectors.tcp.segment import SYN, Segment, SegmentReader
 from dissectors.tcp.source import ByteSource

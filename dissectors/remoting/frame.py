@@ -1,7 +1,6 @@
-"""Frames out of a stream: the prefix layout and the limits, spelled once.
+"""Frames out of a stream, whatever happens to it.
 
-A frame is four bytes total length (not counting themselves), one byte serialization type, three
-bytes header length, header, body. `FrameDecoder` is told everything that can happen to a stream:
+`FrameDecoder` is told everything that can happen to a stream:
 data, gap, end. It never invents a byte. A hole in a body of known length does not lose the frame
 boundary; any other hole does, and so does a prefix that cannot be one: then the decoder looks for
 the next bytes that are certainly a frame's prefix and header.
@@ -18,16 +17,12 @@ from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from ..expert import ExpertInfo, ExpertKind
-from .header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER, is_header
-
-PREFIX: Final = 8
-"""bytes of total length, serialization type and header length"""
-MAX_FRAME: Final = 16 * 1024 * 1024
-"""largest frame with its four length bytes: RocketMQ's com.rocketmq.remoting.frameMaxLength"""
-MAX_SOUGHT_HEADER: Final = 64 * 1024
-"""largest header that is believed while looking for a frame; properties are at most 32 KiB"""
-KEPT_UNSYNCHRONIZED: Final = PREFIX
-"""bytes kept while looking for a frame: a prefix may straddle two segments"""
+from .frame_layout import MAX_FRAME as MAX_FRAME
+from .frame_layout import PREFIX as PREFIX
+from .frame_layout import encode_frame as encode_frame
+from .frame_layout import header_length_of, is_no_json, is_prefix, total_of, type_of
+from .frame_search import FrameSearch, Range
+from .header_codec import BINARY_TYPE
 
 KEEP_NONE: Final = 0
 """bodies are passed over"""
@@ -36,8 +31,6 @@ KEEP_MESSAGES: Final = 1
 KEEP_ALL: Final = 2
 """all bodies are kept"""
 
-_CANDIDATE: Final = re.compile(rb"(?=\x00[\x00-\xff]{3}(?:\x00[\x00-\xff]{3}\{|\x01\x00))")
-"""what a frame begins with: total length below 16 MiB, type, header length, first byte"""
 _SEVERAL: Final = (b"nextBeginOffset", b"restNum", b"indexLastUpdate")
 """ext fields of the responses with several messages: pull, pop, query"""
 _WANTED_REQUESTS: Final = re.compile(rb'"code": ?(?:320|34)[,}]')
@@ -88,21 +81,6 @@ class Frame:
 
 
 @final
-class _Range:
-    """Kept bytes that are read once more."""
-
-    __slots__ = ("at", "data", "end", "offset", "packet", "ts")
-
-    def __init__(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:
-        self.data = data
-        self.at: i64 = at
-        self.end: i64 = end
-        self.offset: i64 = offset
-        self.packet: i64 = packet
-        self.ts: i64 = ts
-
-
-@final
 class FrameDecoder:
     """Pieces of one direction in, frames out."""
 
@@ -122,13 +100,10 @@ class FrameDecoder:
         "_missing",
         "_offset",
         "_packet",
-        "_pieces",
-        "_sought_from",
+        "_search",
         "_ts",
         "_type",
-        "_window",
         "held",
-        "searched",
         "synchronized",
     )
 
@@ -137,8 +112,6 @@ class FrameDecoder:
     ) -> None:
         self.synchronized = synchronized
         """the next byte is known to belong to a frame"""
-        self.searched: i64 = 0
-        """bytes that were searched in vain since the last frame"""
         self.held: i64 = 0
         """bytes of the body that are held"""
         self._conversation: i64 = conversation
@@ -147,7 +120,7 @@ class FrameDecoder:
         self._head: list[bytes] = []
         self._head_size: i64 = 0
         self._head_need: i64 = 0
-        self._again: list[_Range] = []
+        self._again: list[Range] = []
         self._header = b""
         self._type: i64 = 0
         self._body: list[bytes] = []
@@ -158,9 +131,12 @@ class FrameDecoder:
         self._offset: i64 = 0
         self._packet: i64 = 0
         self._ts: i64 = 0
-        self._window = b""
-        self._pieces: list[tuple[int, int, int]] = []
-        self._sought_from: i64 = -1
+        self._search = FrameSearch()
+
+    @property
+    def searched(self) -> i64:
+        """Bytes that were searched in vain since the last frame."""
+        return self._search.searched
 
     def receive(
         self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64, out: list[Frame]
@@ -170,10 +146,10 @@ class FrameDecoder:
         if not self._again:
             return
         # A frame was found in bytes that were kept: they, then the rest, are read once more.
-        rest = _Range(data, used, end, offset + used - at, packet, ts)
+        rest = Range(data, used, end, offset + used - at, packet, ts)
         self._read_again([rest, *self._taken_again()], out)
 
-    def _read_again(self, todo: list[_Range], out: list[Frame]) -> None:
+    def _read_again(self, todo: list[Range], out: list[Frame]) -> None:
         while todo:
             part = todo.pop()
             used = self._consume(
@@ -185,7 +161,7 @@ class FrameDecoder:
                 todo.append(part)
             todo.extend(self._taken_again())
 
-    def _taken_again(self) -> list[_Range]:
+    def _taken_again(self) -> list[Range]:
         """The kept bytes to read once more, last first."""
         again = self._again
         self._again = []
@@ -201,7 +177,7 @@ class FrameDecoder:
             if self._body_left > 0:
                 at = self._receive_body(data, at, end, packet, ts, out)
             elif not self.synchronized:
-                self._search(data, at, end, at + shift, packet, ts)
+                self._look(data, at, end, at + shift, packet, ts)
                 at = end
             elif self._head_size:
                 at = self._receive_head(data, at, end, packet, ts, out)
@@ -271,11 +247,11 @@ class FrameDecoder:
             self._await_head(data[at:end], PREFIX)
             return end
         prefix = read_i64_be(data, at)
-        header_end: i64 = at + PREFIX + (prefix & 0xFFFFFF)
+        header_end: i64 = at + PREFIX + header_length_of(prefix)
         fits = header_end <= end
-        if not _is_prefix(prefix) or (fits and _is_no_json(prefix, data, at + PREFIX)):
+        if not is_prefix(prefix) or (fits and is_no_json(prefix, data, at + PREFIX)):
             self._lose_prefix(prefix)
-            self._search(data, at + 1, end, self._offset + 1, packet, ts)
+            self._look(data, at + 1, end, self._offset + 1, packet, ts)
             return end
         if not fits:
             self._await_head(data[at:end], header_end - at)
@@ -296,12 +272,12 @@ class FrameDecoder:
             return at
         head = b"".join(self._head)
         prefix = read_i64_be(head, 0)
-        if self._head_need == PREFIX and _is_prefix(prefix):
+        if self._head_need == PREFIX and is_prefix(prefix):
             self._head = [head]
-            self._head_need = PREFIX + (prefix & 0xFFFFFF)
-        elif self._head_need == PREFIX or _is_no_json(prefix, head, PREFIX):
+            self._head_need = PREFIX + header_length_of(prefix)
+        elif self._head_need == PREFIX or is_no_json(prefix, head, PREFIX):
             self._lose_prefix(prefix)
-            self._search(head, 1, len(head), self._offset + 1, self._packet, self._ts)
+            self._look(head, 1, len(head), self._offset + 1, self._packet, self._ts)
         else:
             self._head = []
             self._head_size = 0
@@ -315,11 +291,11 @@ class FrameDecoder:
 
     def _begin(self, prefix: i64, header: bytes, out: list[Frame]) -> None:
         """The header is complete: the body follows, if there is one."""
-        total: i64 = prefix >> 32
-        self._type = (prefix >> 24) & 0xFF
+        total: i64 = total_of(prefix)
+        self._type = type_of(prefix)
         self._header = header
         self._missing = 0
-        self._body_length = total - 4 - (prefix & 0xFFFFFF)
+        self._body_length = total - 4 - header_length_of(prefix)
         self._body_left = self._body_length
         self._keeping = self._keep == KEEP_ALL or (
             self._keep == KEEP_MESSAGES and self._body_length > 0 and _is_wanted(self._type, header)
@@ -364,7 +340,6 @@ class FrameDecoder:
             )
         )
         self._body_left = -1
-        self.searched = 0
 
     def _lose(self) -> None:
         """The frame boundary is lost; what was begun cannot be finished."""
@@ -374,102 +349,48 @@ class FrameDecoder:
         self._body = []
         self._body_left = -1
         self.held = 0
-        self._window = b""
-        self._pieces = []
-        self._sought_from = -1
+        self._search.clear()
 
     def _lose_prefix(self, prefix: i64) -> None:
         """What stands here is no prefix: the next one is looked for behind its first byte."""
-        total: i64 = prefix >> 32
+        total: i64 = total_of(prefix)
         if total + 4 > MAX_FRAME:
             self._say(ExpertKind.FRAME_TOO_LARGE, f"{total} bytes")
         else:
             self._say(ExpertKind.BAD_FRAME, f"prefix {prefix & 0xFFFFFFFFFFFFFFFF:016x}")
         self._lose()
 
+    def _look(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:
+        """Looks for a frame in these bytes and those that were kept."""
+        self._found(self._search.receive(data, at, end, offset, packet, ts))
+
+    def _settle(self, out: list[Frame]) -> None:
+        """What seemed to be a frame will not be completed: are there any behind its start?"""
+        while not self.synchronized:
+            ranges = self._search.settle()
+            if not ranges:
+                return
+            self._found(ranges)
+            self._read_again(self._taken_again(), out)
+
+    def _found(self, ranges: list[Range]) -> None:
+        """A frame begins where the ranges do: decoding goes on from there."""
+        if not ranges:
+            return
+        first = ranges[0]
+        self._lose()
+        self.synchronized = True
+        self._offset = first.offset
+        self._packet = first.packet
+        self._ts = first.ts
+        if first.offset > 0:
+            self._say(ExpertKind.RESYNCHRONIZED, "a frame begins here")
+        self._again = ranges
+
     def _say(self, kind: ExpertKind, detail: str) -> None:
         self._experts.append(
             ExpertInfo(kind, detail, self._ts, self._packet, self._conversation, self._offset)
         )
-
-    # -- looking for a frame --------------------------------------------------------------------
-
-    def _search(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:
-        """Looks for bytes that are certainly a frame; keeps those that may become one."""
-        if self._sought_from < 0 or not self._window:
-            self._sought_from = offset
-        self._pieces.append((offset, packet, ts))
-        self._window = self._window + data[at:end] if self._window else data[at:end]
-        self.searched += end - at
-        self._scan(0, False)
-
-    def _scan(self, place: i64, final: bool) -> None:
-        """Looks through what is kept; `final`: what is not whole by now will never be."""
-        window = self._window
-        while True:
-            found = _CANDIDATE.search(window, place)
-            if found is None:
-                place = max(place, len(window) - KEPT_UNSYNCHRONIZED)
-                break
-            place = found.start()
-            verdict: i64 = _certain(window, place)
-            if verdict > 0:
-                self._found(window, place)
-                return
-            if verdict < 0 and not final:
-                break
-            place += 1
-        self._window = window[place:]
-        self._sought_from += place
-        while len(self._pieces) > 1 and self._pieces[1][0] <= self._sought_from:
-            del self._pieces[0]
-
-    def _settle(self, out: list[Frame]) -> None:
-        """What seemed to be a frame will not be completed: are there any behind its start?"""
-        while not self.synchronized and len(self._window) > PREFIX:
-            self._scan(1, True)
-            if self._again:
-                self._read_again(self._taken_again(), out)
-
-    def _found(self, window: bytes, place: i64) -> None:
-        """A frame begins at this place of the window: decoding goes on from there."""
-        start: i64 = self._sought_from
-        pieces = self._pieces
-        self._lose()
-        self.synchronized = True
-        self.searched = 0
-        stop: i64 = len(window)
-        self._offset = start + place
-        for index in range(len(pieces)):
-            offset, packet, ts = pieces[index]
-            low: i64 = max(place, offset - start)
-            high: i64 = stop
-            if index + 1 < len(pieces):
-                high = pieces[index + 1][0] - start
-            if low >= high:
-                continue
-            if low == place and self._offset > 0:
-                self._packet = packet
-                self._ts = ts
-                self._say(ExpertKind.RESYNCHRONIZED, "a frame begins here")
-            self._again.append(_Range(window, low, high, start + low, packet, ts))
-
-
-def _is_prefix(prefix: i64) -> bool:
-    """Whether eight bytes can be a frame's prefix."""
-    total: i64 = prefix >> 32
-    kind: i64 = (prefix >> 24) & 0xFF
-    header: i64 = prefix & 0xFFFFFF
-    if total + 4 > MAX_FRAME or header > total - 4:
-        return False
-    if kind == JSON_TYPE:
-        return header >= 2
-    return kind == BINARY_TYPE and header >= MIN_BINARY_HEADER
-
-
-def _is_no_json(prefix: i64, data: bytes, at: i64) -> bool:
-    """Whether the header at this place is said to be JSON and is no object."""
-    return (prefix >> 24) & 0xFF == JSON_TYPE and data[at] != 0x7B
 
 
 def _is_wanted(serialize_type: i64, header: bytes) -> bool:
@@ -483,26 +404,3 @@ def _is_wanted(serialize_type: i64, header: bytes) -> bool:
     if serialize_type == BINARY_TYPE:
         return header.startswith((b"\x01\x40", b"\x00\x22"))
     return _WANTED_REQUESTS.search(header) is not None
-
-
-def _certain(window: bytes, place: i64) -> i64:
-    """1: a frame's prefix and header stand here; 0: they do not; -1: more bytes must tell."""
-    if place + PREFIX > len(window):
-        return -1
-    prefix = read_i64_be(window, place)
-    size: i64 = prefix & 0xFFFFFF
-    if not _is_prefix(prefix) or size > MAX_SOUGHT_HEADER:
-        return 0
-    end: i64 = place + PREFIX + size
-    if end > len(window):
-        return -1
-    return 1 if is_header((prefix >> 24) & 0xFF, window[place + PREFIX : end]) else 0
-
-
-def encode_frame(serialize_type: int, header: bytes, body: bytes = b"") -> bytes:
-    """A frame as bytes. Raises ValueError where it is over the frame limit."""
-    total = 4 + len(header) + len(body)
-    if total + 4 > MAX_FRAME:
-        raise ValueError(f"a frame of {total + 4} bytes: at most {MAX_FRAME} are accepted")
-    prefix = total.to_bytes(4, "big") + bytes((serialize_type,)) + len(header).to_bytes(3, "big")
-    return prefix + header + body
