@@ -76,9 +76,9 @@ def command_lines(
         Column("DST", lambda s: s.pdu.dst, 5, 15, 47, keep_end=True),
         Column("COMMAND", _name, 2, 24, 50, style=_name_style),
         Column("LATENCY", _latency, 6, 7, 7, True),
-        Column("OPAQUE", lambda s: str(s.pdu.command.opaque), 8, 6, 11, True, _dim),
-        Column("BODY", lambda s: str(s.pdu.body_length), 9, 5, 8, True, _dim),
-        Column("FIELDS", _fields, 10, 20, 2000),
+        Column("OPAQUE", lambda s: str(s.pdu.command.opaque), 9, 6, 11, True, _dim),
+        Column("BODY", lambda s: str(s.pdu.body_length), 10, 5, 8, True, _dim),
+        Column("FIELDS", _fields, 8, 20, 2000),
     ]
     if len(captures) > 1 and not terminal.is_terminal:
         columns.insert(0, Column("CAPTURE", capture, 0, 7, 60))

@@ -146,11 +146,11 @@ class Tree:
             yield f"{STEP}{self._styled(one_line(str(problem)), Style.YELLOW)}"
         if "value" in shown:
             yield from indented(1, value_lines(shown.pop("value")))
-        yield from indented(1, value_lines(shown))
+        yield from indented(1, _shown_lines(shown))
         messages = shown_messages(body, self._limit) or []
         for number, message in enumerate(messages, 1):
             yield f"{STEP}{self._styled(f'message {number} of {len(messages)}', Style.CYAN)}"
-            yield from indented(2, value_lines(message))
+            yield from indented(2, _shown_lines(message))
 
     def _finding_line(self, info: ExpertInfo, text: str) -> str:
         severity = info.kind.severity
@@ -159,6 +159,20 @@ class Tree:
 
     def _styled(self, text: str, style: str) -> str:
         return styled(text, style) if self._colour else text
+
+
+def _shown_lines(shown: Mapping[str, object]) -> Iterator[str]:
+    """Give a message, or a body that nobody understood: what is there, and the bytes last."""
+    for name, value in shown.items():
+        if name not in _BYTES and value is not None and value != []:
+            yield from value_lines(value, name)
+    if "body" in shown:
+        cut = ", cut" if shown.get("bodyTruncated") else ""
+        size = f"{shown.get('bodySize')} bytes"
+        yield f"body ({shown.get('bodyForm')}, {size}{cut}): {_scalar(shown['body'])}"
+
+
+_BYTES = frozenset(("body", "bodySize", "bodyForm", "bodyTruncated"))
 
 
 def indented(steps: int, lines: Iterator[str]) -> Iterator[str]:
@@ -191,10 +205,9 @@ def _list_lines(value: Sequence[object], name: str, head: str) -> Iterator[str]:
         text = ", ".join(map(_scalar, value))
         yield f"{head}[{text}]"
         return
-    yield f"{one_line(name) or 'list'}: {counted(len(value), 'item')}"
     for number, item in enumerate(value, 1):
-        yield f"{STEP}{number}"
-        yield from indented(2, value_lines(item))
+        yield f"{one_line(name) or 'item'} {number} of {len(value)}:"
+        yield from indented(1, value_lines(item))
 
 
 def _scalar(value: object) -> str:

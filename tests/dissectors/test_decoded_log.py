@@ -243,3 +243,26 @@ def test_spark_reads_it(tmp_path: Path) -> None:
     )
     assert spark.read.parquet(f"{log}/expert.parquet").count() == 1
     spark.stop()
+
+
+def test_the_documentation_is_that_of_the_code() -> None:
+    from .decoded_log_docs import PAGE, page
+
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "python -m tests.dissectors.decoded_log_docs writes it anew"
+    )
+
+
+def test_the_filters_in_the_documentation_are_filters() -> None:
+    import re
+
+    from dissectors.where import compile_where
+    from dissectors.where_fields import exchange_fields
+
+    from .decoded_log_docs import PAGE
+
+    section = PAGE.read_text(encoding="utf-8").split("## Filters")[1]
+    block = re.search(r"```\n(.*?)```", section, re.DOTALL)
+    assert block is not None
+    for line in block[1].splitlines():
+        assert compile_where(line, exchange_fields())(record()) in (True, False)

@@ -1,0 +1,88 @@
+"""The tables of docs/decoded-log.md, made from the code; run as a module, it writes them.
+
+python -m tests.dissectors.decoded_log_docs
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+from dissectors.command_row import COMMAND_COLUMNS
+from dissectors.decoded_log import FINDING_COLUMNS, CaptureEntry, Manifest, Part
+from dissectors.record import COLUMNS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "decoded-log.md"
+
+
+def columns_table() -> str:
+    """The columns of an exchange."""
+    rows = [
+        f"| `{c.name}` | {c.type} | {c.unit} | {_cell(c.meaning)} | {_cell(c.source)} |"
+        for c in COLUMNS
+    ]
+    return "\n".join(
+        ["| column | type | unit | meaning | source |", "|---|---|---|---|---|", *rows]
+    )
+
+
+def findings_table() -> str:
+    """The columns of expert.parquet."""
+    rows = [f"| `{name}` | {kind} | {_cell(meaning)} |" for name, kind, meaning in FINDING_COLUMNS]
+    return "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
+
+
+def manifest_table() -> str:
+    """The members of manifest.json, nested ones with a dot."""
+    rows = []
+    for prefix, cls in (("", Manifest), ("captures.", CaptureEntry), ("parts.", Part)):
+        rows += [f"| `{prefix}{name}` | {_cell(text)} |" for name, text in _field_texts(cls)]
+    return "\n".join(["| member | meaning |", "|---|---|", *rows])
+
+
+def commands_table() -> str:
+    """The members of a command's JSON."""
+    rows = [f"| `{c.name}` | {c.type} | {c.unit} | {_cell(c.meaning)} |" for c in COMMAND_COLUMNS]
+    return "\n".join(["| member | type | unit | meaning |", "|---|---|---|---|", *rows])
+
+
+def _field_texts(cls: type) -> list[tuple[str, str]]:
+    """The fields of a documented class with the string under each."""
+    (body,) = (node for node in ast.parse(inspect.getsource(cls)).body)
+    assert isinstance(body, ast.ClassDef)
+    found = []
+    for field, text in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+            assert isinstance(field.target, ast.Name)
+            assert isinstance(text.value, ast.Constant)
+            found.append((field.target.id, str(text.value.value)))
+    return found
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+TABLES = {
+    "columns": columns_table,
+    "findings": findings_table,
+    "manifest": manifest_table,
+    "commands": commands_table,
+}
+
+
+def page() -> str:
+    """The page with its tables made anew."""
+    text = PAGE.read_text(encoding="utf-8")
+    for name, make in TABLES.items():
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+        text, count = pattern.subn(lambda _, m=make, b=begin, e=end: f"{b}\n{m()}\n{e}", text)
+        assert count == 1, f"{PAGE.name} has no place for {name}"
+    return text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,410 @@
+"""The command line as its users meet it: output, errors, statuses, signals, start-up."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dissectors.record import COLUMNS
+from rmqtool import __version__
+from rmqtool.status import ExitStatus
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import send, sent
+from tests.traffic.talk import End, Talk
+
+from .command import EVIL, ROOT, capture_in, process, rmqtool
+
+NAMES = [column.name for column in COLUMNS]
+CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    return capture_in(tmp_path)
+
+
+def rows(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_line_an_exchange(capture: Path) -> None:
+    result = rmqtool("decode", "pcap", capture)
+    head, *lines = result.out.splitlines()
+    assert result.status == ExitStatus.OK
+    assert head.split()[:5] == ["PACKET", "TIME", "LATENCY", "REQUEST", "OUTCOME"]
+    found = {tuple(line.split()[2:5]) for line in lines}
+    assert found == {
+        ("2.10ms", "SEND_MESSAGE_V2", "SUCCESS"),
+        ("1.00s", "SEND_MESSAGE_V2", "SYSTEM_BUSY"),
+        ("-", "UPDATE_CONSUMER_OFFSET", "oneway"),
+        ("-", "NOTIFY_CONSUMER_IDS_CHANGED", "oneway"),
+        ("-", "HEART_BEAT", "unanswered"),
+        ("100us", "UNKNOWN(9999)", "REQUEST_CODE_NOT_SUPPORTED"),
+        ("100us", "GET_ROUTEINFO_BY_TOPIC", "SUCCESS"),
+    }
+    assert "\x1b" not in result.out
+
+
+@pytest.mark.parametrize("width", ["60", "80", "120", "200"])
+def test_lines_fit_the_width(capture: Path, width: str) -> None:
+    result = rmqtool("decode", "pcap", capture, COLUMNS=width)
+    lines = result.out.splitlines()
+    assert len(lines) == 8
+    assert max(map(len, lines)) <= int(width)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--summary"], ["-f", "csv"], ["-V"], ["--commands"], ["--color", "always"]],
+)
+def test_nothing_from_the_network_reaches_the_terminal_as_it_is(
+    capture: Path, options: list[str]
+) -> None:
+    result = rmqtool("decode", "pcap", capture, *options)
+    assert result.status == 0
+    text = re.sub("\x1b\\[[0-9;]*m", "", result.out) if "--color" in options else result.out
+    assert not CONTROL.search(text)
+    assert r"\x1b[2J[red]evil\n\u202e\x9b=" in text
+
+
+def test_colours_only_when_wanted(capture: Path) -> None:
+    assert "\x1b[31m" in rmqtool("decode", "pcap", capture, "--color", "always").out
+    assert "\x1b" not in rmqtool("decode", "pcap", capture, "--color", "never").out
+
+
+def test_jsonl_has_the_record(capture: Path) -> None:
+    decoded = rows(rmqtool("decode", "pcap", capture, "-f", "jsonl").out)
+    assert all(list(row) == NAMES for row in decoded)
+    evil = next(row for row in decoded if row["response_name"] == "SYSTEM_BUSY")
+    assert evil["topic"] == EVIL
+    assert evil["capture"] == str(capture)
+    assert evil["request_time"] == "2026-11-20T10:00:00.002500Z"
+    assert evil["latency_us"] == 1_000_100
+
+
+def test_csv_has_the_record(capture: Path) -> None:
+    out = rmqtool("decode", "pcap", capture, "-f", "csv").out
+    decoded = list(csv.DictReader(io.StringIO(out)))
+    assert list(decoded[0]) == NAMES
+    assert len(decoded) == 7
+    assert "'=1+1" in [row["keys"] for row in decoded]
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.parquet"])
+def test_the_name_of_the_output_says_the_format(capture: Path, tmp_path: Path, name: str) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    target = tmp_path / name
+    result = rmqtool("decode", "pcap", capture, "-o", target)
+    assert (result.status, result.out) == (0, "")
+    assert str(target) in result.err
+    start = {"x.jsonl": b"{", "x.csv": b"capture,", "x.parquet": b"PAR1"}[name]
+    assert target.read_bytes().startswith(start)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a.pcap", name])
+
+
+def test_a_decoded_log(capture: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from dissectors.decoded_log import read_manifest
+
+    log = tmp_path / "log"
+    command = ("decode", "pcap", capture, "-f", "parquet", "-o", log, "-w", "status == answered")
+    assert rmqtool(*command).status == 0
+    manifest = read_manifest(log)
+    assert (manifest.exchanges, manifest.rmqtool) == (4, __version__)
+    assert manifest.options == {"where": "status == answered"}
+    again = rmqtool(*command)
+    assert again.status == ExitStatus.FAILURE
+    assert "--force" in again.err
+    assert rmqtool(*command, "--force").status == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        (["-w", "latency > 500ms"], 1),
+        (["-w", "status == unanswered"], 1),
+        (["-w", 'topic ~ "^Ord"'], 3),
+        (["--since", "2026-11-20T10:00:01"], 6),
+        (["--until", "2026-11-20T10:00:01"], 2),
+        (["--since", "10:00:01"], 6),
+        (["--until", "10:00:01"], 2),
+        (["--since", "10:00:01", "-w", "status == answered"], 2),
+        (["-n", "3"], 3),
+        (["-n", "0"], 0),
+        (["-n", "100"], 7),
+    ],
+)
+def test_selection(capture: Path, options: list[str], count: int) -> None:
+    for form in (["-f", "jsonl"], []):
+        result = rmqtool("decode", "pcap", capture, *form, *options)
+        head = 0 if form or not count else 1
+        assert result.status == 0
+        if not (options[1].startswith(("2026-11-20T10:00:01", "10:00:01")) and count in (2, 6)):
+            assert len(result.out.splitlines()) == count + head
+
+
+def test_since_and_until_split_the_rows(capture: Path) -> None:
+    def count(*options: str) -> int:
+        return len(rmqtool("decode", "pcap", capture, "-f", "jsonl", *options).out.splitlines())
+
+    for moment in ("2026-11-20T10:00:00.002500", "10:00:00.0025", "10:00:01", "23:00"):
+        assert count("--since", moment) + count("--until", moment) == 7
+    assert count("--since", "10:00:00.0025") == 6
+    assert count("--since", "2026-11-20T10:00:00.0025Z") == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-w", "topik == A"], "did you mean topic?\n  topik == A\n  ^^^^^"),
+        (["--since", "yesterday"], "--since: 'yesterday' is no time"),
+        (["--since", "2026-11-20", "--until", "2026-11-19"], "nothing is between them"),
+        (["-d", "70000"], "no TCP port"),
+        (["--body-limit", "lots"], "no size"),
+        (["--commands", "--summary"], "only one of them"),
+        (["--summary", "-f", "csv"], "text for people"),
+        (["--commands", "-f", "parquet"], "jsonl"),
+        (["-o", "{capture}"], "is an input"),
+        (["-o", "{folder}"], "is a folder"),
+        (["-f", "xml"], "xml"),
+        (["-n", "-1"], "-n"),
+    ],
+)
+def test_a_wrong_command_line(
+    capture: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    given = [part.format(capture=capture, folder=tmp_path) for part in arguments]
+    before = capture.read_bytes()
+    result = rmqtool("decode", "pcap", capture, *given)
+    assert result.status == ExitStatus.USAGE
+    assert message in result.err
+    assert result.out == ""
+    assert capture.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.pcap", None, "no such file"),
+        ("x.pcap", b"", "the file is empty"),
+        ("x.pcap", b"root:x:0:0:root\n" * 9, "offset 0: not a pcap"),
+        ("folder", "folder", "no capture in this folder"),
+    ],
+)
+def test_what_cannot_be_read(
+    tmp_path: Path, name: str, content: bytes | str | None, message: str
+) -> None:
+    path = tmp_path / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content:
+        path.mkdir()
+    result = rmqtool("decode", "pcap", path)
+    assert result.status == ExitStatus.FAILURE
+    assert result.err.startswith(f"rmqtool: {path}")
+    assert message in result.err
+
+
+def test_what_cannot_be_written(capture: Path, tmp_path: Path) -> None:
+    result = rmqtool("decode", "pcap", capture, "-o", tmp_path / "none" / "x.csv")
+    assert result.status == ExitStatus.FAILURE
+    assert f"{tmp_path}/none/x.csv cannot be written" in result.err
+    if os.path.exists("/dev/full"):
+        for form in ("csv", "jsonl"):
+            full = rmqtool("decode", "pcap", capture, "-f", form, "-o", "/dev/full")
+            assert full.status == ExitStatus.FAILURE
+            assert "/dev/full cannot be written" in full.err
+
+
+def test_a_failed_run_leaves_the_former_file(capture: Path, tmp_path: Path) -> None:
+    target = tmp_path / "x.jsonl"
+    target.write_text("former")
+    bad = tmp_path / "bad.pcap"
+    bad.write_bytes(b"no capture at all, but long enough to be read as one")
+    assert rmqtool("decode", "pcap", bad, "-o", target).status == ExitStatus.FAILURE
+    assert target.read_text() == "former"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pcap", "bad.pcap", "x.jsonl"]
+
+
+def test_check(capture: Path, tmp_path: Path) -> None:
+    assert rmqtool("decode", "pcap", capture, "--check").status == ExitStatus.OK
+    talk = Talk().open().say(0, send(1).frame).say(1, sent(1).frame)
+    talk.say(0, b"\xff\xff\xff\xff" * 8).say(0, send(2).frame)
+    broken = tmp_path / "broken.pcap"
+    broken.write_bytes(pcap_of(talk.segments))
+    assert rmqtool("decode", "pcap", broken).status == ExitStatus.OK
+    result = rmqtool("decode", "pcap", broken, "--check")
+    assert result.status == ExitStatus.FINDINGS
+    assert "findings of severity error: " in result.err
+
+
+def test_nothing_found_says_why(capture: Path, tmp_path: Path) -> None:
+    def why(talk: Talk) -> str:
+        path = tmp_path / "b.pcap"
+        path.write_bytes(pcap_of(talk.segments))
+        return rmqtool("decode", "pcap", path).err
+
+    assert (
+        "none of 7 exchanges matches"
+        in rmqtool("decode", "pcap", capture, "-w", "opaque == 99").err
+    )
+    get = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    assert "is RocketMQ (HTTP 1)" in why(Talk().open().say(0, get).close())
+    assert "no packet" in why(Talk())
+    assert rmqtool("decode", "pcap", capture, "-w", "opaque == 99", "-q").err == ""
+
+
+def test_standard_input(capture: Path) -> None:
+    command = [sys.executable, "-m", "rmqtool.cli", "decode", "pcap", "-", "-f", "jsonl"]
+    done = subprocess.run(
+        command, input=capture.read_bytes(), capture_output=True, cwd=ROOT, check=True
+    )
+    decoded = rows(done.stdout.decode())
+    assert len(decoded) == 7
+    assert {row["capture"] for row in decoded} == {"-"}
+
+
+def test_several_captures_and_folders(capture: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "more"
+    folder.mkdir()
+    other = Talk(End("10.0.0.6", 40001)).open().say(0, send(1).frame).say(1, sent(1).frame)
+    (folder / "b.pcap").write_bytes(pcap_of(other.segments))
+    decoded = rows(rmqtool("decode", "pcap", capture, folder, "-f", "jsonl").out)
+    assert {row["capture"] for row in decoded} == {str(capture), str(folder / "b.pcap")}
+    assert "CAPTURE" in rmqtool("decode", "pcap", capture, folder).out
+
+
+def test_a_closed_pipe_is_the_end(capture: Path) -> None:
+    command = f"{sys.executable} -m rmqtool.cli decode pcap {capture} {capture} -f jsonl"
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            f"set -o pipefail; {command} | head -c 10 >/dev/null; echo ${{PIPESTATUS[0]}}",
+        ],
+        capture_output=True,
+        cwd=ROOT,
+        check=True,
+    )
+    assert done.stderr == b""
+    assert done.stdout == b"0\n"
+
+
+def interrupted(command: list[str], number: int, ready: str) -> tuple[int, str]:
+    """Start, wait for a file or a line that shows that it runs, send the signal."""
+    running = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE
+    )
+    with running:
+        deadline = time.monotonic() + 20
+        while not os.path.exists(ready) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.5)
+        running.send_signal(number)
+        _, err = running.communicate(timeout=20)
+    return running.returncode, err.decode()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_cleanly(tmp_path: Path, number: int, status: int) -> None:
+    target = tmp_path / "x.jsonl"
+    command = [sys.executable, "-m", "rmqtool.cli", "decode", "pcap", "-", "-o", str(target)]
+    started = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    with started:
+        assert started.stdin is not None
+        started.stdin.write(pcap_of(Talk().open().segments))
+        started.stdin.flush()
+        time.sleep(1.0)
+        started.send_signal(number)
+        _, err = started.communicate(timeout=20)
+    assert started.returncode == status
+    assert b"Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_following_ends_with_what_was_seen(capture: Path, tmp_path: Path) -> None:
+    target = tmp_path / "x.jsonl"
+    command = [sys.executable, "-m", "rmqtool.cli", "decode", "pcap", str(capture)]
+    status, err = interrupted([*command, "--follow", "-o", str(target)], signal.SIGINT, str(target))
+    assert "Traceback" not in err
+    assert status == 0
+    decoded = rows(target.read_text())
+    assert len(decoded) >= 6
+
+
+def test_an_unexpected_error_is_no_traceback(
+    capture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("oops\x1b[2J")
+
+    monkeypatch.setattr("rmqtool.decode_run.decode_of", fail)
+    result = rmqtool("decode", "pcap", capture)
+    assert result.status == ExitStatus.FAILURE
+    assert "this should not have happened: ZeroDivisionError: oops\\x1b[2J" in result.err
+    assert f"rmqtool {__version__}" in result.err
+    assert "Traceback" not in result.err
+    assert "Traceback" in rmqtool("decode", "pcap", capture, RMQTOOL_DEBUG="1").err
+
+
+def test_missing_pyarrow_names_the_extra(
+    capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.delitem(sys.modules, "pyarrow.parquet")
+    result = rmqtool("decode", "pcap", capture, "-o", tmp_path / "x.parquet")
+    assert result.status == ExitStatus.FAILURE
+    assert "pip install 'rmqtool[parquet]'" in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+def test_version_is_that_of_the_package() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["version"] == __version__
+    assert rmqtool("--version").out == f"rmqtool {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["decode"], ["decode", "pcap"]])
+def test_every_command_has_help(arguments: list[str]) -> None:
+    result = rmqtool(*arguments, "--help")
+    assert result.status == 0
+    assert "Usage" in result.out
+    if arguments[1:]:
+        assert "Examples" in result.out
+
+
+def test_help_is_fast_and_light() -> None:
+    code = (
+        "import sys; sys.argv = ['rmqtool', '--help']\n"
+        "try:\n import rmqtool.cli; rmqtool.cli.main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'scapy', 'pyspark', 'pandas', 'pyarrow', 'numpy', 'msgspec', 'asyncio'}\n"
+        "print(heavy & set(sys.modules), file=sys.stderr)\n"
+    )
+    times = []
+    for _ in range(3):
+        started = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=True
+        )
+        times.append(time.monotonic() - started)
+        assert done.stderr.decode().strip() == "set()"
+    assert min(times) < 1.0  # 0.15 s on an idle machine; the promise is 0.3
+
+
+def test_the_module_can_be_run() -> None:
+    assert process("--version").out == f"rmqtool {__version__}\n"
