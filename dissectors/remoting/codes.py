@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .header_tables.operations import OPERATION_ROWS, Operation
+from .header_tables.responses import RESPONSE_ROWS, Response
 
 _UNKNOWN_NAMES_KEPT = 1024  # a capture of noise must not fill the memory with names
 
@@ -182,7 +183,7 @@ class RequestCode(IntEnum):
     AUTH_DELETE_ACL = 3008
     AUTH_GET_ACL = 3009
     AUTH_LIST_ACL = 3010
-    # after 5.3
+    # since 5.4; 5002 and 5003 are in no release up to 5.5.0
     SWITCH_TIMER_ENGINE = 5001
     DELETE_TOPIC_IN_BROKER_LIST = 5002
     DELETE_SUBSCRIPTION_GROUP_LIST = 5003
@@ -485,3 +486,9 @@ OPERATIONS: dict[int, Operation] = {
 def operation_of(code: int, version: int | None = None) -> Operation | None:  # noqa: ARG001
     """What is known of a request code; None for an unknown one. `version` as in `request_name`."""
     return OPERATIONS.get(code)
+
+
+RESPONSES: dict[int, Response] = {
+    int(code): RESPONSE_ROWS[code.name] for code in ResponseCode if code.name in RESPONSE_ROWS
+}
+"""Response code → what it says and since when."""

@@ -64,6 +64,7 @@ HOOK_FIELDS: Final[dict[str, str]] = {
     "__ZONE_MODE": "true: only routes of the client's zone",
     "_UNIQUE_KEY_QUERY": "true: the key is a UNIQ_KEY",
     "READ_AHEAD_MODE": "madvise constant for the commit log",
+    "E_T": "timer engine to switch to: R RocksDB, F files",
     "MSG_REGION": "region of the broker, for traces",
     "TRACE_ON": "false: the broker wants no traces",
     "IS_SUPPORT_HEART_BEAT_V2": "true: short heartbeats are understood",

@@ -40,7 +40,7 @@ class HeaderField(NamedTuple):
     wire: str
     """Key in the ext fields."""
     since: str
-    """First release that has it, if later than its operation; `>5.3.3`: in none up to that one."""
+    """First release that has it, if later than its operation; `>5.5.0`: in none up to that one."""
     until: str
     """Last release that has it; empty: still there."""
 

@@ -21,6 +21,6 @@ class Operation(NamedTuple):
     mode: str = "sync"
     """sync, async, any (sync, async or oneway), oneway, internal; empty for unused codes."""
     since: str = ""
-    """First release with the code; `>5.3.3` is second-hand knowledge of 5.4 and 5.5."""
+    """First release with the code; `>5.5.0` is in none up to that one."""
     note: str = ""
     """What the columns cannot say."""

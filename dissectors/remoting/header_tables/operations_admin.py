@@ -242,7 +242,7 @@ ADMIN_OPERATIONS: dict[str, Operation] = {
     "SET_COMMITLOG_READ_MODE": Operation(
         who="admin->broker",
         since="5.1.2",
-        note="ext field READ_Acurrent releases_MODE instead of a header class",
+        note="ext field READ_AHEAD_MODE instead of a header class",
     ),
     "AUTH_CREATE_USER": Operation(
         request_header="CreateUserRequestHeader",
@@ -301,17 +301,19 @@ ADMIN_OPERATIONS: dict[str, Operation] = {
     "POP_ROLLBACK": Operation(
         who="admin->broker", since="5.3.2", note="moves POP state from RocksDB back to files"
     ),
-    "SWITCH_TIMER_ENGINE": Operation(who="admin->broker", since=">5.3.3"),
+    "SWITCH_TIMER_ENGINE": Operation(
+        who="admin->broker", since="5.4.0", note="ext field E_T instead of a header class"
+    ),
     "DELETE_TOPIC_IN_BROKER_LIST": Operation(
-        request_body="json-map", who="admin->broker", since=">5.3.3", note="body: topicList"
+        request_body="json-map", who="admin->broker", since=">5.5.0", note="body: topicList"
     ),
     "DELETE_SUBSCRIPTION_GROUP_LIST": Operation(
-        request_body="json-map", who="admin->broker", since=">5.3.3", note="body: groupNameList"
+        request_body="json-map", who="admin->broker", since=">5.5.0", note="body: groupNameList"
     ),
     "GET_PARENT_TOPIC_INFO": Operation(
         request_header="GetParentTopicInfoRequestHeader",
         response_body="json-map",
         who="admin->broker",
-        since=">5.3.3",
+        since="5.5.0",
     ),
 }

@@ -276,46 +276,45 @@ CLIENT_OPERATIONS: dict[str, Operation] = {
         request_header="PopLiteMessageRequestHeader",
         response_header="PopLiteMessageResponseHeader",
         response_body="stored-messages",
-        who="consumer->broker",
-        mode="any",
-        since=">5.3.3",
+        who="proxy->broker",
+        mode="async",
+        since="5.5.0",
+        note="lite consumers speak gRPC, so only the proxy sends it",
     ),
     "LITE_SUBSCRIPTION_CTL": Operation(
         request_header="LiteSubscriptionCtlRequestHeader",
         request_body="json-map",
-        who="consumer->broker",
-        since=">5.3.3",
-        note="body: subscriptionSet",
+        who="proxy->broker",
+        mode="async",
+        since="5.5.0",
+        note="body: subscriptionSet; the broker looks at the body only",
     ),
-    "ACK_LITE_MESSAGE": Operation(who="consumer->broker", mode="any", since=">5.3.3"),
     "NOTIFY_UNSUBSCRIBE_LITE": Operation(
         request_header="NotifyUnsubscribeLiteRequestHeader",
         who="broker->client",
         mode="oneway",
-        since=">5.3.3",
+        since="5.5.0",
     ),
-    "GET_BROKER_LITE_INFO": Operation(
-        response_body="json-map", who="admin->broker", since=">5.3.3"
-    ),
+    "GET_BROKER_LITE_INFO": Operation(response_body="json-map", who="admin->broker", since="5.5.0"),
     "GET_LITE_TOPIC_INFO": Operation(
         request_header="GetLiteTopicInfoRequestHeader",
         response_body="json-map",
         who="admin->broker",
-        since=">5.3.3",
+        since="5.5.0",
     ),
     "GET_LITE_CLIENT_INFO": Operation(
         request_header="GetLiteClientInfoRequestHeader",
         response_body="json-map",
         who="admin->broker",
-        since=">5.3.3",
+        since="5.5.0",
     ),
     "GET_LITE_GROUP_INFO": Operation(
         request_header="GetLiteGroupInfoRequestHeader",
         response_body="json-map",
         who="admin->broker",
-        since=">5.3.3",
+        since="5.5.0",
     ),
     "TRIGGER_LITE_DISPATCH": Operation(
-        request_header="TriggerLiteDispatchRequestHeader", who="admin->broker", since=">5.3.3"
+        request_header="TriggerLiteDispatchRequestHeader", who="admin->broker", since="5.5.0"
     ),
 }

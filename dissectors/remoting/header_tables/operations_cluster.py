@@ -14,7 +14,7 @@ CLUSTER_OPERATIONS: dict[str, Operation] = {
         response_body="TopicConfigAndMappingSerializeWrapper",
         who="broker->broker",
         since="4.0.0",
-        note="slaves and admin tools; paged by header fields in the newest releases only",
+        note="slaves and admin tools; paged by its header since 5.4.0",
     ),
     "GET_ALL_CONSUMER_OFFSET": Operation(
         response_body="ConsumerOffsetSerializeWrapper",

@@ -23,6 +23,12 @@ FORMER_OPERATIONS: dict[str, Operation] = {
     "GET_CLIENT_CONFIG": Operation(
         who="unused", mode="", since="5.0.0", note="constant only; nothing sends or handles it"
     ),
+    "ACK_LITE_MESSAGE": Operation(
+        who="unused",
+        mode="",
+        since="5.5.0",
+        note="constant only; a lite message is acknowledged with ACK_MESSAGE and its liteTopic",
+    ),
     "SUSPEND_CONSUMER": Operation(
         who="unused", mode="", since="4.0.0", note="constant only; nothing sends or handles it"
     ),

@@ -23,7 +23,7 @@ PULL_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         may("maxMsgBytes", INT, since="5.0.0"),
         may("requestSource", INT, since="5.1.0"),
         may("proxyFrowardClientId", STRING, since="5.1.0"),
-        may("liteTopic", STRING, since=">5.3.3"),
+        may("liteTopic", STRING, since="5.5.0"),
         *TOPIC_RPC,
     ),
     "PullMessageResponseHeader": (
@@ -42,8 +42,8 @@ PULL_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         must("maxNum", INT),
         must("beginTimestamp", LONG),
         must("endTimestamp", LONG),
-        may("indexType", STRING, since=">5.3.3"),
-        may("lastKey", STRING, since=">5.3.3"),
+        may("indexType", STRING, since="5.4.0"),
+        may("lastKey", STRING, since="5.4.0"),
         *TOPIC_RPC,
     ),
     "QueryMessageResponseHeader": (
@@ -71,7 +71,7 @@ PULL_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         must("queueId", INT),
         must("timestamp", LONG),
         may("boundaryType", BOUNDARY, since="5.1.4"),
-        may("liteTopic", STRING, since=">5.3.3"),
+        may("liteTopic", STRING, since="5.5.0"),
         *TOPIC_RPC,
     ),
     "SearchOffsetResponseHeader": (must("offset", LONG),),

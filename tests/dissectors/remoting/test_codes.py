@@ -16,6 +16,7 @@ from dissectors.remoting.codes import (
     FORMER_RESPONSES,
     OPERATIONS,
     RENAMED_REQUESTS,
+    RESPONSES,
     LanguageCode,
     RequestCode,
     ResponseCode,
@@ -29,6 +30,7 @@ from dissectors.remoting.codes import (
     wide_request_code,
 )
 from dissectors.remoting.header_tables.operations import OPERATION_ROWS
+from dissectors.remoting.header_tables.responses import RESPONSE_ROWS
 from dissectors.remoting.versions import ordinal_of
 
 from .protocol_facts import release_of_tag, rows, table
@@ -207,7 +209,14 @@ def test_response_codes_are_those_of_the_protocol() -> None:
     assert len(facts) == 66
     for row in facts:
         assert ResponseCode[str(row["name"])] == row["code"]
+        if "since" in row:
+            assert RESPONSES[int(str(row["code"]))].since == release_of_tag(str(row["since"]))
     assert len(ResponseCode) == len(facts) + 2, "2017 and 2018 are of 5.5"
+
+
+def test_every_response_code_has_its_meaning() -> None:
+    assert RESPONSES.keys() == {int(code) for code in ResponseCode}
+    assert len(RESPONSE_ROWS) == len(RESPONSES)
 
 
 def test_former_codes_are_those_of_the_protocol() -> None:

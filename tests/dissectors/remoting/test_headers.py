@@ -316,6 +316,12 @@ def _facts_of(row: dict[str, object]) -> list[tuple[str, FieldType, bool]]:
     return [(field["name"], _TYPES[field["java_type"]], field["not_null"]) for field in fields]
 
 
+LATER_FACTS = {
+    # required in 5.4.0 and in the facts, no longer in 5.5.0
+    ("GetAllTopicConfigResponseHeader", "totalTopicNum"): ("totalTopicNum", FieldType.INT, False),
+}
+
+
 def _ours(fields: tuple[HeaderField, ...]) -> list[tuple[str, FieldType, bool]]:
     return [(field.wire, field.type, field.required) for field in fields]
 
@@ -324,7 +330,7 @@ def _ours(fields: tuple[HeaderField, ...]) -> list[tuple[str, FieldType, bool]]:
 def test_headers_are_those_of_the_protocol(name: str) -> None:
     for row in rows(name):
         header = str(row["class"])
-        expected = _facts_of(row)
+        expected = [LATER_FACTS.get((header, field[0]), field) for field in _facts_of(row)]
         own = {field.wire: field for field in header_fields(header)}
         for field in expected:
             assert (field[0], own[field[0]].type, own[field[0]].required) == field, header
