@@ -1,0 +1,166 @@
+"""Every operation's body has a reader, and no body of any bytes is ever dropped."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissectors.remoting.batch import BatchItem
+from dissectors.remoting.bodies import (
+    Body,
+    body_form,
+    body_value,
+    decode_body,
+    encode_body,
+    message_value,
+)
+from dissectors.remoting.bodies.json_body import json_type_of
+from dissectors.remoting.bodies.registry import FORMS
+from dissectors.remoting.codes import OPERATIONS, RequestCode
+from dissectors.remoting.message import decode_messages
+
+from ..protocol_facts import rows, table
+from ..vectors import BATCH, REGISTRATION, RESET_OFFSET, ROUTE, STORED_V4
+
+SIDES = [
+    (code, response)
+    for code in sorted(OPERATIONS)
+    for response in (False, True)
+    if body_form(code, response) is not None
+]
+
+
+def test_every_body_of_the_facts_has_a_reader() -> None:
+    for row in rows("operations.json"):
+        code = row["code"]
+        assert isinstance(code, int)
+        for response, column in ((False, "request_body"), (True, "response_body")):
+            form = row[column]
+            if form is not None:
+                assert body_form(code, response) == form
+                assert isinstance(form, str)
+                assert form in FORMS or json_type_of(form)
+
+
+def test_every_body_of_former_operations_has_a_reader() -> None:
+    former = table("removed_codes.json")["request"]
+    assert isinstance(former, list)
+    for row in former:
+        form = row.get("response_body")
+        if form is not None:
+            assert body_form(row["code"], True) == form
+            assert json_type_of(form)
+
+
+def test_every_form_of_the_operations_is_known() -> None:
+    for code, response in SIDES:
+        form = body_form(code, response)
+        assert form is not None
+        assert form in FORMS or json_type_of(form)
+
+
+@pytest.mark.parametrize(
+    ("code", "response", "body", "kind"),
+    [
+        (RequestCode.GET_ROUTEINFO_BY_TOPIC, True, ROUTE.encode(), "TopicRouteData"),
+        (RequestCode.RESET_CONSUMER_CLIENT_OFFSET, False, RESET_OFFSET.encode(), "ResetOffsetBody"),
+        (RequestCode.REGISTER_BROKER, False, REGISTRATION, "RegisterBrokerBody"),
+        (RequestCode.PULL_MESSAGE, True, STORED_V4, "stored-messages"),
+        (RequestCode.POP_MESSAGE, True, STORED_V4, "stored-messages"),
+        (RequestCode.CHECK_TRANSACTION_STATE, False, STORED_V4, "stored-message"),
+        (RequestCode.SEND_BATCH_MESSAGE, False, BATCH, "batch-messages"),
+        (RequestCode.SEND_MESSAGE_V2, False, b"hello", "raw-message"),
+        (RequestCode.UPDATE_BROKER_CONFIG, False, b"a=b\n", "properties-text"),
+        (RequestCode.GET_TIMER_CHECK_POINT, True, bytes(56), "timer-checkpoint"),
+        (RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, False, b"GID", "text"),
+        (RequestCode.AUTH_LIST_USER, True, b"[{}]", "json-list:UserInfo"),
+        (54, True, b'{"globalWhiteAddrs":[]}', "GetBrokerClusterAclConfigResponseBody"),
+    ],
+)
+def test_kinds(code: int, response: bool, body: bytes, kind: str) -> None:
+    found = decode_body(code, response, 0, body, {})
+    assert (found.kind, found.problem, found.notes) == (kind, None, ())
+
+
+def test_what_no_table_speaks_of() -> None:
+    assert decode_body(11, True, 0, b"", {}) == Body("none")
+    raw = decode_body(9999, False, 0, b"\0", {})
+    assert raw == Body("raw", problem="no body is known of a request UNKNOWN(9999)")
+    assert decode_body(9999, True, 0, b"[1]", {}).value == [1]
+    assert decode_body(10, True, 0, b"x", {}).problem == (
+        "no body is known of a response to SEND_MESSAGE"
+    )
+
+
+def test_bodies_of_error_answers() -> None:
+    found = decode_body(11, True, 1, b"oops", {})
+    assert found == Body("raw", problem="a body on an answer with code 1")
+    assert decode_body(105, True, 17, ROUTE.encode(), {}).kind == "TopicRouteData"
+
+
+def test_writing_what_was_read() -> None:
+    messages = decode_messages(STORED_V4 * 2).messages
+    assert encode_body(RequestCode.PULL_MESSAGE, True, messages) == STORED_V4 * 2
+    found = decode_body(RequestCode.SEND_BATCH_MESSAGE, False, 0, BATCH, {})
+    assert encode_body(RequestCode.SEND_BATCH_MESSAGE, False, found.messages) == BATCH
+    assert encode_body(RequestCode.SEND_BATCH_MESSAGE, False, [BatchItem(b"x")])
+    assert encode_body(RequestCode.SEND_MESSAGE, False, b"x") == b"x"
+    assert encode_body(RequestCode.UPDATE_BROKER_CONFIG, False, {"a": "b"}) == b"a=b\n"
+    route = decode_body(105, True, 0, ROUTE.encode(), {}).value
+    assert encode_body(105, True, route) == ROUTE.encode()
+    assert b'"0":' in encode_body(105, True, route, standard_json=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "response", "value"),
+    [(13, False, {}), (10, False, "x"), (11, True, 5), (11, True, [1]), (320, False, [1])],
+)
+def test_what_cannot_be_written(code: int, response: bool, value: object) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - each says what it is
+        encode_body(code, response, value)
+
+
+def test_bodies_as_json_values() -> None:
+    shown = body_value(decode_body(11, True, 0, STORED_V4, {}))
+    assert shown == {
+        "kind": "stored-messages",
+        "messages": [message_value(decode_messages(STORED_V4).messages[0])],
+    }
+    assert body_value(Body("none")) == {"kind": "none"}
+    assert body_value(Body("raw", problem="why")) == {"kind": "raw", "problem": "why"}
+    user = decode_body(3004, True, 0, b'{"username":"u","password":"p","x":1}', {})
+    assert body_value(user) == {
+        "kind": "UserInfo",
+        "value": {"username": "u", "password": "***", "x": 1},
+        "notes": ["UserInfo.x is not known"],
+    }
+    assert body_value(user, secrets=True)["value"] == user.value
+
+
+SEEDS = [ROUTE.encode(), RESET_OFFSET.encode(), REGISTRATION, STORED_V4, BATCH, b'{"a":', b"[", b""]
+
+
+@given(
+    st.sampled_from(SIDES),
+    st.sampled_from(SEEDS),
+    st.integers(0, 200),
+    st.binary(max_size=80),
+    st.sampled_from([0, 1, 17, 200]),
+    st.dictionaries(st.sampled_from("abefghij"), st.text(max_size=5)),
+)
+def test_any_bytes_for_any_operation(
+    side: tuple[int, bool],
+    seed: bytes,
+    at: int,
+    noise: bytes,
+    response_code: int,
+    ext_fields: dict[str, str],
+) -> None:
+    body = seed[:at] + noise
+    found = decode_body(*side, response_code, body, ext_fields)
+    assert (found.kind == "none") == (body == b"")
+    assert found.messages or found.value is not None or found.problem or not body
+    json.dumps(body_value(found), allow_nan=False).encode("utf-8", "surrogatepass")
