@@ -18,7 +18,7 @@ from .header_tables.admin import ADMIN_HEADERS
 from .header_tables.auth import AUTH_HEADERS
 from .header_tables.consumer import CONSUMER_HEADERS
 from .header_tables.controller import CONTROLLER_HEADERS
-from .header_tables.field import RPC, TOPIC_RPC, FieldType, HeaderField
+from .header_tables.field import EARLY_RPC, TOPIC_RPC, FieldType, HeaderField
 from .header_tables.former import FORMER_HEADERS
 from .header_tables.namesrv import NAMESRV_HEADERS
 from .header_tables.pop import POP_HEADERS
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 HEADERS: Final[dict[str, tuple[HeaderField, ...]]] = {
-    "RpcRequestHeader": RPC,
+    "RpcRequestHeader": EARLY_RPC,
     "TopicRequestHeader": TOPIC_RPC,
     "TopicQueueRequestHeader": TOPIC_RPC,
     **SEND_HEADERS,

@@ -59,13 +59,23 @@ def may(
     return HeaderField(name, type_, False, wire or name, since, until)
 
 
-RPC: Final[tuple[HeaderField, ...]] = (
-    may("ns", STRING, since="5.0.0"),
-    may("nsd", BOOLEAN, since="5.0.0"),
-    may("bname", STRING, since="4.9.5"),
-    may("oway", BOOLEAN, since="5.0.0"),
-)
+def _rpc(bname_since: str) -> tuple[HeaderField, ...]:
+    return (
+        may("ns", STRING, since="5.0.0"),
+        may("nsd", BOOLEAN, since="5.0.0"),
+        may("bname", STRING, since=bname_since),
+        may("oway", BOOLEAN, since="5.0.0"),
+    )
+
+
+RPC: Final = _rpc("5.0.0")
 """Namespace, namespaced, broker name, oneway: of every class that extends RpcRequestHeader."""
 
-TOPIC_RPC: Final[tuple[HeaderField, ...]] = (may("lo", BOOLEAN, since="5.0.0"), *RPC)
+EARLY_RPC: Final = _rpc("4.9.5")
+"""The same of the few classes that had the broker name in 4.9.5 already."""
+
+TOPIC_RPC: Final = (may("lo", BOOLEAN, since="5.0.0"), *RPC)
 """The same with the mark of a logical queue: of classes that extend TopicRequestHeader."""
+
+EARLY_TOPIC_RPC: Final = (may("lo", BOOLEAN, since="5.0.0"), *EARLY_RPC)
+"""That, of the few classes."""

@@ -110,9 +110,9 @@ POP_HEADERS: dict[str, tuple[HeaderField, ...]] = {
     ),
     "LiteSubscriptionCtlRequestHeader": RPC,
     "NotifyUnsubscribeLiteRequestHeader": (
-        must("clientId", STRING),
-        must("consumerGroup", STRING),
         must("liteTopic", STRING),
+        must("consumerGroup", STRING),
+        must("clientId", STRING),
         *RPC,
     ),
     "GetParentTopicInfoRequestHeader": (must("topic", STRING),),

@@ -5,12 +5,24 @@ One entry a Java class, fields in the order in which the class writes them.
 
 from __future__ import annotations
 
-from .field import BOOLEAN, BOUNDARY, INT, LONG, STRING, TOPIC_RPC, HeaderField, may, must
+from .field import (
+    BOOLEAN,
+    BOUNDARY,
+    EARLY_TOPIC_RPC,
+    INT,
+    LONG,
+    STRING,
+    TOPIC_RPC,
+    HeaderField,
+    may,
+    must,
+)
 
 PULL_HEADERS: dict[str, tuple[HeaderField, ...]] = {
     "PullMessageRequestHeader": (
         must("consumerGroup", STRING),
         must("topic", STRING),
+        may("liteTopic", STRING, since="5.5.0"),
         must("queueId", INT),
         must("queueOffset", LONG),
         must("maxMsgNums", INT),
@@ -23,8 +35,7 @@ PULL_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         may("maxMsgBytes", INT, since="5.0.0"),
         may("requestSource", INT, since="5.1.0"),
         may("proxyFrowardClientId", STRING, since="5.1.0"),
-        may("liteTopic", STRING, since="5.5.0"),
-        *TOPIC_RPC,
+        *EARLY_TOPIC_RPC,
     ),
     "PullMessageResponseHeader": (
         must("suggestWhichBrokerId", LONG),
@@ -55,7 +66,7 @@ PULL_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         must("topic", STRING),
         must("queueId", INT),
         may("setZeroIfNotFound", BOOLEAN, since="5.0.0"),
-        *TOPIC_RPC,
+        *EARLY_TOPIC_RPC,
     ),
     "QueryConsumerOffsetResponseHeader": (must("offset", LONG),),
     "UpdateConsumerOffsetRequestHeader": (
@@ -63,16 +74,16 @@ PULL_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         must("topic", STRING),
         must("queueId", INT),
         must("commitOffset", LONG),
-        *TOPIC_RPC,
+        *EARLY_TOPIC_RPC,
     ),
     "UpdateConsumerOffsetResponseHeader": (),
     "SearchOffsetRequestHeader": (
         must("topic", STRING),
+        may("liteTopic", STRING, since="5.5.0"),
         must("queueId", INT),
         must("timestamp", LONG),
         may("boundaryType", BOUNDARY, since="5.1.4"),
-        may("liteTopic", STRING, since="5.5.0"),
-        *TOPIC_RPC,
+        *EARLY_TOPIC_RPC,
     ),
     "SearchOffsetResponseHeader": (must("offset", LONG),),
     "GetMaxOffsetRequestHeader": (
@@ -80,19 +91,19 @@ PULL_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         must("queueId", INT),
         may("committed", BOOLEAN, since="5.0.0"),
         may("logicalQueue", BOOLEAN, since="5.0.0-PREVIEW", until="5.0.0-PREVIEW"),
-        *TOPIC_RPC,
+        *EARLY_TOPIC_RPC,
     ),
     "GetMaxOffsetResponseHeader": (must("offset", LONG),),
     "GetMinOffsetRequestHeader": (
         must("topic", STRING),
         must("queueId", INT),
-        *TOPIC_RPC,
+        *EARLY_TOPIC_RPC,
     ),
     "GetMinOffsetResponseHeader": (must("offset", LONG),),
     "GetEarliestMsgStoretimeRequestHeader": (
         must("topic", STRING),
         must("queueId", INT),
-        *TOPIC_RPC,
+        *EARLY_TOPIC_RPC,
     ),
     "GetEarliestMsgStoretimeResponseHeader": (must("timestamp", LONG),),
     "ViewMessageRequestHeader": (

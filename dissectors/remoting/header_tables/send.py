@@ -5,7 +5,18 @@ One entry a Java class, fields in the order in which the class writes them.
 
 from __future__ import annotations
 
-from .field import BOOLEAN, INT, LONG, RPC, STRING, TOPIC_RPC, HeaderField, may, must
+from .field import (
+    BOOLEAN,
+    EARLY_RPC,
+    EARLY_TOPIC_RPC,
+    INT,
+    LONG,
+    STRING,
+    TOPIC_RPC,
+    HeaderField,
+    may,
+    must,
+)
 
 SEND_HEADERS: dict[str, tuple[HeaderField, ...]] = {
     "SendMessageRequestHeader": (
@@ -22,7 +33,7 @@ SEND_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         may("unitMode", BOOLEAN),
         may("batch", BOOLEAN, since="4.1.0"),
         may("maxReconsumeTimes", INT),
-        *TOPIC_RPC,
+        *EARLY_TOPIC_RPC,
     ),
     "SendMessageResponseHeader": (
         must("msgId", STRING),
@@ -40,7 +51,7 @@ SEND_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         may("originTopic", STRING),
         may("unitMode", BOOLEAN),
         may("maxReconsumeTimes", INT),
-        *RPC,
+        *EARLY_RPC,
     ),
     "EndTransactionRequestHeader": (
         may("topic", STRING, since="5.3.0"),
@@ -51,7 +62,7 @@ SEND_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         may("fromTransactionCheck", BOOLEAN),
         must("msgId", STRING),
         may("transactionId", STRING),
-        *RPC,
+        *EARLY_RPC,
     ),
     "CheckTransactionStateRequestHeader": (
         may("topic", STRING, since="5.3.0"),
@@ -60,7 +71,7 @@ SEND_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         may("msgId", STRING),
         may("transactionId", STRING),
         may("offsetMsgId", STRING, since="4.3.0"),
-        *RPC,
+        *EARLY_RPC,
     ),
     "SendMessageRequestHeaderV2": (
         must("producerGroup", STRING, wire="a"),
@@ -77,7 +88,7 @@ SEND_HEADERS: dict[str, tuple[HeaderField, ...]] = {
         may("maxReconsumeTimes", INT, wire="l"),
         may("batch", BOOLEAN, wire="m", since="4.1.0"),
         may("brokerName", STRING, wire="n", since="4.9.5"),
-        *TOPIC_RPC,
+        *EARLY_TOPIC_RPC,
     ),
     "ResumeCheckHalfMessageRequestHeader": (
         may("topic", STRING, since="5.3.0"),
