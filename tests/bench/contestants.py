@@ -10,7 +10,14 @@ from pathlib import Path
 
 from .java_baseline import java_command, java_missing, java_result
 from .tshark_baseline import lua_command, lua_missing, summary_command, tshark_missing
-from .verify import Found, found_in_exchanges, found_in_fields, json_lines, parquet_rows
+from .verify import (
+    Found,
+    found_in_commands,
+    found_in_exchanges,
+    found_in_fields,
+    json_lines,
+    parquet_rows,
+)
 
 TOOL = Path(sys.executable).with_name("rmqtool")
 
@@ -84,8 +91,9 @@ def contestants(slow: bool = False) -> list[Contestant]:
             read=_read_exchanges, suffix=".jsonl",
         ),
         Contestant(
-            "commands", "rmqtool, commands as JSONL", _decode("--commands", "--format", "jsonl"),
-            suffix=".jsonl",
+            "commands", "rmqtool, commands and messages as JSONL",
+            _decode("--commands", "--format", "jsonl"),
+            read=found_in_commands, suffix=".jsonl", rounds=1,
         ),
         Contestant(
             "parquet", "rmqtool, exchanges as Parquet", _decode("--format", "parquet"),

@@ -1,6 +1,8 @@
 """The floors that rmqtool has to hold, as data, and the comparison with what was measured.
 
-Ratios are of medians of the same interleaved run. They are for a capture of a million packets: on a
+Ratios are of the median CPU times of the same interleaved run: everyone works in one thread, so on
+an idle machine CPU time is the wall clock, and on a busy one it is what other processes change
+least. They are for a capture of a million packets: on a
 smaller one the start of the processes counts too much, and only memory, start-up and correctness
 are judged.
 """
@@ -65,9 +67,10 @@ def judge(packets: int, figures: Mapping[str, Measured], startup: Startup | None
     if startup is None:
         verdicts.append(Verdict(NOT_JUDGED, what, "not measured"))
     else:
-        held = startup.help_ms < HELP_LIMIT_MS and not startup.heavy
+        took = startup.help.cpu * 1e3
+        held = took < HELP_LIMIT_MS and not startup.heavy
         loaded = ", ".join(startup.heavy) or "none"
-        text = f"{startup.help_ms:.0f} ms, heavy libraries: {loaded}"
+        text = f"{took:.0f} ms of CPU, heavy libraries: {loaded}"
         verdicts.append(_verdict(held, what, text))
     return verdicts
 
@@ -78,7 +81,7 @@ def _judge_ratio(
     what = f"{who} at least {floor:g} times as fast as {other}"
     if who not in figures or other not in figures:
         return Verdict(NOT_JUDGED, what, "not measured")
-    ratio = figures[other].wall / figures[who].wall
+    ratio = figures[other].cpu / figures[who].cpu
     if packets < FULL_SIZE:
         text = f"{ratio:.2f}, not judged below {FULL_SIZE:,} packets"
         return Verdict(NOT_JUDGED, what, text)

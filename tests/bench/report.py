@@ -16,7 +16,7 @@ def print_table(
     figures: Mapping[str, Measured],
     capture_of_kind: Callable[[str], Capture],
 ) -> None:
-    """Print one line a contestant: medians, rates, and how often ours is faster."""
+    """Print one line a contestant: medians, rates, and CPU time in units of ours."""
     ours = figures.get("jsonl")
     parquet = figures.get("parquet")
     print(
@@ -40,28 +40,29 @@ def print_table(
 
 
 def _ratio(took: Measured, ours: Measured | None) -> str:
-    return f"{took.wall / ours.wall:.2f}" if ours else "-"
+    return f"{took.cpu / ours.cpu:.2f}" if ours else "-"
 
 
 def print_growth(growth: Mapping[str, Mapping[int, Measured]]) -> None:
-    """Print time and memory of our own contestants by the size of the capture."""
+    """Print CPU time and memory of our own contestants by the size of the capture."""
     if not any(growth.values()):
         return
-    print(f"\n{'growth':12}{'packets':>12}{'wall s':>9}{'µs/packet':>11}{'RSS MiB':>9}")
+    print(f"\n{'growth':12}{'packets':>12}{'cpu s':>9}{'µs/packet':>11}{'RSS MiB':>9}")
     for key, by_size in growth.items():
         for size in sorted(by_size):
             took = by_size[size]
-            each = took.wall / size * 1e6
-            print(f"{key:12}{size:12,}{took.wall:9.2f}{each:11.2f}{took.rss:9.0f}")
+            each = took.cpu / size * 1e6
+            print(f"{key:12}{size:12,}{took.cpu:9.2f}{each:11.2f}{took.rss:9.0f}")
 
 
 def print_startup(startup: Startup | None) -> None:
     """Print the start-up of the command line."""
     if startup is not None:
-        ratio = startup.help_ms / startup.nothing_ms
+        nothing, shown = startup.nothing, startup.help
         print(
-            f"\nstart-up: python -c pass {startup.nothing_ms:.0f} ms, "
-            f"rmqtool --help {startup.help_ms:.0f} ms ({ratio:.1f} times)\n"
+            f"\nstart-up, ms of wall clock (CPU): python -c pass {nothing.wall * 1e3:.0f} "
+            f"({nothing.cpu * 1e3:.0f}), rmqtool --help {shown.wall * 1e3:.0f} "
+            f"({shown.cpu * 1e3:.0f}), {shown.cpu / nothing.cpu:.1f} times as much CPU\n"
         )
 
 

@@ -71,7 +71,7 @@ class Bench:
         return capture_of(size, self.seed, "mixed" if kind == "mixed" else "json")
 
     def once(self, who: Contestant, capture: Capture) -> Measured | None:
-        """Run one contestant once, check its output, remove it; None if it failed, now or before."""
+        """Run one contestant once, check and remove its output; None if it failed."""
         if who.key in self.failed:
             return None
         stdout = self.scratch / f"{who.key}.out"
@@ -80,8 +80,8 @@ class Bench:
         try:
             took = measure(who.command(capture.path, target), stdout, dict(os.environ))
             if who.warm:
-                seconds = java_result(stdout).warm
-                took = Measured(seconds, seconds, took.rss, took.others)
+                said = java_result(stdout)
+                took = Measured(said.warm, said.warm_cpu, took.rss, took.others)
             self._check(who, capture, target)
         except (RunFailed, ValueError, KeyError) as error:
             self.failed.add(who.key)
@@ -122,7 +122,8 @@ class Bench:
         for who in everyone:
             by_size = self.results.growth.setdefault(who.key, {})
             for size in sizes:
-                runs = [self.once(who, self.capture("main", size)) for _ in range(rounds)]
+                times = min(rounds, who.rounds)
+                runs = [self.once(who, self.capture("main", size)) for _ in range(times)]
                 done = [run for run in runs if run is not None]
                 if done:
                     by_size[size] = medians(done)

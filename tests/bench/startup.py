@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .contestants import TOOL
-from .measure import measure, medians
+from .measure import Measured, measure, medians
 
 RUNS = 7
 HEAVY = ("scapy", "pyspark", "pandas", "pyarrow")
@@ -17,11 +17,11 @@ HEAVY = ("scapy", "pyspark", "pandas", "pyarrow")
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Medians of several starts, milliseconds."""
+    """Medians of several starts."""
 
-    nothing_ms: float
+    nothing: Measured
     """`python -c pass`: the interpreter alone."""
-    help_ms: float
+    help: Measured
     """`rmqtool --help`."""
     heavy: list[str]
     """Heavy libraries that `rmqtool --help` imported; must be empty."""
@@ -34,7 +34,7 @@ def measure_startup(scratch: Path) -> Startup:
     for _ in range(RUNS):
         nothing.append(measure([sys.executable, "-c", "pass"], scratch / "out", environment))
         shown.append(measure([str(TOOL), "--help"], scratch / "out", environment))
-    return Startup(medians(nothing).wall * 1e3, medians(shown).wall * 1e3, _heavy_imports())
+    return Startup(medians(nothing), medians(shown), _heavy_imports())
 
 
 def _heavy_imports() -> list[str]:

@@ -84,8 +84,9 @@ def test_medians() -> None:
 
 
 def outcomes(packets: int, **wall: float) -> dict[str, str]:
+    quick = Measured(0.2, 0.2, 30, 0)
     figures = {key: Measured(seconds, seconds, 100, 0) for key, seconds in wall.items()}
-    started = Startup(20, 200, [])
+    started = Startup(quick, quick, [])
     return {verdict.what: verdict.outcome for verdict in judge(packets, figures, started)}
 
 
@@ -101,8 +102,11 @@ def test_memory_and_start_up_are_judged_at_any_size() -> None:
     got = outcomes(1000, jsonl=2, parquet=3)
     assert got["jsonl below 64 MiB"] == MISSED
     assert got["parquet below 220 MiB"] == HELD
-    heavy = judge(1000, {}, Startup(20, 200, ["scapy"]))[-1]
+    quick = Measured(0.2, 0.2, 30, 0)
+    heavy = judge(1000, {}, Startup(quick, quick, ["scapy"]))[-1]
     assert (heavy.outcome, "scapy" in heavy.measured) == (MISSED, True)
+    slow = Startup(quick, Measured(0.4, 0.31, 30, 0), [])
+    assert judge(1000, {}, slow)[-1].outcome == MISSED
 
 
 def test_outputs_are_judged() -> None:

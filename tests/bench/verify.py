@@ -8,11 +8,12 @@ be had from it too.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from .captures import Capture
 from .truth import identity_hash
@@ -83,10 +84,38 @@ def _number(row: Mapping[str, object], name: str) -> int:
     return value if isinstance(value, int) else -1
 
 
+class _CommandRow(msgspec.Struct):
+    """What is checked of a row of `--commands`."""
+
+    code: int
+    opaque: int
+    flag: int
+    header_length: int
+    body_length: int
+    request_code: int | None = None
+    messages: list[msgspec.Raw] | None = None
+
+
+def found_in_commands(path: Path) -> Found:
+    """Return the figures of a JSONL file with one command a line."""
+    found = Found(body_bytes=0, messages_in_pulls=0)
+    assert found.body_bytes is not None
+    assert found.messages_in_pulls is not None
+    decoder = msgspec.json.Decoder(_CommandRow)
+    with path.open("rb") as file:
+        for row in map(decoder.decode, file):
+            length = 4 + row.header_length + row.body_length
+            found.add(row.code, row.opaque, row.flag, length)
+            found.body_bytes += row.body_length
+            if row.flag & 1 and row.request_code == 11 and row.code == 0:
+                found.messages_in_pulls += len(row.messages or [])
+    return found
+
+
 def json_lines(path: Path) -> Iterator[dict[str, object]]:
     """Yield the rows of a JSONL file."""
     with path.open("rb") as file:
-        yield from map(json.loads, file)
+        yield from map(msgspec.json.Decoder(dict[str, object]).decode, file)
 
 
 def parquet_rows(folder: Path) -> Iterator[dict[str, object]]:
