@@ -91,7 +91,7 @@ def exchange_columns(terminal: Terminal, captures: int) -> list[Column[ExchangeR
         Column("REQUESTER", lambda r: r.requester, 9, 15, 47, style=_dim, keep_end=True),
         Column("RESPONDER", lambda r: r.responder, 6, 15, 47, keep_end=True),
         Column("BODY", lambda r: str(r.body_bytes), 12, 5, 8, True, _dim),
-        Column("NOTE", _note, 8, 20, 1000, style=_outcome_style),
+        Column("NOTE", _note, 8, 15, 1000, style=_outcome_style),
     ]
     if captures > 1 and not terminal.is_terminal:
         columns.insert(0, Column("CAPTURE", lambda r: one_line(r.capture), 0, 7, 60))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, TypeVar
 
 from dissectors.record import STATUSES
@@ -43,9 +44,9 @@ def summary_lines(
     """Return the summary as printable lines; `names` are the captures, by index."""
     writer = _Writer(terminal)
     writer.heading("Captures")
-    writer.lines += _capture_lines(stats.captures)
+    writer.paragraphs(_capture_lines(stats.captures))
     writer.heading("Traffic")
-    writer.lines += _traffic_lines(summary, stats)
+    writer.paragraphs(_traffic_lines(summary, stats))
     writer.table("Operations", operations(summary.operations), operation_columns("REQUEST"))
     writer.table("Answers", answers(summary), ANSWER_COLUMNS)
     writer.table(
@@ -73,6 +74,14 @@ class _Writer:
             self.lines.append("")
         self.lines.append(styled(text, Style.BOLD + Style.CYAN) if self._colour else text)
 
+    def paragraphs(self, texts: Sequence[str]) -> None:
+        """Add texts, each a line of its own or as many as it needs."""
+        width = self._terminal.width
+        for text in texts:
+            lines = wrap(text, width - len(INDENT)) if width < UNLIMITED else [text]
+            self.lines.append(INDENT + lines[0])
+            self.lines += [INDENT * 2 + line for line in lines[1:]]
+
     def table(self, title: str, rows: list[Row], columns: list[Column[Row]]) -> None:
         """Add a table with its title; nothing where it is empty."""
         if not rows:
@@ -90,18 +99,18 @@ def _capture_lines(captures: Sequence[CaptureStats]) -> list[str]:
     for capture in captures[:MOST_CAPTURES]:
         kind = " ".join(filter(None, (capture.format or "no capture", capture.compression)))
         lines.append(
-            f"{INDENT}{one_line(capture.name)}: {kind}, {counted(capture.packets, 'packet')}, "
+            f"{one_line(capture.name)}: {kind}, {counted(capture.packets, 'packet')}, "
             f"{size(capture.bytes)}, {_span(capture.first_ts, capture.last_ts)}"
         )
         if capture.skipped:
             skipped = ", ".join(f"{one_line(why)} {count(n)}" for why, n in capture.skipped.items())
-            lines.append(f"{INDENT}  without TCP payload to decode: {skipped}")
+            lines.append(f"packets that gave no TCP segment: {skipped}")
     if len(captures) > MOST_CAPTURES:
         packets = sum(capture.packets for capture in captures)
         total = sum(capture.bytes for capture in captures)
         more = len(captures) - MOST_CAPTURES
         lines.append(
-            f"{INDENT}… and {counted(more, 'more capture')}; "
+            f"… and {counted(more, 'more capture')}; "
             f"{counted(packets, 'packet')} and {size(total)} in all"
         )
     return lines
@@ -136,4 +145,4 @@ def _traffic_lines(summary: Summary, stats: DecodeStats) -> list[str]:
     if stats.gaps:
         gaps = f"{counted(stats.gaps, 'gap')}, {counted(stats.gap_bytes, 'byte')} not captured"
     commands = f"{counted(stats.commands, 'command')} in {counted(stats.frames, 'frame')}; {gaps}"
-    return [INDENT + line for line in (conversations, commands, exchanges)]
+    return [conversations, commands, exchanges]
