@@ -249,9 +249,7 @@ def _decode_record(
     data: bytes, at: int, size: int, missing: int
 ) -> tuple[StoredMessage, str | None]:
     """The record of which `size` bytes are at `at`, and `missing` more are not there."""
-    hosts = 0
-    if size >= SYS_FLAG_AT + 4:
-        hosts = SYS_FLAG.unpack_from(data, at + SYS_FLAG_AT)[0] >> 4 & 3
+    hosts = _hosts_of(data, at, size)
     fixed = FIXED[hosts]
     stop = at + size
     if size >= fixed.size:
@@ -264,8 +262,6 @@ def _decode_record(
         values = fixed.unpack(data[at : at + readable].ljust(fixed.size, b"\0"))
         tail = _Tail(end=stop, problem="the record ends inside its fixed part")
     problem = tail.problem
-    if problem is None and tail.end < stop:
-        problem = f"{stop - tail.end} bytes follow the properties inside the record"
     raw = tail.raw_properties
     message = StoredMessage(
         tail.topic,
@@ -291,6 +287,14 @@ def _decode_record(
         properties_crc_ok_of(data[at:stop], raw) if raw and missing == 0 and not problem else None,
     )
     return message, problem
+
+
+def _hosts_of(data: bytes, at: int, size: int) -> int:
+    """Which hosts are IPv6, as `FIXED` counts them; 0 when the record ends before it says so."""
+    if size < SYS_FLAG_AT + 4:
+        return 0
+    sys_flag: int = SYS_FLAG.unpack_from(data, at + SYS_FLAG_AT)[0]
+    return sys_flag >> 4 & 3
 
 
 def _decode_tail(
@@ -321,7 +325,8 @@ def _decode_tail(
     if end > stop + missing:
         problem = f"properties length {properties_length} does not fit the record"
         return _Tail(body, topic, None, stop, problem)
-    return _Tail(body, topic, data[size_at + 2 : min(end, stop)], end, None)
+    slack = f"{stop - end} bytes follow the properties inside the record" if end < stop else None
+    return _Tail(body, topic, data[size_at + 2 : min(end, stop)], end, slack)
 
 
 def encode_message(message: StoredMessage) -> bytes:

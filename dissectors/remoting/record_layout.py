@@ -87,6 +87,7 @@ def encode_properties_bytes(properties: dict[str, str], raw: bytes | None) -> by
 
 @lru_cache(maxsize=4096)
 def host_of(address: bytes, port: int) -> str:
+    """`ip:port` of address bytes, IPv6 in brackets."""
     host = str(ip_address(address))
     return f"[{host}]:{port}" if len(address) == 16 else f"{host}:{port}"
 
@@ -104,6 +105,7 @@ def crc_digits(record: bytes) -> str:
 
 
 def properties_crc_ok_of(record: bytes, raw: bytes) -> bool | None:
+    """Whether the CRC entry at the end of the properties fits; None when they end otherwise."""
     entry = raw[-CRC_ENTRY_SIZE:]
     if len(entry) < CRC_ENTRY_SIZE or not entry.startswith(CRC_PROPERTY.encode() + b"\x01"):
         return None
