@@ -250,18 +250,16 @@ def _decode_record(
 ) -> tuple[StoredMessage, str | None]:
     """The record of which `size` bytes are at `at`, and `missing` more are not there."""
     hosts = _hosts_of(data, at, size)
-    fixed = FIXED[hosts]
+    fixed, ends = FIXED[hosts], FIELD_ENDS[hosts]
     stop = at + size
     if size >= fixed.size:
         readable = fixed.size
         values = fixed.unpack_from(data, at)
         tail = _decode_tail(data, at + fixed.size, stop, missing, values[16], values[1])
     else:
-        ends = FIELD_ENDS[hosts]
         readable = ends[bisect_right(ends, size) - 1]
         values = fixed.unpack(data[at : at + readable].ljust(fixed.size, b"\0"))
         tail = _Tail(end=stop, problem="the record ends inside its fixed part")
-    problem = tail.problem
     raw = tail.raw_properties
     message = StoredMessage(
         tail.topic,
@@ -276,17 +274,17 @@ def _decode_record(
         values[6],
         values[7],
         values[8],
-        host_of(values[9], values[10]) if readable >= FIELD_ENDS[hosts][BORN_PORT] else "",
+        host_of(values[9], values[10]) if readable >= ends[BORN_PORT] else "",
         values[11],
-        host_of(values[12], values[13]) if readable >= FIELD_ENDS[hosts][STORE_PORT] else "",
+        host_of(values[12], values[13]) if readable >= ends[STORE_PORT] else "",
         values[14],
         values[15],
         at,
         missing,
         raw,
-        properties_crc_ok_of(data[at:stop], raw) if raw and missing == 0 and not problem else None,
+        properties_crc_ok_of(data[at:stop], raw) if raw and not (missing or tail.problem) else None,
     )
-    return message, problem
+    return message, tail.problem
 
 
 def _hosts_of(data: bytes, at: int, size: int) -> int:
