@@ -37,13 +37,15 @@ def faulty(
         with faults.Proxy((PROXY_HOST, broker.port), broker.address) as proxy:
             scene.cluster.make_topic("FaultTopic", queues=2)
             with scene.capture(SEEN_BY_CLIENTS):
-                settings = {"timeout_ms": 1500, "pause_ms": 120, "poll_ms": 3000, **options}
+                settings: dict[str, object] = {
+                    "timeout_ms": 1500,
+                    "pause_ms": 120,
+                    "poll_ms": 3000,
+                    "fault_strategy": True,
+                    **options,
+                }
                 sender = scene.start(
-                    "FaultSend",
-                    topic="FaultTopic",
-                    instance="producer",
-                    fault_strategy=True,
-                    **settings,
+                    "FaultSend", topic="FaultTopic", instance="producer", **settings
                 )
                 sender.wait_for('"kind":"send"')
                 time.sleep(1.5)
@@ -191,9 +193,9 @@ FAULTS: tuple[
     (
         "fault-reset",
         cut,
-        "Connections are reset in the middle of an answer",
-        "the first time inside the length, then inside the header, then inside the rest",
-        {},
+        "Connections are reset in the middle of an answer, the fault strategy is off",
+        "after 2 bytes, inside the length; after 60 and 150, inside the header",
+        {"fault_strategy": False},
     ),
 )
 
@@ -220,10 +222,24 @@ FAULTY: tuple[Scenario, ...] = (
         "30 to the frozen broker is the detector's; it becomes reachable again by an answer",
     ),
     Scenario(
+        "fault-disk-full-plain-5x",
+        masters_5x,
+        faulty(disk_full, fault_strategy=False),
+        "As fault-disk-full-5x with the fault strategy off",
+        "every send that comes to the full broker is refused first, then tried on the other one",
+    ),
+    Scenario(
+        "fault-freeze-plain-5x",
+        masters_5x,
+        faulty(frozen, fault_strategy=False, per_request_ms=500),
+        "As fault-freeze-5x with the fault strategy off and 500 ms for each attempt",
+        "the attempt that timed out may be stored later: then the message is there twice",
+    ),
+    Scenario(
         "fault-unknown-topic-5x",
         masters_5x,
         unknown_topic,
         "Nobody may make the topic",
-        "105 answered 17 again and again, no send",
+        "the route of TBW102 lets the client try: each send is refused with 17 three times",
     ),
 )

@@ -38,7 +38,8 @@ pair_4x = pair(NEWEST_4_SERVER)
 
 def acting_5x() -> Cluster:
     """A group whose slave acts as master while there is none."""
-    settings = {"enableSlaveActingMaster": "true"}
+    # Without slaveReadEnable a slave answers every pull with 2, [REJECTREQUEST]system busy.
+    settings = {"enableSlaveActingMaster": "true", "slaveReadEnable": "true"}
     return Cluster(
         [
             BrokerSpec("broker-a", 0, "ASYNC_MASTER", settings),
