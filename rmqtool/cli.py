@@ -20,15 +20,32 @@ from .errors import guarded
 from .status import ExitStatus, Terminated
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_HELP = """Decode, replay and report Apache RocketMQ traffic.
+
+Examples:
+
+\b
+  rmqtool decode pcap incident.pcap
+  rmqtool decode pcap incident.pcap --summary
+  rmqtool decode pcap --help
+"""
+_DECODE_HELP = """Turn captured bytes into exchanges, commands and messages.
+
+Examples:
+
+\b
+  rmqtool decode pcap incident.pcap
+  tcpdump -i eth0 -U -w - port 10911 | rmqtool decode pcap -
+"""
 app = typer.Typer(
     name="rmqtool",
-    help="Decode, replay and report Apache RocketMQ traffic.",
+    help=_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=_CONTEXT,
 )
 decode_app = typer.Typer(
-    help="Turn captured bytes into exchanges, commands and messages.",
+    help=_DECODE_HELP,
     no_args_is_help=True,
     context_settings=_CONTEXT,
 )
@@ -127,7 +144,7 @@ def main() -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _terminate)
     try:
-        app()
+        app(prog_name="rmqtool")
     except KeyboardInterrupt:
         sys.exit(ExitStatus.INTERRUPTED)
 

@@ -127,17 +127,15 @@ def view_of(commands: bool, verbose: bool, summary: bool) -> View:
 def format_of(wanted: Format | None, output: str, view: View) -> Format:
     """Return the format that was named, else the one that the output's name says."""
     chosen = wanted or _SUFFIXES.get(Path(output).suffix.lower(), Format.table)
-    if view in (View.tree, View.summary) and chosen is not Format.table:
-        other = "--commands --format jsonl" if view is View.tree else "rows in another run"
-        raise usage_error(f"--{_SWITCHES[view]}", f"is text for people; for programs: {other}")
+    if view is View.tree and chosen is not Format.table:
+        raise usage_error("--verbose", "is text for people; --commands --format jsonl has it all")
+    if view is View.summary and chosen in (Format.csv, Format.parquet):
+        raise usage_error("--summary", "is a table or, with --format jsonl, one JSON object")
     if view is View.commands and chosen in (Format.csv, Format.parquet):
         raise usage_error(
             f"--commands --format {chosen}", "commands are nested; --format jsonl has them whole"
         )
     return chosen
-
-
-_SWITCHES = {View.tree: "verbose", View.summary: "summary"}
 
 
 def ports_of(texts: Sequence[str]) -> frozenset[int]:

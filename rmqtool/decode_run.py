@@ -49,6 +49,12 @@ def run_decode(request: DecodeRequest) -> ExitStatus:
     """Do what was asked; raise CommandError where it cannot be done."""
     decode = decode_of(request.sources, decode_options(request), request.jobs)
     refuse_inputs(request.output, decode.sources)
+    if "-" in decode.sources and sys.stdin.isatty():
+        raise CommandError(
+            "standard input is a terminal, not a capture",
+            "pipe a capture into it: tcpdump -w - … | rmqtool decode pcap -",
+            ExitStatus.USAGE,
+        )
     if request.view is View.tree:
         from .decode_views import tree_rows
 
@@ -314,18 +320,17 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
     if request.format is Format.parquet:
         return _parquet_sink(request, names)
     output = Output(request.output, direct=request.follow)
-    to_screen = output.path is None and sys.stdout.isatty()
+    terminal = output_terminal(request, output)
+    if request.view is View.summary:
+        return sinks.SummarySink(output, terminal, names, request.format is Format.jsonl)
     if request.format is Format.jsonl:
         from dissectors.tables import jsonl_of
 
-        return sinks.EncodedSink(output, jsonl_of, to_screen=to_screen)
+        return sinks.EncodedSink(output, jsonl_of, to_screen=terminal.is_terminal)
     if request.format is Format.csv:
         from dissectors.tables import csv_header, csv_of
 
         return sinks.EncodedSink(output, csv_of, csv_header())
-    terminal = output_terminal(request, output)
-    if request.view is View.summary:
-        return sinks.SummarySink(output, terminal, names)
     from .lines import exchange_lines
 
     return sinks.LinesSink(output, exchange_lines(terminal, len(names), is_live(request)))

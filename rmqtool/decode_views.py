@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from dissectors.command_row import (
@@ -84,13 +83,12 @@ def command_rows(request: DecodeRequest, decode: Decode) -> Rows[CommandSeen]:
 
 def _command_sink(request: DecodeRequest, names: Sequence[str]) -> Sink[CommandSeen]:
     output = Output(request.output, direct=request.follow)
+    terminal = output_terminal(request, output)
     if request.format is Format.jsonl:
         limit = WHOLE if request.body_limit is None else request.body_limit
 
         def encode(rows: Sequence[CommandSeen]) -> bytes:
             return b"".join(json_of(command_row_of(seen, names, limit)) for seen in rows)
 
-        to_screen = output.path is None and sys.stdout.isatty()
-        return EncodedSink(output, encode, to_screen=to_screen)
-    terminal = output_terminal(request, output)
+        return EncodedSink(output, encode, to_screen=terminal.is_terminal)
     return LinesSink(output, command_lines(terminal, names, is_live(request)))

@@ -216,8 +216,12 @@ class SummarySink(TextSink[ExchangeRecord]):
 
     wants_findings = True
 
-    def __init__(self, output: Output, terminal: Terminal, names: Sequence[str]) -> None:
+    def __init__(
+        self, output: Output, terminal: Terminal, names: Sequence[str], as_json: bool
+    ) -> None:
+        """`names` are the captures, by index."""
         super().__init__(output, list)
+        self._as_json = as_json
         self._summary = Summary()
         self._terminal = terminal
         self._names = names
@@ -229,8 +233,14 @@ class SummarySink(TextSink[ExchangeRecord]):
         self._summary.add_findings(findings)
 
     def finish(self, decode: Decode) -> str:
-        from .summary_text import summary_lines
+        if self._as_json:
+            from .summary_json import summary_json
 
-        lines = summary_lines(self._summary, decode.stats, self._names, self._terminal)
-        self.write_lines(lines)
+            data = summary_json(self._summary, decode.stats)
+            self._output.write(_visible_json(data) if self._terminal.is_terminal else data)
+        else:
+            from .summary_text import summary_lines
+
+            lines = summary_lines(self._summary, decode.stats, self._names, self._terminal)
+            self.write_lines(lines)
         return super().finish(decode)

@@ -148,7 +148,7 @@ def _first_seen(peer: Peer) -> str:
     return clock(first.request_time if first.request_time is not None else first.response_time)
 
 
-def _ends(peer: Peer) -> tuple[str, str]:
+def ends_of(peer: Peer) -> tuple[str, str]:
     """Return who asks most and who answers: a broker may have asked first."""
     if peer.first is None:
         return "-", "-"
@@ -168,8 +168,8 @@ CLIENT_COLUMNS: list[Column[NamedClient]] = [
 ]
 CONVERSATION_COLUMNS: list[Column[NamedConversation]] = [
     Column("NUMBER", lambda r: str(r[0]) if r[0] >= 0 else "others", 3, 6, 8, True),
-    Column("REQUESTER", lambda r: _ends(r[1])[0], 1, 15, 47, keep_end=True),
-    Column("RESPONDER", lambda r: _ends(r[1])[1], 1, 15, 47, keep_end=True),
+    Column("REQUESTER", lambda r: ends_of(r[1])[0], 1, 15, 47, keep_end=True),
+    Column("RESPONDER", lambda r: ends_of(r[1])[1], 1, 15, 47, keep_end=True),
     _counter("EXCHANGES", lambda r: r[1].count, 2),
     _alarm("FAILED", lambda r: r[1].failed, 4),
     _alarm("UNANSWERED", lambda r: r[1].unanswered, 5),

@@ -17,6 +17,15 @@ from tests.traffic.talk import MILLISECOND, SECOND, End, Talk, merged
 
 ROOT = Path(__file__).resolve().parents[2]
 EVIL = "\x1b[2J[red]evil\n\u202e\x9b="
+_CODE = """
+from tests.pure import import_sources, wants_sources
+if wants_sources():
+    import_sources()
+from rmqtool.cli import main
+main()
+"""
+PROGRAM = [sys.executable, "-c", _CODE]
+"""rmqtool as a process, of the implementation that is tested"""
 NAMESRV = End("10.0.0.9", 9876)
 
 
@@ -40,7 +49,7 @@ def rmqtool(*arguments: str | Path, **environment: str) -> Result:
 def process(*arguments: str | Path, **environment: str) -> Result:
     """Run as a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "rmqtool.cli", *map(str, arguments)],
+        [*PROGRAM, *map(str, arguments)],
         capture_output=True,
         cwd=ROOT,
         env=os.environ | environment,

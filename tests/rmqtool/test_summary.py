@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.pipeline import CaptureStats, DecodeStats
 from rmqtool.console import UNLIMITED, Terminal, cells
 from rmqtool.summary import MAX_KEYS, MAX_PEERS, OTHERS, ClientKey, Summary
+from rmqtool.summary_json import summary_json
 from rmqtool.summary_text import summary_lines
 from tests.dissectors.rows import START, record, unanswered
 
@@ -89,6 +92,21 @@ def test_the_asking_end_of_a_conversation_is_the_requester() -> None:
     lines = summary_lines(found, stats(), ["a.pcap"], FILE)
     start = lines.index("Conversations")
     assert lines[start + 2].split()[1:3] == ["10.0.0.5:51234", "10.0.0.1:10911"]
+
+
+def test_the_json_has_the_same_numbers() -> None:
+    found = summary()
+    found.add_findings([ExpertInfo(ExpertKind.BAD_HEADER, "half \ud800", START, 8, 0, 12)])
+    decoded = json.loads(summary_json(found, stats()))
+    assert decoded["exchanges"] == 104
+    assert decoded["captures"][0]["first_time"] == "2026-11-20T10:00:00.000000Z"
+    send = next(row for row in decoded["operations"] if row["request_name"] == "SEND_MESSAGE_V2")
+    assert (send["count"], send["failed"], send["max_us"]) == (103, 1, 3_000_000)
+    assert decoded["answers"][-1]["example"]["response_packet"] == 77
+    assert decoded["clients"][0]["connections"] == 1
+    assert decoded["slowest"][0]["latency_us"] == 3_000_000
+    first = {row["kind"]: row["first"] for row in decoded["findings"]}
+    assert first["BAD_HEADER"] == {"packet": 8, "conversation": 0, "detail": "half ?"}
 
 
 def test_memory_is_bounded() -> None:

@@ -1,0 +1,157 @@
+"""The summary as one JSON object: the same tables with all of their rows, in plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dissectors.record import ExchangeRecord
+from dissectors.tables import encodable
+from dissectors.tcp.capture import packet_number
+from dissectors.times import text_of_time
+
+from .summary import Operation, Peer, Summary
+from .summary_tables import answers, clients, conversations, ends_of, operations, slowest
+
+if TYPE_CHECKING:
+    from dissectors.expert import ExpertInfo
+    from dissectors.pipeline import CaptureStats, DecodeStats
+
+
+def summary_json(summary: Summary, stats: DecodeStats) -> bytes:
+    """Return the object on one line."""
+    shown = {
+        "captures": [_capture(capture) for capture in stats.captures],
+        "conversations": stats.conversations,
+        "rocketmq_conversations": stats.rocketmq_conversations,
+        "not_decoded": stats.not_decoded,
+        "frames": stats.frames,
+        "commands": stats.commands,
+        "gaps": stats.gaps,
+        "gap_bytes": stats.gap_bytes,
+        "exchanges": summary.exchanges,
+        "statuses": summary.statuses,
+        "first_time": _time(summary.first_time),
+        "last_time": _time(summary.last_time),
+        "operations": [
+            {"request_name": name} | _operation(row) for name, row in operations(summary.operations)
+        ],
+        "answers": [
+            {
+                "response_code": row.code,
+                "response_name": row.name,
+                "failure": row.answer.failure,
+                "count": row.answer.count,
+                "requests": row.answer.requests,
+                "example": _example(row.answer.example),
+            }
+            for row in answers(summary)
+        ],
+        "responders": [
+            {"responder": name} | _operation(row) for name, row in operations(summary.servers)
+        ],
+        "clients": [
+            key._asdict() | {"connections": len(row.conversations)} | _peer(row)
+            for key, row in clients(summary)
+        ],
+        "conversation_rows": [
+            {"conversation": number, "requester": ends_of(row)[0], "responder": ends_of(row)[1]}
+            | _peer(row)
+            for number, row in conversations(summary)
+        ],
+        "slowest": [
+            {"latency_us": record.latency_us} | (_example(record) or {})
+            for record in slowest(summary)
+        ],
+        "findings": [
+            {
+                "kind": kind.name,
+                "severity": kind.severity.name.lower(),
+                "count": number,
+                "meaning": kind.meaning,
+                "first": _finding(summary.findings.get(kind)),
+            }
+            for kind, number in stats.expert_counts.items()
+        ],
+    }
+    try:
+        return msgspec.json.encode(shown) + b"\n"
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_encodable(shown)) + b"\n"
+
+
+def _capture(capture: CaptureStats) -> dict[str, object]:
+    return {
+        "name": encodable(capture.name),
+        "format": capture.format,
+        "compression": capture.compression,
+        "packets": capture.packets,
+        "bytes": capture.bytes,
+        "first_time": _time(capture.first_ts),
+        "last_time": _time(capture.last_ts),
+        "skipped": capture.skipped,
+    }
+
+
+def _time(ns: int | None) -> str | None:
+    return None if ns is None else text_of_time(ns)
+
+
+def _operation(row: Operation) -> dict[str, object]:
+    return {
+        "count": row.count,
+        "failed": row.failed,
+        "unanswered": row.unanswered,
+        "oneway": row.oneway,
+        "p50_us": row.latency.percentile(50),
+        "p99_us": row.latency.percentile(99),
+        "max_us": row.latency.largest if row.latency.count else None,
+        "bytes": row.bytes,
+    }
+
+
+def _peer(row: Peer) -> dict[str, object]:
+    return {
+        "exchanges": row.count,
+        "failed": row.failed,
+        "unanswered": row.unanswered,
+        "bytes": row.bytes,
+    }
+
+
+def _example(record: ExchangeRecord | None) -> dict[str, object] | None:
+    if record is None:
+        return None
+    return {
+        "capture": record.capture,
+        "request_packet": record.request_packet,
+        "response_packet": record.response_packet,
+        "request_name": record.request_name,
+        "response_name": record.response_name,
+        "topic": record.topic,
+        "requester": record.requester,
+        "responder": record.responder,
+        "remark": record.remark,
+    }
+
+
+def _finding(info: ExpertInfo | None) -> dict[str, object] | None:
+    if info is None:
+        return None
+    return {
+        "packet": packet_number(info.packet) or None,
+        "conversation": info.conversation if info.conversation >= 0 else None,
+        "detail": info.detail,
+    }
+
+
+def _encodable(value: object) -> object:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, Sequence):
+        return [_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {encodable(str(key)): _encodable(item) for key, item in value.items()}
+    return value
