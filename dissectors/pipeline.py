@@ -23,7 +23,7 @@ from .record import ExchangeRecord
 from .remoting.frame import KEEP_ALL, KEEP_MESSAGES
 from .row import record_of
 from .stages import MAX_EXPERTS, Stages
-from .tcp.capture import CAPTURE_SHIFT, CaptureReader
+from .tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
 from .tcp.formats import PCAP_HEADER, PcapReader, reader_of
 from .tcp.source import ByteSource, CaptureError, expand_sources
 
@@ -226,18 +226,13 @@ class Decode:
                     break
                 stats.format = reader.format
                 chunk = head[PCAP_HEADER:] if isinstance(reader, PcapReader) else head
-            packets = reader.receive(chunk)
-            if packets:
-                stats.packets += len(packets)
-                stats.first_ts = packets[0].ts if stats.first_ts is None else stats.first_ts
-                stats.last_ts = packets[-1].ts
-            stages.receive(packets)
+            _receive(stages, stats, reader.receive(chunk))
             self._collect_experts(stages, reader.take_experts())
             yield
         if reader is None:
             self._refuse(source, head)
             return
-        reader.finish(source.problem)
+        _receive(stages, stats, reader.finish(source.problem))
         self._collect_experts(stages, reader.take_experts())
 
     def _refuse(self, source: ByteSource, head: bytes) -> None:
@@ -273,6 +268,14 @@ class Decode:
         if one is None:
             return False
         return (since is None or one.ts >= since) and (until is None or one.ts < until)
+
+
+def _receive(stages: Stages, stats: CaptureStats, packets: list[Packet]) -> None:
+    if packets:
+        stats.packets += len(packets)
+        stats.first_ts = packets[0].ts if stats.first_ts is None else stats.first_ts
+        stats.last_ts = packets[-1].ts
+    stages.receive(packets)
 
 
 def _seen(exchange: Exchange) -> CommandSeen:

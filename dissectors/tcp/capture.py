@@ -17,6 +17,8 @@ from ..expert import ExpertInfo, ExpertKind
 
 MAX_PACKET: Final = 1024 * 1024
 """largest captured packet, bytes: four times tcpdump's largest snap length, room for BIG TCP"""
+ORDINARY_PACKET: Final = 128 * 1024
+"""a captured packet over so many bytes is so rare that what follows it must prove it"""
 
 CAPTURE_SHIFT: Final = 40
 """a packet id is the capture's index shifted by this, plus the packet's number in it"""
@@ -88,6 +90,7 @@ class CaptureReader:
         self._rest = b""
         self._offset: i64 = 0
         self._lost: i64 = -1
+        self._ended = False
 
     def receive(self, data: bytes) -> list[Packet]:
         """The packets that are complete with these bytes."""
@@ -105,16 +108,28 @@ class CaptureReader:
         self.experts = []
         return taken
 
-    def finish(self, problem: str | None = None) -> None:
-        """The file has ended; `problem` says why, where it was not by itself."""
-        end: i64 = self._offset + len(self._rest)
+    def finish(self, problem: str | None = None) -> list[Packet]:
+        """The file has ended; `problem` says why, where it was not by itself.
+
+        Gives the packets that stand behind damage near the end: more cannot come to prove them.
+        """
+        found: list[Packet] = []
+        self._ended = True
+        data = self._rest
+        used: i64 = self._packets_of(data, found)
+        self._rest = b""
+        self._offset += used
+        left: i64 = len(data) - used
         if self._lost >= 0:
+            end: i64 = self._offset + left
             self._damaged(self._lost, f"{end - self._lost} bytes up to the end are no packet")
-        elif problem is not None or self._rest:
-            detail = problem or f"{len(self._rest)} bytes of a packet that is cut off"
+        elif problem is not None or left:
+            detail = problem or f"{left} bytes of a packet that is cut off"
             self._say(ExpertKind.CAPTURE_TRUNCATED, detail, self._offset)
+        return found
 
     def _packets_of(self, data: bytes, found: list[Packet]) -> i64:
+        """Appends the packets that are complete; gives the place behind what was used."""
         raise NotImplementedError
 
     def _damaged(self, offset: i64, detail: str) -> None:

@@ -6,13 +6,24 @@ passed over. Format: draft-ietf-opsawg-pcapng.
 
 from __future__ import annotations
 
+import re
 from typing import Final, final
 
 from mypy_extensions import i64
 
-from .capture import MAX_PACKET, NANOSECONDS, CaptureReader, Packet, read_u32, read_u32_pair
+from .capture import (
+    MAX_PACKET,
+    NANOSECONDS,
+    ORDINARY_PACKET,
+    CaptureReader,
+    Packet,
+    read_u32,
+    read_u32_pair,
+)
 
 PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
+MAX_TIME: Final = 1 << 62
+"""nanoseconds since the epoch that are believed"""
 MAX_BLOCK: Final = 16 * 1024 * 1024
 """largest pcapng block, bytes: Wireshark's own limit"""
 MAX_INTERFACES: Final = 4096
@@ -25,18 +36,24 @@ SIMPLE_PACKET: Final = 3
 ENHANCED_PACKET: Final = 6
 BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
 
+_BLOCK_LITTLE: Final = re.compile(rb"\x0a\x0d\x0d\x0a|[\1\2\3\6]\0\0\0..[\x00-\x10]\0", re.DOTALL)
+_BLOCK_BIG: Final = re.compile(rb"\x0a\x0d\x0d\x0a|\0\0\0[\1\2\3\6]\0[\x00-\x10]..", re.DOTALL)
+"""how a block may begin that is looked for: a section, an interface, a packet"""
+
 
 @final
 class _Interface:
     """One pcapng interface: link type, snap length and the unit of its time stamps."""
 
-    __slots__ = ("base", "linktype", "offset", "snaplen", "unit")
+    __slots__ = ("base", "exact", "linktype", "offset", "snaplen", "unit")
 
     def __init__(self, linktype: i64, snaplen: i64) -> None:
         self.linktype: i64 = linktype
         self.snaplen: i64 = snaplen
         self.unit: i64 = 1000
         """nanoseconds of one tick; 0: see `base`"""
+        self.exact: i64 = MAX_TIME // 1000
+        """ticks below which `unit` and 64 bits are enough"""
         self.base = 1_000_000
         """ticks of one second"""
         self.offset: i64 = 0
@@ -57,39 +74,60 @@ class PcapngReader(CaptureReader):
         at: i64 = 0
         size: i64 = len(data)
         while size - at >= BLOCK_HEADER:
+            if self._lost >= 0:
+                at = self._recover(data, at)
+                if self._lost >= 0:
+                    break
             kind = read_u32(data, at, self._big)
             if kind == SECTION_HEADER:
-                self._big = read_u32(data, at + 8, True) == BYTE_ORDER_MAGIC
+                self._big = _order_of(data, at, self._big)
             length = read_u32(data, at + 4, self._big)
             bad = length < BLOCK_HEADER or length & 3 != 0 or length > MAX_BLOCK
-            if not bad and self._lost < 0 and at + length > size:
-                break
-            if bad or self._lost >= 0 or read_u32(data, at + length - 4, self._big) != length:
-                self._lose(at)
-                again = self._next_block(data, at + 4)
-                if again < 0:
-                    at = max(at, size - MAX_PACKET)
+            if not bad and at + length > size:
+                if not self._ended or length <= ORDINARY_PACKET:
                     break
-                at = again
-                self._found_again(at)
+                bad = True
+            if bad or read_u32(data, at + length - 4, self._big) != length:
+                self._lose(at)
                 continue
             self._block(kind, data, at, length, found)
             at += length
         return at
 
-    def _next_block(self, data: bytes, at: i64) -> i64:
-        """Where the next enhanced packet block begins whose two lengths agree, or -1."""
-        order = "big" if self._big else "little"
-        kind = ENHANCED_PACKET.to_bytes(4, order)  # type: ignore[arg-type]
+    def _recover(self, data: bytes, at: i64) -> i64:
+        """Where blocks go on, or, while `_lost`, from where on the bytes must be kept."""
+        undecided: i64 = -1
+        looks = _BLOCK_BIG if self._big else _BLOCK_LITTLE
+        match = looks.search(data, at)
+        while match is not None:
+            start: i64 = match.start()
+            verdict: i64 = self._is_block(data, start, 2)
+            if verdict > 0:
+                self._found_again(start)
+                return start
+            if verdict < 0 and undecided < 0:
+                undecided = start
+            match = looks.search(data, start + 1)
+        return undecided if undecided >= 0 else max(at, len(data) - BLOCK_HEADER + 1)
+
+    def _is_block(self, data: bytes, at: i64, count: i64) -> i64:
+        """1: blocks stand in a row here; 0: they do not; -1: more bytes must tell."""
         size: i64 = len(data)
-        place = data.find(kind, at)
-        while place >= 0 and place + 8 <= size:
-            length = read_u32(data, place + 4, self._big)
-            fits = 32 <= length <= MAX_PACKET + 1024 and place + length <= size
-            if fits and read_u32(data, place + length - 4, self._big) == length:
-                return place
-            place = data.find(kind, place + 1)
-        return -1
+        big = self._big
+        for index in range(count):
+            if size - at < BLOCK_HEADER:
+                return (1 if index > 0 and at == size else 0) if self._ended else -1
+            if read_u32(data, at, big) == SECTION_HEADER:
+                big = _order_of(data, at, big)
+            length = read_u32(data, at + 4, big)
+            if length < BLOCK_HEADER or length & 3 or length > MAX_PACKET + 1024:
+                return 0
+            if at + length > size:
+                return (1 if index > 0 else 0) if self._ended else -1
+            if read_u32(data, at + length - 4, big) != length:
+                return 0
+            at += length
+        return 1
 
     def _block(self, kind: i64, data: bytes, at: i64, length: i64, found: list[Packet]) -> None:
         if kind == ENHANCED_PACKET and length >= 32:
@@ -129,6 +167,7 @@ class PcapngReader(CaptureReader):
                 offset = int.from_bytes(raw, order, signed=True)  # type: ignore[arg-type]
                 if abs(offset) < 1 << 33:
                     interface.offset = offset
+                    interface.exact = 0
             place += 4 + ((size + 3) & ~3)
 
     def _packet(self, data: bytes, at: i64, length: i64, which: i64, found: list[Packet]) -> None:
@@ -178,14 +217,22 @@ def _set_resolution(interface: _Interface, resolution: int) -> None:
         interface.base = 10 ** min(power, 18)
     exact = NANOSECONDS % interface.base == 0
     interface.unit = NANOSECONDS // interface.base if exact else 0
+    interface.exact = MAX_TIME // interface.unit if exact and not interface.offset else 0
 
 
 def _timestamp(interface: _Interface, high: i64, low: i64, last: i64) -> i64:
-    """Nanoseconds since the epoch; a time that no clock shows (after 2262) is the last one."""
-    if interface.unit and high < 1 << 24:
-        near: i64 = ((high << 32) | low) * interface.unit
-        if 0 <= near < 1 << 61:
-            return near + interface.offset * NANOSECONDS
-    ticks = (int(high) << 32) | int(low)
-    exact = ticks * NANOSECONDS // interface.base + int(interface.offset) * NANOSECONDS
-    return exact if 0 <= exact < 1 << 62 else last
+    """Nanoseconds since the epoch; a time that no clock shows (after 2116) is the last one."""
+    if high < 1 << 30:
+        ticks: i64 = (high << 32) | low
+        if ticks < interface.exact:
+            return ticks * interface.unit
+    whole = (int(high) << 32) | int(low)
+    ns = whole * NANOSECONDS // interface.base + int(interface.offset) * NANOSECONDS
+    return ns if 0 <= ns < MAX_TIME else last
+
+
+def _order_of(data: bytes, at: i64, big: bool) -> bool:
+    """Whether a section is big-endian; the byte order so far where its mark is damaged."""
+    if read_u32(data, at + 8, True) == BYTE_ORDER_MAGIC:
+        return True
+    return big and read_u32(data, at + 8, False) != BYTE_ORDER_MAGIC

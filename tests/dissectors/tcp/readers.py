@@ -1,0 +1,37 @@
+"""Packets of a capture given as bytes, in any pieces, in words that can be compared."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dissectors.expert import ExpertInfo
+from dissectors.tcp.capture import packet_number
+from dissectors.tcp.formats import PCAP_HEADER, PcapReader, reader_of
+
+
+class Seen(NamedTuple):
+    """A packet."""
+
+    number: int
+    ts: int
+    linktype: int
+    data: bytes
+    length: int
+
+
+def read(capture: bytes, chunk: int = 1 << 30) -> tuple[list[Seen], list[ExpertInfo]]:
+    """All packets and findings of a capture that comes in pieces of `chunk` bytes."""
+    reader = reader_of(3, capture[:24])
+    assert reader is not None
+    found = []
+    start = PCAP_HEADER if isinstance(reader, PcapReader) else 0
+    for at in range(start, len(capture), chunk):
+        found += reader.receive(capture[at : at + chunk])
+    found += reader.finish()
+    assert reader.packets == len(found)
+    seen = [
+        Seen(packet_number(p.packet), p.ts, p.linktype, p.data[p.start : p.end], p.length)
+        for p in found
+    ]
+    assert all(p.packet >> 40 == 3 for p in found)
+    return seen, reader.take_experts()
