@@ -26,6 +26,8 @@ MAX_TIME: Final = 1 << 62
 """nanoseconds since the epoch that are believed"""
 MAX_BLOCK: Final = 16 * 1024 * 1024
 """largest pcapng block, bytes: Wireshark's own limit"""
+MAX_OPTIONS: Final = 4096
+"""bytes of the options of a packet that the end of the file cuts off"""
 MAX_INTERFACES: Final = 4096
 """interfaces of one pcapng section; one costs some 100 bytes"""
 BLOCK_HEADER: Final = 12
@@ -84,15 +86,22 @@ class PcapngReader(CaptureReader):
             length = read_u32(data, at + 4, self._big)
             bad = length < BLOCK_HEADER or length & 3 != 0 or length > MAX_BLOCK
             if not bad and at + length > size:
-                if not self._ended or length <= ORDINARY_PACKET:
+                bad = self._ended and self._is_odd(kind, data, at, length)
+                if not bad:
                     break
-                bad = True
             if bad or read_u32(data, at + length - 4, self._big) != length:
                 self._lose(at)
                 continue
             self._block(kind, data, at, length, found)
             at += length
         return at
+
+    def _is_odd(self, kind: i64, data: bytes, at: i64, length: i64) -> bool:
+        """Whether a block that the end of the file cuts off is rather one of a wrong length."""
+        if kind == ENHANCED_PACKET and at + 24 <= len(data):
+            captured = read_u32(data, at + 20, self._big)
+            return not 32 + captured <= length <= 32 + captured + MAX_OPTIONS
+        return length > ORDINARY_PACKET
 
     def _recover(self, data: bytes, at: i64) -> i64:
         """Where blocks go on, or, while `_lost`, from where on the bytes must be kept."""
