@@ -17,11 +17,6 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else _escape_of(char) for char in text)
 
 
-def printable_lines(text: str) -> list[str]:
-    """Return the lines of `text`, each printable; tabs become blanks."""
-    return [printable(line) for line in text.expandtabs(4).split("\n")]
-
-
 def _escape_of(char: str) -> str:
     named = _NAMED.get(char)
     if named is not None:

@@ -1,11 +1,10 @@
-"""Exchanges as JSON lines, CSV and Parquet: every value comes back, whatever the network sent."""
+"""Exchanges as JSON lines and CSV: every value comes back, whatever the network sent."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from dissectors.record import COLUMNS, ExchangeRecord
 from dissectors.tables import csv_header, csv_of, jsonl_of, safe_cell
-from dissectors.times import moment_of, text_of_time
+from dissectors.times import text_of_time
 
 from .rows import START, record, unanswered
 
@@ -108,91 +107,6 @@ def test_any_record_can_be_written_as_text(rows: list[ExchangeRecord]) -> None:
     for row, cell in zip(rows, cells, strict=True):
         assert (row.queue_id is None) == (cell["queue_id"] == "")
         assert cell["topic"].isprintable()
-
-
-def test_times_come_back() -> None:
-    for ns in (0, START, START + 999_999_000, 4_102_444_800_000_000_000):
-        moment = moment_of(text_of_time(ns))
-        assert moment is not None
-        assert moment.ns == ns
-        assert moment.has_date
-
-
-@pytest.mark.parametrize("text", ["", "x", "10", "25:00", "2026-13-01", "2026-11-20T", "10:00Z"])
-def test_what_is_no_time(text: str) -> None:
-    assert moment_of(text) is None
-
-
-def test_times_that_no_calendar_has_are_shown_as_its_ends() -> None:
-    assert text_of_time(2**80).startswith("9999-12-31T23:59:59")
-    assert text_of_time(-1).startswith("1970-01-01T00:00:00")
-
-
-class TestParquet:
-    """One file, read back by pyarrow; pandas and DuckDB in test_decoded_log."""
-
-    def written(self, rows: list[ExchangeRecord], folder: Path, cut: int = 1000) -> list[dict]:  # type: ignore[type-arg]
-        pytest.importorskip("pyarrow")
-        import pyarrow.parquet
-
-        from dissectors.parquet import ParquetRows, exchange_table
-
-        path = folder / "a.parquet"
-        out = ParquetRows(str(path), exchange_table(), {"a": "b"})
-        for start in range(0, len(rows), cut):
-            out.write(rows[start : start + cut])
-        out.finish()
-        assert out.rows == len(rows)
-        table = pyarrow.parquet.read_table(path)
-        assert table.schema.metadata[b"a"] == b"b"
-        assert table.schema.names == NAMES
-        return table.to_pylist()
-
-    def test_values(self, tmp_path: Path) -> None:
-        rows = [record(topic=EVIL, expert=["GAP"]), unanswered()]
-        for got, row in zip(self.written(rows, tmp_path), rows, strict=True):
-            for column in COLUMNS:
-                value = getattr(row, column.name)
-                if column.type == "time" and value is not None:
-                    assert got[column.name].isoformat(timespec="microseconds") == (
-                        text_of_time(value).replace("Z", "+00:00")
-                    )
-                else:
-                    assert got[column.name] == value
-
-    @pytest.mark.parametrize("cut", [1, 4095, 4096, 40_000])
-    def test_any_size_of_batch_gives_the_same_rows(self, tmp_path: Path, cut: int) -> None:
-        count = 5000 if cut == 1 else 70_000
-        rows = [record(opaque=number) for number in range(count)]
-        assert [row["opaque"] for row in self.written(rows, tmp_path, cut)] == list(range(count))
-
-    def test_what_does_not_fit_is_clamped(self, tmp_path: Path) -> None:
-        row = record(queue_id=2**80, topic="\ud800", request_time=2**80, keys=None)
-        (got,) = self.written([row], tmp_path)
-        assert got["queue_id"] == 2**63 - 1
-        assert got["topic"] == "?"
-        assert got["request_time"].year == 9999
-
-    def test_no_rows(self, tmp_path: Path) -> None:
-        assert self.written([], tmp_path) == []
-
-    def test_pandas_is_not_imported_and_still_works(self, tmp_path: Path) -> None:
-        pytest.importorskip("pyarrow")
-        pytest.importorskip("pandas")
-        import subprocess
-        import sys
-
-        code = (
-            "import sys\n"
-            "from dissectors.parquet import exchange_table\n"
-            "from tests.dissectors.rows import record\n"
-            "batch = exchange_table().batch_of([record()])\n"
-            "assert 'pandas' not in sys.modules\n"
-            "assert batch.to_pandas().topic[0] == 'OrderTopic'\n"
-            "import pandas, pyarrow\n"
-            "assert pyarrow.array(pandas.Series([1, None]))[1].as_py() is None\n"
-        )
-        subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_records_can_be_read_back_from_json_lines_but_for_the_times() -> None:

@@ -1,0 +1,31 @@
+"""Text made safe to show, and which answers are failures."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissectors.outcome import LONG_POLLS, NORMAL_ANSWERS, is_failure
+from dissectors.printable import printable
+from dissectors.remoting.codes import RequestCode, ResponseCode
+
+
+@given(st.text(st.characters()))
+def test_any_text_becomes_printable_and_printable_text_stays(text: str) -> None:
+    shown = printable(text)
+    assert shown.isprintable()
+    assert printable(shown) == shown
+    if text.isprintable():
+        assert shown == text
+
+
+def test_escapes() -> None:
+    assert printable("a\x1b\n\t\r\x9b\u2028\U000e0001") == r"a\x1b\n\t\r\x9b\u2028\U000e0001"
+
+
+def test_the_names_of_outcomes_are_names_of_codes() -> None:
+    assert set(ResponseCode.__members__) >= NORMAL_ANSWERS
+    assert set(RequestCode.__members__) >= LONG_POLLS
+    assert is_failure("SYSTEM_BUSY")
+    assert not is_failure("PULL_NOT_FOUND")
+    assert not is_failure(None)

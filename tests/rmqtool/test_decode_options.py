@@ -1,0 +1,100 @@
+"""Texts of the command line as values."""
+
+from __future__ import annotations
+
+import pytest
+
+from dissectors.times import Moment
+from rmqtool.decode_options import (
+    DecodeRequest,
+    Format,
+    View,
+    format_of,
+    ports_of,
+    size_option,
+    time_option,
+    view_of,
+)
+from rmqtool.status import CommandError, ExitStatus
+
+
+@pytest.mark.parametrize(
+    ("texts", "ports"),
+    [
+        ([], set()),
+        (["9999"], {9999}),
+        (["9999", "8081"], {9999, 8081}),
+        (["9999,8081"], {9999, 8081}),
+        (["tcp.port==9999"], {9999}),
+        (["tcp.port == 9999, rocketmq"], {9999}),
+        (["tcp.dstport==1"], {1}),
+    ],
+)
+def test_decode_as(texts: list[str], ports: set[int]) -> None:
+    assert ports_of(texts) == ports
+
+
+@pytest.mark.parametrize("text", ["", "0", "65536", "http", "9999,x", "udp.port==1", "-1"])
+def test_what_is_no_port(text: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        ports_of([text])
+    assert caught.value.status is ExitStatus.USAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [(None, None), ("0", 0), ("512", 512), ("4KiB", 4096), ("4 kb", 4000), ("1MiB", 1 << 20)],
+)
+def test_sizes(text: str | None, size: int | None) -> None:
+    assert size_option("--body-limit", text) == size
+
+
+def test_times() -> None:
+    assert time_option("--since", None) is None
+    assert time_option("--since", "10:00") == Moment(36_000_000_000_000, False)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "output", "found"),
+    [
+        (None, "-", Format.table),
+        (None, "x.jsonl", Format.jsonl),
+        (None, "x.NDJSON", Format.jsonl),
+        (None, "x.csv", Format.csv),
+        (None, "x.parquet", Format.parquet),
+        (None, "x.txt", Format.table),
+        (Format.csv, "x.jsonl", Format.csv),
+    ],
+)
+def test_the_format(wanted: Format | None, output: str, found: Format) -> None:
+    assert format_of(wanted, output, View.exchanges) is found
+
+
+def test_views_exclude_each_other() -> None:
+    assert view_of(False, False, False) is View.exchanges
+    assert view_of(False, True, False) is View.tree
+    with pytest.raises(CommandError):
+        view_of(True, True, False)
+
+
+def test_what_becomes_a_folder() -> None:
+    def to_folder(form: Format, output: str) -> bool:
+        return DecodeRequest(sources=["a"], format=form, output=output).to_folder
+
+    assert to_folder(Format.parquet, "log")
+    assert to_folder(Format.parquet, "log/")
+    assert not to_folder(Format.parquet, "x.parquet")
+    assert not to_folder(Format.parquet, "-")
+    assert not to_folder(Format.csv, "log")
+
+
+def test_restrictions_are_what_was_given() -> None:
+    assert DecodeRequest(sources=["a"]).restrictions() == {}
+    request = DecodeRequest(
+        sources=["a"], where="has topic", since=Moment(36_000 * 10**9, False), limit=0
+    )
+    assert request.restrictions() == {
+        "where": "has topic",
+        "since": "10:00:00.000000Z",
+        "limit": 0,
+    }

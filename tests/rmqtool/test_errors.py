@@ -1,0 +1,44 @@
+"""What a user sees when something goes wrong: one message, the way out, a status."""
+
+from __future__ import annotations
+
+import pytest
+
+from dissectors.parquet import MissingLibraryError
+from dissectors.tcp.source import CaptureError
+from rmqtool.errors import guarded
+from rmqtool.status import CommandError, ExitStatus, Terminated
+
+
+def raising(error: BaseException) -> ExitStatus:
+    def command() -> ExitStatus:
+        raise error
+
+    return guarded(command)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (CommandError("-x: no", "give y", ExitStatus.USAGE), 2, "rmqtool: -x: no\n  give y\n"),
+        (CaptureError("a.pcap", "gone", 7, "look"), 1, "rmqtool: a.pcap, offset 7: gone\n  look\n"),
+        (MissingLibraryError("X", "y", "z"), 1, "pip install 'rmqtool[z]'"),
+        (FileNotFoundError(2, "No such file", "f\x1b"), 1, "rmqtool: f\\x1b: No such file\n"),
+        (OSError("odd"), 1, "rmqtool: odd\n"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (Terminated(), 143, "terminated"),
+        (ValueError("a\nb"), 1, "this should not have happened: ValueError: a"),
+    ],
+)
+def test_errors(
+    capsys: pytest.CaptureFixture[str], error: BaseException, status: int, message: str
+) -> None:
+    assert raising(error) == status
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert "Traceback" not in shown
+    assert "\x1b" not in shown
+
+
+def test_what_goes_well_is_passed_on() -> None:
+    assert guarded(lambda: ExitStatus.FINDINGS) is ExitStatus.FINDINGS
