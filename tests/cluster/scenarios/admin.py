@@ -45,7 +45,13 @@ def admin(scene: Scene) -> None:
     scene.cluster.make_topic(TOPIC, queues=2)
     producer = {"topic": TOPIC, "group": GROUP, "instance": "producer"}
     consumer = scene.start(
-        "PushConsume", topic=TOPIC, group=GROUP, instance="consumer", count=999, wait_ms=600000
+        "PushConsume",
+        topic=TOPIC,
+        group=GROUP,
+        instance="consumer",
+        heartbeat_ms=30000,
+        count=999,
+        wait_ms=600000,
     )
     consumer.wait_for("started")
     with scene.capture():
