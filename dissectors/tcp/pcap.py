@@ -26,6 +26,8 @@ from .capture import (
 
 PCAP_HEADER: Final = 24
 RECORD_HEADER: Final = 16
+MAX_LENGTH: Final = 2 * MAX_PACKET
+"""largest packet on the wire, bytes"""
 MIN_PACKET: Final = 14
 """bytes of a packet that is believed while looking for records"""
 NEAR: Final = 86400
@@ -93,7 +95,7 @@ class PcapReader(CaptureReader):
             seconds, fraction = read_u32_pair(data, at, big)
             fraction *= unit
             odd = captured > ORDINARY_PACKET or captured > length or fraction >= NANOSECONDS
-            if odd or self._lost >= 0:
+            if odd or not 0 < length <= MAX_LENGTH or self._lost >= 0:
                 verdict: i64 = self._chain(data, at, PROOF, -1) if self._lost < 0 else 0
                 if verdict < 0:
                     break
@@ -107,7 +109,11 @@ class PcapReader(CaptureReader):
                     continue
             end: i64 = at + RECORD_HEADER + captured
             if end > size:
-                break
+                again: i64 = self._next_up_to_end(data, at) if self._ended else -1
+                if again < 0:
+                    break
+                at = again
+                continue
             number += 1
             ts = seconds * NANOSECONDS + fraction
             found.append(Packet(number, ts, linktype, data, at + RECORD_HEADER, end, length))
@@ -132,6 +138,18 @@ class PcapReader(CaptureReader):
         if again < 0:
             return self._undecided
         self._found_again(again)
+        return again
+
+    def _next_up_to_end(self, data: bytes, at: i64) -> i64:
+        """Where records begin that fill the file, in one that is larger than what is left of it.
+
+        -1: there are none, so the file was cut off.
+        """
+        self._looks_left = (len(data) - at) // INSIDE
+        again: i64 = self._next_record(data, at + RECORD_HEADER, len(data))
+        if again >= 0:
+            self._lose(at)
+            self._found_again(again)
         return again
 
     def _next_record(self, data: bytes, at: i64, across: i64) -> i64:
@@ -163,7 +181,7 @@ class PcapReader(CaptureReader):
                 return (1 if passed > 0 and at <= size else 0) if self._ended else -1
             captured, length = read_u32_pair(data, at + 8, self._big)
             seconds, fraction = read_u32_pair(data, at, self._big)
-            bad = captured > MAX_PACKET or captured > length or length > 2 * MAX_PACKET
+            bad = captured > MAX_PACKET or captured > length or length > MAX_LENGTH
             if bad or captured < MIN_PACKET or fraction * self._unit >= NANOSECONDS:
                 return 0
             near = before - NEAR <= seconds <= before + NEAR
@@ -175,6 +193,8 @@ class PcapReader(CaptureReader):
             at += RECORD_HEADER + captured
             passed += 1
             if across >= 0:
+                if at >= size and (across == size or at == size):
+                    return 1 if at == size else 0
                 if at > across:
                     return 1 if size - at < RECORD_HEADER or self._chain(data, at, 1, -1) else 0
                 count += 1

@@ -28,6 +28,10 @@ MAX_BLOCK: Final = 16 * 1024 * 1024
 """largest pcapng block, bytes: Wireshark's own limit"""
 MAX_OPTIONS: Final = 4096
 """bytes of the options of a packet that the end of the file cuts off"""
+INSIDE: Final = 8
+"""bytes of a block for each look inside it: its content may look like blocks all over"""
+WHOLE_FILE: Final = 1 << 40
+"""blocks in a row: up to the end of the file"""
 MAX_INTERFACES: Final = 4096
 """interfaces of one pcapng section; one costs some 100 bytes"""
 BLOCK_HEADER: Final = 12
@@ -71,6 +75,7 @@ class PcapngReader(CaptureReader):
         self.format = "pcapng"
         self._big = False
         self._interfaces: list[_Interface] = []
+        self._looks_left: i64 = 0
 
     def _packets_of(self, data: bytes, found: list[Packet]) -> i64:
         at: i64 = 0
@@ -86,7 +91,13 @@ class PcapngReader(CaptureReader):
             length = read_u32(data, at + 4, self._big)
             bad = length < BLOCK_HEADER or length & 3 != 0 or length > MAX_BLOCK
             if not bad and at + length > size:
-                bad = self._ended and self._is_odd(kind, data, at, length)
+                if not self._ended:
+                    break
+                bad = self._is_odd(kind, data, at, length)
+                again: i64 = -1 if bad else self._next_up_to_end(data, at)
+                if again >= 0:
+                    at = again
+                    continue
                 if not bad:
                     break
             if bad or read_u32(data, at + length - 4, self._big) != length:
@@ -102,6 +113,23 @@ class PcapngReader(CaptureReader):
             captured = read_u32(data, at + 20, self._big)
             return not 32 + captured <= length <= 32 + captured + MAX_OPTIONS
         return length > ORDINARY_PACKET
+
+    def _next_up_to_end(self, data: bytes, at: i64) -> i64:
+        """Where blocks begin that fill the file, in one that is larger than what is left of it.
+
+        -1: there are none, so the file was cut off.
+        """
+        looks = _BLOCK_BIG if self._big else _BLOCK_LITTLE
+        self._looks_left = (len(data) - at) // INSIDE
+        match = looks.search(data, at + 4)
+        while match is not None and self._looks_left > 0:
+            start: i64 = match.start()
+            if self._is_block(data, start, WHOLE_FILE) > 0:
+                self._lose(at)
+                self._found_again(start)
+                return start
+            match = looks.search(data, start + 1)
+        return -1
 
     def _recover(self, data: bytes, at: i64) -> i64:
         """Where blocks go on, or, while `_lost`, from where on the bytes must be kept."""
@@ -132,10 +160,13 @@ class PcapngReader(CaptureReader):
             if length < BLOCK_HEADER or length & 3 or length > MAX_PACKET + 1024:
                 return 0
             if at + length > size:
-                return (1 if index > 0 else 0) if self._ended else -1
+                return (1 if index > 0 and count < WHOLE_FILE else 0) if self._ended else -1
             if read_u32(data, at + length - 4, big) != length:
                 return 0
             at += length
+            self._looks_left -= 1
+            if count == WHOLE_FILE and self._looks_left <= 0:
+                return 0
         return 1
 
     def _block(self, kind: i64, data: bytes, at: i64, length: i64, found: list[Packet]) -> None:
