@@ -105,3 +105,14 @@ RESPONSE_ROWS: dict[str, Response] = {
     "USER_NOT_EXIST": Response("unused: constant only", "5.3.0"),
     "POLICY_NOT_EXIST": Response("unused: constant only", "5.3.0"),
 }
+
+FORMER_MEANINGS: dict[str, str] = {
+    "ASYNC_AND_RETURN_NULL": "no answer yet; inside a broker, never sent",
+    "UPDATE_AND_CREATE_ACL_CONFIG_FAILED": "to requests 50 to 54: the account was not stored",
+    "DELETE_ACL_CONFIG_FAILED": "to requests 50 to 54: the account was not deleted",
+    "UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED": "to requests 50 to 54: the list was not stored",
+    "CONTROLLER_ALTER_SYNC_STATE_SET_FAILED": "the in-sync set stays; 2013 since 5.1.1",
+    "CONTROLLER_ELECT_MASTER_FAILED": "no broker could become master; 2012 since 5.1.1",
+    "CONTROLLER_REGISTER_BROKER_FAILED": "the broker was not registered",
+}
+"""What responses said that releases had once, by constant name."""

@@ -1,0 +1,58 @@
+"""`rmqtool codes`: what a number or a name on the wire means, from the decoder's own tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from .codes_json import value_of
+from .codes_options import CodesFormat, Kind
+from .codes_search import Found, Query, find, number_of, query_of, suggestions
+from .codes_text import detail_lines, list_lines
+from .console import When, terminal_of
+from .status import CommandError, ExitStatus
+
+_EXAMPLES = "rmqtool codes 310, rmqtool codes response 17, rmqtool codes UNIQ_KEY"
+
+
+def codes(
+    words: Sequence[str],
+    kind: Kind | None = None,
+    format_: CodesFormat = CodesFormat.table,
+    colour: When = When.auto,
+) -> ExitStatus:
+    """Show what a query finds, everything where there is none; CommandError if that is nothing.
+
+    A query is a number (decimal, hexadecimal, or what 16 bits leave of it), a name or a part of
+    one; it may begin with a kind, as in ``response 17``.
+    """
+    for word in words:
+        if word.startswith("-") and number_of(word) is None:
+            raise CommandError(f"no such option: {word}", status=ExitStatus.USAGE)
+    query = query_of(" ".join(words), kind)
+    found = find(query)
+    if not found.entries:
+        raise _nothing(query)
+    if format_ is CodesFormat.json:
+        print(json.dumps([value_of(entry) for entry in found.entries], indent=2))
+    else:
+        print("\n".join(_lines(found, colour)))
+    return ExitStatus.OK
+
+
+def _lines(found: Found, colour: When) -> list[str]:
+    terminal = terminal_of(sys.stdout, colour)
+    if found.exact or len(found.entries) == 1:
+        return detail_lines(found.entries, found.alike, terminal)
+    return list_lines(found.entries, terminal)
+
+
+def _nothing(query: Query) -> CommandError:
+    what = f"no {query.kind}" if query.kind else "nothing"
+    if number_of(query.text) is not None:
+        verb = "has" if query.kind else "known has"
+        return CommandError(f"{what} {verb} the number {query.text}", f"for example: {_EXAMPLES}")
+    near = suggestions(query)
+    hint = f"did you mean {', '.join(near)}?" if near else f"for example: {_EXAMPLES}"
+    return CommandError(f"{what} is called {query.text!r}", hint)
