@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from . import __version__, options
+from . import __version__, codes_options, options
 from .console import When
 from .decode_options import DecodeRequest
 from .errors import guarded
@@ -130,6 +130,34 @@ def decode_pcap(
                 colour=color,
             )
         )
+
+    raise typer.Exit(int(guarded(run)))
+
+
+@app.command("codes", context_settings={**_CONTEXT, "ignore_unknown_options": True})
+def codes(
+    query: codes_options.Words = None,
+    kind: codes_options.KindName = None,
+    format_: codes_options.FormatName = codes_options.CodesFormat.table,
+    color: options.Color = When.auto,
+) -> None:
+    """Look up what a number or a name on the wire means.
+
+    Examples:
+
+    \b
+      rmqtool codes 310
+      rmqtool codes 3442                  a code that a binary header has cut
+      rmqtool codes response 17
+      rmqtool codes PopMessageRequestHeader
+      rmqtool codes UNIQ_KEY
+      rmqtool codes --kind response --format json
+    """
+
+    def run() -> ExitStatus:
+        from .codes_command import codes
+
+        return codes(query or [], kind, format_, color)
 
     raise typer.Exit(int(guarded(run)))
 

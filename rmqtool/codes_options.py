@@ -30,7 +30,7 @@ class CodesFormat(StrEnum):
 Words = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[QUERY]",
+        metavar="QUERY",
         help="A number (also 0x136, or what 16 bits leave of a code), a name or a part of one: "
         "of a code, a header, a field, a body, a property, a language, a version. "
         "It may begin with its kind: response 17. Without it everything is listed.",

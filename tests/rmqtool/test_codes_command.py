@@ -32,6 +32,8 @@ from rmqtool.codes_text import detail_lines, list_lines, releases_of
 from rmqtool.console import UNLIMITED, Terminal, When
 from rmqtool.status import CommandError, ExitStatus
 
+from .command import rmqtool
+
 PIPE = Terminal(False, UNLIMITED, False)
 
 
@@ -357,3 +359,32 @@ def test_a_misspelt_option_is_no_query() -> None:
     with pytest.raises(CommandError) as error:
         codes(["310", "--formt"])
     assert error.value.status is ExitStatus.USAGE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "out", "err"),
+    [
+        (["310"], 0, "request 310 SEND_MESSAGE_V2\n", ""),
+        (["response", "17"], 0, "response 17 TOPIC_NOT_EXIST\n", ""),
+        (["-1006"], 0, "response -1006 RPC_TIME_OUT\n", ""),
+        (["send", "message", "v2"], 0, "request 310 SEND_MESSAGE_V2\n", ""),
+        (["-k", "language"], 0, "Languages\n", ""),
+        (["-f", "json", "UNIQ_KEY"], 0, "[\n", ""),
+        ([], 0, "Requests\n", ""),
+        (["UNIK_KEY"], 1, "", "rmqtool: nothing is called 'UNIK_KEY'\n  did you mean UNIQ_KEY"),
+        (["--kind", "topic"], 2, "", "Usage: rmqtool codes"),
+        (["310", "--formt"], 2, "", "rmqtool: no such option: --formt"),
+    ],
+)
+def test_as_a_user_meets_it(arguments: list[str], status: int, out: str, err: str) -> None:
+    result = rmqtool("codes", *arguments)
+    assert result.status == status
+    assert result.out.startswith(out)
+    assert result.err.startswith(err) if err else not result.err
+
+
+def test_help_names_what_can_be_asked() -> None:
+    assert "codes" in rmqtool("--help").out
+    text = rmqtool("codes", "--help").out
+    assert "rmqtool codes response 17" in text
+    assert "--kind" in text
