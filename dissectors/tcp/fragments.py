@@ -19,7 +19,10 @@ MAX_DATAGRAMS: Final = 512
 MAX_WAITING_BYTES: Final = 4 * 1024 * 1024
 """bytes of all waiting fragments"""
 MAX_PARTS: Final = 256
-"""fragments of one datagram; 65,535 bytes in the smallest sensible fragments"""
+"""fragments of one datagram: 65,535 bytes in the smallest sensible ones"""
+
+MAX_AGE: Final = 30_000_000_000
+"""nanoseconds that a fragment waits for others, as Linux has it"""
 
 
 @final
@@ -30,25 +33,41 @@ class _Datagram:
         self.packet: i64 = packet
         self.ts: i64 = ts
         self.parts: list[tuple[int, bytes]] = []
+        """offset and bytes, in order, without overlap"""
         self.size: i64 = 0
         self.total: i64 = -1
+
+    def add(self, offset: i64, part: bytes) -> i64:
+        """Puts in what is not there yet; gives how many bytes that were."""
+        parts = self.parts
+        end: i64 = offset + len(part)
+        at: i64 = offset
+        index: i64 = 0
+        before: i64 = self.size
+        while at < end:
+            while index < len(parts) and parts[index][0] + len(parts[index][1]) <= at:
+                index += 1
+            stop: i64 = min(end, parts[index][0]) if index < len(parts) else end
+            if at < stop:
+                parts.insert(index, (at, part[at - offset : stop - offset]))
+                self.size += stop - at
+                at = stop
+            elif index < len(parts):
+                at = parts[index][0] + len(parts[index][1])
+        return self.size - before
 
     def whole(self) -> bytes | None:
         """The payload when every byte is there."""
         if self.total < 0 or self.size < self.total:
             return None
-        self.parts.sort(key=_start_of)  # stable: of two at one place the first came first
-        joined = b""
+        have: i64 = 0
         for start, part in self.parts:
-            have: i64 = len(joined)
-            if start > have:
-                return None
-            joined += part[have - start :]
-        return joined[: self.total] if len(joined) >= self.total else None
-
-
-def _start_of(part: tuple[int, bytes]) -> int:
-    return part[0]
+            if start != have:
+                break
+            have += len(part)
+        if have < self.total:
+            return None
+        return b"".join([part for _, part in self.parts])[: self.total]
 
 
 @final
@@ -67,17 +86,20 @@ class FragmentTable:
         end: i64 = offset + len(part)
         if end > MAX_DATAGRAM or not part:
             return None
+        if offset == 0 and not more:
+            return part  # a whole datagram that is called a fragment (RFC 6946)
         datagram = self._waiting.get(key)
+        if datagram is not None and abs(packet.ts - datagram.ts) > MAX_AGE:
+            self._give_up(key)  # its identification is used again
+            datagram = None
         if datagram is None:
             datagram = _Datagram(packet.packet, packet.ts)
             self._waiting[key] = datagram
         if len(datagram.parts) >= MAX_PARTS:
             self._give_up(key)
             return None
-        datagram.parts.append((offset, part))
-        datagram.size += len(part)
-        self._bytes += len(part)
-        if not more:
+        self._bytes += datagram.add(offset, part)
+        if not more and datagram.total < 0:
             datagram.total = end
         whole = datagram.whole()
         if whole is not None:

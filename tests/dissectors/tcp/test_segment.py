@@ -1,0 +1,414 @@
+"""Packets as segments: every link layer, IPv4, IPv6, tunnels, fragments, the snap length."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissectors.conversation import reversed_key, source_of
+from dissectors.expert import ExpertKind
+from dissectors.tcp.capture import Packet
+from dissectors.tcp.fragments import MAX_DATAGRAMS, MAX_PARTS, MAX_WAITING_BYTES
+from dissectors.tcp.segment import MAX_IPV6_HEADERS, MAX_TUNNELS, Segment, SegmentReader
+from tests.traffic.network import (
+    AUTHENTICATION,
+    DESTINATION,
+    HOP_BY_HOP,
+    LINKS,
+    ROUTING,
+    TCP,
+    TUNNELS,
+    ethernet,
+    extension,
+    fragments,
+    geneve,
+    gre,
+    ip,
+    ip_in_ip,
+    ipv4,
+    ipv6,
+    tcp,
+    udp,
+    vxlan,
+)
+from tests.traffic.talk import ACK, FIN, PSH, RST, START, SYN, End, Tcp
+
+V4 = Tcp(End("10.0.0.5", 51234), End("10.0.0.1", 10911), 0x89ABCDEF, 0xFEDCBA98, PSH | ACK,
+         b"payload", START, 777)  # fmt: skip
+V6 = replace(V4, src=End("2001:db8::5", 51234), dst=End("2001:db8::1", 10911))
+BOTH = pytest.mark.parametrize("segment", [V4, V6], ids=["IPv4", "IPv6"])
+
+
+def read(
+    data: bytes,
+    linktype: int = 1,
+    *,
+    length: int | None = None,
+    reader: SegmentReader | None = None,
+) -> Segment | None:
+    """The segment of a packet that lies in the middle of other bytes."""
+    size = len(data) if length is None else length
+    packet = Packet(42, START, linktype, b"\xee" * 9 + data + b"\xdd" * 9, 9, 9 + len(data), size)
+    return (reader or SegmentReader()).segment_of(packet)
+
+
+def assert_is(found: Segment | None, wanted: Tcp) -> None:
+    """Every field of a segment, whole."""
+    assert found is not None
+    assert (found.packet, found.ts) == (42, START)
+    assert (found.seq, found.ack, found.flags) == (wanted.seq, wanted.ack, wanted.flags)
+    assert found.window == wanted.window
+    assert found.data[found.start : found.end] == wanted.payload
+    assert found.missing == 0
+    assert source_of(found.key) == str(wanted.src)
+    assert source_of(reversed_key(found.key)) == str(wanted.dst)
+    assert reversed_key(reversed_key(found.key)) == found.key
+
+
+@BOTH
+@pytest.mark.parametrize("name", sorted(LINKS))
+def test_every_link_layer(name: str, segment: Tcp) -> None:
+    link = LINKS[name]
+    if link.version in (0, 6 if segment is V6 else 4):
+        assert_is(read(link.wrap(ip(segment)), link.linktype), segment)
+
+
+@BOTH
+@pytest.mark.parametrize("name", sorted(TUNNELS))
+def test_every_tunnel(name: str, segment: Tcp) -> None:
+    found = read(ethernet(TUNNELS[name](ip(segment))))
+    assert_is(found, segment)
+    assert found is not None
+    plain = read(ethernet(ip(segment)))
+    assert plain is not None
+    assert found.key != plain.key  # what was seen in a tunnel is a conversation of its own
+
+
+@BOTH
+def test_tunnels_are_told_apart(segment: Tcp) -> None:
+    packets = [
+        ip(segment),
+        vxlan(ip(segment), 1),
+        vxlan(ip(segment), 2),
+        geneve(ip(segment), 1),
+        geneve(ip(segment), 2),
+        gre(ip(segment)),
+        gre(ip(segment), key=1),
+        gre(ip(segment), key=2),
+        ip_in_ip(ip(segment)),
+        vxlan(vxlan(ip(segment), 2), 1),
+        vxlan(vxlan(ip(segment), 1), 2),
+    ]
+    keys = {found.key for found in map(read, map(ethernet, packets)) if found is not None}
+    assert len(keys) == len(packets)
+
+
+def test_addresses_and_ports_are_not_mixed_up() -> None:
+    """Keys of different directions differ, also where their bytes in a row are the same."""
+    ends = [End(f"10.0.{a}.{b}", port) for a in (0, 1) for b in (1, 2) for port in (1, 256)]
+    keys = {}
+    for src in ends:
+        for dst in ends:
+            if src != dst:
+                found = read(ethernet(ip(replace(V4, src=src, dst=dst))))
+                assert found is not None
+                keys[found.key] = (src, dst)
+                assert (source_of(found.key), source_of(reversed_key(found.key))) == (
+                    str(src),
+                    str(dst),
+                )
+    assert len(keys) == len(ends) * (len(ends) - 1)
+
+
+@pytest.mark.parametrize("size", range(0, 41, 4))
+def test_options(size: int) -> None:
+    """Of IPv4 (up to 40 bytes) and of TCP."""
+    options = (b"\x01" * 40)[:size]
+    segment = replace(V4, options=options)
+    assert_is(read(ethernet(ip(segment))), segment)
+    both = ipv4(V4.src.address, V4.dst.address, TCP, tcp(segment), options=options)
+    assert_is(read(ethernet(both)), segment)
+
+
+def test_extension_headers() -> None:
+    chains = [
+        [extension(HOP_BY_HOP)],
+        [extension(HOP_BY_HOP, 16), extension(DESTINATION, 24), extension(ROUTING, 8)],
+        [extension(AUTHENTICATION, 24)],
+        [extension(135, 8), extension(AUTHENTICATION, 12), extension(DESTINATION)],
+        [extension(DESTINATION)] * (MAX_IPV6_HEADERS - 1),
+    ]
+    for chain in chains:
+        packet = ipv6(V6.src.address, V6.dst.address, TCP, tcp(V6), extensions=chain)
+        assert_is(read(ethernet(packet)), V6)
+    reader = SegmentReader()
+    packet = ipv6(
+        V6.src.address, V6.dst.address, TCP, tcp(V6), extensions=[extension(DESTINATION)] * 40
+    )
+    assert read(ethernet(packet), reader=reader) is None
+    assert reader.skipped == {"not TCP": 1}
+
+
+def test_the_length_is_that_of_ip() -> None:
+    """What follows the IP packet (padding, a checksum) is not payload."""
+    for segment in (replace(V4, payload=b""), replace(V4, payload=b"x"), V4):
+        reader = SegmentReader()
+        reader.acks_wanted = True
+        assert_is(read(ethernet(ip(segment)) + b"\x99" * 30, reader=reader), segment)
+
+
+@BOTH
+def test_offloaded_packets_say_no_length(segment: Tcp) -> None:
+    payload = b"z" * 70000
+    long = replace(segment, payload=payload)
+    whole = tcp(long)
+    if segment is V6:
+        packet = ipv6(long.src.address, long.dst.address, TCP, whole, length=0)
+    else:
+        packet = ipv4(long.src.address, long.dst.address, TCP, whole, length=0)
+    assert_is(read(ethernet(packet)), long)
+
+
+@BOTH
+def test_every_snap_length(segment: Tcp) -> None:
+    """The captured payload is a beginning; the rest is missing, to the byte."""
+    whole = ethernet(ip(replace(segment, payload=b"0123456789" * 10)))
+    head = len(whole) - 100
+    for size in range(len(whole)):
+        reader = SegmentReader()
+        found = read(whole[:size], length=len(whole), reader=reader)
+        if size < head:
+            assert found is None
+            assert sum(reader.skipped.values()) == 1
+        else:
+            assert found is not None
+            assert found.data[found.start : found.end] == whole[head:size]
+            assert found.missing == len(whole) - size
+
+
+def test_a_snap_length_within_tcp_options() -> None:
+    whole = ethernet(ip(replace(V4, options=b"\x01" * 12)))
+    for size in range(54, 66):
+        found = read(whole[:size], length=len(whole))
+        assert found is not None
+        assert (found.end - found.start, found.missing) == (0, len(V4.payload))
+
+
+def test_acknowledgements_are_given_only_to_who_waits() -> None:
+    reader = SegmentReader()
+    bare = ethernet(ip(replace(V4, payload=b"", flags=ACK)))
+    assert read(bare, reader=reader) is None
+    assert reader.skipped == {}
+    reader.acks_wanted = True
+    assert read(bare, reader=reader) is not None
+    reader.acks_wanted = False
+    for flags in (SYN, FIN | ACK, RST):
+        assert read(ethernet(ip(replace(V4, payload=b"", flags=flags))), reader=reader) is not None
+
+
+def test_what_is_no_tcp_is_counted_with_its_reason() -> None:
+    reader = SegmentReader()
+    arp = b"\xff" * 12 + b"\x08\x06" + bytes(46)
+    lldp = b"\xff" * 12 + b"\x88\xcc" + bytes(46)
+    llc = b"\xff" * 12 + b"\x00\x20" + bytes(46)
+    packets = [
+        (arp, "not IP"),
+        (lldp, "not IP"),
+        (llc, "not IP"),
+        (ethernet(udp("1.1.1.1", "2.2.2.2", 53, b"x" * 20)), "not TCP"),
+        (ethernet(udp("1.1.1.1", "2.2.2.2", 4789, bytes(30))), "not TCP"),
+        (ethernet(ipv4("1.1.1.1", "2.2.2.2", 1, b"ping" * 8)), "not TCP"),
+        (ethernet(ipv4("1.1.1.1", "2.2.2.2", 47, b"\x30\x01\x88\x0b" + bytes(30))), "not TCP"),
+        (ethernet(ipv4("1.1.1.1", "2.2.2.2", TCP, b"short")), "malformed"),
+        (ethernet(ipv4("1.1.1.1", "2.2.2.2", TCP, tcp(V4), length=19)), "malformed"),
+        (b"short", "malformed"),
+        (ethernet(b"\x45" + bytes(10))[:30], "malformed"),
+        (ethernet(b"\x41" + bytes(50)), "malformed"),
+        (ethernet(ip(V4))[:46] + b"\xf0" + ethernet(ip(V4))[47:], "malformed"),
+        (ethernet(ip(V4))[:46] + b"\x10" + ethernet(ip(V4))[47:], "malformed"),
+        (b"\x02" * 12 + b"\x86\xdd\x60" + bytes(20), "malformed"),
+    ]
+    counts: dict[str, int] = {}
+    for data, reason in packets:
+        counts[reason] = counts.get(reason, 0) + 1
+        assert read(data, reader=reader) is None
+        assert reader.skipped == counts
+    for linktype in (0, 108, 113, 276):
+        assert read(b"\0" * 3, linktype, reader=reader) is None
+    assert reader.skipped["malformed"] == counts["malformed"] + 4
+    assert {info.kind for info in reader.experts} == {ExpertKind.PACKET_MALFORMED}
+    for linktype in (101, 228, 229, 12, 14):
+        assert read(b"", linktype, reader=reader) is None
+        assert read(b"\x00" * 40, linktype, reader=reader) is None
+
+
+def test_a_link_type_that_is_not_decoded_is_said_once() -> None:
+    reader = SegmentReader()
+    for _ in range(3):
+        for linktype in (105, 127, 192):
+            assert read(bytes(60), linktype, reader=reader) is None
+    assert reader.skipped == {"link type 105": 3, "link type 127": 3, "link type 192": 3}
+    assert [info.kind for info in reader.experts] == [ExpertKind.UNSUPPORTED_LINKTYPE] * 3
+
+
+def test_the_limit_of_tunnels() -> None:
+    packet = ip(V4)
+    for depth in range(1, MAX_TUNNELS + 4):
+        packet = ip_in_ip(packet)
+        reader = SegmentReader()
+        found = read(ethernet(packet), reader=reader)
+        if depth <= MAX_TUNNELS + 1:
+            assert_is(found, V4)
+        else:
+            assert found is None
+            assert reader.skipped == {"tunnels too deep": 1}
+
+
+# -- fragments ----------------------------------------------------------------------------------
+
+LONG = (replace(V4, payload=bytes(range(256)) * 12), replace(V6, payload=bytes(range(256)) * 12))
+
+
+@pytest.mark.parametrize("segment", LONG, ids=["IPv4", "IPv6"])
+@given(st.data())
+def test_fragments_in_any_order(segment: Tcp, data: st.DataObject) -> None:
+    size = data.draw(st.integers(2, 400)) * 8
+    parts = fragments(segment, size, 77)
+    repeated = data.draw(st.lists(st.sampled_from(parts), max_size=3))
+    order = data.draw(st.permutations(parts + repeated))
+    reader = SegmentReader()
+    found = [read(ethernet(part), reader=reader) for part in order]
+    whole = [one for one in found if one is not None]
+    assert whole
+    for one in whole:
+        assert_is(one, segment)
+    reader.finish()
+    assert reader.skipped.get("IP fragment", 0) == len(found) - len(whole)
+
+
+def test_the_first_copy_of_a_byte_wins() -> None:
+    """Also where a later fragment begins before it: an overlap must not replace what was seen."""
+    right = tcp(replace(V4, payload=b"r" * 44))
+    wrong = tcp(replace(V4, payload=b"w" * 44))
+    pieces = [(8, 32, right, True), (0, 48, wrong, True), (32, 64, right, False)]
+    reader = SegmentReader()
+    found = None
+    for start, end, source, more in pieces:
+        word = start >> 3 | (0x2000 if more else 0)
+        packet = ipv4(
+            V4.src.address, V4.dst.address, TCP, source[start:end], ident=5, fragment=word
+        )
+        found = read(ethernet(packet), reader=reader) or found
+    assert found is not None
+    payload = found.data[found.start : found.end]
+    assert payload == b"r" * 12 + b"w" * 16 + b"r" * 16
+
+
+def test_fragments_of_different_datagrams_are_not_mixed() -> None:
+    """Identification, addresses, protocol and tunnel tell them apart; and so does time."""
+    reader = SegmentReader()
+    first, second = fragments(LONG[0], 2048, 1)
+    other = fragments(replace(LONG[0], src=End("10.0.0.6", 51234)), 2048, 1)
+    assert read(ethernet(first), reader=reader) is None
+    for packet in (fragments(LONG[0], 2048, 2)[1], other[1], vxlan(second)):
+        assert read(ethernet(packet), reader=reader) is None
+    late = ethernet(second)
+    packet = Packet(43, START + 31_000_000_000, 1, late, 0, len(late), len(late))
+    assert reader.segment_of(packet) is None
+    assert read(ethernet(second), reader=reader) is None
+    reader.finish()
+    assert {info.kind for info in reader.experts} == {ExpertKind.FRAGMENT_LOST}
+
+
+def test_an_atomic_fragment_is_whole() -> None:
+    head = struct.pack(">BHI", 0, 0, 9)
+    packet = ipv6(V6.src.address, V6.dst.address, TCP, tcp(V6), extensions=[(44, head)])
+    assert_is(read(ethernet(packet)), V6)
+
+
+def test_fragments_that_the_snap_length_cut_are_not_used() -> None:
+    first, second = fragments(LONG[0], 2048, 1)
+    reader = SegmentReader()
+    assert read(ethernet(first)[:-1], length=len(ethernet(first)), reader=reader) is None
+    assert read(ethernet(second), reader=reader) is None
+    reader.finish()
+    assert [info.kind for info in reader.experts] == [ExpertKind.FRAGMENT_LOST]
+
+
+def _fragment(ident: int, offset: int, part: bytes, more: bool = True) -> bytes:
+    word = offset >> 3 | (0x2000 if more else 0)
+    source = f"10.{ident >> 16 & 255}.0.1"
+    return ethernet(ipv4(source, "10.0.0.1", TCP, part, ident=ident & 0xFFFF, fragment=word))
+
+
+def test_the_limit_of_datagrams() -> None:
+    reader = SegmentReader()
+    for ident in range(MAX_DATAGRAMS + 3):
+        read(_fragment(ident, 0, tcp(V4)[:24]), reader=reader)
+    assert [info.kind for info in reader.experts] == [ExpertKind.FRAGMENT_LOST] * 3
+    rest = tcp(V4)[24:]
+    assert read(_fragment(2, 24, rest, False), reader=reader) is None  # was given up
+    assert read(_fragment(MAX_DATAGRAMS, 24, rest, False), reader=reader) is not None
+
+
+def test_the_limit_of_waiting_bytes() -> None:
+    reader = SegmentReader()
+    count = MAX_WAITING_BYTES // 60000 + 2
+    for ident in range(count):
+        read(_fragment(ident, 8, bytes(60000)), reader=reader)
+    assert 1 <= len(reader.experts) <= 3
+    reader.finish()
+    assert len(reader.experts) == count
+
+
+def test_the_limit_of_parts() -> None:
+    reader = SegmentReader()
+    for index in range(MAX_PARTS + 1):
+        read(_fragment(1, 16 * index, b"12345678"), reader=reader)
+    assert [info.kind for info in reader.experts] == [ExpertKind.FRAGMENT_LOST]
+
+
+def test_a_fragment_beyond_the_largest_datagram_is_dropped() -> None:
+    reader = SegmentReader()
+    assert read(_fragment(1, 65528, b"12345678"), reader=reader) is None
+    reader.finish()
+    assert reader.experts == []
+
+
+# -- any bytes ----------------------------------------------------------------------------------
+
+STARTS = [
+    b"",
+    ethernet(ip(V4)),
+    ethernet(ip(V6)),
+    ethernet(TUNNELS["vxlan-in-gre"](ip(V4))),
+    ethernet(TUNNELS["geneve-options"](ip(V6))),
+    ethernet(fragments(LONG[0], 512, 1)[1]),
+    ethernet(fragments(LONG[1], 512, 1)[1]),
+]
+
+
+@given(st.data())
+def test_arbitrary_bytes(data: st.DataObject) -> None:
+    """A segment, if there is one, lies within the packet."""
+    start = bytearray(data.draw(st.sampled_from(STARTS)))
+    for _ in range(data.draw(st.integers(0, 6))):
+        if start:
+            start[data.draw(st.integers(0, len(start) - 1))] = data.draw(st.integers(0, 255))
+    body = bytes(start)[: data.draw(st.integers(0, 3000))] + data.draw(st.binary(max_size=80))
+    linktype = data.draw(st.sampled_from([0, 1, 12, 14, 101, 108, 113, 228, 229, 276, 999]))
+    length = data.draw(st.integers(len(body), len(body) + 3000))
+    reader = SegmentReader()
+    reader.acks_wanted = data.draw(st.booleans())
+    for _ in range(2):
+        found = read(body, linktype, length=length, reader=reader)
+        if found is not None:
+            assert 0 <= found.start <= found.end <= len(found.data)
+            assert 0 <= found.missing <= 0x20000 + length
+            assert len(found.key) % 5 in (1, 2)
+            assert found.data[found.end :].startswith(b"\xdd") or found.end <= len(found.data)
+    reader.finish()
