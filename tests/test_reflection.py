@@ -29,7 +29,14 @@ from dissectors.remoting.header_tables.operation import Operation
 from dissectors.remoting.headers import HEADERS, FieldType, HeaderField
 from dissectors.remoting.properties import PROPERTIES
 from dissectors.remoting.versions import VERSIONS
-from tests.cluster.artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5, Unavailable, class_path
+from tests.cluster.artifacts import (
+    NEWEST_4,
+    NEWEST_4_SERVER,
+    NEWEST_5,
+    Unavailable,
+    class_path,
+    java_program,
+)
 from tests.cluster.fixtures import skip_or_fail
 from tests.cluster.oracle import reflect
 
@@ -113,6 +120,7 @@ JAVA_TYPES = {
 @pytest.fixture(scope="module", autouse=True)
 def _jars() -> None:
     try:
+        java_program("java")
         for release in EVERY_RELEASE:
             class_path(release)
     except Unavailable as reason:

@@ -20,7 +20,14 @@ from typing import NamedTuple
 import pytest
 
 from dissectors.remoting.bodies.classes import CLASSES, ENUMS, ShortMember
-from tests.cluster.artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5, Unavailable, class_path
+from tests.cluster.artifacts import (
+    NEWEST_4,
+    NEWEST_4_SERVER,
+    NEWEST_5,
+    Unavailable,
+    class_path,
+    java_program,
+)
 from tests.cluster.fixtures import skip_or_fail
 from tests.cluster.processes import java_command
 
@@ -90,6 +97,7 @@ class Bodies(NamedTuple):
 @pytest.fixture(scope="module", autouse=True)
 def _jars() -> None:
     try:
+        java_program("java")
         for release in EVERY_RELEASE:
             class_path(release)
     except Unavailable as reason:
