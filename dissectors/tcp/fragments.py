@@ -89,7 +89,7 @@ class FragmentTable:
         if offset == 0 and not more:
             return part  # a whole datagram that is called a fragment (RFC 6946)
         datagram = self._waiting.get(key)
-        if datagram is not None and abs(packet.ts - datagram.ts) > MAX_AGE:
+        if datagram is not None and not -MAX_AGE <= packet.ts - datagram.ts <= MAX_AGE:
             self._give_up(key)  # its identification is used again
             datagram = None
         if datagram is None:
