@@ -28,6 +28,7 @@ COMPILED_MODULES = [
     "dissectors/table.py",
     "dissectors/stages.py",
     "dissectors/row.py",
+    "dissectors/timed_rows.py",
 ]
 
 

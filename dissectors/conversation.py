@@ -17,7 +17,8 @@ from .recognition import HAPROXY, HTTP2, NO_PAYLOAD, UNKNOWN, protocol_of, refin
 from .remoting.command import RemotingCommand
 from .remoting.frame import PREFIX, Frame, FrameDecoder
 from .remoting.header_codec import decode_header
-from .tcp.reassembly import Data, Piece, StreamReassembler
+from .replication import Reading, Replication, ReplicationFinder
+from .tcp.reassembly import Data, Gap, Piece, StreamReassembler
 from .tcp.segment import FIN, RST, SYN, Segment
 
 DETECT_LIMIT: Final = 1024 * 1024
@@ -30,6 +31,7 @@ REFINE_PIECES: Final = 8
 UNDECIDED: Final = 0
 ROCKETMQ: Final = 1
 FOREIGN: Final = 2
+REPLICATION: Final = 3
 
 
 @final
@@ -43,12 +45,14 @@ class Pdu:
         "conversation",
         "direction",
         "expert",
+        "flag",
         "frame_bytes",
         "groups",
         "header_length",
         "message_count",
         "missing",
         "offset",
+        "opaque",
         "packet",
         "ts",
     )
@@ -58,6 +62,10 @@ class Pdu:
         self.conversation: i64 = direction.conversation.number
         """number of the conversation"""
         self.command = command
+        self.flag: i64 = command.flag
+        """the command's flag"""
+        self.opaque = command.opaque
+        """the command's opaque"""
         self.body = frame.body
         """the body up to the first hole; empty where bodies are not kept"""
         self.body_length: i64 = frame.body_length
@@ -149,10 +157,12 @@ class Conversation:
     """Both directions of one TCP connection."""
 
     __slots__ = (
+        "_finder",
         "_forced",
         "_frames",
         "_payload_seen",
         "_pieces",
+        "_reading",
         "_refine_left",
         "_reset",
         "closing",
@@ -188,6 +198,8 @@ class Conversation:
         self._refine_left: i64 = REFINE_PIECES
         self._payload_seen = False
         self._reset = False
+        self._finder: ReplicationFinder | None = None
+        self._reading: Reading | None = None
         self._pieces: list[Piece] = []
         self._frames: list[Frame] = []
         self.first = Direction(self, key, keep)
@@ -223,7 +235,7 @@ class Conversation:
         for direction in (self.first, self.second):
             direction.reassembler.finish(self._pieces)
             self._receive_pieces(direction, out)
-            if self.state != FOREIGN:
+            if self.state == UNDECIDED or self.state == ROCKETMQ:
                 direction.decoder.finish(self._frames)
                 if self._frames:
                     self._receive_frames(direction, out)
@@ -260,6 +272,9 @@ class Conversation:
         if segment.flags & RST and not self._reset:
             self._reset = True
             self._say(ExpertKind.RESET, f"by {direction.src}", segment)
+        if segment.flags & RST:
+            segment.end = segment.start  # may hold a text for people, which is no data (RFC 9293)
+            segment.missing = 0
 
     def _note_first(self, direction: Direction, segment: Segment) -> None:
         if not self._payload_seen:
@@ -275,6 +290,9 @@ class Conversation:
         decoder = direction.decoder
         frames = self._frames
         pieces = self._pieces
+        if self.state == REPLICATION:
+            self._receive_replication(direction)
+            return
         for piece in pieces:
             if self.state == FOREIGN:
                 self._refine(piece)
@@ -286,6 +304,8 @@ class Conversation:
                 )
             else:
                 decoder.receive_gap(piece.length, piece.packet, piece.ts, frames)
+        if self.state == UNDECIDED and not frames:
+            self._try_replication(direction)
         pieces.clear()
         if frames:
             self._receive_frames(direction, out)
@@ -295,6 +315,7 @@ class Conversation:
     def _receive_frames(self, direction: Direction, out: list[Pdu]) -> None:
         if self.state == UNDECIDED:
             self.state = ROCKETMQ
+            self._finder = None
             peer = direction.peer
             if peer.reassembler.isn >= 0 and peer.reassembler.empty:
                 peer.decoder.synchronized = True
@@ -310,6 +331,53 @@ class Conversation:
                 pdu.say(ExpertKind.GAP, f"{frame.missing} of {frame.body_length} body bytes")
             out.append(pdu)
         self._frames.clear()
+
+    def _try_replication(self, direction: Direction) -> None:
+        """No frame in these pieces: are they what a slave and its master write?"""
+        finder = self._finder
+        if finder is None:
+            finder = ReplicationFinder(self.number)
+            self._finder = finder
+        elif not finder.possible:
+            return
+        first = direction is self.first
+        started = direction.reassembler.isn >= 0
+        for at, piece in enumerate(self._pieces):
+            if isinstance(piece, Gap):
+                finder.receive_gap(first, piece.length)
+                continue
+            data = piece.data[piece.start : piece.end]
+            reading = finder.receive(first, data, piece.offset, piece.packet, piece.ts, started)
+            if reading is not None:
+                self._become_replication(reading)
+                del self._pieces[: at + 1]
+                self._receive_replication(direction)
+                return
+
+    def _become_replication(self, reading: Reading) -> None:
+        self.state = REPLICATION
+        self._finder = None
+        self._reading = reading
+        reading.experts = self.experts
+        for direction in (self.first, self.second):
+            direction.decoder.forget()
+
+    def _receive_replication(self, direction: Direction) -> None:
+        reading = self._reading
+        assert reading is not None
+        first = direction is self.first
+        for piece in self._pieces:
+            if isinstance(piece, Gap):
+                reading.receive_gap(first, piece.length)
+            else:
+                data = piece.data[piece.start : piece.end]
+                reading.receive(first, data, piece.offset, piece.packet, piece.ts, False)
+        self._pieces.clear()
+
+    def replication(self) -> Replication:
+        """What is known of the replication by now, where the state says that it is one."""
+        assert self._reading is not None
+        return self._reading.value(self.first.src, self.second.src)
 
     def _look_at_first(self, piece: Data) -> None:
         """The first bytes of a direction: do they belong to another protocol?"""
@@ -336,6 +404,7 @@ class Conversation:
         """The conversation is not RocketMQ: from now on it is only counted."""
         self.state = FOREIGN
         self.protocol = protocol
+        self._finder = None
         if protocol != HTTP2:
             self._refine_left = 0
         for direction in (self.first, self.second):

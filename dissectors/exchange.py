@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from .conversation import Direction, Pdu
 from .expert import ExpertInfo, ExpertKind
 from .record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED
-from .remoting.codes import request_name, response_name
+from .remoting.codes import REQUEST_NAMES, request_name, response_name
 
 MAX_REQUESTS: Final = 4096
 """unanswered requests of one direction; more than any client's default concurrency needs"""
@@ -24,6 +24,8 @@ MAX_EARLY: Final = 256
 """responses of one direction that wait for their request: captured a little out of order"""
 MAX_WAIT: Final = 600 * 1_000_000_000
 """nanoseconds that a request waits: twenty times the longest long poll"""
+SUCCESS: Final = "SUCCESS"
+"""name of response code 0, which nearly all answers have"""
 EARLY_TOLERANCE: Final = 1_000_000
 """nanoseconds by which a response may be stamped before its request: clocks of several cards"""
 
@@ -47,7 +49,7 @@ class Exchange:
             return ORPHAN
         if self.response is not None:
             return ANSWERED
-        return ONEWAY if self.request.command.flag & 3 == 2 else UNANSWERED
+        return ONEWAY if self.request.flag & 3 == 2 else UNANSWERED
 
     @property
     def latency(self) -> int | None:
@@ -91,7 +93,7 @@ class ExchangeMatcher:
 
     def receive(self, pdu: Pdu, out: list[Exchange]) -> None:
         """Appends the exchanges that are settled with this PDU."""
-        flag = pdu.command.flag
+        flag: i64 = pdu.flag
         if flag & 1:
             self._response(pdu, out)
         elif flag & 2:
@@ -113,7 +115,7 @@ class ExchangeMatcher:
 
     def _request(self, pdu: Pdu, out: list[Exchange]) -> None:
         direction = pdu.direction
-        opaque = pdu.command.opaque
+        opaque = pdu.opaque
         if direction.early:
             response = direction.early.pop(opaque, None)
             if response is not None:
@@ -139,7 +141,7 @@ class ExchangeMatcher:
 
     def _response(self, pdu: Pdu, out: list[Exchange]) -> None:
         direction = pdu.direction.peer
-        opaque = pdu.command.opaque
+        opaque = pdu.opaque
         request = direction.requests.pop(opaque, None)
         if request is not None:
             self.waiting -= 1
@@ -152,18 +154,18 @@ class ExchangeMatcher:
         early[opaque] = pdu
         if len(early) > MAX_EARLY:
             oldest = next(iter(early.values()))
-            del early[oldest.command.opaque]
+            del early[oldest.opaque]
             out.append(Exchange(None, oldest))
 
     def _give_up(self, direction: Direction, pdu: Pdu, out: list[Exchange]) -> None:
-        del direction.requests[pdu.command.opaque]
+        del direction.requests[pdu.opaque]
         self.waiting -= 1
         out.append(Exchange(pdu, None))
 
     def _check_code(self, pdu: Pdu) -> None:
-        command = pdu.command
-        if request_name(command.code, command.version).startswith("UNKNOWN("):
-            info = pdu.say(ExpertKind.UNKNOWN_CODE, f"request code {command.code}")
+        code = pdu.command.code
+        if code not in REQUEST_NAMES:
+            info = pdu.say(ExpertKind.UNKNOWN_CODE, f"request code {code}")
             self._experts.append(info)
 
 
@@ -174,8 +176,14 @@ def names_of(exchange: Exchange) -> tuple[str | None, str | None]:
     first: str | None = None
     second: str | None = None
     if request is not None:
-        first = request_name(request.command.code, request.command.version)
+        code = request.command.code
+        first = REQUEST_NAMES.get(code)
+        if first is None:
+            first = request_name(code, request.command.version)
     if response is not None:
-        code = request.command.code if request is not None else None
-        second = response_name(response.command.code, code, response.command.version)
+        answer = response.command.code
+        if answer == 0:
+            return first, SUCCESS
+        asked = request.command.code if request is not None else None
+        second = response_name(answer, asked, response.command.version)
     return first, second

@@ -21,7 +21,9 @@ from .exchange import Exchange
 from .expert import ExpertInfo, ExpertKind
 from .record import ExchangeRecord
 from .remoting.frame import KEEP_ALL, KEEP_MESSAGES
-from .row import record_of
+from .replication import Replication, first_of
+from .row import record_of, records_of
+from .row import settled_by as settled_by
 from .stages import MAX_EXPERTS, Stages
 from .tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
 from .tcp.formats import PCAP_HEADER, PcapReader, reader_of
@@ -77,6 +79,10 @@ class DecodeStats:
     rocketmq_conversations: int = 0
     not_decoded: dict[str, int] = field(default_factory=dict)
     """protocol of what is not RocketMQ, and conversations"""
+    replication_conversations: int = 0
+    """connections between a slave and its master: RocketMQ, but without commands"""
+    replications: list[Replication] = field(default_factory=list)
+    """what each of those transferred, by number of the conversation; at most 4096"""
     frames: int = 0
     commands: int = 0
     gaps: int = 0
@@ -122,7 +128,7 @@ class Decode:
         """Exchanges as rows, in the order they are settled; bodies are not kept."""
         names = self.sources
         for batch in self._exchanges(KEEP_MESSAGES):
-            yield [record_of(one, names[settled_by(one) >> CAPTURE_SHIFT]) for one in batch]
+            yield records_of(batch, names)
 
     def ordered_records(self) -> Iterator[list[tuple[int, int, ExchangeRecord]]]:
         """The rows of one shard, each behind its place among those of all shards."""
@@ -256,6 +262,9 @@ class Decode:
         stats.conversations = table.conversations
         stats.rocketmq_conversations = table.rocketmq + rocketmq
         stats.not_decoded = dict(sorted(table.not_decoded.items()))
+        replicating = table.open_replications()
+        stats.replication_conversations = table.replication + len(replicating)
+        stats.replications = first_of(table.replications + replicating)
         stats.frames = table.frames + frames
         stats.commands = table.commands + commands
         stats.gaps = table.gaps + gaps
@@ -284,13 +293,6 @@ def _seen(exchange: Exchange) -> CommandSeen:
         return CommandSeen(exchange.response, exchange.request, exchange.latency)
     assert exchange.request is not None
     return CommandSeen(exchange.request, None, None)
-
-
-def settled_by(exchange: Exchange) -> int:
-    """Id of the packet that an exchange is filed under: its response's, else its request's."""
-    one = exchange.response or exchange.request
-    assert one is not None
-    return one.packet
 
 
 def _place_of(info: ExpertInfo) -> tuple[int, int, int, str]:

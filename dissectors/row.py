@@ -16,7 +16,7 @@ from .exchange import Exchange, names_of
 from .record import ExchangeRecord
 from .remoting.codes import RequestCode
 from .remoting.command import RemotingCommand
-from .remoting.versions import version_name
+from .remoting.versions import HIGHER_VERSION, VERSIONS, version_name
 from .tcp.capture import CAPTURE_SHIFT
 
 SEND_MESSAGE: Final = int(RequestCode.SEND_MESSAGE)
@@ -41,6 +41,7 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
     answered = response.command if response is not None else None
     one = asked if asked is not None else answered
     assert one is not None
+    version = one.version
     request_name, response_name = names_of(exchange)
     fields = _Fields(asked, answered)
     group = fields.group
@@ -64,8 +65,8 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
         response_name,
         _remark(asked, answered),
         one.language or None,
-        one.version,
-        version_name(one.version),
+        version,
+        VERSIONS[version] if 0 <= version <= HIGHER_VERSION else version_name(version),
         one.serialize_type,
         fields.topic,
         group,
@@ -83,6 +84,24 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
         fields.offset_msg_id,
         _expert(request, response),
     )
+
+
+def records_of(exchanges: list[Exchange], captures: list[str]) -> list[ExchangeRecord]:
+    """The rows of exchanges; `captures` are the names of the run's captures."""
+    records: list[ExchangeRecord] = []
+    for exchange in exchanges:
+        records.append(record_of(exchange, captures[settled_by(exchange) >> CAPTURE_SHIFT]))
+    return records
+
+
+def settled_by(exchange: Exchange) -> i64:
+    """Id of the packet that an exchange is filed under: its response's, else its request's."""
+    response = exchange.response
+    if response is not None:
+        return response.packet
+    request = exchange.request
+    assert request is not None
+    return request.packet
 
 
 class _Fields:

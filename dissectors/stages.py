@@ -159,7 +159,7 @@ class Stages:
             if not self._commands:
                 self.matcher.receive(pdu, self.exchanges)
                 continue
-            if pdu.command.flag & 1 == 0:
+            if pdu.flag & 1 == 0:
                 self.exchanges.append(Exchange(pdu, None))
             self.matcher.receive(pdu, self._settled)
             self._take_responses()
@@ -181,7 +181,7 @@ class Stages:
     def _read_body(self, pdu: Pdu) -> None:
         """Takes from a body what a row needs; it is let go where bodies are not kept."""
         command = pdu.command
-        if command.flag & 1:
+        if pdu.flag & 1:
             count: i64 = count_messages(pdu.body, pdu.missing) if command.code == 0 else 0
         elif command.code == SEND_BATCH_MESSAGE:
             count = count_batch(pdu.body, pdu.missing)

@@ -18,53 +18,22 @@ from msgspec.structs import replace
 
 from .printable import printable
 from .record import COLUMNS, ExchangeRecord
-from .times import SECOND, text_of_time
+from .timed_rows import with_text_times
+from .times import text_of_time
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-_SECONDS_KEPT = 10_000
 _CELLS_KEPT = 10_000
 _TEXT_COLUMNS = [column.name for column in COLUMNS if column.type == "string"]
 _ENCODER = msgspec.json.Encoder()
 
 
-class _Seconds(dict[int, str]):
-    """Second -> its text, with the dot; a file has many rows a second."""
-
-    def __missing__(self, second: int) -> str:
-        if len(self) >= _SECONDS_KEPT:
-            self.clear()
-        text = self[second] = text_of_time(second * SECOND)[:-7]
-        return text
-
-
 def jsonl_of(records: Sequence[ExchangeRecord]) -> bytes:
     """Return one JSON object a line; the records are not changed."""
-    timed = _with_text_times(records)
+    timed = with_text_times(records)
     try:
         return _ENCODER.encode_lines(timed)
     except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
         return _ENCODER.encode_lines([_encodable(record) for record in timed])
-
-
-def _with_text_times(records: Sequence[ExchangeRecord]) -> list[ExchangeRecord]:
-    """Return copies that have the text of a time where the time was.
-
-    The copies break the type of the record, so they never leave this module: copying and setting
-    two fields costs a sixth of building another struct of the same columns.
-    """
-    seconds = _Seconds()
-    timed = []
-    for record in records:
-        request_time: int | str | None = record.request_time
-        if isinstance(request_time, int):
-            micros = request_time // 1000
-            request_time = "%s%06dZ" % (seconds[micros // 1_000_000], micros % 1_000_000)  # noqa: UP031
-        response_time: int | str | None = record.response_time
-        if isinstance(response_time, int):
-            micros = response_time // 1000
-            response_time = "%s%06dZ" % (seconds[micros // 1_000_000], micros % 1_000_000)  # noqa: UP031
-        timed.append(replace(record, request_time=request_time, response_time=response_time))
-    return timed
 
 
 def encodable(text: str) -> str:

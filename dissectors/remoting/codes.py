@@ -394,8 +394,9 @@ _ACL_FAILURES = {209, 210, 211}  # also POLLING_FULL, POLLING_TIMEOUT, BROKER_NO
 _V5_0_0 = 412  # V5_0_0_SNAPSHOT, the first ordinal of 5.x
 _V5_1_0 = 433  # the last release with the old numbers 2010..2012
 
-_REQUEST_NAMES: dict[int, str] = {former.code: former.name for former in FORMER_REQUESTS}
-_REQUEST_NAMES.update((int(code), code.name) for code in RequestCode)
+REQUEST_NAMES: dict[int, str] = {former.code: former.name for former in FORMER_REQUESTS}
+REQUEST_NAMES.update((int(code), code.name) for code in RequestCode)
+"""Name of every number that a release gave to a request; `request_name` names the others too."""
 _RESPONSE_NAMES: dict[int, str] = {former.code: former.name for former in FORMER_RESPONSES}
 _RESPONSE_NAMES.update((int(code), code.name) for code in ResponseCode)
 _RELEASED_RESPONSES = {former.code: former.name for former in FORMER_RESPONSES if former.first}
@@ -415,7 +416,7 @@ def request_name(code: int, version: int | None = None) -> str:  # noqa: ARG001
     No release gave the number of a removed request to another one so far, so `version` (MQVersion
     ordinal of the requester) changes nothing yet; callers pass it because responses need it.
     """
-    name = _REQUEST_NAMES.get(code)
+    name = REQUEST_NAMES.get(code)
     return name if name is not None else _unknown(code)
 
 

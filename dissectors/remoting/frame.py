@@ -357,7 +357,9 @@ class FrameDecoder:
         if total + 4 > MAX_FRAME:
             self._say(ExpertKind.FRAME_TOO_LARGE, f"{total} bytes")
         else:
-            self._say(ExpertKind.BAD_FRAME, f"prefix {prefix & 0xFFFFFFFFFFFFFFFF:016x}")
+            high: i64 = total & 0xFFFFFFFF
+            low: i64 = prefix & 0xFFFFFFFF
+            self._say(ExpertKind.BAD_FRAME, f"prefix {int(high):08x}{int(low):08x}")
         self._lose()
 
     def _look(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:

@@ -17,8 +17,8 @@ from typing import IO
 
 from .decompression import COMPRESSIONS, Decompressed
 
-CHUNK = 256 * 1024
-"""bytes of one read: larger chunks fall out of the processor's cache and are slower"""
+CHUNK = 96 * 1024
+"""bytes of one read: over 128 KiB malloc maps each chunk anew, which costs a sixth of the time"""
 FOLLOW_INTERVAL = 0.2
 """seconds between two looks at a file that is still being written"""
 
