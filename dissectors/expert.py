@@ -46,6 +46,7 @@ class ExpertKind(Enum):
     UNKNOWN_CODE = (Severity.NOTE, "a code that is in no known release")
     BAD_BODY = (Severity.WARNING, "a body that does not decode")
     BAD_MESSAGE = (Severity.WARNING, "a stored message that does not decode or fails its CRC")
+    BAD_REPLICATION = (Severity.WARNING, "a transfer or report that does not follow the one before")
     OPAQUE_REUSED = (Severity.WARNING, "a request with the opaque of one that is unanswered")
     PAIRING_LIMIT = (Severity.WARNING, "too many unanswered requests; the oldest is given out")
     CONVERSATION_LIMIT = (Severity.WARNING, "too many conversations; the stalest is given up")

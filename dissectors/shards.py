@@ -25,6 +25,7 @@ from msgspec.structs import asdict
 from .expert import ExpertInfo, ExpertKind
 from .pipeline import CaptureStats, Decode, DecodeOptions
 from .record import ExchangeRecord
+from .replication import Replication, first_of
 from .tcp.source import CaptureError
 
 MAX_JOBS = 64
@@ -65,6 +66,8 @@ class Totals(msgspec.Struct):
     conversations: int
     rocketmq_conversations: int
     not_decoded: dict[str, int]
+    replication_conversations: int
+    replications: list[Replication]
     frames: int
     commands: int
     gaps: int
@@ -120,12 +123,14 @@ class SharedDecode(Decode):
         not_decoded: Counter[str] = Counter()
         for one in totals:
             stats.rocketmq_conversations += one.rocketmq_conversations
+            stats.replication_conversations += one.replication_conversations
             stats.frames += one.frames
             stats.commands += one.commands
             stats.gaps += one.gaps
             stats.gap_bytes += one.gap_bytes
             not_decoded.update(one.not_decoded)
         stats.not_decoded = dict(sorted(not_decoded.items()))
+        stats.replications = first_of([found for one in totals for found in one.replications])
 
 
 def decode_of(
@@ -242,6 +247,8 @@ def _totals_of(decode: Decode) -> Totals:
         stats.conversations,
         stats.rocketmq_conversations,
         stats.not_decoded,
+        stats.replication_conversations,
+        stats.replications,
         stats.frames,
         stats.commands,
         stats.gaps,

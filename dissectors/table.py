@@ -11,9 +11,10 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from .conversation import FOREIGN, ROCKETMQ, Conversation, Direction, Pdu, port_of
+from .conversation import FOREIGN, REPLICATION, ROCKETMQ, Conversation, Direction, Pdu, port_of
 from .expert import ExpertInfo, ExpertKind
 from .recognition import NO_PAYLOAD
+from .replication import MAX_REPLICATIONS, Replication
 from .tcp.reassembly import MAX_PENDING
 from .tcp.segment import FIN, RST, SYN, Segment
 
@@ -55,6 +56,10 @@ class ConversationTable:
         """ended conversations that were RocketMQ, of this shard"""
         self.not_decoded: dict[str, int] = {}
         """protocol of the ended conversations of this shard that were not, and how many"""
+        self.replication: i64 = 0
+        """ended conversations between slave and master, of this shard"""
+        self.replications: list[Replication] = []
+        """what they transferred; at least the first `MAX_REPLICATIONS` by number"""
         self.frames: i64 = 0
         self.commands: i64 = 0
         self.gaps: i64 = 0
@@ -152,6 +157,17 @@ class ConversationTable:
                         gap_bytes += side.reassembler.gap_bytes
         return rocketmq, frames, commands, gaps, gap_bytes
 
+    def open_replications(self) -> list[Replication]:
+        """What the conversations between slave and master transferred that are still open."""
+        found: list[Replication] = []
+        for direction in self._directions.values():
+            conversation = direction.conversation
+            if conversation.first is not direction or not conversation.mine:
+                continue
+            if conversation.state == REPLICATION:
+                found.append(conversation.replication())
+        return found
+
     def _open(self, segment: Segment, out: list[GivenOut]) -> Direction:
         key = segment.key
         if len(self._directions) >= 2 * MAX_CONVERSATIONS:
@@ -180,12 +196,21 @@ class ConversationTable:
                 protocol = conversation.protocol
                 self._say_not_rocketmq(conversation)
                 self.not_decoded[protocol] = self.not_decoded.get(protocol, 0) + 1
+            elif conversation.state == REPLICATION:
+                self._add_replication(conversation.replication())
             else:
                 self.rocketmq += 1
                 for side in (conversation.first, conversation.second):
                     self.gaps += side.reassembler.gaps
                     self.gap_bytes += side.reassembler.gap_bytes
         return GivenOut(conversation, pdus, True)
+
+    def _add_replication(self, one: Replication) -> None:
+        self.replication += 1
+        self.replications.append(one)
+        if len(self.replications) >= 2 * MAX_REPLICATIONS:
+            self.replications.sort(key=_number_of)
+            del self.replications[MAX_REPLICATIONS:]
 
     def _say_not_rocketmq(self, conversation: Conversation) -> None:
         if conversation.protocol == NO_PAYLOAD:
@@ -242,6 +267,10 @@ def is_another(direction: Direction, segment: Segment) -> bool:
     # A SYN captured late: it comes just before the first segment that was seen.
     behind: i64 = (direction.first_seq - segment.seq - 1) & 0xFFFFFFFF
     return behind > MAX_PENDING
+
+
+def _number_of(one: Replication) -> int:
+    return one.conversation
 
 
 def _last_ts_of(conversation: Conversation) -> int:

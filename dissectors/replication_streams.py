@@ -1,0 +1,482 @@
+"""The two byte streams of a broker's HA connection, sans-IO: what slave and master write.
+
+Each stream is told what can happen to it (data, gap) and tells a `Listener` what it found. Commit
+log bytes are counted and not kept. A hole in the data of a transfer does not lose the boundary;
+after any other the master's stream is searched for a header that is certain: the record behind
+it has its physical offset, or the next header continues it. The slave's messages are so short that
+a hole of known length leaves their boundary known.
+
+RocketMQ: DefaultHAClient, DefaultHAConnection, AutoSwitchHAClient, AutoSwitchHAConnection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import IntEnum
+from struct import Struct
+from typing import Final, NamedTuple, Protocol
+
+MAX_TRANSFER: Final = 4 * 1024 * 1024
+"""largest transfer with its header: the slave's read buffer"""
+MAX_OFFSET: Final = 1 << 56
+"""physical offsets from here on are no offsets"""
+MIN_RECORD: Final = 91
+"""bytes of the smallest stored message: an offset above 0 is not smaller"""
+MAX_ENTRIES: Final = 1024
+"""epochs that a master's handshake may list"""
+RECORD_HEAD: Final = 36
+"""bytes of a stored message up to the end of its physical offset"""
+MAX_CANDIDATES: Final = 8
+"""places at a time that may turn out to be a header"""
+
+_RECORD_MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
+_CLASSIC: Final = Struct(">qi")
+_AUTO: Final = Struct(">iiqiqq")
+_ANSWER: Final = Struct(">iiqi")
+_ENTRY: Final = Struct(">iq")
+_HANDSHAKE: Final = Struct(">ihhq")
+_OLD_HANDSHAKE: Final = Struct(">ihhi50s")
+_AUTO_REPORT: Final = Struct(">iq")
+_LONG: Final = Struct(">q")
+_INT: Final = Struct(">i")
+
+
+class HaState(IntEnum):
+    """HAConnectionState: where an AutoSwitch connection is."""
+
+    READY = 0
+    HANDSHAKE = 1
+    TRANSFER = 2
+    SUSPEND = 3
+    SHUTDOWN = 4
+
+
+class Header(NamedTuple):
+    """What stands before the commit log bytes of a transfer; a classic one has no epoch."""
+
+    size: int
+    """bytes of the commit log that follow; 0: a heartbeat"""
+    offset: int
+    """physical offset of the first of them"""
+    state: int = HaState.TRANSFER
+    """HaState"""
+    epoch: int = -1
+    """epoch of the data"""
+    epoch_start: int = -1
+    """physical offset where that epoch begins"""
+    confirm: int = -1
+    """confirm offset of the master"""
+
+
+class Listener(Protocol):
+    """Who is told what the streams of a connection hold."""
+
+    def header(self, header: Header, packet: int, ts: int, adrift: bool) -> bool:
+        """A transfer or heartbeat begins; `adrift`: bytes before it were lost. False: it cannot."""
+
+    def data(self, length: int, missing: bool) -> None:
+        """Bytes of the transfer; `missing`: the capture does not have them."""
+
+    def record(self) -> None:
+        """The transfer begins with a stored message that has the transfer's offset."""
+
+    def complete(self, ts: int | None) -> None:
+        """The transfer is whole since this time; None: its last bytes were not captured."""
+
+    def report(self, offset: int, state: int, packet: int, ts: int) -> bool:
+        """The slave's largest offset. False: it cannot be."""
+
+    def handshake(self, slave: str) -> None:
+        """The slave has said who it is."""
+
+    def answer(self, entries: list[tuple[int, int]]) -> None:
+        """The master's epochs with their first offsets."""
+
+    def bad(self, detail: str, packet: int, ts: int, offset: int) -> None:
+        """Bytes that can be no message of this protocol; `offset` is that in the stream."""
+
+
+def read_classic(data: bytes, at: int) -> Header | None:
+    """Return the header of 12 bytes at a place; None where none can stand there."""
+    offset, size = _CLASSIC.unpack_from(data, at)
+    if not (0 <= size <= MAX_TRANSFER and 0 <= offset < MAX_OFFSET):
+        return None
+    return Header(size, offset)
+
+
+def read_auto_switch(data: bytes, at: int) -> Header | None:
+    """Return the header of 36 bytes at a place; None where none can stand there."""
+    state, size, offset, epoch, start, confirm = _AUTO.unpack_from(data, at)
+    if not (HaState.TRANSFER <= state <= HaState.SHUTDOWN and 0 <= size <= MAX_TRANSFER):
+        return None
+    if not (0 <= offset < MAX_OFFSET and -1 <= confirm < MAX_OFFSET and epoch >= -1):
+        return None
+    if not -1 <= start <= offset:
+        return None
+    return Header(size, offset, state, epoch, start, confirm)
+
+
+class _Candidate:
+    """A place that may be a header's: it is when the next header continues it."""
+
+    __slots__ = ("at", "done_ts", "header", "next", "packet", "ts")
+
+    def __init__(self, at: int, size: int, header: Header, packet: int, ts: int) -> None:
+        self.at = at
+        self.header = header
+        self.next = at + size + header.size
+        self.packet = packet
+        self.ts = ts
+        self.done_ts = -1
+
+
+class MasterStream:
+    """What a master writes: transfers and heartbeats, in AutoSwitch after a handshake."""
+
+    def __init__(self, auto_switch: bool, listener: Listener) -> None:
+        self.synchronized = False
+        """the next byte is known to belong to a message"""
+        self.begun = False
+        """a byte or a hole was received"""
+        self._auto = auto_switch
+        self._size = _AUTO.size if auto_switch else _CLASSIC.size
+        self._read: Callable[[bytes, int], Header | None]
+        self._read = read_auto_switch if auto_switch else read_classic
+        self._listener = listener
+        self._head = b""
+        self._record: bytes | None = None
+        self._offset = 0
+        self._left = 0
+        self._adrift = False
+        self._window = b""
+        self._starts: list[int] = []
+        self._candidates: list[_Candidate] = []
+
+    def receive(self, data: bytes, offset: int, packet: int, ts: int) -> None:
+        """The next bytes of the stream, at `offset`."""
+        self.begun = True
+        at = 0
+        while at < len(data):
+            if self._left:
+                at = self._receive_data(data, at, ts)
+            elif self.synchronized:
+                at = self._receive_head(data, at, offset, packet, ts)
+            else:
+                rest = self._search(data[at:], offset + at, packet, ts)
+                data, offset, at = rest, offset + len(data) - len(rest), 0
+
+    def receive_gap(self, length: int) -> None:
+        """Bytes that the capture does not have; 0: how many cannot be known."""
+        self.begun = True
+        if self._left and 0 < length <= self._left:
+            self._record = None
+            self._left -= length
+            self._listener.data(length, True)
+            if not self._left:
+                self._listener.complete(None)
+            return
+        if 0 < self._left < length:
+            self._listener.data(self._left, True)
+            self._listener.complete(None)
+        self.lose()
+
+    def lose(self) -> None:
+        """The boundary is lost: it is looked for from here on."""
+        self.synchronized = False
+        self._adrift = True
+        self._head = b""
+        self._left = 0
+        self._record = None
+        self._forget_search()
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _receive_data(self, data: bytes, at: int, ts: int) -> int:
+        take = min(self._left, len(data) - at)
+        if self._record is not None:
+            self._record += data[at : at + min(take, RECORD_HEAD - len(self._record))]
+            if len(self._record) == RECORD_HEAD:
+                if is_record_at(self._record, 0, self._offset):
+                    self._listener.record()
+                self._record = None
+        self._left -= take
+        self._listener.data(take, False)
+        if not self._left:
+            self._listener.complete(ts)
+        return at + take
+
+    def _receive_head(self, data: bytes, at: int, offset: int, packet: int, ts: int) -> int:
+        take = min(self._need(self._head) - len(self._head), len(data) - at)
+        head = self._head + data[at : at + take]
+        at += take
+        self._head = head
+        if self._need(head) > len(head):
+            return at
+        self._head = b""
+        if self._auto and _INT.unpack_from(head)[0] == HaState.HANDSHAKE:
+            self._receive_answer(head, offset + at - len(head), packet, ts)
+            return at
+        header = self._read(head, 0)
+        if header is None:
+            detail = f"no header: {head[:20].hex()}"
+            self._listener.bad(detail, packet, ts, offset + at - len(head))
+            self.lose()
+        else:
+            self._begin(header, packet, ts)
+        return at
+
+    def _need(self, head: bytes) -> int:
+        """Bytes of the message that begins so, as far as they tell."""
+        if not self._auto or len(head) < 4:
+            return 4 if self._auto else self._size
+        if _INT.unpack_from(head)[0] != HaState.HANDSHAKE:
+            return self._size
+        return need_of_answer(head)
+
+    def _receive_answer(self, head: bytes, offset: int, packet: int, ts: int) -> None:
+        entries = entries_of(head)
+        if entries is None:
+            self._listener.bad(f"no handshake: {head[:36].hex()}", packet, ts, offset)
+            self.lose()
+            return
+        self._listener.answer(entries)
+
+    def _begin(self, header: Header, packet: int, ts: int) -> None:
+        """A header whose place is certain."""
+        adrift = self._adrift
+        self._adrift = False
+        if not self._listener.header(header, packet, ts, adrift):
+            self.lose()
+            return
+        self.synchronized = True
+        self._offset = header.offset
+        self._left = header.size
+        self._record = b"" if header.size >= RECORD_HEAD else None
+
+    def _search(self, data: bytes, offset: int, packet: int, ts: int) -> bytes:
+        """Looks for a certain header; gives what is to be read behind it, or nothing."""
+        self._starts.append(offset)
+        window = self._window + data
+        base = offset - len(self._window)
+        begin = self._by_record(window)
+        if begin >= 0:
+            header = self._read(window, begin)
+            if header is not None:
+                self._forget_search()
+                self._begin(header, packet, ts)
+                return window[begin + self._size :]
+        found = self._by_chain(window, base, packet, ts)
+        if found is not None:
+            self._forget_search()
+            self._begin(found.header, found.packet, found.ts)
+            if self._left:
+                self._left = 0
+                self._record = None
+                self._listener.data(found.header.size, False)
+                self._listener.complete(found.done_ts)
+            return window[found.next - base :]
+        keep = self._size + RECORD_HEAD - 1
+        self._window = window[-keep:]
+        return b""
+
+    def _by_record(self, window: bytes) -> int:
+        """Place of a header of which the data is a stored message with its offset; -1: none."""
+        for match in _RECORD_MAGIC.finditer(window):
+            record = match.start() - 4
+            at = record - self._size
+            if at < 0 or record + RECORD_HEAD > len(window):
+                continue
+            header = self._read(window, at)
+            if header is None or header.size < RECORD_HEAD:
+                continue
+            if is_record_at(window, record, header.offset) and not (
+                not self._auto and _is_auto_switch(window, record, header.offset)
+            ):
+                return at
+        return -1
+
+    def _by_chain(self, window: bytes, base: int, packet: int, ts: int) -> _Candidate | None:
+        """A header at the start of a packet that the next header continues."""
+        end = base + len(window)
+        waiting: list[int] = []
+        for start in self._starts:
+            if start + self._size > end:
+                waiting.append(start)
+                continue
+            header = self._read(window, start - base)
+            if header is not None and (header.size or header.offset >= MIN_RECORD):
+                one = _Candidate(start, self._size, header, packet, ts)
+                self._candidates.append(one)
+        self._starts = waiting
+        del self._candidates[:-MAX_CANDIDATES]
+        for one in list(self._candidates):
+            if one.done_ts < 0 and one.next <= end:
+                one.done_ts = ts
+            if one.next + self._size > end:
+                continue
+            following = self._read(window, one.next - base)
+            if following is not None and following.offset == one.header.offset + one.header.size:
+                return one
+            self._candidates.remove(one)
+        return None
+
+    def _forget_search(self) -> None:
+        self._window = b""
+        self._starts = []
+        self._candidates = []
+
+
+class SlaveStream:
+    """What a slave writes: reports, in AutoSwitch after a handshake."""
+
+    def __init__(self, auto_switch: bool, listener: Listener) -> None:
+        self.synchronized = False
+        """the next byte is known to belong to a message"""
+        self.begun = False
+        """a byte or a hole was received"""
+        self._auto = auto_switch
+        self._unit = _AUTO_REPORT.size if auto_switch else _LONG.size
+        self._listener = listener
+        self._head = b""
+        self._skip = 0
+        self._met = not auto_switch
+
+    def receive(self, data: bytes, offset: int, packet: int, ts: int) -> None:
+        """The next bytes of the stream, at `offset`."""
+        self.begun = True
+        if not self.synchronized:
+            if len(data) % self._unit:
+                return
+            self.synchronized = True
+        at = min(self._skip, len(data))
+        self._skip -= at
+        while at < len(data) and self.synchronized:
+            need = self._need(self._head)
+            take = min(need - len(self._head), len(data) - at)
+            self._head += data[at : at + take]
+            at += take
+            if self._need(self._head) > len(self._head):
+                continue
+            head, self._head = self._head, b""
+            self._take(head, offset + at - len(head), packet, ts)
+
+    def receive_gap(self, length: int) -> None:
+        """Bytes that the capture does not have; 0: how many cannot be known."""
+        self.begun = True
+        known = length > 0 and self.synchronized and self._met
+        if not known or self._need(self._head) > self._unit:
+            self.lose()  # where a message ends cannot be told
+            return
+        behind = (len(self._head) + length - self._skip) % self._unit
+        self._head = b""
+        self._skip = -behind % self._unit
+
+    def lose(self) -> None:
+        """The boundary is lost: a packet of whole reports gives it back."""
+        self.synchronized = False
+        self._head = b""
+        self._skip = 0
+
+    def _need(self, head: bytes) -> int:
+        if not self._auto or len(head) < 4:
+            return 4 if self._auto else self._unit
+        if _INT.unpack_from(head)[0] != HaState.HANDSHAKE:
+            return self._unit
+        if len(head) < 12:
+            return 12
+        length = _INT.unpack_from(head, 8)[0]
+        return _OLD_HANDSHAKE.size if length else _HANDSHAKE.size
+
+    def _take(self, head: bytes, offset: int, packet: int, ts: int) -> None:
+        self._met = True
+        if not self._auto:
+            largest = _LONG.unpack(head)[0]
+            fits = 0 <= largest < MAX_OFFSET
+            fits = fits and self._listener.report(largest, HaState.TRANSFER, packet, ts)
+        elif len(head) == _AUTO_REPORT.size:
+            state, largest = _AUTO_REPORT.unpack(head)
+            fits = HaState.TRANSFER <= state <= HaState.SHUTDOWN and 0 <= largest < MAX_OFFSET
+            fits = fits and self._listener.report(largest, state, packet, ts)
+        else:
+            slave = slave_of(head)
+            fits = slave is not None
+            if slave is not None:
+                self._listener.handshake(slave)
+        if not fits:
+            self._listener.bad(f"no report: {head[:16].hex()}", packet, ts, offset)
+            self.lose()
+
+
+def slave_of(head: bytes) -> str | None:
+    """Return who a slave's handshake says it is: its broker id, or its address (5.0.0 to 5.1.0)."""
+    if len(head) == _HANDSHAKE.size:
+        _, last_file, learner, broker = _HANDSHAKE.unpack(head)
+        fits = last_file in (0, 1) and learner in (0, 1) and broker >= 0
+        return str(broker) if fits else None
+    _, last_file, learner, length, address = _OLD_HANDSHAKE.unpack(head)
+    if last_file not in (0, 1) or learner not in (0, 1) or not 0 < length <= len(address):
+        return None
+    name: bytes = address[:length]
+    return name.decode("ascii") if name.isascii() and name.decode().isprintable() else None
+
+
+def need_of_answer(head: bytes) -> int:
+    """Bytes of a master's handshake that begins so; as many as there are where it cannot be one."""
+    if len(head) < _ANSWER.size:
+        return _ANSWER.size
+    size: int = _ANSWER.unpack_from(head)[1]
+    if size < 0 or size % _ENTRY.size or size > MAX_ENTRIES * _ENTRY.size:
+        return len(head)
+    short = _ANSWER.size + size
+    if len(head) < short or (size and _entries_at(head, _ANSWER.size) is not None):
+        return short
+    is_old = size > 0 and not any(head[_ANSWER.size : _AUTO.size])
+    return _AUTO.size + size if is_old else len(head)
+
+
+def entries_of(head: bytes) -> list[tuple[int, int]] | None:
+    """Return the epochs and their first offsets of a master's handshake; None: it is none."""
+    if len(head) < _ANSWER.size:
+        return None
+    size = _ANSWER.unpack_from(head)[1]
+    if len(head) == _ANSWER.size + size:
+        return _entries_at(head, _ANSWER.size)
+    if len(head) == _AUTO.size + size and not any(head[_ANSWER.size : _AUTO.size]):
+        return _entries_at(head, _AUTO.size)
+    return None
+
+
+def _entries_at(head: bytes, at: int) -> list[tuple[int, int]] | None:
+    """The entries at a place, if they ascend and end with the last epoch."""
+    _, size, largest, last = _ANSWER.unpack_from(head)
+    if len(head) < at + size or not 0 <= largest < MAX_OFFSET:
+        return None
+    entries: list[tuple[int, int]] = []
+    for place in range(at, at + size, _ENTRY.size):
+        epoch, start = _ENTRY.unpack_from(head, place)
+        if epoch < 0 or start < 0 or start >= MAX_OFFSET:
+            return None
+        if entries and (epoch <= entries[-1][0] or start < entries[-1][1]):
+            return None
+        entries.append((epoch, start))
+    if entries and entries[-1][0] != last:
+        return None
+    return entries
+
+
+def is_record_at(data: bytes, at: int, offset: int) -> bool:
+    """Whether a stored message of this physical offset begins at a place of `data`."""
+    total = _INT.unpack_from(data, at)[0]
+    return (
+        total >= MIN_RECORD
+        and _RECORD_MAGIC.match(data, at + 4) is not None
+        and _LONG.unpack_from(data, at + 28)[0] == offset
+    )
+
+
+def _is_auto_switch(window: bytes, record: int, offset: int) -> bool:
+    """Whether a longer header stands before a stored message: a shorter one seems to, at 0."""
+    at = record - _AUTO.size
+    header = read_auto_switch(window, at) if at >= 0 else None
+    return header is not None and header.offset == offset and header.size >= RECORD_HEAD
