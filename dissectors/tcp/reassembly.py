@@ -82,13 +82,16 @@ class StreamReassembler:
     """One direction of a TCP connection. Segments in, pieces in order out."""
 
     __slots__ = (
+        "_ack_mark",
         "_acked",
         "_base",
         "_began",
         "_expected",
         "_experts",
         "_far",
+        "_far_from",
         "_last_ts",
+        "_mark",
         "_pending",
         "_sequence",
         "_since_ack",
@@ -122,6 +125,9 @@ class StreamReassembler:
         self._began: i64 = 0
         self._last_ts: i64 = 0
         self._far: i64 = 0
+        self._far_from: i64 = 0
+        self._mark: i64 = 0
+        self._ack_mark: i64 = 0
         self._since_ack: i64 = 0
         self._since_ack_ts: i64 = 0
 
@@ -203,17 +209,22 @@ class StreamReassembler:
             self._sequence = segment.seq
         offset: i64 = self._place(segment.seq)
         size: i64 = segment.end - segment.start
+        if (size == 0 and segment.missing == 0) or self._is_keep_alive(segment, offset + size):
+            return
+        if self._is_far(offset):
+            if not self._restart(segment, out):
+                return
+            offset = self._expected
         end: i64 = offset + size
-        if size == 0 or self._is_keep_alive(segment, end):
-            return
-        if self._is_far(offset) and not self._restart(segment, out):
-            return
-        if end <= self._expected and self._base >= 0:
+        if end + segment.missing <= self._expected and self._base >= 0:
             self._say(ExpertKind.RETRANSMISSION, segment, f"{size} bytes", offset)
             return
         if self._base >= 0 and self._pending and offset < self._pending[0].offset:
             self._say(ExpertKind.OUT_OF_ORDER, segment, f"{size} bytes", offset)
-        self._insert(segment, offset, end)
+        if self._insert(segment, offset, end, False):
+            self._say(ExpertKind.OVERLAP_MISMATCH, segment, "the first copy is used", offset)
+        if segment.missing:
+            self._insert(segment, end, end + segment.missing, True)
         if self._base >= 0:
             self._deliver(out)
         if self._pending:
@@ -226,16 +237,22 @@ class StreamReassembler:
 
     def _restart(self, segment: Segment, out: list[Piece]) -> bool:
         """Far off again and again: another connection of which no SYN was captured."""
+        if self._far_from != self._expected:
+            self._far_from = self._expected
+            self._far = 0
         self._far += 1
         if self._far < FAR_SEGMENTS:
             return False
         self._far = 0
         self.finish(out)
-        place: i64 = max(self._expected - self._base, 0) if self._base >= 0 else 0
-        out.append(Gap(place, segment.packet, segment.ts, 0))
+        if self._base < 0:
+            self._base = self._expected
+        out.append(Gap(self._expected - self._base, segment.packet, segment.ts, 0))
+        self.gaps += 1
         self._say(ExpertKind.GAP, segment, "another connection on the same ports", self._expected)
         self._sequence = segment.seq
-        return False
+        self._acked = -1
+        return True
 
     def _is_keep_alive(self, segment: Segment, end: i64) -> bool:
         """A probe: one byte, sent and acknowledged before, of which the value means nothing.
@@ -248,33 +265,34 @@ class StreamReassembler:
             return self._base >= 0
         return self._last_ts != 0 and segment.ts - self._last_ts >= KEEP_ALIVE_IDLE
 
-    def _insert(self, segment: Segment, offset: i64, end: i64) -> None:
-        """Puts the bytes that are not there yet among those that wait."""
+    def _insert(self, segment: Segment, offset: i64, end: i64, hole: bool) -> bool:
+        """Puts the bytes that are not there yet among those that wait.
+
+        `hole`: they are known to be missing, and wait as a piece without data. Gives whether bytes
+        that are there already differ.
+        """
         pending = self._pending
         index: i64 = self._first_after(offset)
         at: i64 = offset
+        shift: i64 = segment.start - offset
         differs = False
         while at < end:
             stop: i64 = end
             if index < len(pending):
-                there = pending[index]
-                stop = min(end, there.offset)
+                stop = min(end, pending[index].offset)
             if at < stop:
                 # A copy: the chunk that the packet is a range of is larger and must not stay.
-                shift: i64 = segment.start - offset
-                data = segment.data[at + shift : stop + shift]
-                piece = Data(at, segment.packet, segment.ts, data, 0, stop - at)
-                pending.insert(index, piece)
-                self.pending_bytes += stop - at
+                data = b"" if hole else segment.data[at + shift : stop + shift]
+                pending.insert(index, Data(at, segment.packet, segment.ts, data, 0, stop - at))
+                self.pending_bytes += len(data)
                 index += 1
                 at = stop
             if at < end:
                 there = pending[index]
-                differs = differs or not _agree(segment, offset, there)
+                differs = differs or not (hole or _agree(segment, offset, there))
                 at = there.offset + there.end
                 index += 1
-        if differs:
-            self._say(ExpertKind.OVERLAP_MISMATCH, segment, "the first copy is used", offset)
+        return differs
 
     def _first_after(self, offset: i64) -> i64:
         """Index of the first waiting piece that ends behind an offset."""
@@ -299,28 +317,44 @@ class StreamReassembler:
             if piece.offset > self._expected:
                 break
             used += 1
-            self.pending_bytes -= piece.end
+            self.pending_bytes -= len(piece.data)
             skip: i64 = self._expected - piece.offset
             if skip < piece.end:
-                offset: i64 = self._expected - self._base
-                out.append(Data(offset, piece.packet, piece.ts, piece.data, skip, piece.end))
-                self._expected = piece.offset + piece.end
+                if piece.data:
+                    offset: i64 = self._expected - self._base
+                    out.append(Data(offset, piece.packet, piece.ts, piece.data, skip, piece.end))
+                    self._expected = piece.offset + piece.end
+                else:
+                    self._gap(piece.packet, piece.ts, piece.end - skip, out)
         del pending[:used]
         self._sequence = (self._sequence + (self._expected - before)) & 0xFFFFFFFF
         if not pending:
             self.waiting = False
         elif used:
-            self._waited = 0
-            self._since_ack = -1
-            self._began = pending[0].ts
+            self._next_hole(pending[0].offset)
 
     def _wait(self, segment: Segment, out: list[Piece]) -> None:
         if not self.waiting:
             self.waiting = True
-            self._waited = 0
-            self._began = segment.ts
-            self._since_ack = -1
+            self._mark = -1
+            self._ack_mark = -1
+            self._next_hole(self._pending[0].offset)
         self._give_up_waiting(segment.ts, out)
+
+    def _next_hole(self, offset: i64) -> None:
+        """What is waited for is the hole before this offset.
+
+        Holes that were there when the waiting began have waited as long as the first of them:
+        each waiting anew would let ever more bytes wait behind many holes.
+        """
+        if offset > self._mark:
+            last = self._pending[len(self._pending) - 1]
+            self._mark = last.offset
+            self._waited = 0
+            self._began = last.ts
+            self._since_ack = -1
+        elif offset > self._ack_mark:
+            self._since_ack = -1
 
     def _give_up_waiting(self, ts: i64, out: list[Piece]) -> None:
         """Declares the first hole a gap when it will not be filled any more."""
@@ -336,6 +370,7 @@ class StreamReassembler:
         if self._since_ack < 0:
             self._since_ack = self._waited
             self._since_ack_ts = ts
+            self._ack_mark = self._acked
         return (
             self._waited - self._since_ack >= HOLD_SEGMENTS or ts - self._since_ack_ts > HOLD_TIME
         )
@@ -372,6 +407,8 @@ class StreamReassembler:
 
 def _agree(segment: Segment, offset: i64, piece: Data) -> bool:
     """Whether a segment at an offset has the same bytes as a piece where both have some."""
+    if not piece.data:
+        return True
     low: i64 = max(offset, piece.offset)
     high: i64 = min(offset + segment.end - segment.start, piece.offset + piece.end)
     shift: i64 = segment.start - offset
