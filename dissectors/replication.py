@@ -19,7 +19,8 @@ from typing import Final
 
 from .expert import ExpertInfo, ExpertKind
 from .histogram import Histogram
-from .replication_streams import MIN_RECORD, HaState, Header, MasterStream, SlaveStream
+from .replication_layouts import MIN_RECORD, HaState, Header
+from .replication_streams import MasterStream, SlaveStream
 
 CLASSIC: Final = "classic"
 AUTO_SWITCH: Final = "autoswitch"

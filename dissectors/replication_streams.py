@@ -11,62 +11,34 @@ RocketMQ: DefaultHAClient, DefaultHAConnection, AutoSwitchHAClient, AutoSwitchHA
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from enum import IntEnum
-from struct import Struct
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
-MAX_TRANSFER: Final = 4 * 1024 * 1024
-"""largest transfer with its header: the slave's read buffer"""
-MAX_OFFSET: Final = 1 << 56
-"""physical offsets from here on are no offsets"""
-MIN_RECORD: Final = 91
-"""bytes of the smallest stored message: an offset above 0 is not smaller"""
-MAX_ENTRIES: Final = 1024
-"""epochs that a master's handshake may list"""
-RECORD_HEAD: Final = 36
-"""bytes of a stored message up to the end of its physical offset"""
+from .replication_layouts import (
+    AUTO_HEADER,
+    AUTO_REPORT,
+    CLASSIC_HEADER,
+    CLASSIC_REPORT,
+    HANDSHAKE,
+    INT,
+    MAX_OFFSET,
+    MIN_RECORD,
+    OLD_HANDSHAKE,
+    RECORD_HEAD,
+    RECORD_MAGIC,
+    HaState,
+    Header,
+    entries_of,
+    is_auto_switch_at,
+    is_record_at,
+    need_of_answer,
+    read_auto_switch,
+    read_classic,
+    slave_of,
+)
+
 MAX_CANDIDATES: Final = 8
 """places at a time that may turn out to be a header"""
-
-_RECORD_MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
-_CLASSIC: Final = Struct(">qi")
-_AUTO: Final = Struct(">iiqiqq")
-_ANSWER: Final = Struct(">iiqi")
-_ENTRY: Final = Struct(">iq")
-_HANDSHAKE: Final = Struct(">ihhq")
-_OLD_HANDSHAKE: Final = Struct(">ihhi50s")
-_AUTO_REPORT: Final = Struct(">iq")
-_LONG: Final = Struct(">q")
-_INT: Final = Struct(">i")
-
-
-class HaState(IntEnum):
-    """HAConnectionState: where an AutoSwitch connection is."""
-
-    READY = 0
-    HANDSHAKE = 1
-    TRANSFER = 2
-    SUSPEND = 3
-    SHUTDOWN = 4
-
-
-class Header(NamedTuple):
-    """What stands before the commit log bytes of a transfer; a classic one has no epoch."""
-
-    size: int
-    """bytes of the commit log that follow; 0: a heartbeat"""
-    offset: int
-    """physical offset of the first of them"""
-    state: int = HaState.TRANSFER
-    """HaState"""
-    epoch: int = -1
-    """epoch of the data"""
-    epoch_start: int = -1
-    """physical offset where that epoch begins"""
-    confirm: int = -1
-    """confirm offset of the master"""
 
 
 class Listener(Protocol):
@@ -97,26 +69,6 @@ class Listener(Protocol):
         """Bytes that can be no message of this protocol; `offset` is that in the stream."""
 
 
-def read_classic(data: bytes, at: int) -> Header | None:
-    """Return the header of 12 bytes at a place; None where none can stand there."""
-    offset, size = _CLASSIC.unpack_from(data, at)
-    if not (0 <= size <= MAX_TRANSFER and 0 <= offset < MAX_OFFSET):
-        return None
-    return Header(size, offset)
-
-
-def read_auto_switch(data: bytes, at: int) -> Header | None:
-    """Return the header of 36 bytes at a place; None where none can stand there."""
-    state, size, offset, epoch, start, confirm = _AUTO.unpack_from(data, at)
-    if not (HaState.TRANSFER <= state <= HaState.SHUTDOWN and 0 <= size <= MAX_TRANSFER):
-        return None
-    if not (0 <= offset < MAX_OFFSET and -1 <= confirm < MAX_OFFSET and epoch >= -1):
-        return None
-    if not -1 <= start <= offset:
-        return None
-    return Header(size, offset, state, epoch, start, confirm)
-
-
 class _Candidate:
     """A place that may be a header's: it is when the next header continues it."""
 
@@ -140,7 +92,7 @@ class MasterStream:
         self.begun = False
         """a byte or a hole was received"""
         self._auto = auto_switch
-        self._size = _AUTO.size if auto_switch else _CLASSIC.size
+        self._size = AUTO_HEADER.size if auto_switch else CLASSIC_HEADER.size
         self._read: Callable[[bytes, int], Header | None]
         self._read = read_auto_switch if auto_switch else read_classic
         self._listener = listener
@@ -214,7 +166,7 @@ class MasterStream:
         if self._need(head) > len(head):
             return at
         self._head = b""
-        if self._auto and _INT.unpack_from(head)[0] == HaState.HANDSHAKE:
+        if self._auto and INT.unpack_from(head)[0] == HaState.HANDSHAKE:
             self._receive_answer(head, offset + at - len(head), packet, ts)
             return at
         header = self._read(head, 0)
@@ -230,7 +182,7 @@ class MasterStream:
         """Bytes of the message that begins so, as far as they tell."""
         if not self._auto or len(head) < 4:
             return 4 if self._auto else self._size
-        if _INT.unpack_from(head)[0] != HaState.HANDSHAKE:
+        if INT.unpack_from(head)[0] != HaState.HANDSHAKE:
             return self._size
         return need_of_answer(head)
 
@@ -282,7 +234,7 @@ class MasterStream:
 
     def _by_record(self, window: bytes) -> int:
         """Place of a header of which the data is a stored message with its offset; -1: none."""
-        for match in _RECORD_MAGIC.finditer(window):
+        for match in RECORD_MAGIC.finditer(window):
             record = match.start() - 4
             at = record - self._size
             if at < 0 or record + RECORD_HEAD > len(window):
@@ -291,7 +243,7 @@ class MasterStream:
             if header is None or header.size < RECORD_HEAD:
                 continue
             if is_record_at(window, record, header.offset) and not (
-                not self._auto and _is_auto_switch(window, record, header.offset)
+                not self._auto and is_auto_switch_at(window, record, header.offset)
             ):
                 return at
         return -1
@@ -336,7 +288,7 @@ class SlaveStream:
         self.begun = False
         """a byte or a hole was received"""
         self._auto = auto_switch
-        self._unit = _AUTO_REPORT.size if auto_switch else _LONG.size
+        self._unit = AUTO_REPORT.size if auto_switch else CLASSIC_REPORT.size
         self._listener = listener
         self._head = b""
         self._skip = 0
@@ -381,21 +333,21 @@ class SlaveStream:
     def _need(self, head: bytes) -> int:
         if not self._auto or len(head) < 4:
             return 4 if self._auto else self._unit
-        if _INT.unpack_from(head)[0] != HaState.HANDSHAKE:
+        if INT.unpack_from(head)[0] != HaState.HANDSHAKE:
             return self._unit
         if len(head) < 12:
             return 12
-        length = _INT.unpack_from(head, 8)[0]
-        return _OLD_HANDSHAKE.size if length else _HANDSHAKE.size
+        length = INT.unpack_from(head, 8)[0]
+        return OLD_HANDSHAKE.size if length else HANDSHAKE.size
 
     def _take(self, head: bytes, offset: int, packet: int, ts: int) -> None:
         self._met = True
         if not self._auto:
-            largest = _LONG.unpack(head)[0]
+            largest = CLASSIC_REPORT.unpack(head)[0]
             fits = 0 <= largest < MAX_OFFSET
             fits = fits and self._listener.report(largest, HaState.TRANSFER, packet, ts)
-        elif len(head) == _AUTO_REPORT.size:
-            state, largest = _AUTO_REPORT.unpack(head)
+        elif len(head) == AUTO_REPORT.size:
+            state, largest = AUTO_REPORT.unpack(head)
             fits = HaState.TRANSFER <= state <= HaState.SHUTDOWN and 0 <= largest < MAX_OFFSET
             fits = fits and self._listener.report(largest, state, packet, ts)
         else:
@@ -406,77 +358,3 @@ class SlaveStream:
         if not fits:
             self._listener.bad(f"no report: {head[:16].hex()}", packet, ts, offset)
             self.lose()
-
-
-def slave_of(head: bytes) -> str | None:
-    """Return who a slave's handshake says it is: its broker id, or its address (5.0.0 to 5.1.0)."""
-    if len(head) == _HANDSHAKE.size:
-        _, last_file, learner, broker = _HANDSHAKE.unpack(head)
-        fits = last_file in (0, 1) and learner in (0, 1) and broker >= 0
-        return str(broker) if fits else None
-    _, last_file, learner, length, address = _OLD_HANDSHAKE.unpack(head)
-    if last_file not in (0, 1) or learner not in (0, 1) or not 0 < length <= len(address):
-        return None
-    name: bytes = address[:length]
-    return name.decode("ascii") if name.isascii() and name.decode().isprintable() else None
-
-
-def need_of_answer(head: bytes) -> int:
-    """Bytes of a master's handshake that begins so; as many as there are where it cannot be one."""
-    if len(head) < _ANSWER.size:
-        return _ANSWER.size
-    size: int = _ANSWER.unpack_from(head)[1]
-    if size < 0 or size % _ENTRY.size or size > MAX_ENTRIES * _ENTRY.size:
-        return len(head)
-    short = _ANSWER.size + size
-    if len(head) < short or (size and _entries_at(head, _ANSWER.size) is not None):
-        return short
-    is_old = size > 0 and not any(head[_ANSWER.size : _AUTO.size])
-    return _AUTO.size + size if is_old else len(head)
-
-
-def entries_of(head: bytes) -> list[tuple[int, int]] | None:
-    """Return the epochs and their first offsets of a master's handshake; None: it is none."""
-    if len(head) < _ANSWER.size:
-        return None
-    size = _ANSWER.unpack_from(head)[1]
-    if len(head) == _ANSWER.size + size:
-        return _entries_at(head, _ANSWER.size)
-    if len(head) == _AUTO.size + size and not any(head[_ANSWER.size : _AUTO.size]):
-        return _entries_at(head, _AUTO.size)
-    return None
-
-
-def _entries_at(head: bytes, at: int) -> list[tuple[int, int]] | None:
-    """The entries at a place, if they ascend and end with the last epoch."""
-    _, size, largest, last = _ANSWER.unpack_from(head)
-    if len(head) < at + size or not 0 <= largest < MAX_OFFSET:
-        return None
-    entries: list[tuple[int, int]] = []
-    for place in range(at, at + size, _ENTRY.size):
-        epoch, start = _ENTRY.unpack_from(head, place)
-        if epoch < 0 or start < 0 or start >= MAX_OFFSET:
-            return None
-        if entries and (epoch <= entries[-1][0] or start < entries[-1][1]):
-            return None
-        entries.append((epoch, start))
-    if entries and entries[-1][0] != last:
-        return None
-    return entries
-
-
-def is_record_at(data: bytes, at: int, offset: int) -> bool:
-    """Whether a stored message of this physical offset begins at a place of `data`."""
-    total = _INT.unpack_from(data, at)[0]
-    return (
-        total >= MIN_RECORD
-        and _RECORD_MAGIC.match(data, at + 4) is not None
-        and _LONG.unpack_from(data, at + 28)[0] == offset
-    )
-
-
-def _is_auto_switch(window: bytes, record: int, offset: int) -> bool:
-    """Whether a longer header stands before a stored message: a shorter one seems to, at 0."""
-    at = record - _AUTO.size
-    header = read_auto_switch(window, at) if at >= 0 else None
-    return header is not None and header.offset == offset and header.size >= RECORD_HEAD

@@ -1,0 +1,167 @@
+"""What stands on the wire between a slave and its master: the layouts of both kinds, as values.
+
+Every function says None (or False) where the bytes can be no such message; plausible is what a
+RocketMQ of any release could write.
+
+RocketMQ: DefaultHAConnection, AutoSwitchHAConnection, HAConnectionState.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from struct import Struct
+from typing import Final, NamedTuple
+
+MAX_TRANSFER: Final = 4 * 1024 * 1024
+"""largest transfer with its header: the slave's read buffer"""
+MAX_OFFSET: Final = 1 << 56
+"""physical offsets from here on are no offsets"""
+MIN_RECORD: Final = 91
+"""bytes of the smallest stored message: an offset above 0 is not smaller"""
+MAX_ENTRIES: Final = 1024
+"""epochs that a master's handshake may list"""
+RECORD_HEAD: Final = 36
+"""bytes of a stored message up to the end of its physical offset"""
+RECORD_MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
+"""second field of a stored message, V1 and V2"""
+
+CLASSIC_HEADER: Final = Struct(">qi")
+"""physical offset, size"""
+AUTO_HEADER: Final = Struct(">iiqiqq")
+"""state, size, physical offset, epoch, where the epoch begins, confirm offset"""
+CLASSIC_REPORT: Final = Struct(">q")
+"""largest offset"""
+AUTO_REPORT: Final = Struct(">iq")
+"""state, largest offset"""
+HANDSHAKE: Final = Struct(">ihhq")
+"""of a slave: state, sync from last file, async learner, broker id"""
+OLD_HANDSHAKE: Final = Struct(">ihhi50s")
+"""of a slave, 5.0.0 to 5.1.0: state, two flags, length of the address, address"""
+ANSWER: Final = Struct(">iiqi")
+"""of a master: state, bytes of the entries, largest offset, last epoch; the entries follow, in
+5.0.0 behind 16 zero bytes"""
+ENTRY: Final = Struct(">iq")
+"""epoch, where it begins"""
+INT: Final = Struct(">i")
+
+
+class HaState(IntEnum):
+    """HAConnectionState: where an AutoSwitch connection is."""
+
+    READY = 0
+    HANDSHAKE = 1
+    TRANSFER = 2
+    SUSPEND = 3
+    SHUTDOWN = 4
+
+
+class Header(NamedTuple):
+    """What stands before the commit log bytes of a transfer; a classic one has no epoch."""
+
+    size: int
+    """bytes of the commit log that follow; 0: a heartbeat"""
+    offset: int
+    """physical offset of the first of them"""
+    state: int = HaState.TRANSFER
+    """HaState"""
+    epoch: int = -1
+    """epoch of the data"""
+    epoch_start: int = -1
+    """physical offset where that epoch begins"""
+    confirm: int = -1
+    """confirm offset of the master"""
+
+
+def read_classic(data: bytes, at: int) -> Header | None:
+    """Return the header of 12 bytes at a place; None where none can stand there."""
+    offset, size = CLASSIC_HEADER.unpack_from(data, at)
+    if not (0 <= size <= MAX_TRANSFER and 0 <= offset < MAX_OFFSET):
+        return None
+    return Header(size, offset)
+
+
+def read_auto_switch(data: bytes, at: int) -> Header | None:
+    """Return the header of 36 bytes at a place; None where none can stand there."""
+    state, size, offset, epoch, start, confirm = AUTO_HEADER.unpack_from(data, at)
+    if not (HaState.TRANSFER <= state <= HaState.SHUTDOWN and 0 <= size <= MAX_TRANSFER):
+        return None
+    if not (0 <= offset < MAX_OFFSET and -1 <= confirm < MAX_OFFSET and epoch >= -1):
+        return None
+    if not -1 <= start <= offset:
+        return None
+    return Header(size, offset, state, epoch, start, confirm)
+
+
+def slave_of(head: bytes) -> str | None:
+    """Return who a slave's handshake says it is: its broker id, or its address (5.0.0 to 5.1.0)."""
+    if len(head) == HANDSHAKE.size:
+        _, last_file, learner, broker = HANDSHAKE.unpack(head)
+        fits = last_file in (0, 1) and learner in (0, 1) and broker >= 0
+        return str(broker) if fits else None
+    _, last_file, learner, length, address = OLD_HANDSHAKE.unpack(head)
+    if last_file not in (0, 1) or learner not in (0, 1) or not 0 < length <= len(address):
+        return None
+    name: bytes = address[:length]
+    return name.decode("ascii") if name.isascii() and name.decode().isprintable() else None
+
+
+def need_of_answer(head: bytes) -> int:
+    """Bytes of a master's handshake that begins so; as many as there are where it cannot be one."""
+    if len(head) < ANSWER.size:
+        return ANSWER.size
+    size: int = ANSWER.unpack_from(head)[1]
+    if size < 0 or size % ENTRY.size or size > MAX_ENTRIES * ENTRY.size:
+        return len(head)
+    short = ANSWER.size + size
+    if len(head) < short or (size and _entries_at(head, ANSWER.size) is not None):
+        return short
+    is_old = size > 0 and not any(head[ANSWER.size : AUTO_HEADER.size])
+    return AUTO_HEADER.size + size if is_old else len(head)
+
+
+def entries_of(head: bytes) -> list[tuple[int, int]] | None:
+    """Return the epochs and their first offsets of a master's handshake; None: it is none."""
+    if len(head) < ANSWER.size:
+        return None
+    size = ANSWER.unpack_from(head)[1]
+    if len(head) == ANSWER.size + size:
+        return _entries_at(head, ANSWER.size)
+    if len(head) == AUTO_HEADER.size + size and not any(head[ANSWER.size : AUTO_HEADER.size]):
+        return _entries_at(head, AUTO_HEADER.size)
+    return None
+
+
+def _entries_at(head: bytes, at: int) -> list[tuple[int, int]] | None:
+    """The entries at a place, if they ascend and end with the last epoch."""
+    _, size, largest, last = ANSWER.unpack_from(head)
+    if len(head) < at + size or not 0 <= largest < MAX_OFFSET:
+        return None
+    entries: list[tuple[int, int]] = []
+    for place in range(at, at + size, ENTRY.size):
+        epoch, start = ENTRY.unpack_from(head, place)
+        if epoch < 0 or start < 0 or start >= MAX_OFFSET:
+            return None
+        if entries and (epoch <= entries[-1][0] or start < entries[-1][1]):
+            return None
+        entries.append((epoch, start))
+    if entries and entries[-1][0] != last:
+        return None
+    return entries
+
+
+def is_record_at(data: bytes, at: int, offset: int) -> bool:
+    """Whether a stored message of this physical offset begins at a place of `data`."""
+    total = INT.unpack_from(data, at)[0]
+    return (
+        total >= MIN_RECORD
+        and RECORD_MAGIC.match(data, at + 4) is not None
+        and CLASSIC_REPORT.unpack_from(data, at + 28)[0] == offset
+    )
+
+
+def is_auto_switch_at(window: bytes, record: int, offset: int) -> bool:
+    """Whether a longer header stands before a stored message: a shorter one seems to, at 0."""
+    at = record - AUTO_HEADER.size
+    header = read_auto_switch(window, at) if at >= 0 else None
+    return header is not None and header.offset == offset and header.size >= RECORD_HEAD
