@@ -106,7 +106,9 @@ class OwnedProcess:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to the group, at once; also what the group's leader left behind."""
+        """SIGKILL to the group, at once; nothing when it has ended and its id may be another's."""
+        if self not in _running:
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self._child.wait()

@@ -97,7 +97,10 @@ def _record_one(scenario: Scenario, cluster: Cluster, folder: Path) -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rmqtool-record-") as work:
         scene = Scene(cluster, scenario.client, Path(work), scenario.name)
-        scenario.run(scene)
+        try:
+            scenario.run(scene)
+        finally:
+            scene.stop_clients()
         check(scene.made, scenario.keeps)
         for path in scene.made:
             shutil.copyfile(path, folder / path.name)

@@ -52,6 +52,7 @@ class Scene:
         self.folder = folder
         self.name = name
         self.made: list[Path] = []
+        self._clients: list[Client] = []
 
     @property
     def broker(self) -> Broker:
@@ -78,7 +79,18 @@ class Scene:
     def start(self, program: str, **options: object) -> Client:
         """Starts one of our Java programs on the scenario's client."""
         options.setdefault("version", self.client)
-        return start_java(program, self.cluster.namesrv_text, **options)  # type: ignore[arg-type]
+        client = start_java(
+            program,
+            self.cluster.namesrv_text,
+            **options,  # type: ignore[arg-type]
+        )
+        self._clients.append(client)
+        return client
+
+    def stop_clients(self) -> None:
+        """Ends the clients that a failed scenario left running."""
+        for client in self._clients:
+            client.stop()
 
 
 @dataclass(frozen=True, slots=True)

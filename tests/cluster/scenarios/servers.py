@@ -117,6 +117,7 @@ def slave_reads(scene: Scene) -> None:
 def acting_master(scene: Scene) -> None:
     scene.cluster.make_topic("ActingTopic", queues=2)
     scene.run("Send", topic="ActingTopic", instance="filler", count=4)
+    time.sleep(slave_fetch_seconds(scene))
     master = scene.cluster.broker("broker-a")
     with scene.capture():
         time.sleep(2)
