@@ -21,6 +21,7 @@ import msgspec
 from .expert import ExpertInfo
 from .parquet import ParquetRows, RowTable, exchange_table
 from .record import ExchangeRecord
+from .replication import Replication
 from .tables import encodable
 from .tcp.capture import capture_index, packet_number
 from .times import text_of_time
@@ -99,6 +100,10 @@ class Manifest(msgspec.Struct, kw_only=True):
     """those that were decoded"""
     not_decoded: dict[str, int]
     """those that were not, by protocol"""
+    replication_conversations: int = 0
+    """those between a slave and its master, of which the commit log is not decoded"""
+    replications: list[Replication] = []
+    """what they transferred, times in nanoseconds since the epoch; at most 4096 are listed"""
     frames: int
     """frames found"""
     commands: int
@@ -125,6 +130,8 @@ def manifest_of(
         conversations=stats.conversations,
         rocketmq_conversations=stats.rocketmq_conversations,
         not_decoded=dict(stats.not_decoded),
+        replication_conversations=stats.replication_conversations,
+        replications=stats.replications,
         frames=stats.frames,
         commands=stats.commands,
         gaps=stats.gaps,

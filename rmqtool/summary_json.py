@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +19,7 @@ from .summary_tables import answers, clients, conversations, ends_of, operations
 if TYPE_CHECKING:
     from dissectors.expert import ExpertInfo
     from dissectors.pipeline import CaptureStats, DecodeStats
+    from dissectors.replication import Replication
 
 
 def summary_json(summary: Summary, stats: DecodeStats) -> bytes:
@@ -27,6 +29,7 @@ def summary_json(summary: Summary, stats: DecodeStats) -> bytes:
         "conversations": stats.conversations,
         "rocketmq_conversations": stats.rocketmq_conversations,
         "not_decoded": stats.not_decoded,
+        "replication_conversations": stats.replication_conversations,
         "frames": stats.frames,
         "commands": stats.commands,
         "gaps": stats.gaps,
@@ -61,6 +64,7 @@ def summary_json(summary: Summary, stats: DecodeStats) -> bytes:
             | _peer(row)
             for number, row in conversations(summary)
         ],
+        "replications": [_replication(one) for one in stats.replications],
         "slowest": [
             {"latency_us": record.latency_us} | (_example(record) or {})
             for record in slowest(summary)
@@ -119,6 +123,14 @@ def _peer(row: Peer) -> dict[str, object]:
         "unanswered": row.unanswered,
         "bytes": row.bytes,
     }
+
+
+def _replication(one: Replication) -> dict[str, object]:
+    times = {
+        "first_time": text_of_time(one.first_time),
+        "last_time": text_of_time(one.last_time),
+    }
+    return asdict(one) | times
 
 
 def _example(record: ExchangeRecord | None) -> dict[str, object] | None:

@@ -17,6 +17,7 @@ from .summary import Answer, Bounded, ClientKey, Operation, Peer, Summary
 
 if TYPE_CHECKING:
     from dissectors.pipeline import DecodeStats
+    from dissectors.replication import Replication
 
 Row = TypeVar("Row")
 
@@ -175,6 +176,46 @@ CONVERSATION_COLUMNS: list[Column[NamedConversation]] = [
     _alarm("UNANSWERED", lambda r: r[1].unanswered, 5),
     _size(lambda r: r[1].bytes, 6),
     Column("FIRST SEEN", lambda r: _first_seen(r[1]), 9, 12, 12),
+]
+
+
+# -- replication ------------------------------------------------------------------------------
+
+
+def _span_of(one: Replication) -> str:
+    return "-" if one.first_offset is None else f"{one.first_offset}..{one.last_offset}"
+
+
+def _offset(number: int | None) -> str:
+    return "-" if number is None else str(number)
+
+
+def _confirmed(one: Replication) -> str:
+    return "" if one.confirm_offset is None else str(one.confirm_offset)
+
+
+def _epochs(one: Replication) -> str:
+    return ", ".join(f"{epoch} from {start}" for epoch, start in one.epochs)
+
+
+REPLICATION_COLUMNS: list[Column[Replication]] = [
+    Column("NUMBER", lambda r: str(r.conversation), 6, 6, 8, True),
+    Column("KIND", lambda r: r.kind, 6, 7, 10),
+    Column("SLAVE", lambda r: r.slave, 1, 15, 47, keep_end=True),
+    Column("MASTER", lambda r: r.master, 1, 15, 47, keep_end=True),
+    _counter("TRANSFERS", lambda r: r.transfers, 4),
+    _size(lambda r: r.bytes, 3),
+    Column("OFFSETS", _span_of, 5, 7, 32, True),
+    Column("REPORTED", lambda r: _offset(r.acknowledged), 5, 8, 16, True),
+    Column("BEHIND", lambda r: size(r.lag_bytes), 1, 7, 8, True),
+    Column("MOST", lambda r: size(r.largest_lag_bytes), 2, 7, 8, True),
+    Column("LAG P50", lambda r: duration(r.lag_p50_us), 2, 7, 7, True),
+    Column("LAG MAX", lambda r: duration(r.largest_lag_us), 1, 7, 7, True),
+    _counter("HEARTBEATS", lambda r: r.heartbeats, 9),
+    _counter("REPORTS", lambda r: r.reports, 9),
+    _alarm("GAPS", lambda r: r.gaps, 7),
+    Column("CONFIRMED", _confirmed, 8, 9, 16, True),
+    Column("EPOCHS", _epochs, 8, 6, 24),
 ]
 
 

@@ -17,6 +17,7 @@ from .summary_tables import (
     CLIENT_COLUMNS,
     CONVERSATION_COLUMNS,
     FINDING_COLUMNS,
+    REPLICATION_COLUMNS,
     SLOW_COLUMNS,
     answers,
     clients,
@@ -56,6 +57,7 @@ def summary_lines(
     )
     writer.table("Clients", clients(summary), CLIENT_COLUMNS)
     writer.table("Conversations", conversations(summary), CONVERSATION_COLUMNS)
+    writer.table("Replication", stats.replications, REPLICATION_COLUMNS)
     writer.table("Slowest, without long polls", slowest(summary), SLOW_COLUMNS)
     writer.table("Findings", findings(summary, stats, names), FINDING_COLUMNS)
     return writer.lines
@@ -129,6 +131,8 @@ def _traffic_lines(summary: Summary, stats: DecodeStats) -> list[str]:
         f"{counted(stats.conversations, 'conversation')}: "
         f"{count(stats.rocketmq_conversations)} RocketMQ"
     )
+    if stats.replication_conversations:
+        conversations += f", {count(stats.replication_conversations)} replication"
     if other:
         protocols = sorted(stats.not_decoded.items(), key=lambda item: -item[1])
         kinds = ", ".join(f"{one_line(name)} {count(n)}" for name, n in protocols)

@@ -13,7 +13,14 @@ from pathlib import Path
 from dissectors.command_row import COMMAND_COLUMNS
 from dissectors.decoded_log import FINDING_COLUMNS, CaptureEntry, Manifest, Part
 from dissectors.record import COLUMNS
+from dissectors.replication import Replication
 
+MEMBERS: tuple[tuple[str, type], ...] = (
+    ("", Manifest),
+    ("captures.", CaptureEntry),
+    ("parts.", Part),
+    ("replications.", Replication),
+)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "decoded-log.md"
 
 
@@ -37,7 +44,7 @@ def findings_table() -> str:
 def manifest_table() -> str:
     """The members of manifest.json, nested ones with a dot."""
     rows = []
-    for prefix, cls in (("", Manifest), ("captures.", CaptureEntry), ("parts.", Part)):
+    for prefix, cls in MEMBERS:
         rows += [f"| `{prefix}{name}` | {_cell(text)} |" for name, text in _field_texts(cls)]
     return "\n".join(["| member | meaning |", "|---|---|", *rows])
 

@@ -93,6 +93,8 @@ def test_layout_and_manifest(tmp_path: Path) -> None:
         "conversations": 4,
         "rocketmq_conversations": 2,
         "not_decoded": {"TLS": 2},
+        "replication_conversations": 0,
+        "replications": [],
         "frames": 7,
         "commands": 6,
         "gaps": 1,
