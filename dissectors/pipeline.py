@@ -114,6 +114,7 @@ class Decode:
         self._source: ByteSource | None = None
         self._stages: Stages | None = None
         self._experts: list[ExpertInfo] = []
+        self._stopped = False
 
     @property
     def bytes_read(self) -> int:
@@ -161,6 +162,10 @@ class Decode:
         self._experts += found
         if len(self._experts) > MAX_EXPERTS:  # nobody takes them
             del self._experts[MAX_EXPERTS // 2 :]
+
+    def stop(self) -> None:
+        """Reads no further: what was read is finished as if the captures ended here."""
+        self._stopped = True
 
     def take_experts(self) -> list[ExpertInfo]:
         """The findings since the last call."""
@@ -219,6 +224,8 @@ class Decode:
         reader: CaptureReader | None = None
         idle = 0
         for chunk in source.chunks():
+            if self._stopped:
+                break
             idle = 0 if chunk else idle + 1
             if idle == IDLE_LOOKS:
                 stages.release_holes()
@@ -238,7 +245,8 @@ class Decode:
         if reader is None:
             self._refuse(source, head)
             return
-        _receive(stages, stats, reader.finish(source.problem))
+        if not self._stopped:
+            _receive(stages, stats, reader.finish(source.problem))
         self._collect_experts(stages, reader.take_experts())
 
     def _refuse(self, source: ByteSource, head: bytes) -> None:

@@ -163,6 +163,7 @@ def _start(decode: SharedDecode, shard: int) -> subprocess.Popen[bytes]:
         [sys.executable, "-m", "dissectors.shards"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=None if os.environ.get("RMQTOOL_DEBUG") else subprocess.DEVNULL,
         env=environment,
     )
     assert process.stdin is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -22,6 +23,7 @@ from dissectors.where_fields import FieldSet, exchange_fields
 from .console import UNLIMITED, Terminal, When, terminal_of
 from .decode_options import DecodeRequest, Format, View, usage_error
 from .figures import counted, text_of_counts
+from .interrupt import first_ends
 from .output import Output, refuse_inputs
 from .progress import Progress
 from .sinks import Sink
@@ -115,11 +117,8 @@ def _run(request: DecodeRequest, decode: Decode, rows: Rows[Row]) -> Found:
     progress = Progress(sys.stderr, _may_show_progress(request), rows.noun)
     loop = _Loop(request, decode, rows, sink, progress)
     try:
-        try:
+        with first_ends(decode.stop) if is_live(request) else nullcontext():
             loop.run()
-        except KeyboardInterrupt:
-            if not request.follow:
-                raise
         progress.clear()
         written = sink.finish(decode)
     except BaseException:
