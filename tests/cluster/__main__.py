@@ -8,9 +8,12 @@ import json
 import signal
 import sys
 import time
+from pathlib import Path
 
-from .artifacts import NEWEST_5, RELEASES, Unavailable, class_path, write_lock
+from .artifacts import HERE, NEWEST_5, RELEASES, Unavailable, class_path, write_lock
 from .cluster import BrokerSpec, Cluster
+
+SAMPLES = HERE.parents[1] / "samples"
 
 
 def main() -> int:
@@ -27,6 +30,7 @@ def main() -> int:
     up.add_argument("--topic", action="append", default=[], help="make this topic; may be repeated")
     record = commands.add_parser("record", help="record samples anew, all or the named ones")
     record.add_argument("name", nargs="*")
+    record.add_argument("--into", type=Path, default=SAMPLES, help="folder, samples/ by default")
     commands.add_parser("list", help="the names that can be recorded")
     commands.add_parser("readme", help="write samples/README.md anew")
     reflect = commands.add_parser("reflect", help="tables and headers of a release as JSON")
@@ -58,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> int:
         print(json.dumps(reflect(arguments.version), indent=1))
         return 0
     from .readme import write_readme
-    from .record import SAMPLES, record
+    from .record import record
     from .scenarios import SCENARIOS
 
     if arguments.command == "list":
@@ -68,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.command == "readme":
         print(write_readme(SAMPLES, SCENARIOS))
         return 0
-    return record(arguments.name)
+    return record(arguments.name, arguments.into.resolve())
 
 
 def _up(arguments: argparse.Namespace) -> int:

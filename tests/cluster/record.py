@@ -28,12 +28,11 @@ from .readme import write_readme
 from .scenarios import SCENARIOS
 from .scenarios.scene import Scenario, Scene
 
-SAMPLES = HERE.parents[1] / "samples"
 LARGEST = 300_000
 ALL_TOGETHER = 15_000_000
 
 
-def record(names: Sequence[str], folder: Path = SAMPLES) -> int:
+def record(names: Sequence[str], folder: Path) -> int:
     """Records the named scenarios, or all; returns 0, or 1 when one failed."""
     chosen = [one for one in SCENARIOS if not names or one.name in names]
     unknown = set(names) - {one.name for one in chosen}
@@ -41,7 +40,8 @@ def record(names: Sequence[str], folder: Path = SAMPLES) -> int:
         raise SystemExit(f"no such scenario: {', '.join(sorted(unknown))}")
     if not namespace.inside():
         _prepare()
-        status = namespace.run_inside(["record", *names])
+        folder.mkdir(parents=True, exist_ok=True)
+        status = namespace.run_inside(["record", "--into", str(folder), *names])
         write_readme(folder, SCENARIOS)
         return status
     namespace.furnish()

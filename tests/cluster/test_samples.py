@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.record import ALL_TOGETHER, LARGEST, SAMPLES, check
+from tests.cluster.artifacts import HERE
+from tests.cluster.record import ALL_TOGETHER, LARGEST, check
 from tests.cluster.scenarios import SCENARIOS
 
+SAMPLES = HERE.parents[1] / "samples"
 CAPTURES = sorted(path for path in SAMPLES.glob("*.pcap*") if ".expected." not in path.name)
 README = SAMPLES / "README.md"
 

@@ -40,9 +40,10 @@ def acting_5x() -> Cluster:
     """A group whose slave acts as master while there is none."""
     # Without slaveReadEnable a slave answers every pull with 2, [REJECTREQUEST]system busy.
     settings = {"enableSlaveActingMaster": "true", "slaveReadEnable": "true"}
+    new_way = {**settings, "compatibleWithOldNameSrv": "false"}
     return Cluster(
         [
-            BrokerSpec("broker-a", 0, "ASYNC_MASTER", settings),
+            BrokerSpec("broker-a", 0, "ASYNC_MASTER", new_way),
             BrokerSpec("broker-a", 1, "SLAVE", settings),
         ],
         version=NEWEST_5,
@@ -187,7 +188,8 @@ SERVERS: tuple[Scenario, ...] = (
         acting_5x,
         acting_master,
         "A slave acts as master while the master is gone",
-        "904 light heartbeats every second; the route shows the slave's address under id "
-        "0, without write permission",
+        "light heartbeats every second: 904 by the master, which was told that its NameServer is "
+        "new, and one-way 322 by the slave, which was not; the route shows the slave's address "
+        "under id 0, without write permission",
     ),
 )
