@@ -78,7 +78,7 @@ class Replication:
     lag_bytes: int | None
     """bytes transferred and not yet reported, at the end; None: no report was captured"""
     largest_lag_bytes: int | None
-    """the most that it was"""
+    """the most that it was; a report that the capture does not have makes it larger"""
     lags: int
     """transfers of which the report that covers them was captured"""
     lag_p50_us: int | None
@@ -178,8 +178,11 @@ class Reading:
         """Bytes of a direction that the capture does not have; 0: how many is not known."""
         self.gaps += 1
         self._whole = False
-        stream = self._master if first == self.master_first else self._slave
-        stream.receive_gap(length)
+        if first == self.master_first:
+            self._master.receive_gap(length)
+        else:
+            self._slave.receive_gap(length)
+            self._seen.unreported.clear()  # the report that covers them may be among what is lost
 
     def value(self, first: str, second: str) -> Replication:
         """What is known by now; the arguments are the senders of both directions."""
