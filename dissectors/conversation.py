@@ -25,8 +25,16 @@ DETECT_LIMIT: Final = 1024 * 1024
 """bytes of a direction searched for a frame before the conversation is given up as unknown"""
 DETECT_LIMIT_FROM_START: Final = 128 * 1024
 """the same where the start was captured: a first frame's header is not larger"""
-REFINE_PIECES: Final = 8
-"""pieces of an HTTP/2 conversation that are looked at to see whether it carries gRPC"""
+HEAD: Final = 1024
+"""first bytes of a direction that are looked at to see which other protocol it is"""
+REFINE_BYTES: Final = 16 * 1024
+"""bytes of an HTTP/2 conversation that are looked at to see whether it carries gRPC"""
+REFINE_KEPT: Final = 15
+"""bytes that are looked at again with those that follow"""
+LINGER: Final = 2_000_000_000
+"""nanoseconds that a closed conversation waits for packets captured late"""
+HALF_LINGER: Final = 120_000_000_000
+"""the same where only one end has closed: the other may still have something to say"""
 
 UNDECIDED: Final = 0
 ROCKETMQ: Final = 1
@@ -116,9 +124,12 @@ class Direction:
         "conversation",
         "decoder",
         "early",
+        "finished",
         "first_seq",
+        "head",
         "isn",
         "key",
+        "listed",
         "peer",
         "reassembler",
         "requests",
@@ -138,10 +149,16 @@ class Direction:
         """unanswered requests that were sent in this direction, by opaque"""
         self.early: dict[int, Pdu] = {}
         """responses to requests of this direction that were seen before their request"""
+        self.listed = False
+        """`ExchangeMatcher` knows that requests may be waiting here"""
         self.isn: i64 = -1
         """sequence number of the SYN; -1: none seen"""
         self.first_seq: i64 = -1
         """sequence number of the first segment seen; -1: none"""
+        self.finished = False
+        """FIN or RST was seen"""
+        self.head = b""
+        """the first bytes, while it is not decided what they are"""
 
     def note_start(self, segment: Segment) -> None:
         """Follows what tells one connection from the next on the same ports, and its end."""
@@ -149,7 +166,12 @@ class Direction:
             self.first_seq = segment.seq
         if segment.flags & SYN and self.isn < 0:
             self.isn = segment.seq
-        self.conversation.closing = segment.flags & (FIN | RST) != 0
+        closing = segment.flags & (FIN | RST) != 0
+        self.finished = self.finished or closing
+        conversation = self.conversation
+        conversation.closing = closing
+        half = not (segment.flags & RST or self.peer.finished)
+        conversation.linger = HALF_LINGER if half else LINGER
 
 
 @final
@@ -171,6 +193,7 @@ class Conversation:
         "first",
         "frames",
         "last_ts",
+        "linger",
         "mine",
         "number",
         "protocol",
@@ -188,6 +211,8 @@ class Conversation:
         self.state: i64 = UNDECIDED
         self.closing = False
         """FIN or RST was seen, and no data since"""
+        self.linger: i64 = LINGER
+        """nanoseconds that it waits then for what is captured late"""
         self.mine = True
         """it is decoded here; else only followed for its number"""
         self.last_ts: i64 = 0
@@ -195,7 +220,7 @@ class Conversation:
         self.frames: i64 = 0
         self.commands: i64 = 0
         self._forced = False
-        self._refine_left: i64 = REFINE_PIECES
+        self._refine_left: i64 = REFINE_BYTES
         self._payload_seen = False
         self._reset = False
         self._finder: ReplicationFinder | None = None
@@ -232,9 +257,8 @@ class Conversation:
 
     def finish(self, out: list[Pdu]) -> None:
         """No more comes: appends what can still be decoded."""
+        self.release_holes(out)
         for direction in (self.first, self.second):
-            direction.reassembler.finish(self._pieces)
-            self._receive_pieces(direction, out)
             if self.state == UNDECIDED or self.state == ROCKETMQ:
                 direction.decoder.finish(self._frames)
                 if self._frames:
@@ -243,10 +267,24 @@ class Conversation:
             self._give_up(self.protocol)
 
     def release_holes(self, out: list[Pdu]) -> None:
-        """Gives out what waits for holes to be filled: nothing more comes for now."""
-        for direction in (self.first, self.second):
-            direction.reassembler.finish(self._pieces)
-            self._receive_pieces(direction, out)
+        """Gives out what waits for holes to be filled: nothing more comes for now.
+
+        Both directions in the order of their packets, so that requests come before responses.
+        """
+        first: list[Piece] = []
+        second: list[Piece] = []
+        self.first.reassembler.finish(first)
+        self.second.reassembler.finish(second)
+        at: i64 = 0
+        for piece in first:
+            while at < len(second) and second[at].packet < piece.packet:
+                self._pieces.append(second[at])
+                self._receive_pieces(self.second, out)
+                at += 1
+            self._pieces.append(piece)
+            self._receive_pieces(self.first, out)
+        self._pieces.extend(second[at:])
+        self._receive_pieces(self.second, out)
 
     @property
     def waiting(self) -> bool:
@@ -258,7 +296,7 @@ class Conversation:
         """Bytes held in both directions."""
         first = self.first
         second = self.second
-        held: i64 = first.decoder.held + second.decoder.held
+        held: i64 = first.decoder.held_bytes + second.decoder.held_bytes
         return held + first.reassembler.pending_bytes + second.reassembler.pending_bytes
 
     # -- inside ---------------------------------------------------------------------------------
@@ -266,6 +304,7 @@ class Conversation:
     def _control(self, direction: Direction, segment: Segment, pieces: list[Piece]) -> None:
         if segment.flags & SYN:
             direction.reassembler.synchronize(segment, pieces)
+            direction.decoder.started = True
             if self._forced:
                 direction.decoder.synchronized = True
             segment.seq = (segment.seq + 1) & 0xFFFFFFFF  # the SYN has a number of its own
@@ -297,8 +336,10 @@ class Conversation:
             if self.state == FOREIGN:
                 self._refine(piece)
             elif isinstance(piece, Data):
-                if self.state == UNDECIDED and piece.offset == 0:
-                    self._look_at_first(piece)
+                if self.state == UNDECIDED and piece.offset < HEAD:
+                    self._look_at_first(direction, piece)
+                    if self.state == FOREIGN:
+                        continue
                 decoder.receive(
                     piece.data, piece.start, piece.end, piece.offset, piece.packet, piece.ts, frames
                 )
@@ -379,11 +420,16 @@ class Conversation:
         assert self._reading is not None
         return self._reading.value(self.first.src, self.second.src)
 
-    def _look_at_first(self, piece: Data) -> None:
+    def _look_at_first(self, direction: Direction, piece: Data) -> None:
         """The first bytes of a direction: do they belong to another protocol?"""
-        head = piece.data[piece.start : min(piece.end, piece.start + 64)]
-        protocol = protocol_of(head)
+        if len(direction.head) != piece.offset:
+            return  # a hole is among them
+        stop: i64 = min(piece.end, piece.start + HEAD - piece.offset)
+        direction.head = direction.head + piece.data[piece.start : stop]
+        protocol = protocol_of(direction.head)
         if protocol == HAPROXY:
+            if self.protocol == HAPROXY:
+                return
             self.protocol = HAPROXY
             self.experts.append(
                 ExpertInfo(ExpertKind.PROXY_HEADER, HAPROXY, piece.ts, piece.packet, self.number, 0)
@@ -405,15 +451,28 @@ class Conversation:
         self.state = FOREIGN
         self.protocol = protocol
         self._finder = None
-        if protocol != HTTP2:
-            self._refine_left = 0
         for direction in (self.first, self.second):
             direction.decoder.forget()
+            direction.head = b""
+        if protocol != HTTP2:
+            self._stop_refining()
 
     def _refine(self, piece: Piece) -> None:
-        if self._refine_left > 0 and self.protocol == HTTP2 and isinstance(piece, Data):
-            self._refine_left -= 1
-            self.protocol = refined(self.protocol, piece.data[piece.start : piece.end])
+        if self._refine_left <= 0 or not isinstance(piece, Data):
+            return
+        head = self.first.head + piece.data[piece.start : piece.end]
+        self.first.head = head[-REFINE_KEPT:]
+        self.protocol = refined(self.protocol, head)
+        self._refine_left -= piece.end - piece.start
+        if self._refine_left <= 0 or self.protocol != HTTP2:
+            self._stop_refining()
+
+    def _stop_refining(self) -> None:
+        """Nothing more of the conversation is looked at."""
+        self._refine_left = 0
+        for direction in (self.first, self.second):
+            direction.head = b""
+            direction.reassembler.forget()
 
     def _say_bad_header(self, frame: Frame) -> None:
         detail = repr(frame.header[:40])

@@ -84,10 +84,11 @@ class Exchange:
 class ExchangeMatcher:
     """Pairs the PDUs of all conversations. What waits is kept with its direction."""
 
-    __slots__ = ("_experts", "waiting")
+    __slots__ = ("_directions", "_experts", "waiting")
 
     def __init__(self, experts: list[ExpertInfo]) -> None:
         self._experts = experts
+        self._directions: dict[Direction, None] = {}
         self.waiting: i64 = 0
         """unanswered requests of all conversations"""
 
@@ -106,6 +107,9 @@ class ExchangeMatcher:
     def finish(self, direction: Direction, out: list[Exchange]) -> None:
         """The direction's conversation has ended: appends what still waits."""
         self.waiting -= len(direction.requests)
+        if direction.listed:
+            direction.listed = False
+            del self._directions[direction]
         for pdu in direction.requests.values():
             out.append(Exchange(pdu, None))
         for pdu in direction.early.values():
@@ -131,13 +135,18 @@ class ExchangeMatcher:
             self._give_up(direction, before, out)
         requests[opaque] = pdu
         self.waiting += 1
+        if not direction.listed:
+            direction.listed = True
+            self._directions[direction] = None
         oldest = next(iter(requests.values()))
         if pdu.ts - oldest.ts > MAX_WAIT:
             self._give_up(direction, oldest, out)
-        elif len(requests) > MAX_REQUESTS or self.waiting > MAX_ALL_REQUESTS:
-            detail = f"{self.waiting} requests are unanswered"
+        elif len(requests) > MAX_REQUESTS:
+            detail = f"{len(requests)} requests of one end are unanswered"
             self._experts.append(oldest.say(ExpertKind.PAIRING_LIMIT, detail))
             self._give_up(direction, oldest, out)
+        elif self.waiting > MAX_ALL_REQUESTS:
+            self._give_up_oldest(out)
 
     def _response(self, pdu: Pdu, out: list[Exchange]) -> None:
         direction = pdu.direction.peer
@@ -162,11 +171,26 @@ class ExchangeMatcher:
         self.waiting -= 1
         out.append(Exchange(pdu, None))
 
+    def _give_up_oldest(self, out: list[Exchange]) -> None:
+        """Gives up an eighth of all that wait, whichever conversations they are of."""
+        waiting: list[Pdu] = []
+        for direction in self._directions:
+            waiting.extend(direction.requests.values())
+        waiting.sort(key=_ts_of)
+        detail = f"{self.waiting} requests are unanswered"
+        for pdu in waiting[: MAX_ALL_REQUESTS // 8]:
+            self._experts.append(pdu.say(ExpertKind.PAIRING_LIMIT, detail))
+            self._give_up(pdu.direction, pdu, out)
+
     def _check_code(self, pdu: Pdu) -> None:
         code = pdu.command.code
         if code not in REQUEST_NAMES:
             info = pdu.say(ExpertKind.UNKNOWN_CODE, f"request code {code}")
             self._experts.append(info)
+
+
+def _ts_of(pdu: Pdu) -> int:
+    return pdu.ts
 
 
 def names_of(exchange: Exchange) -> tuple[str | None, str | None]:

@@ -17,7 +17,7 @@ from .expert import ExpertInfo, ExpertKind
 from .remoting.counting import count_batch, count_messages
 from .remoting.frame import KEEP_ALL
 from .remoting.heartbeat import groups_of
-from .table import SWEEP_PACKETS, ConversationTable, GivenOut
+from .table import SWEEP_BYTES, SWEEP_PACKETS, ConversationTable, GivenOut
 from .tcp.capture import Packet
 from .tcp.segment import SegmentReader
 
@@ -55,6 +55,7 @@ class Stages:
         self._ordered = shards > 1
         self._waiting: i64 = 0
         self._swept: i64 = 0
+        self._bytes: i64 = 0
         self._given: list[GivenOut] = []
         self._found: list[Pdu] = []
 
@@ -86,8 +87,10 @@ class Stages:
             return
         ts = packets[-1].ts
         self.packets += len(packets)
-        if self.packets - self._swept >= SWEEP_PACKETS:
+        self._bytes += len(packets[0].data)
+        if self.packets - self._swept >= SWEEP_PACKETS or self._bytes >= SWEEP_BYTES:
             self._swept = self.packets
+            self._bytes = 0
             table.sweep(ts, given)
             self._take_given(packets[-1].packet)
 

@@ -22,10 +22,10 @@ MAX_CONVERSATIONS: Final = 16384
 """conversations that are followed at the same time; one takes about 2 KiB"""
 MAX_HELD: Final = 16 * 1024 * 1024
 """bytes held for all conversations: behind holes, and of bodies that are kept"""
-LINGER: Final = 2_000_000_000
-"""nanoseconds that a closed conversation waits for packets captured late"""
 SWEEP_PACKETS: Final = 16384
 """packets between two looks for closed conversations and held bytes"""
+SWEEP_BYTES: Final = MAX_HELD
+"""bytes of the capture between the same: packets may be large"""
 
 
 @final
@@ -101,7 +101,7 @@ class ConversationTable:
             conversation = direction.conversation
             if conversation.first is direction:
                 held += conversation.held_bytes
-                if conversation.closing and now - conversation.last_ts > LINGER:
+                if conversation.closing and now - conversation.last_ts > conversation.linger:
                     closed.append(conversation)
         for conversation in closed:
             out.append(self._end(conversation))
@@ -180,8 +180,8 @@ class ConversationTable:
             if port_of(key) in self._decode_as or port_of(second) in self._decode_as:
                 conversation.force()
         conversation.mine = number % self._shards == self._shard
-        self._directions[key] = conversation.first
         self._directions[conversation.second.key] = conversation.second
+        self._directions[key] = conversation.first  # last: both keys are one where ends are alike
         return conversation.first
 
     def _end(self, conversation: Conversation) -> GivenOut:
@@ -252,8 +252,8 @@ class ConversationTable:
             self._experts.append(ExpertInfo(ExpertKind.REASSEMBLY_LIMIT, detail, ts, 0, number, -1))
             held -= conversation.held_bytes
             pdus: list[Pdu] = []
-            conversation.first.decoder.drop_body()
-            conversation.second.decoder.drop_body()
+            conversation.first.decoder.release()
+            conversation.second.decoder.release()
             conversation.release_holes(pdus)
             out.append(GivenOut(conversation, pdus, False))
 

@@ -31,6 +31,9 @@ KEEP_MESSAGES: Final = 1
 KEEP_ALL: Final = 2
 """all bodies are kept"""
 
+MANY_PARTS: Final = 1024
+"""parts of a head or a body that are joined to one"""
+
 _SEVERAL: Final = (b"nextBeginOffset", b"restNum", b"indexLastUpdate")
 """ext fields of the responses with several messages: pull, pop, query"""
 _WANTED_REQUESTS: Final = re.compile(rb'"code": ?(?:320|34)[,}]')
@@ -95,6 +98,7 @@ class FrameDecoder:
         "_head_need",
         "_head_size",
         "_header",
+        "_joined",
         "_keep",
         "_keeping",
         "_missing",
@@ -132,6 +136,21 @@ class FrameDecoder:
         self._packet: i64 = 0
         self._ts: i64 = 0
         self._search = FrameSearch()
+        self._joined: i64 = 0
+
+    @property
+    def held_bytes(self) -> i64:
+        """Bytes of heads, bodies and what is searched that are held."""
+        return self.held + self._head_size + self._search.held_bytes
+
+    @property
+    def started(self) -> bool:
+        """Whether offset 0 is known to be where the stream starts."""
+        return self._search.started
+
+    @started.setter
+    def started(self, started: bool) -> None:
+        self._search.started = started
 
     @property
     def searched(self) -> i64:
@@ -189,6 +208,7 @@ class FrameDecoder:
 
     def receive_gap(self, length: i64, packet: i64, ts: i64, out: list[Frame]) -> None:
         """Bytes that the capture does not have; 0: how many cannot be known."""
+        self._settle(out)
         if self._body_left > 0:
             if length == 0:
                 length = self._body_left + 1
@@ -202,7 +222,6 @@ class FrameDecoder:
                 self._give(out)
             if length == 0:
                 return
-        self._settle(out)
         self._lose()
 
     def finish(self, out: list[Frame]) -> None:
@@ -217,11 +236,14 @@ class FrameDecoder:
             self._say(ExpertKind.FRAME_CUT, f"only {self._head_size} bytes of it are there")
         self._lose()
 
-    def drop_body(self) -> None:
-        """Gives up the body that is being held: too much memory is in use."""
-        self._body = []
-        self._keeping = False
-        self.held = 0
+    def release(self) -> None:
+        """Gives up what is being held: too much memory is in use. A frame's body is passed over."""
+        if self._body_left > 0:
+            self._body = []
+            self._keeping = False
+            self.held = 0
+        else:
+            self._lose()
 
     def forget(self) -> None:
         """Nothing of this stream will be decoded: gives up all that is held."""
@@ -264,7 +286,7 @@ class FrameDecoder:
     ) -> i64:
         """Adds to a prefix or header that began in an earlier piece."""
         take: i64 = min(self._head_need - self._head_size, end - at)
-        self._head.append(data[at : at + take])
+        self._append(self._head, data[at : at + take])
         self._head_size += take
         self._note_packet(packet, ts)
         at += take
@@ -274,6 +296,7 @@ class FrameDecoder:
         prefix = read_i64_be(head, 0)
         if self._head_need == PREFIX and is_prefix(prefix):
             self._head = [head]
+            self._joined = 0
             self._head_need = PREFIX + header_length_of(prefix)
         elif self._head_need == PREFIX or is_no_json(prefix, head, PREFIX):
             self._lose_prefix(prefix)
@@ -286,6 +309,7 @@ class FrameDecoder:
 
     def _await_head(self, part: bytes, need: i64) -> None:
         self._head = [part]
+        self._joined = 0
         self._head_size = len(part)
         self._head_need = need
 
@@ -295,6 +319,7 @@ class FrameDecoder:
         self._type = type_of(prefix)
         self._header = header
         self._missing = 0
+        self._joined = 0
         self._body_length = total - 4 - header_length_of(prefix)
         self._body_left = self._body_length
         self._keeping = self._keep == KEEP_ALL or (
@@ -308,13 +333,20 @@ class FrameDecoder:
     ) -> i64:
         take: i64 = min(self._body_left, end - at)
         if self._keeping:
-            self._body.append(data[at : at + take])
+            self._append(self._body, data[at : at + take])
             self.held += take
         self._body_left -= take
         self._note_packet(packet, ts)
         if self._body_left == 0:
             self._give(out)
         return at + take
+
+    def _append(self, parts: list[bytes], part: bytes) -> None:
+        """Adds to a head or a body; many small parts take more room than their bytes: joined."""
+        parts.append(part)
+        if len(parts) - self._joined >= MANY_PARTS:
+            parts[self._joined :] = [b"".join(parts[self._joined :])]
+            self._joined += 1
 
     def _note_packet(self, packet: i64, ts: i64) -> None:
         if packet > self._packet:

@@ -43,14 +43,21 @@ class Range:
 class FrameSearch:
     """Bytes in; the ranges from the first certain frame on out."""
 
-    __slots__ = ("_from", "_pieces", "_window", "searched")
+    __slots__ = ("_from", "_pieces", "_window", "searched", "started")
 
     def __init__(self) -> None:
         self.searched: i64 = 0
         """bytes that were searched in vain since the last frame"""
+        self.started = False
+        """offset 0 is known to be where the stream starts"""
         self._window = b""
         self._pieces: list[tuple[int, int, int]] = []
         self._from: i64 = 0
+
+    @property
+    def held_bytes(self) -> i64:
+        """Bytes that are kept because they may become a frame."""
+        return len(self._window)
 
     def clear(self) -> None:
         """Forgets what is kept: the stream goes on elsewhere."""
@@ -83,7 +90,9 @@ class FrameSearch:
                 place = max(place, len(window) - PREFIX)  # a prefix may straddle two pieces
                 break
             place = found.start()
-            verdict: i64 = _certain(window, place)
+            # At the start of a stream a frame is expected: its header may be any that Java reads.
+            tolerant = self.started and self._from + place == 0
+            verdict: i64 = _certain(window, place, tolerant)
             if verdict > 0:
                 return self._ranges_from(place)
             if verdict < 0 and not final:
@@ -91,8 +100,12 @@ class FrameSearch:
             place += 1
         self._window = window[place:]
         self._from += place
-        while len(self._pieces) > 1 and self._pieces[1][0] <= self._from:
-            del self._pieces[0]
+        pieces = self._pieces
+        passed: i64 = 0
+        while passed + 1 < len(pieces) and pieces[passed + 1][0] <= self._from:
+            passed += 1
+        if passed:
+            del pieces[:passed]
         return []
 
     def _ranges_from(self, place: i64) -> list[Range]:
@@ -114,7 +127,7 @@ class FrameSearch:
         return ranges
 
 
-def _certain(window: bytes, place: i64) -> i64:
+def _certain(window: bytes, place: i64, tolerant: bool) -> i64:
     """1: a frame's prefix and header stand here; 0: they do not; -1: more bytes must tell."""
     if place + PREFIX > len(window):
         return -1
@@ -125,4 +138,4 @@ def _certain(window: bytes, place: i64) -> i64:
     end: i64 = place + PREFIX + size
     if end > len(window):
         return -1
-    return 1 if is_header(type_of(prefix), window[place + PREFIX : end]) else 0
+    return 1 if is_header(type_of(prefix), window[place + PREFIX : end], tolerant) else 0

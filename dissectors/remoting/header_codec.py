@@ -39,15 +39,19 @@ def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
         return _decode_tolerant(header)
 
 
-def is_header(serialize_type: i64, header: bytes) -> bool:
-    """Whether bytes are certainly a header: the test of a decoder that looks for a frame."""
+def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> bool:
+    """Whether bytes are certainly a header: the test of a decoder that looks for a frame.
+
+    `tolerant`: JSON may also be what only Java's reader takes.
+    """
     if serialize_type == BINARY_TYPE:
         command = _decode_binary(header)
         return command is not None and 0 <= command.flag <= 3
     try:
         command = _json_decoder.decode(header)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
+        tolerated = _decode_tolerant(header) if tolerant else None
+        return tolerated is not None and 0 <= tolerated.flag <= 3
     return 0 <= command.flag <= 3
 
 

@@ -184,6 +184,12 @@ class StreamReassembler:
         while self._pending:
             self._skip_hole(out)
 
+    def forget(self) -> None:
+        """Nobody wants the stream any more: what waits is let go."""
+        self._pending = []
+        self.pending_bytes = 0
+        self.waiting = False
+
     # -- inside ---------------------------------------------------------------------------------
 
     def _place(self, sequence: i64) -> i64:
