@@ -15,7 +15,15 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import faults, probe
-from tests.cluster.artifacts import HERE, NEWEST_4, NEWEST_4_SERVER, Unavailable, class_path
+from tests.cluster.artifacts import (
+    HERE,
+    NEWEST_4,
+    NEWEST_4_SERVER,
+    NEWEST_5,
+    Unavailable,
+    class_path,
+    java_program,
+)
 from tests.cluster.capture import Capture
 from tests.cluster.clients import run_java
 from tests.cluster.cluster import Broker, BrokerSpec, Cluster
@@ -231,7 +239,8 @@ def _cluster(specs: list[BrokerSpec], **options: object) -> Iterator[Cluster]:
 
 def _available() -> None:
     try:
-        class_path("5.5.0")
+        java_program("java")
+        class_path(NEWEST_5)
     except Unavailable as reason:
         skip_or_fail(str(reason))
 

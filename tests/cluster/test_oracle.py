@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.artifacts import NEWEST_4, NEWEST_5, RELEASES, Unavailable, class_path
+from tests.cluster.artifacts import (
+    NEWEST_4,
+    NEWEST_5,
+    RELEASES,
+    Unavailable,
+    class_path,
+    java_program,
+)
 from tests.cluster.fixtures import skip_or_fail
 from tests.cluster.oracle import JavaCommand, Refusal, decode_frames, reflect
 
@@ -20,6 +27,7 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "protocol"
 @pytest.fixture(scope="module", autouse=True)
 def _jars() -> None:
     try:
+        java_program("java")
         class_path(NEWEST_5)
         class_path(NEWEST_4)
     except Unavailable as reason:

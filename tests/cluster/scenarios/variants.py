@@ -161,7 +161,7 @@ VARIANTS: tuple[Scenario, ...] = (
         ipv6_5x,
         ipv6,
         "Sends and a push consumer on ::1",
-        "offset ids of 40 digits; stored messages with the IPv6 bits of sysFlag",
+        "offset ids of 56 digits instead of 32; stored messages with the IPv6 bits of sysFlag",
     ),
     _variant(
         "midstream-5x",
