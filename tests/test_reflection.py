@@ -94,15 +94,6 @@ NO_PROPERTY_NAMES = {
 }
 """Constants of MessageConst that name no property."""
 
-LATER_PROPERTIES = {
-    "PROPERTY_ORIGIN_GROUP",
-    "PROPERTY_TRANS_OFFSET",
-    "PROPERTY_PRIORITY",
-    "PROPERTY_TIMER_ROLL_LABEL",
-    "PROPERTY_LITE_TOPIC",
-}
-"""Properties that 5.4.0 and 5.5.0 added; our table may not know them yet."""
-
 JAVA_TYPES = {
     "String": FieldType.STRING,
     "int": FieldType.INT,
@@ -217,13 +208,22 @@ def test_versions(release: str) -> None:
 # -- properties -------------------------------------------------------------------------------
 
 
-def test_properties() -> None:
-    constants = jar(NEWEST_5)["MessageConst"]
+@pytest.mark.parametrize("release", V5)
+def test_properties(release: str) -> None:
+    constants = jar(release)["MessageConst"]
     theirs = {name: value for name, value in constants.items() if name not in NO_PROPERTY_NAMES}
-    own = {one.constant: one.name for one in PROPERTIES}
-    assert theirs.keys() - own.keys() <= LATER_PROPERTIES
-    assert own == {name: value for name, value in theirs.items() if name in own}
-    assert NO_PROPERTY_NAMES.keys() <= constants.keys()
+    own = {one.constant: one.name for one in PROPERTIES if there(release, one.since)}
+    assert differences(release, own, theirs, {}) == {}
+
+
+def test_no_property_names_are_constants() -> None:
+    assert NO_PROPERTY_NAMES.keys() <= jar(NEWEST_5)["MessageConst"].keys()
+
+
+@pytest.mark.parametrize("release", V5)
+def test_reserved_properties(release: str) -> None:
+    own = {one.name for one in PROPERTIES if one.reserved and there(release, one.since)}
+    assert own == jar(release)["MessageConst.STRING_HASH_SET"].keys()
 
 
 @pytest.mark.parametrize("release", EVERY_RELEASE)

@@ -50,28 +50,6 @@ NEVER_SENT = {
 }
 """Classes that are written as bodies are, but never into a command."""
 
-LITE = {
-    "ClientGroup",
-    "GetBrokerLiteInfoResponseBody",
-    "GetLiteClientInfoResponseBody",
-    "GetLiteGroupInfoResponseBody",
-    "GetLiteTopicInfoResponseBody",
-    "GetParentTopicInfoResponseBody",
-    "LiteLagInfo",
-    "LiteSubscriptionAction",
-    "LiteSubscriptionCtlRequestBody",
-    "LiteSubscriptionDTO",
-    "OffsetOption",
-    "OffsetOption.Type",
-}
-"""Of 5.5.0; the tables may leave them out, then they are decoded as objects without a class."""
-
-LATER_MEMBERS = {
-    "PopCheckPoint.sp": "of 5.5.0: suspend",
-    "MessageModel.LITE_SELECTIVE": "of 5.5.0",
-}
-"""Members and enum constants that the tables may not know yet."""
-
 NOT_IN_A_JAR = {
     "ConsumerOffsetSerializeWrapper.groupTopicMap": "a broker writes its ConsumerOffsetManager",
     "ConsumerOffsetSerializeWrapper.pullOffsetTable": "a broker writes its ConsumerOffsetManager",
@@ -149,7 +127,7 @@ def test_no_class_is_missing(release: str) -> None:
     written = bodies(release)
     known = CLASSES.keys() | ENUMS.keys()
     missing = (written.members.keys() | written.enums.keys()) - known
-    assert missing - NEVER_SENT.keys() - LITE == set()
+    assert missing - NEVER_SENT.keys() == set()
 
 
 def test_no_class_is_invented() -> None:
@@ -157,7 +135,6 @@ def test_no_class_is_invented() -> None:
     enums = {name for release in EVERY_RELEASE for name in bodies(release).enums}
     assert (CLASSES.keys() - theirs, ENUMS.keys() - enums) == (set(), set())
     assert NEVER_SENT.keys() <= theirs
-    assert theirs | enums >= LITE
 
 
 @pytest.mark.parametrize("release", EVERY_RELEASE)
@@ -170,7 +147,7 @@ def test_no_member_is_missing_or_of_another_type(release: str) -> None:
         for member, kind in members.items()
         if own.get(f"{name}.{member}") != kind
     }
-    assert differing.keys() - OTHER_TYPES.keys() - LATER_MEMBERS.keys() == set(), differing
+    assert differing.keys() - OTHER_TYPES.keys() == set(), differing
 
 
 def test_no_member_is_invented() -> None:
@@ -187,8 +164,7 @@ def test_no_member_is_invented() -> None:
 def test_enums_have_the_constants_of_the_newest_release() -> None:
     written = bodies(NEWEST_5).enums
     for name, constants in ENUMS.items():
-        later = {one for one in written[name] if f"{name}.{one}" in LATER_MEMBERS}
-        assert set(constants) | later == set(written[name]), name
+        assert constants == written[name], name
     for release in EVERY_RELEASE:
         for name, constants in bodies(release).enums.items():
             assert set(constants) <= set(written[name]), (release, name)

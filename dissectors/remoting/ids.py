@@ -19,8 +19,10 @@ from typing import Final
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _OFFSET_ID_TAIL: Final = struct.Struct(">iq")
 """Port and commit log offset, after the address."""
-_UNIQUE_KEY_TAIL: Final = struct.Struct(">HIiH")
-"""Process id, class loader hash, milliseconds of the month and counter, after the address."""
+_UNIQUE_KEY_TAIL: Final = struct.Struct(">HIIH")
+"""Process id, class loader hash, milliseconds of the month and counter, after the address.
+
+A month has more milliseconds than a Java int is positive for, so they are read as unsigned."""
 _ADDRESS_SIZES: Final = (4, 16)
 
 _EARLIEST_MS: Final = -62_000_000_000_000

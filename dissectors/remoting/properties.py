@@ -51,6 +51,8 @@ class Property(NamedTuple):
     """What it says."""
     reserved: bool = True
     """Applications may not set it as a user property."""
+    since: str = ""
+    """First release with it; empty: 5.3.3 or an earlier one."""
 
 
 PROPERTIES: Final[tuple[Property, ...]] = (
@@ -87,6 +89,13 @@ PROPERTIES: Final[tuple[Property, ...]] = (
     Property("TRACE_ON", "PROPERTY_TRACE_SWITCH", _BOOLEAN, "false: no trace of this message"),
     Property("TRACE_CONTEXT", "PROPERTY_TRACE_CONTEXT", _TEXT, "tracing context", reserved=False),
     Property("TRANSFER_FLAG", "PROPERTY_TRANSFER_FLAG", _TEXT, "unit the message came from"),
+    Property(
+        "_SYS_MSG_PRIORITY_",
+        "PROPERTY_PRIORITY",
+        _INT,
+        "priority, which chooses the queue in topics of that kind",
+        since="5.4.0",
+    ),
     Property("CORRECTION_FLAG", "PROPERTY_CORRECTION_FLAG", _TEXT, "unit that corrects it"),
     Property("MQ2_FLAG", "PROPERTY_MQ2_FLAG", _TEXT, "message of the predecessor system"),
     Property("REDIRECT", "PROPERTY_REDIRECT", _TEXT, "redirected message", reserved=False),
@@ -118,6 +127,9 @@ PROPERTIES: Final[tuple[Property, ...]] = (
         _TEXT,
         "its offsets in those queues, in the same order",
     ),
+    Property(
+        "__LITE_TOPIC", "PROPERTY_LITE_TOPIC", _TEXT, "lite topic within its topic", since="5.5.0"
+    ),
     # queues and retries
     Property("REAL_TOPIC", "PROPERTY_REAL_TOPIC", _TEXT, "topic it is really for"),
     Property("REAL_QID", "PROPERTY_REAL_QUEUE_ID", _INT, "queue it is really for"),
@@ -141,6 +153,13 @@ PROPERTIES: Final[tuple[Property, ...]] = (
         "PROPERTY_DLQ_ORIGIN_MESSAGE_ID",
         _TEXT,
         "message id of a dead letter",
+    ),
+    Property(
+        "ORIGIN_GROUP",
+        "PROPERTY_ORIGIN_GROUP",
+        _TEXT,
+        "consumer group whose POP retry it is",
+        since="5.4.0",
     ),
     Property("MIN_OFFSET", "PROPERTY_MIN_OFFSET", _INT, "least offset of the queue when pulled"),
     Property("MAX_OFFSET", "PROPERTY_MAX_OFFSET", _INT, "end offset of the queue when pulled"),
@@ -179,6 +198,14 @@ PROPERTIES: Final[tuple[Property, ...]] = (
         "no check before this time is over",
         reserved=False,
     ),
+    Property(
+        "TRANS_OFFSET",
+        "PROPERTY_TRANS_OFFSET",
+        _INT,
+        "commit log offset of the half message, where RocksDB keeps the transactions",
+        reserved=False,
+        since="5.4.0",
+    ),
     # request and reply
     Property("CORRELATION_ID", "PROPERTY_CORRELATION_ID", _TEXT, "joins a reply to its request"),
     Property(
@@ -207,6 +234,14 @@ PROPERTIES: Final[tuple[Property, ...]] = (
         "UNIQ_KEY of the timer message that this one recalls",
     ),
     Property("TIMER_DELAY_LEVEL", "PROPERTY_TIMER_DELAY_LEVEL", _INT, "level of a timer message"),
+    Property(
+        "TIMER_ROLL_LABEL",
+        "PROPERTY_TIMER_ROLL_LABEL",
+        _TEXT,
+        "`R`: not due yet, put back into the timer that RocksDB keeps",
+        reserved=False,
+        since="5.4.0",
+    ),
     # POP
     Property("POP_CK", "PROPERTY_POP_CK", _TEXT, "receipt to acknowledge the message with"),
     Property("POP_CK_OFFSET", "PROPERTY_POP_CK_OFFSET", _INT, "offset of the check point"),

@@ -312,7 +312,7 @@ ADMIN_OPERATIONS: dict[str, Operation] = {
     ),
     "GET_PARENT_TOPIC_INFO": Operation(
         request_header="GetParentTopicInfoRequestHeader",
-        response_body="json-map",
+        response_body="GetParentTopicInfoResponseBody",
         who="admin->broker",
         since="5.5.0",
     ),

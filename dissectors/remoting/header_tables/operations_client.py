@@ -283,11 +283,11 @@ CLIENT_OPERATIONS: dict[str, Operation] = {
     ),
     "LITE_SUBSCRIPTION_CTL": Operation(
         request_header="LiteSubscriptionCtlRequestHeader",
-        request_body="json-map",
+        request_body="LiteSubscriptionCtlRequestBody",
         who="proxy->broker",
         mode="async",
         since="5.5.0",
-        note="body: subscriptionSet; the broker looks at the body only",
+        note="the broker looks at the body only",
     ),
     "NOTIFY_UNSUBSCRIBE_LITE": Operation(
         request_header="NotifyUnsubscribeLiteRequestHeader",
@@ -295,22 +295,24 @@ CLIENT_OPERATIONS: dict[str, Operation] = {
         mode="oneway",
         since="5.5.0",
     ),
-    "GET_BROKER_LITE_INFO": Operation(response_body="json-map", who="admin->broker", since="5.5.0"),
+    "GET_BROKER_LITE_INFO": Operation(
+        response_body="GetBrokerLiteInfoResponseBody", who="admin->broker", since="5.5.0"
+    ),
     "GET_LITE_TOPIC_INFO": Operation(
         request_header="GetLiteTopicInfoRequestHeader",
-        response_body="json-map",
+        response_body="GetLiteTopicInfoResponseBody",
         who="admin->broker",
         since="5.5.0",
     ),
     "GET_LITE_CLIENT_INFO": Operation(
         request_header="GetLiteClientInfoRequestHeader",
-        response_body="json-map",
+        response_body="GetLiteClientInfoResponseBody",
         who="admin->broker",
         since="5.5.0",
     ),
     "GET_LITE_GROUP_INFO": Operation(
         request_header="GetLiteGroupInfoRequestHeader",
-        response_body="json-map",
+        response_body="GetLiteGroupInfoResponseBody",
         who="admin->broker",
         since="5.5.0",
     ),

@@ -67,6 +67,14 @@ def test_a_client_id_with_an_ipv6_address() -> None:
     assert key == UniqueKey("fd00::2", 0x539F, 0x30946E09, 0x654D697F, 0)
 
 
+def test_a_client_id_of_the_last_days_of_a_month() -> None:
+    """As MessageClientIDSetter.getNearlyTimeFromID of 5.5.0 reads it in November 2026, in UTC."""
+    key = decode_unique_key("0A0000050D9C18B4AAC28F1C3D5C0000")
+    assert key is not None
+    assert key.month_offset > 27 * DAY
+    assert key.born_at(1793213792604 + DAY) == 1793213792604
+
+
 @pytest.mark.parametrize("text", ["", "abc", "1" * 31, "g" * 32, "1" * 40, "1" * 64])
 def test_what_is_no_client_id(text: str) -> None:
     assert decode_unique_key(text) is None

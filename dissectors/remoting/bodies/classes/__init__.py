@@ -5,6 +5,7 @@ from __future__ import annotations
 from .cluster import CLUSTER_CLASSES
 from .consumers import CONSUMERS_CLASSES
 from .enums import ENUMS
+from .lite import LITE_CLASSES
 from .member import Members, ShortMember
 from .messaging import MESSAGING_CLASSES
 from .topics import TOPICS_CLASSES
@@ -16,5 +17,6 @@ CLASSES: dict[str, Members] = {
     **TOPICS_CLASSES,
     **CONSUMERS_CLASSES,
     **CLUSTER_CLASSES,
+    **LITE_CLASSES,
 }
 """Java class → its members."""

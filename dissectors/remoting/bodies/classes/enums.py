@@ -23,6 +23,7 @@ ENUMS: dict[str, tuple[str, ...]] = {
     "MessageModel": (
         "BROADCASTING",
         "CLUSTERING",
+        "LITE_SELECTIVE",
     ),
     "MessageQueueRouteState": (
         "Expired",
@@ -61,5 +62,17 @@ ENUMS: dict[str, tuple[str, ...]] = {
         "OMS",
         "RUST",
         "NODE_JS",
+    ),
+    "LiteSubscriptionAction": (
+        "PARTIAL_ADD",
+        "PARTIAL_REMOVE",
+        "COMPLETE_ADD",
+        "COMPLETE_REMOVE",
+    ),
+    "OffsetOption.Type": (
+        "POLICY",
+        "OFFSET",
+        "TAIL_N",
+        "TIMESTAMP",
     ),
 }

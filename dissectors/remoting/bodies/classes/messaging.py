@@ -164,6 +164,7 @@ MESSAGING_CLASSES: dict[str, Members] = {
         "ro": short("reviveOffset", "long"),
         "rp": short("rePutTimes", "String"),
         "so": short("startOffset", "long"),
+        "sp": short("suspend", "boolean"),
         "t": short("topic", "String"),
     },
     "OffsetMovedEvent": {

@@ -25,6 +25,9 @@ public final class Reflect {
         "MessageConst", "MessageSysFlag", "PullSysFlag", "PermName", "TopicValidator", "MixAll",
     };
 
+    /** The property names that applications may not set; the only set among the tables. */
+    private static final String RESERVED = "STRING_HASH_SET";
+
     private static final String[] HOST_DEPENDENT = {"LOCAL_INET_ADDRESS", "LOCALHOST", "CURRENT_JVM_PID"};
 
     public static void main(String[] args) throws Exception {
@@ -42,6 +45,9 @@ public final class Reflect {
             for (Class<?> one : classes) {
                 if (one.getName().endsWith("." + table)) {
                     tables.put(table, constants(one));
+                    if (table.equals("MessageConst")) {
+                        tables.put(table + "." + RESERVED, reserved(one));
+                    }
                 }
             }
         }
@@ -92,6 +98,15 @@ public final class Reflect {
             }
         }
         return values;
+    }
+
+    /** Each name of the set, with true. */
+    private static Map<String, Object> reserved(Class<?> table) throws Exception {
+        Map<String, Object> names = new TreeMap<>();
+        for (Object name : (Iterable<?>) table.getField(RESERVED).get(null)) {
+            names.put((String) name, true);
+        }
+        return names;
     }
 
     /** The byte on the wire where the enum has one, else its ordinal. */
