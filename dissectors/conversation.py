@@ -377,6 +377,8 @@ class Conversation:
         """No frame in these pieces: are they what a slave and its master write?"""
         finder = self._finder
         if finder is None:
+            if direction.decoder.synchronized:
+                return  # a frame has begun
             finder = ReplicationFinder(self.number)
             self._finder = finder
         elif not finder.possible:
