@@ -18,7 +18,8 @@ ONEWAY_FLAG = 2
 JSON = "JSON"
 ROCKETMQ = "ROCKETMQ"
 
-_WIRE_NAMES = {"ext_fields": "extFields", "serialize_type": "serializeTypeCurrentRPC"}
+_WIRE_NAMES = {"ext_fields": "extFields", "serialize_type": ""}
+"""`serializeTypeCurrentRPC` is not read: how a header is written is seen, not said"""
 
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
@@ -43,6 +44,7 @@ class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False):
     """the custom header: wire names and strings"""
     serialize_type: str = JSON
     """JSON or ROCKETMQ: how the header was written"""
+
     @property
     def is_response(self) -> bool:
         """Whether it is a response."""

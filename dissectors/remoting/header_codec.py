@@ -34,9 +34,12 @@ def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
     if serialize_type == BINARY_TYPE:
         return _decode_binary(header)
     try:
-        return _json_decoder.decode(header)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        command = _json_decoder.decode(header)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_tolerant(header)
+    if command.serialize_type is not JSON:
+        command.serialize_type = JSON  # a member without a name
+    return command
 
 
 def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> bool:
@@ -45,14 +48,41 @@ def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> boo
     `tolerant`: JSON may also be what only Java's reader takes.
     """
     if serialize_type == BINARY_TYPE:
-        command = _decode_binary(header)
-        return command is not None and 0 <= command.flag <= 3
+        return _is_binary(header)
+    if not tolerant and not header.endswith(b"}"):
+        return False
     try:
         command = _json_decoder.decode(header)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         tolerated = _decode_tolerant(header) if tolerant else None
         return tolerated is not None and 0 <= tolerated.flag <= 3
     return 0 <= command.flag <= 3
+
+
+def _is_binary(header: bytes) -> bool:
+    """Whether the lengths of a binary header add up to the last byte; nothing is decoded."""
+    size: i64 = len(header)
+    if size < MIN_BINARY_HEADER or not 0 <= read_i32_be(header, 9) <= 3:
+        return False
+    remark_length: i64 = i64(read_i32_be(header, 13))
+    if remark_length < 0 or remark_length > size - MIN_BINARY_HEADER:
+        return False
+    at: i64 = 17 + remark_length
+    if i64(read_i32_be(header, at)) != size - at - 4:
+        return False
+    at += 4
+    while at < size:
+        if size - at < 6:
+            return False
+        key_length: i64 = i64(read_i16_be(header, at))
+        at += 2 + key_length
+        if key_length < 0 or at + 4 > size:
+            return False
+        value_length: i64 = i64(read_i32_be(header, at))
+        at += 4 + value_length
+        if value_length < 0 or at > size:
+            return False
+    return True
 
 
 def _decode_binary(header: bytes) -> RemotingCommand | None:
@@ -108,8 +138,9 @@ def _decode_ext_fields(header: bytes, at: i64, end: i64, fields: dict[str, str])
 
 def _decode_tolerant(header: bytes) -> RemotingCommand | None:
     """A header as fastjson would read it: absent members have defaults, bare values are strings."""
-    value = decode_json(header).value
-    if not isinstance(value, dict):
+    result = decode_json(header.decode("utf-8", "replace").encode())
+    value = result.value
+    if not isinstance(value, dict) or result.problem is not None:
         return None
     members: dict[str, object] = {str(name): member for name, member in value.items()}
     if "code" not in members and "opaque" not in members:

@@ -1,0 +1,427 @@
+"""Frames from streams: any cuts, holes, damage, limits, the search for the next frame."""
+
+from __future__ import annotations
+
+import random
+import struct
+import time
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.remoting.frame import (
+    KEEP_ALL,
+    KEEP_MESSAGES,
+    KEEP_NONE,
+    MANY_PARTS,
+    MAX_FRAME,
+    PREFIX,
+    Frame,
+    FrameDecoder,
+    encode_frame,
+)
+from dissectors.remoting.frame_search import MAX_SOUGHT_HEADER
+from tests.traffic.commands import Command, frame, route_query, send, sent
+
+COMMANDS = [
+    send(1),
+    sent(1, 7),
+    route_query(2),
+    Command(0, 2, 1, body=b'{"brokerDatas":[]}' * 9),
+    send(3, b"", binary=True),
+    Command(17, 3, 1, remark="No topic route info", binary=True),
+    send(4, bytes(range(256)) * 20),
+    Command(34, 5, body=b'{"clientID":"10.0.0.5@1"}'),
+]
+STREAM = b"".join(command.frame for command in COMMANDS)
+STARTS = [0]
+for _command in COMMANDS:
+    STARTS.append(STARTS[-1] + len(_command.frame))
+
+
+@dataclass
+class Decoding:
+    """A decoder that is fed a stream; `at` is where it is."""
+
+    synchronized: bool = True
+    keep: int = KEEP_ALL
+    started: bool = False
+    experts: list[ExpertInfo] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    at: int = 0
+    packet: int = 100
+
+    def __post_init__(self) -> None:
+        self.decoder = FrameDecoder(9, self.experts, self.keep, self.synchronized)
+        self.decoder.started = self.started
+
+    def feed(self, data: bytes) -> Decoding:
+        """One piece, brought by a packet of its own, in the middle of other bytes."""
+        self.packet += 1
+        whole = b"\x11" * 5 + data + b"\x22" * 5
+        self.decoder.receive(
+            whole, 5, 5 + len(data), self.at, self.packet, self.packet * 10, self.frames
+        )
+        self.at += len(data)
+        return self
+
+    def lose(self, size: int) -> Decoding:
+        """A gap, seen at a packet of its own."""
+        self.packet += 1
+        self.decoder.receive_gap(size, self.packet, self.packet * 10, self.frames)
+        self.at += size
+        return self
+
+    def finish(self) -> Decoding:
+        self.decoder.finish(self.frames)
+        return self
+
+    @property
+    def kinds(self) -> list[ExpertKind]:
+        return [info.kind for info in self.experts]
+
+
+def assert_frames(found: list[Frame], wanted: list[Command], *, bodies: bool = True) -> None:
+    assert len(found) == len(wanted)
+    for one, command in zip(found, wanted, strict=True):
+        assert (one.serialize_type, one.header) == (int(command.binary), command.header)
+        assert (one.body_length, one.missing) == (len(command.body), 0)
+        if bodies:
+            assert one.body == command.body
+
+
+def test_whole() -> None:
+    one = Decoding().feed(STREAM).finish()
+    assert_frames(one.frames, COMMANDS)
+    assert [frame.offset for frame in one.frames] == STARTS[:-1]
+    assert {(frame.packet, frame.ts) for frame in one.frames} == {(101, 1010)}
+    assert one.experts == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 100, 1448])
+@pytest.mark.parametrize("synchronized", [True, False])
+def test_any_piece_size(size: int, synchronized: bool) -> None:
+    one = Decoding(synchronized)
+    for at in range(0, len(STREAM), size):
+        one.feed(STREAM[at : at + size])
+    assert_frames(one.frames, COMMANDS)
+    assert one.experts == []
+    for number, found in enumerate(one.frames):
+        last = STARTS[number + 1] - 1  # the packet of a frame is the one that completed it
+        assert found.packet == 101 + last // size
+        assert found.ts == found.packet * 10
+
+
+@given(st.data())
+def test_any_cut(data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(STREAM) - 1), max_size=20)))
+    one = Decoding(data.draw(st.booleans()), data.draw(st.sampled_from([KEEP_ALL, KEEP_NONE])))
+    for start, end in zip([0, *cuts], [*cuts, len(STREAM)], strict=True):
+        one.feed(STREAM[start:end])
+    assert_frames(one.frames, COMMANDS, bodies=one.keep == KEEP_ALL)
+    assert one.experts == []
+    assert one.decoder.held_bytes == 0
+
+
+def test_bodies_that_nobody_wants_are_not_held() -> None:
+    none = Decoding(keep=KEEP_NONE)
+    some = Decoding(keep=KEEP_MESSAGES)
+    for part in (STREAM[at : at + 50] for at in range(0, len(STREAM), 50)):
+        none.feed(part)
+        some.feed(part)
+        assert none.decoder.held == 0
+    assert {found.body for found in none.frames} == {b""}
+    assert [found.body for found in some.frames if found.body] == [COMMANDS[7].body]
+
+
+# -- holes --------------------------------------------------------------------------------------
+
+BIG = 6
+"""index of the command with the large body"""
+
+
+def test_a_hole_in_a_body_costs_its_bytes() -> None:
+    start = STARTS[BIG] + PREFIX + len(COMMANDS[BIG].header)
+    one = Decoding().feed(STREAM[: start + 100]).lose(1000).feed(STREAM[start + 1100 :])
+    assert_frames(one.frames[:BIG] + one.frames[BIG + 1 :], COMMANDS[:BIG] + COMMANDS[BIG + 1 :])
+    frame = one.frames[BIG]
+    assert (frame.missing, frame.body_length) == (1000, len(COMMANDS[BIG].body))
+    assert frame.body == COMMANDS[BIG].body[:100]
+    assert frame.packet == 103
+    assert one.experts == []
+
+
+def test_a_hole_up_to_the_end_of_a_body() -> None:
+    start = STARTS[BIG] + PREFIX + len(COMMANDS[BIG].header)
+    end = STARTS[BIG + 1]
+    one = Decoding().feed(STREAM[: start + 1]).lose(end - start - 1)
+    assert one.frames[BIG].missing == end - start - 1
+    assert one.frames[BIG].packet == 102
+    one.feed(STREAM[end:])
+    assert_frames(one.frames[BIG + 1 :], COMMANDS[BIG + 1 :])
+    assert one.experts == []
+
+
+def test_a_hole_over_a_whole_body_and_more() -> None:
+    start = STARTS[BIG] + PREFIX + len(COMMANDS[BIG].header)
+    one = Decoding().feed(STREAM[:start]).lose(STARTS[BIG + 1] - start + 3)
+    one.feed(STREAM[STARTS[BIG + 1] + 3 :] + COMMANDS[0].frame)
+    assert one.frames[BIG].missing == len(COMMANDS[BIG].body)
+    assert one.frames[BIG].body == b""
+    assert_frames(one.frames[BIG + 1 :], COMMANDS[:1])
+    assert one.kinds == [ExpertKind.RESYNCHRONIZED]
+
+
+@pytest.mark.parametrize("at", [1, 7, 8, 9, 30])
+def test_a_hole_in_a_prefix_or_header_costs_the_frame(at: int) -> None:
+    start = STARTS[2]
+    one = Decoding().feed(STREAM[: start + at]).lose(5).feed(STREAM[start + at + 5 :]).finish()
+    assert_frames(one.frames, COMMANDS[:2] + COMMANDS[3:])
+    assert one.kinds == [ExpertKind.RESYNCHRONIZED]
+    assert one.experts[0].offset == STARTS[3]
+
+
+def test_a_hole_between_frames_costs_nothing_but_its_frames() -> None:
+    one = Decoding().feed(STREAM[: STARTS[2]]).lose(STARTS[4] - STARTS[2])
+    one.feed(STREAM[STARTS[4] :])
+    assert_frames(one.frames, COMMANDS[:2] + COMMANDS[4:])
+    assert one.kinds == [ExpertKind.RESYNCHRONIZED]
+
+
+def test_a_hole_of_unknown_size() -> None:
+    start = STARTS[BIG] + PREFIX + len(COMMANDS[BIG].header)
+    one = Decoding().feed(STREAM[: start + 100])
+    one.lose(0)
+    assert one.frames[BIG].missing == len(COMMANDS[BIG].body) - 100
+    one.feed(STREAM)
+    assert_frames(one.frames[BIG + 1 :], COMMANDS)
+
+
+def test_a_hole_behind_a_frame_that_waits_for_a_doubtful_one() -> None:
+    """What seemed to be a frame, and never was completed, hides none behind its start."""
+    doubtful = struct.pack(">II", 50_000, 40_000) + b"{"
+    head = COMMANDS[BIG].frame[:-2000]
+    one = Decoding(False).feed(doubtful + COMMANDS[0].frame + head)
+    assert one.frames == []
+    one.lose(1500).feed(COMMANDS[BIG].frame[-500:] + COMMANDS[1].frame)
+    assert_frames([one.frames[0], one.frames[2]], COMMANDS[:2])
+    assert one.frames[1].missing == 1500
+    assert one.frames[1].header == COMMANDS[BIG].header
+
+
+@given(st.data())
+def test_any_loss_gives_fewer_never_other(data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(STREAM) - 1), max_size=16)))
+    one = Decoding(data.draw(st.booleans()))
+    for start, end in zip([0, *cuts], [*cuts, len(STREAM)], strict=True):
+        if data.draw(st.integers(0, 3)):
+            one.feed(STREAM[start:end])
+        else:
+            one.lose(end - start)
+    one.finish()
+    seen = set()
+    for found in one.frames:
+        assert found.offset in STARTS
+        assert found.offset not in seen
+        seen.add(found.offset)
+        command = COMMANDS[STARTS.index(found.offset)]
+        assert (found.serialize_type, found.header) == (int(command.binary), command.header)
+        assert found.body_length == len(command.body)
+        assert command.body.startswith(found.body)
+        assert len(found.body) + found.missing <= found.body_length
+        assert found.missing or found.body == command.body
+    assert one.decoder.held_bytes == 0
+
+
+# -- the end ------------------------------------------------------------------------------------
+
+
+def test_the_end_inside_a_frame() -> None:
+    cut = Decoding().feed(STREAM[: STARTS[1] - 2]).finish()
+    assert cut.kinds == [ExpertKind.FRAME_CUT]
+    assert (cut.frames[0].missing, cut.frames[0].body) == (2, b"hel")
+    for size in (1, 7, 8, 20):
+        one = Decoding().feed(STREAM[:size]).finish()
+        assert one.frames == []
+        assert one.kinds == [ExpertKind.FRAME_CUT]
+        assert f"only {size} bytes" in one.experts[0].detail
+    assert Decoding().feed(STREAM).finish().experts == []
+
+
+# -- damage -------------------------------------------------------------------------------------
+
+BAD = {
+    "too large": (struct.pack(">II", MAX_FRAME - 3, 10), ExpertKind.FRAME_TOO_LARGE),
+    "negative": (struct.pack(">iI", -5, 10), ExpertKind.BAD_FRAME),
+    "header over frame": (struct.pack(">II", 20, 17), ExpertKind.BAD_FRAME),
+    "total too small": (struct.pack(">II", 3, 0), ExpertKind.BAD_FRAME),
+    "type": (struct.pack(">II", 100, 2 << 24 | 30), ExpertKind.BAD_FRAME),
+    "no header": (struct.pack(">II", 100, 0), ExpertKind.BAD_FRAME),
+    "binary header": (struct.pack(">II", 100, 1 << 24 | 20), ExpertKind.BAD_FRAME),
+    "no JSON": (struct.pack(">II", 100, 50) + b"x" * 92, ExpertKind.BAD_FRAME),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BAD))
+@pytest.mark.parametrize("size", [1, 1000])
+def test_a_prefix_that_cannot_be_one(name: str, size: int) -> None:
+    bad, kind = BAD[name]
+    data = COMMANDS[0].frame + bad + COMMANDS[1].frame + COMMANDS[2].frame
+    one = Decoding()
+    for at in range(0, len(data), size):
+        one.feed(data[at : at + size])
+    one.finish()
+    assert_frames(one.frames, COMMANDS[:3])
+    assert one.kinds == [kind, ExpertKind.RESYNCHRONIZED]
+    assert one.experts[0].offset == STARTS[1]
+    assert one.experts[1].offset == STARTS[1] + len(bad)
+    assert one.experts[0].conversation == 9
+
+
+def test_the_largest_frame() -> None:
+    """16 MiB with its four length bytes: what RocketMQ accepts."""
+    command = Command(0, 1, 1)
+    body = bytes(MAX_FRAME - PREFIX - len(command.header))
+    data = frame(command.header, body)
+    assert len(data) == MAX_FRAME
+    one = Decoding(keep=KEEP_NONE).feed(data).feed(COMMANDS[0].frame)
+    assert [found.body_length for found in one.frames] == [len(body), 5]
+    assert encode_frame(0, command.header, body) == data
+    with pytest.raises(ValueError, match="at most 16777216"):
+        encode_frame(0, command.header, body + b"x")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_encoding(command: Command) -> None:
+    assert encode_frame(int(command.binary), command.header, command.body) == command.frame
+
+
+def test_the_search_finds_every_frame_behind_any_bytes() -> None:
+    rng = random.Random(4)
+    for size in (0, 1, 5, 100, 5000, 100_000):
+        for junk in (
+            bytes(size),
+            b"\xff" * size,
+            b"\x00\x00\x00{" * (size // 4),
+            rng.randbytes(size),
+        ):
+            one = Decoding(False).feed(junk + STREAM)
+            assert_frames(one.frames, COMMANDS)
+            assert one.kinds == [ExpertKind.RESYNCHRONIZED] * (len(junk) > 0)
+            two = Decoding(False)
+            for at in range(0, len(junk) + len(STREAM), 777):
+                two.feed((junk + STREAM)[at : at + 777])
+            assert_frames(two.finish().frames, COMMANDS)
+
+
+def test_the_search_is_not_misled_by_the_beginning_of_a_frame() -> None:
+    for command in COMMANDS[:5]:
+        for cut in (1, 7, 8, 9, 20):
+            one = Decoding(False).feed(command.frame[:cut] + STREAM).finish()
+            assert_frames(one.frames, COMMANDS)
+
+
+def test_the_largest_header_that_is_sought() -> None:
+    for size, found in ((MAX_SOUGHT_HEADER, 2), (MAX_SOUGHT_HEADER + 1, 1)):
+        command = Command(10, 1, ext={"a": ""})
+        command = Command(10, 1, ext={"a": "x" * (size - len(command.header))})
+        assert len(command.header) == size
+        one = Decoding(False).feed(command.frame + COMMANDS[0].frame).finish()
+        assert len(one.frames) == found
+        assert len(Decoding(True).feed(command.frame).frames) == 1
+
+
+def test_at_the_known_start_the_header_may_be_any_that_java_reads() -> None:
+    header = (
+        b"{code:105,extFields:{topic:'Orders',nums:4},flag:0,language:'CPP',opaque:1,version:1}"
+    )
+    strict = Decoding(False).feed(frame(header) + COMMANDS[0].frame).finish()
+    assert_frames(strict.frames, COMMANDS[:1])
+    for size in (1, 9, 1000):
+        tolerant = Decoding(False, started=True)
+        data = frame(header, b"body") + frame(header)
+        for at in range(0, len(data), size):
+            tolerant.feed(data[at : at + size])
+        assert [found.header for found in tolerant.frames] == [header, header]
+        assert tolerant.experts == []
+
+
+def test_giving_up_what_is_held() -> None:
+    start = STARTS[BIG] + PREFIX + len(COMMANDS[BIG].header)
+    one = Decoding().feed(STREAM[: start + 1000])
+    assert one.decoder.held_bytes == 1000
+    one.decoder.release()
+    assert one.decoder.held_bytes == 0
+    one.feed(STREAM[start + 1000 :])
+    assert [found.offset for found in one.frames] == STARTS[:-1]
+    assert one.frames[BIG].body == b""
+    head = Decoding().feed(STREAM[:50])
+    assert head.decoder.held_bytes == 50
+    head.decoder.release()
+    assert head.decoder.held_bytes == 0
+    head.feed(STREAM[50:])
+    assert_frames(head.frames, COMMANDS[1:])
+    search = Decoding(False).feed(STREAM[:50])
+    assert search.decoder.held_bytes == 50
+    search.decoder.release()
+    assert search.decoder.held_bytes == 0
+
+
+# -- time and memory ----------------------------------------------------------------------------
+
+
+def test_a_large_frame_in_small_pieces() -> None:
+    """Header and body of megabytes, one byte a packet: linear, and no object for every byte."""
+    ext = {"a": "x" * 400_000}
+    command = Command(10, 1, ext=ext, body=b"y" * 400_000)
+    data = command.frame
+    began = time.process_time()
+    one = Decoding()
+    for at in range(0, len(data), 2):
+        one.feed(data[at : at + 2])
+    assert time.process_time() - began < 15
+    assert_frames(one.frames, [command])
+    assert one.frames[0].body == command.body
+    half = Decoding().feed(data[:100])
+    for at in range(100, 200_000, 2):
+        half.feed(data[at : at + 2])
+    assert len(half.decoder._head) < 200 + MANY_PARTS
+
+
+FALSE_PREFIXES = {
+    "prefixes": struct.pack(">II", 60_000, 50_000) + b"{",
+    "binary prefixes": struct.pack(">II", 60_000, 1 << 24 | 50_000) + b"\x00",
+    "zeros": b"\0",
+    "braces": b"\0\0\0\0{",
+    "bad frames": struct.pack(">II", 60, 50) + b'{"code":1,"opaque":1}',
+    "frames and a byte": Command(1, 1).frame + b"!",
+    "deep": struct.pack(">II", 9000, 9000 - 4) + b'{"code":' + b"[" * 200,
+}
+
+
+@pytest.mark.parametrize("name", sorted(FALSE_PREFIXES))
+@pytest.mark.parametrize("size", [1, 1448, 65000])
+def test_false_prefixes_take_linear_time(name: str, size: int) -> None:
+    data = FALSE_PREFIXES[name] * (300_000 // len(FALSE_PREFIXES[name]))
+    if size == 1:
+        data = data[:70_000]
+    one = Decoding(False)
+    began = time.process_time()
+    for at in range(0, len(data), size):
+        one.feed(data[at : at + size])
+        assert one.decoder.held_bytes <= MAX_SOUGHT_HEADER + PREFIX + size
+    one.finish()
+    assert time.process_time() - began < 20
+
+
+@given(st.binary(max_size=400), st.integers(1, 50), st.booleans())
+def test_arbitrary_bytes(data: bytes, size: int, synchronized: bool) -> None:
+    one = Decoding(synchronized)
+    for at in range(0, len(data), size):
+        one.feed(data[at : at + size])
+    one.finish()
+    assert sum(PREFIX + len(found.header) + len(found.body) for found in one.frames) <= len(data)
+    assert one.decoder.held_bytes == 0
