@@ -51,7 +51,7 @@ class Direction:
     def _segment(self, seq: int, data: bytes, flags: int = ACK, missing: int = 0) -> Segment:
         self.packet += 1
         surrounded = b"<<<" + data + b">>>"
-        sequence = (seq & M32) << 32
+        sequence = (((seq & M32) ^ 0x80000000) - 0x80000000) << 32  # signed, as the bytes are read
         return Segment(
             self.packet,
             self.now,
