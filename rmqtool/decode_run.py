@@ -7,44 +7,26 @@ half result; a run that follows a capture is stopped on purpose, so its result i
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple
 
 from dissectors.expert import Severity
 from dissectors.pipeline import Decode, DecodeOptions
 from dissectors.record import ExchangeRecord
 from dissectors.shards import decode_of
 from dissectors.times import DAY, Moment, start_of_day
-from dissectors.where import Test, WhereError, compile_where
-from dissectors.where_fields import FieldSet, exchange_fields
+from dissectors.where_fields import exchange_fields
 
-from .console import UNLIMITED, Terminal, When, terminal_of
 from .decode_options import DecodeRequest, Format, View, usage_error
+from .decode_rows import Row, Rows, compiled, is_live, output_terminal
 from .figures import counted, text_of_counts
 from .interrupt import first_ends
 from .output import Output, refuse_inputs
 from .progress import Progress
 from .sinks import Sink
 from .status import CommandError, ExitStatus
-
-Row = TypeVar("Row")
-
-
-class Rows(NamedTuple, Generic[Row]):
-    """Rows of one kind: where they come from and what can be asked of them."""
-
-    batches: Callable[[], Iterator[Sequence[Row]]]
-    """starts to read"""
-    test: Test | None
-    """the filter; None: all"""
-    time: Callable[[Row], int | None]
-    """when a row was, for --since and --until"""
-    sink: Callable[[], Sink[Row]]
-    """opens the output"""
-    noun: str
-    """what a row is, in the plural"""
 
 
 def run_decode(request: DecodeRequest) -> ExitStatus:
@@ -84,21 +66,6 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
         since=since.ns if since is not None and since.has_date else None,
         until=until.ns if until is not None and until.has_date else None,
     )
-
-
-def compiled(request: DecodeRequest, fields: FieldSet) -> Test | None:
-    """Return the filter; an error in it becomes a usage error that points at the place."""
-    if not request.where.strip():
-        return None
-    try:
-        return compile_where(request.where, fields)
-    except WhereError as error:
-        raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
-
-
-def is_live(request: DecodeRequest) -> bool:
-    """Return whether rows come as they happen, so that none should wait for others."""
-    return request.follow or "-" in request.sources
 
 
 class Found(NamedTuple):
@@ -273,13 +240,6 @@ def check(decode: Decode) -> ExitStatus:
         f"rmqtool: --check: findings of severity error: {text_of_counts(errors)}", file=sys.stderr
     )
     return ExitStatus.FINDINGS
-
-
-def output_terminal(request: DecodeRequest, output: Output) -> Terminal:
-    """Return what the output can show; a file shows no colour unless that is asked for."""
-    if output.path is None:
-        return terminal_of(sys.stdout, request.colour)
-    return Terminal(False, UNLIMITED, request.colour is When.always)
 
 
 def _parquet_sink(request: DecodeRequest, names: Sequence[str]) -> Sink[ExchangeRecord]:

@@ -18,7 +18,7 @@ from dissectors.where_fields import exchange_fields
 
 from .command_lines import command_lines
 from .decode_options import DecodeRequest, Format
-from .decode_run import Rows, compiled, is_live, output_terminal
+from .decode_rows import Rows, compiled, is_live, output_terminal
 from .output import Output
 from .sinks import EncodedSink, LinesSink, Sink, TextSink
 from .tree import Tree
