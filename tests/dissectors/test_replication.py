@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.decoded_log import read_manifest
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.pipeline import Decode, DecodeOptions
 from dissectors.remoting.frame import encode_frame
@@ -28,6 +29,7 @@ from tests.dissectors.replication_traffic import (
     replicated,
     stored,
 )
+from tests.rmqtool.command import rmqtool
 from tests.streams import Stream, segments_of, streams_of
 from tests.traffic.captures import pcap_of
 from tests.traffic.talk import BROKER, CLIENT, Talk, Tcp
@@ -443,3 +445,19 @@ def test_what_is_held_does_not_grow() -> None:
     found = feed.found()
     assert found is not None
     assert (found.lags, found.lag_bytes, found.largest_lag_bytes) == (64, 0, at)
+
+
+def test_summary_and_manifest_list_it(tmp_path: Path) -> None:
+    path = SAMPLES / "ha-replication-4x.pcap"
+    _, master = raw(path)
+    text = rmqtool("decode", "pcap", path, "--summary")
+    assert text.status == 0
+    assert ", 1 replication" in text.out
+    start = text.out.index("\nReplication\n")
+    section = text.out[start : text.out.index("\n\n", start)]
+    assert master.source in section
+    done = rmqtool("decode", "pcap", path, "-f", "parquet", "-o", tmp_path / "log")
+    assert done.status == 0
+    manifest = read_manifest(tmp_path / "log")
+    assert manifest.replication_conversations == 1
+    assert [one.master for one in manifest.replications] == [master.source]
