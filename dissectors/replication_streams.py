@@ -103,6 +103,7 @@ class MasterStream:
         self._adrift = False
         self._window = b""
         self._starts: list[int] = []
+        self._shift: int | None = None
         self._candidates: list[_Candidate] = []
 
     def receive(self, data: bytes, offset: int, packet: int, ts: int) -> None:
@@ -218,6 +219,7 @@ class MasterStream:
                 self._forget_search()
                 self._begin(header, packet, ts)
                 return window[begin + self._size :]
+        self._note_places(window, base, offset)
         found = self._by_chain(window, base, packet, ts)
         if found is not None:
             self._forget_search()
@@ -248,6 +250,37 @@ class MasterStream:
                 return at
         return -1
 
+    def _note_places(self, window: bytes, base: int, offset: int) -> None:
+        """Where a header may be inside a packet: bytes that say the offset of their own place.
+
+        A stored message tells which physical offset stands where, until the next header.
+        """
+        low = max(offset - base - self._size + 1, 0)
+        for match in RECORD_MAGIC.finditer(window):
+            record = match.start() - 4
+            if record < 0 or record + RECORD_HEAD > len(window):
+                continue
+            physical: int = CLASSIC_REPORT.unpack_from(window, record + 28)[0]
+            if 0 <= physical < MAX_OFFSET and is_record_at(window, record, physical):
+                self._note_between(window, base, low, record)
+                self._shift = physical - base - record
+                low = max(low, record)
+        self._note_between(window, base, low, len(window))
+
+    def _note_between(self, window: bytes, base: int, low: int, high: int) -> None:
+        """The same for headers that begin in a range, by the stored message before it."""
+        shift = self._shift
+        if shift is None or base + low + shift < 0:
+            return
+        field = 8 if self._auto else 0
+        sign = CLASSIC_REPORT.pack(base + low + shift)[:5]
+        at = window.find(sign, low + field, high + field)
+        while at >= 0 and at + 8 <= len(window) and len(self._starts) < MAX_CANDIDATES:
+            start = base + at - field
+            if CLASSIC_REPORT.unpack_from(window, at)[0] == start + shift:
+                self._starts.append(start)
+            at = window.find(sign, at + 1, high + field)
+
     def _by_chain(self, window: bytes, base: int, packet: int, ts: int) -> _Candidate | None:
         """A header at the start of a packet that the next header continues."""
         end = base + len(window)
@@ -276,6 +309,7 @@ class MasterStream:
     def _forget_search(self) -> None:
         self._window = b""
         self._starts = []
+        self._shift = None
         self._candidates = []
 
 

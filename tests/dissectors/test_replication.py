@@ -230,6 +230,23 @@ def test_midstream(auto_switch: bool, batch: int) -> None:
         assert not feed.experts
 
 
+@pytest.mark.parametrize("auto_switch", [False, True])
+@pytest.mark.parametrize("start", [0, 5000, 1 << 40])
+def test_midstream_where_headers_begin_no_packet(auto_switch: bool, start: int) -> None:
+    """A slave catches up: large transfers, cut anywhere by TCP and by the batch."""
+    traffic = replicated(auto_switch, start, 2000, 32768)
+    master = b"".join(said for side, said in traffic.said if side == MASTER)
+    for begin in (333, 20_000, 40_001):
+        feed = Feed(started=False)
+        for at in range(begin, len(master), 1448):
+            feed.data(MASTER, master[at : at + 1448])
+        found = feed.found()
+        assert found is not None
+        assert_less(found, traffic)
+        assert found.transfers >= len(traffic.transfers) - 3
+        assert not feed.experts
+
+
 def assert_less(found: Replication, traffic: Traffic) -> None:
     """The relation of loss."""
     sizes = [size for _, size in traffic.transfers]
