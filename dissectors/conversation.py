@@ -134,6 +134,7 @@ class Direction:
         "reassembler",
         "requests",
         "src",
+        "truncated",
     )
 
     def __init__(self, conversation: Conversation, key: bytes, keep: i64) -> None:
@@ -157,6 +158,8 @@ class Direction:
         """sequence number of the first segment seen; -1: none"""
         self.finished = False
         """FIN or RST was seen"""
+        self.truncated = False
+        """it was said that the snap length cuts packets off"""
         self.head = b""
         """the first bytes, while it is not decided what they are"""
 
@@ -321,7 +324,8 @@ class Conversation:
             self.protocol = UNKNOWN
             if direction.reassembler.isn < 0:
                 self._say(ExpertKind.MIDSTREAM, "no SYN was captured", segment)
-        if segment.missing and direction.reassembler.gaps == 0:
+        if segment.missing and not direction.truncated:
+            direction.truncated = True
             detail = f"{segment.missing} bytes were not captured, here and maybe further on"
             self._say(ExpertKind.PACKET_TRUNCATED, detail, segment)
 

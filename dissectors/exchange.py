@@ -153,8 +153,13 @@ class ExchangeMatcher:
         opaque = pdu.opaque
         request = direction.requests.pop(opaque, None)
         if request is not None:
-            self.waiting -= 1
-            out.append(Exchange(request, pdu))
+            if pdu.ts + EARLY_TOLERANCE >= request.ts:
+                self.waiting -= 1
+                out.append(Exchange(request, pdu))
+                return
+            # It is the answer to an earlier request with this number, and comes out of a hole.
+            direction.requests[opaque] = request
+            out.append(Exchange(None, pdu))
             return
         early = direction.early
         before = early.pop(opaque, None)
