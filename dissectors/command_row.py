@@ -21,6 +21,7 @@ from .record import Column
 from .remoting.bodies import Body, body_form, body_value, decode_body, message_value
 from .remoting.codes import request_name, response_name
 from .remoting.headers import TypedHeader, mask_secret, typed_header
+from .remoting.parts import header_parts, property_parts
 from .remoting.versions import version_name
 from .tables import encodable
 from .tcp.capture import capture_index, packet_number
@@ -59,6 +60,7 @@ class CommandRow(msgspec.Struct, gc=False):
     ext_fields: dict[str, str]
     header_name: str | None
     header: dict[str, object]
+    header_parts: dict[str, object] | None
     body: dict[str, object] | None
     messages: list[dict[str, object]] | None
     header_length: int
@@ -91,6 +93,7 @@ COMMAND_COLUMNS: tuple[Column, ...] = (
     Column("ext_fields", "object", "", "ext fields as on the wire; credentials masked", "header"),
     Column("header_name", "string", "", "Java class of the ext fields", "operation"),
     Column("header", "object", "", "ext fields by long name and typed", "ext fields"),
+    Column("header_parts", "object", "", "ids, receipts, … of `header` taken apart", "ext fields"),
     Column("body", "object", "", "the body taken apart: `kind` and `value`, see below", "body"),
     Column("messages", "list", "", "messages in the body, see below", "body"),
     Column("header_length", "int", "bytes", "length of the header", "frame prefix"),
@@ -207,8 +210,20 @@ def _text_of(data: bytes, cut: bool) -> str | None:
     return None if "\0" in text else text
 
 
-def shown_messages(body: Body, limit: int) -> list[dict[str, object]] | None:
-    """Return the messages of a body in JSON types; None where it has none."""
+def header_parts_of(seen: CommandSeen, header: TypedHeader) -> dict[str, object] | None:
+    """Return the fields whose texts can be taken apart, with their parts; None where none can."""
+    return header_parts(header.name, header.fields, _millis_of(seen)) or None
+
+
+def _millis_of(seen: CommandSeen) -> int:
+    return seen.pdu.ts // 1_000_000
+
+
+def shown_messages(seen: CommandSeen, body: Body, limit: int) -> list[dict[str, object]] | None:
+    """Return the messages of a body in JSON types; None where it has none.
+
+    Where properties can be taken apart, the message has `parts`: property → its parts.
+    """
     if not body.messages:
         return None
     left = ROW_BUDGET
@@ -218,7 +233,8 @@ def shown_messages(body: Body, limit: int) -> list[dict[str, object]] | None:
         text = value.get("body")
         left -= len(text) if isinstance(text, str) else 0
         left = max(left, 0)
-        shown.append(value)
+        parts = property_parts(message.properties, message.born_timestamp or _millis_of(seen))
+        shown.append(value | {"parts": parts} if parts else value)
     return shown
 
 
@@ -279,8 +295,9 @@ def command_row_of(seen: CommandSeen, captures: Sequence[str], limit: int = WHOL
         ext_fields=shown_ext_fields(command.ext_fields),
         header_name=header.name,
         header=header.fields,
+        header_parts=header_parts_of(seen, header),
         body=shown_body(body, pdu.body, limit),
-        messages=shown_messages(body, limit),
+        messages=shown_messages(seen, body, limit),
         header_length=pdu.header_length,
         body_length=pdu.body_length,
         missing=pdu.missing,

@@ -12,6 +12,7 @@ from dissectors.command_row import (
     body_of,
     findings_of,
     header_of,
+    header_parts_of,
     kind_of,
     name_of,
     shown_body,
@@ -24,7 +25,7 @@ from dissectors.outcome import is_failure
 from dissectors.pipeline import CommandSeen
 from dissectors.remoting.codes import request_name, response_name
 from dissectors.remoting.flags import describe_command_flag, meaning_of
-from dissectors.remoting.headers import header_fields
+from dissectors.remoting.headers import TypedHeader, header_fields
 from dissectors.remoting.versions import version_name
 from dissectors.tcp.capture import capture_index, packet_number
 
@@ -97,7 +98,7 @@ class Tree:
         for info in findings_of(seen, header, body):
             yield STEP * 2 + self._finding_line(info, one_line(info.detail))
         yield from indented(2, self._fixed_fields(seen))
-        yield from indented(2, self._header(seen, header.name, header.fields))
+        yield from indented(2, self._header(seen, header))
         yield from indented(2, self._body(seen))
 
     def _fixed_fields(self, seen: CommandSeen) -> Iterator[str]:
@@ -118,12 +119,12 @@ class Tree:
             f"body {pdu.body_length}{missing}), at stream offset {pdu.offset}"
         )
 
-    def _header(
-        self, seen: CommandSeen, name: str | None, fields: Mapping[str, object]
-    ) -> Iterator[str]:
+    def _header(self, seen: CommandSeen, header: TypedHeader) -> Iterator[str]:
+        name, fields = header.name, header.fields
         ext_fields = shown_ext_fields(seen.pdu.command.ext_fields)
         if not ext_fields and not fields:
             return
+        parts = header_parts_of(seen, header) or {}
         wires = {field.name: field.wire for field in header_fields(name or "")}
         yield self._styled(name or "extFields", Style.CYAN)
         for field, value in fields.items():
@@ -132,6 +133,8 @@ class Tree:
             meaning = meaning_of(name, field, value)
             shown = _scalar(value) + (f" ({one_line(meaning)})" if meaning else "")
             yield f"{STEP}{one_line(field)}{letter}: {shown}"
+            if field in parts:
+                yield from indented(2, part_lines(parts[field]))
 
     def _body(self, seen: CommandSeen) -> Iterator[str]:
         pdu = seen.pdu
@@ -147,10 +150,10 @@ class Tree:
         if "value" in shown:
             yield from indented(1, value_lines(shown.pop("value")))
         yield from indented(1, _shown_lines(shown))
-        messages = shown_messages(body, self._limit) or []
+        messages = shown_messages(seen, body, self._limit) or []
         for number, message in enumerate(messages, 1):
             yield f"{STEP}{self._styled(f'message {number} of {len(messages)}', Style.CYAN)}"
-            yield from indented(2, _shown_lines(message))
+            yield from indented(2, _message_lines(message))
 
     def _finding_line(self, info: ExpertInfo, text: str) -> str:
         severity = info.kind.severity
@@ -159,6 +162,38 @@ class Tree:
 
     def _styled(self, text: str, style: str) -> str:
         return styled(text, style) if self._colour else text
+
+
+def _message_lines(message: dict[str, object]) -> Iterator[str]:
+    """Give a message, each property with its parts."""
+    properties, parts = message.get("properties"), message.pop("parts", None)
+    if not isinstance(properties, dict) or not isinstance(parts, dict):
+        yield from _shown_lines(message)
+        return
+    for name, value in message.items():
+        if name == "properties":
+            yield "properties:"
+            yield from indented(1, _lines_with_parts(properties, parts))
+            continue
+        if name not in _BYTES:
+            yield from _shown_lines({name: value})
+    yield from _shown_lines({name: message[name] for name in _BYTES if name in message})
+
+
+def _lines_with_parts(values: Mapping[str, object], parts: Mapping[str, object]) -> Iterator[str]:
+    for name, value in values.items():
+        yield from value_lines(value, name)
+        if name in parts:
+            yield from indented(1, part_lines(parts[name]))
+
+
+def part_lines(parts: object) -> Iterator[str]:
+    """Give the parts of a text; those of a part stand below it."""
+    if isinstance(parts, dict) and isinstance(parts.get("parts"), dict):
+        flat = {name: value for name, value in parts.items() if name != "parts"}
+        yield from _lines_with_parts(flat, parts["parts"])
+    else:
+        yield from value_lines(parts)
 
 
 def _shown_lines(shown: Mapping[str, object]) -> Iterator[str]:

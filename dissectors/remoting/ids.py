@@ -29,6 +29,14 @@ _EARLIEST_MS: Final = -62_000_000_000_000
 _LATEST_MS: Final = 253_000_000_000_000
 """Times that Python's calendar has, with a month to spare on either side."""
 
+_ZONE_STEP: Final = 15
+"""Minutes: all time zones are multiples of it from UTC."""
+_WEST: Final = -12 * 60
+_EAST: Final = 14 * 60
+"""Minutes from UTC of the last zones in either direction."""
+_NEAR_MS: Final = 60_000
+"""An id and a time that are less apart belong together."""
+
 _RECALL_VERSION: Final = "v1"
 _LONGEST_HANDLE: Final = 4096
 """Characters of a recall handle: two names, a number and an id have far less."""
@@ -105,6 +113,16 @@ class UniqueKey:
         starts = _month_starts(moment.astimezone(zone))
         times = [start + self.month_offset for start in starts]
         return min(times, key=lambda time: abs(time - reference_ms))
+
+    def zone_near(self, reference_ms: int) -> int | None:
+        """The client's offset from UTC in minutes, given a time just after it made the id.
+
+        None where the two are not a zone's offset apart, to the minute: then the id is older.
+        """
+        apart = self.born_at(reference_ms) - reference_ms
+        steps, rest = divmod(apart + _NEAR_MS, _ZONE_STEP * 60_000)
+        minutes = steps * _ZONE_STEP
+        return minutes if rest <= 2 * _NEAR_MS and _WEST <= minutes <= _EAST else None
 
 
 def _month_starts(moment: datetime) -> list[int]:

@@ -1,0 +1,243 @@
+"""Texts of header fields and message properties taken apart: ids, receipts, handles, contexts.
+
+Rules: what a text is, its field or property says, its looks never do, but where RocketMQ itself
+writes ids of two kinds into one field. A text that does not parse has no parts: it is shown as it
+is. Nothing raises, and texts longer than `LONGEST_TEXT` are left alone.
+RocketMQ: MessageDecoder, MessageClientIDSetter, ExtraInfoUtil, RecallMessageHandle; see `ids`,
+`pop` and `trace_context`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from .ids import UniqueKey, decode_offset_id, decode_recall_handle, decode_unique_key
+from .pop import (
+    TOPIC_KINDS,
+    PopEntry,
+    decode_pop_list,
+    decode_pop_receipt,
+    decode_pop_record_id,
+)
+from .trace_context import SW8, TRACEPARENT, decode_sw8, decode_traceparent
+
+LONGEST_TEXT: Final = 64 * 1024
+"""Characters of a text that is taken apart; the offsets of a POP response have some thousands."""
+MOST_IDS: Final = 1024
+"""Ids of a list that are taken apart; a batch may have that many messages, seldom more."""
+
+Parts = dict[str, object]
+"""Names and values in JSON types; where a value has parts itself, `parts` has them by name."""
+_Reader = Callable[[str, int], object]
+"""Parts of a text, with a time near it in ms since the epoch; None where it does not parse."""
+
+
+def header_parts(name: str | None, fields: Mapping[str, object], reference_ms: int) -> Parts:
+    """Field → its parts, of the typed fields of a header class; empty where nothing has any.
+
+    `reference_ms` is a time near that of the ids, ms since the epoch: when they were captured.
+    """
+    parts: Parts = {}
+    for field, value in fields.items():
+        reader = FIELDS.get(f"{name}.{field}") or FIELDS.get(field)
+        if reader is not None and isinstance(value, str) and len(value) <= LONGEST_TEXT:
+            found = reader(value, reference_ms)
+            if found:
+                parts[field] = found
+    key = fields.get("key")
+    if fields.get("_UNIQUE_KEY_QUERY") == "true" and isinstance(key, str):
+        found = _unique_key(key, reference_ms)
+        if found:
+            parts["key"] = found
+    return parts
+
+
+def property_parts(properties: Mapping[str, str], reference_ms: int) -> Parts:
+    """Property → its parts; empty where no property has any.
+
+    `reference_ms` is a time near that of the message's id, ms since the epoch: its bornTimestamp.
+    """
+    parts: Parts = {}
+    for name, reader in PROPERTIES.items():
+        text = properties.get(name)
+        if text is not None and len(text) <= LONGEST_TEXT:
+            found = reader(text, reference_ms)
+            if found:
+                parts[name] = found
+    return parts
+
+
+def _unique_key(text: str, reference_ms: int) -> Parts | None:
+    key = decode_unique_key(text)
+    return None if key is None else _parts_of_key(key, reference_ms)
+
+
+def _parts_of_key(key: UniqueKey, reference_ms: int) -> Parts:
+    minutes = key.zone_near(reference_ms)
+    parts: Parts = {
+        "address": key.address,
+        "pid": key.pid,
+        "loaderHash": f"{key.loader_hash:08x}",
+        "bornTime": key.born_at(reference_ms) - (minutes or 0) * 60_000,
+        "counter": key.counter,
+    }
+    return parts | {"utcOffsetMinutes": minutes} if minutes else parts
+
+
+def _offset_id(text: str, _reference_ms: int = 0) -> Parts | None:
+    found = decode_offset_id(text)
+    if found is None:
+        return None
+    return {"storeHost": found.store_host, "commitLogOffset": found.physical_offset}
+
+
+def _any_id(text: str, reference_ms: int) -> Parts | None:
+    """Give the parts of an offset id or a client's, whichever it can only be."""
+    return _offset_id(text) or _unique_key(text, reference_ms)
+
+
+def _ids(text: str, reference_ms: int) -> object:
+    """Give the parts of an id, or of every id of a list; what is none of them stays a text."""
+    if "," not in text:
+        return _any_id(text, reference_ms)
+    texts = text.split(",", MOST_IDS)
+    parts = [_any_id(one, reference_ms) for one in texts]
+    if not any(parts):
+        return None
+    return [one or left for one, left in zip(parts, texts, strict=True)]
+
+
+def _message_key(text: str, reference_ms: int) -> Parts | None:
+    """Give the parts of UNIQ_KEY: a client's id, or what a broker calls its own POP records."""
+    parts = _unique_key(text, reference_ms)
+    if parts is not None:
+        return parts
+    record = decode_pop_record_id(text)
+    if record is None:
+        return None
+    parts = {
+        "kind": record.kind,
+        "topic": record.topic,
+        "queueId": record.queue_id,
+        "offset": record.offset,
+        "consumerGroup": record.group,
+        "popTime": record.pop_time,
+    }
+    return parts | {"brokerName": record.broker_name} if record.broker_name is not None else parts
+
+
+def _recalled_key(text: str, reference_ms: int) -> Parts | None:
+    """Give the parts of the id that a recall names, which has the topic before it since 5.3.2."""
+    return _unique_key(text.rpartition("+")[2], reference_ms)
+
+
+def _receipt(text: str, _reference_ms: int) -> Parts | None:
+    receipt = decode_pop_receipt(text)
+    if receipt is None:
+        return None
+    parts: Parts = {
+        "startOffset": receipt.check_point_offset,
+        "popTime": receipt.pop_time,
+        "invisibleTime": receipt.invisible_time,
+        "reviveQid": receipt.revive_queue_id,
+        "topicKind": TOPIC_KINDS.get(receipt.topic_kind, receipt.topic_kind),
+        "brokerName": receipt.broker_name,
+        "queueId": receipt.queue_id,
+    }
+    return parts if receipt.queue_offset is None else parts | {"queueOffset": receipt.queue_offset}
+
+
+def _pop_list(name: str, *, single: bool) -> _Reader:
+    """Return a reader of a list whose entries have one number of that name, or several."""
+
+    def entry_parts(entry: PopEntry) -> Parts:
+        parts: Parts = {
+            "topicKind": TOPIC_KINDS.get(entry.topic_kind, entry.topic_kind),
+            "queueId": entry.queue_id,
+        }
+        if entry.queue_offset is not None:
+            parts["queueOffset"] = entry.queue_offset
+        alone = single and len(entry.numbers) == 1
+        return parts | {name: entry.numbers[0] if alone else list(entry.numbers)}
+
+    def read(text: str, _reference_ms: int) -> object:
+        found = decode_pop_list(text)
+        # A list that is only half understood would look whole.
+        return None if found.unreadable else [entry_parts(entry) for entry in found.entries]
+
+    return read
+
+
+def _recall_handle(text: str, reference_ms: int) -> Parts | None:
+    handle = decode_recall_handle(text)
+    if handle is None:
+        return None
+    parts: Parts = {
+        "version": handle.version,
+        "topic": handle.topic,
+        "brokerName": handle.broker_name,
+        "timestamp": handle.deliver_time,
+        "messageId": handle.unique_key,
+    }
+    key = _unique_key(handle.unique_key, reference_ms)
+    return parts if key is None else parts | {"parts": {"messageId": key}}
+
+
+def _traceparent(text: str, _reference_ms: int) -> Parts | None:
+    context = decode_traceparent(text)
+    if context is None:
+        return None
+    return {
+        "version": context.version,
+        "traceId": context.trace_id,
+        "parentId": context.parent_id,
+        "sampled": context.sampled,
+    }
+
+
+def _sw8(text: str, _reference_ms: int) -> Parts | None:
+    context = decode_sw8(text)
+    if context is None:
+        return None
+    return {
+        "sampled": context.sampled,
+        "traceId": context.trace_id,
+        "segmentId": context.segment_id,
+        "spanId": context.span_id,
+        "service": context.service,
+        "instance": context.instance,
+        "endpoint": context.endpoint,
+        "address": context.address,
+    }
+
+
+FIELDS: Final[dict[str, _Reader]] = {
+    # A broker answers a send with offset ids and a recall with the client's, both as msgId.
+    "msgId": _ids,
+    "EndTransactionRequestHeader.msgId": _unique_key,
+    "CheckTransactionStateRequestHeader.msgId": _unique_key,
+    "RecallMessageResponseHeader.msgId": _unique_key,
+    "offsetMsgId": _offset_id,
+    "originMsgId": _any_id,
+    "batchUniqId": _ids,
+    "transactionId": _unique_key,
+    "recallHandle": _recall_handle,
+    "extraInfo": _receipt,
+    "startOffsetInfo": _pop_list("startOffset", single=True),
+    "msgOffsetInfo": _pop_list("offsets", single=False),
+    "orderCountInfo": _pop_list("count", single=True),
+}
+"""`field` or `class.field` → its reader; the row of a class goes first."""
+
+PROPERTIES: Final[dict[str, _Reader]] = {
+    "UNIQ_KEY": _message_key,
+    "__transactionId__": _unique_key,
+    "ORIGIN_MESSAGE_ID": _any_id,
+    "DLQ_ORIGIN_MESSAGE_ID": _any_id,
+    "TIMER_DEL_UNIQKEY": _recalled_key,
+    "POP_CK": _receipt,
+    TRACEPARENT: _traceparent,
+    SW8: _sw8,
+}
+"""Property → its reader."""
