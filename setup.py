@@ -37,7 +37,9 @@ def _extensions() -> list[object]:
         return []
     from mypyc.build import mypycify
 
-    return list(mypycify(COMPILED_MODULES, opt_level="3", debug_level="0", group_name="dissectors.compiled"))
+    return list(
+        mypycify(COMPILED_MODULES, opt_level="3", debug_level="0", group_name="dissectors.compiled")
+    )
 
 
 setup(ext_modules=_extensions())
