@@ -331,7 +331,10 @@ def test_a_signal_ends_cleanly(tmp_path: Path, number: int, status: int, left: l
         assert started.stdin is not None
         started.stdin.write(pcap_of(Talk().open().segments))
         started.stdin.flush()
-        time.sleep(1.0)
+        deadline = time.monotonic() + 20
+        while not any(tmp_path.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.02)  # its temporary output shows that it has begun
+        time.sleep(0.5)
         started.send_signal(number)
         _, err = started.communicate(timeout=20)
     assert started.returncode == status
