@@ -349,21 +349,28 @@ class Conversation:
                 )
             else:
                 decoder.receive_gap(piece.length, piece.packet, piece.ts, frames)
-        if self.state == UNDECIDED and not frames:
-            self._try_replication(direction)
+        if self.state == UNDECIDED:
+            if frames or decoder.synchronized:
+                self._recognize(direction)
+            else:
+                self._try_replication(direction)
         pieces.clear()
         if frames:
             self._receive_frames(direction, out)
         elif self.state == UNDECIDED:
             self._decide(direction)
 
+    def _recognize(self, direction: Direction) -> None:
+        """A frame, or the header of one, was found in this direction."""
+        self.state = ROCKETMQ
+        self._finder = None
+        peer = direction.peer
+        if peer.reassembler.isn >= 0 and peer.reassembler.empty:
+            peer.decoder.synchronized = True
+
     def _receive_frames(self, direction: Direction, out: list[Pdu]) -> None:
         if self.state == UNDECIDED:
-            self.state = ROCKETMQ
-            self._finder = None
-            peer = direction.peer
-            if peer.reassembler.isn >= 0 and peer.reassembler.empty:
-                peer.decoder.synchronized = True
+            self._recognize(direction)
         for frame in self._frames:
             self.frames += 1
             command = decode_header(frame.serialize_type, frame.header)
