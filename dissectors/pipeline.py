@@ -243,7 +243,8 @@ class Decode:
             self._collect_experts(stages, reader.take_experts())
             yield
         if reader is None:
-            self._refuse(source, head)
+            if not self._stopped:
+                self._refuse(source, head)
             return
         if not self._stopped:
             _receive(stages, stats, reader.finish(source.problem))
