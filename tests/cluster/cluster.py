@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 
 from . import probe
-from .artifacts import JAVA_SOURCES, NEWEST_5, RELEASES, class_path
+from .artifacts import JAVA_SOURCES, NEWEST_5, RELEASES, Unavailable, class_path
 from .processes import OwnedProcess, java_command, port_is_free, wait_until
 
 START_SECONDS = 60.0
@@ -168,8 +168,8 @@ class Cluster:
                 self.brokers[-1].start()
             for broker in self.brokers:
                 self.wait_listed(broker)
-        except BaseException:
-            self.stop(keep_logs=True)
+        except BaseException as error:
+            self.stop(keep_logs=not isinstance(error, Unavailable))
             raise
         return self
 
