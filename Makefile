@@ -27,7 +27,7 @@ $(COMPILED): $(VENV)/installed setup.py $(HOT)
 	  echo "compiling the decode path (about half a minute)"; \
 	  RMQTOOL_COMPILE=1 $(BIN)/python setup.py --quiet build_ext --inplace; \
 	else \
-	  echo "no C compiler: the decode path runs as plain Python, three to four times slower"; \
+	  echo "no C compiler: the decode path runs as plain Python, three times slower"; \
 	fi
 	@touch $@
 
