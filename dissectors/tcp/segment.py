@@ -408,7 +408,8 @@ class SegmentReader:
         missing: i64 = 0
         if stop > end:
             missing = stop - max(end, start)
-            stop = max(end, start)
+            start = min(end, start)
+            stop = end
         sequence = read_i64_be(data, at + 4)
         window: i64 = last & 0xFFFF
         return Segment(
