@@ -1,0 +1,270 @@
+"""tshark as the oracle: the same packets and times, the same bytes in every stream.
+
+Of every sample and of captures made here: `frame.number`, `frame.time_epoch`, lengths of each
+packet; `follow,tcp,raw` of each stream against the pieces of our reassembly.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from dissectors.conversation import reversed_key, source_of
+from dissectors.tcp.capture import Packet, packet_number
+from dissectors.tcp.formats import PCAP_HEADER, PcapReader, reader_of
+from dissectors.tcp.reassembly import Data, Piece, StreamReassembler
+from dissectors.tcp.segment import ACK, RST, SYN, Segment, SegmentReader
+from dissectors.tcp.source import ByteSource
+from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
+from tests.traffic.commands import send, sent
+from tests.traffic.network import LINKS, TUNNELS, ethernet, fragments, ip, packets
+from tests.traffic.talk import MILLISECOND, End, Talk, Tcp, retimed
+
+pytestmark = pytest.mark.tshark
+
+SAMPLES = sorted(
+    path
+    for path in (Path(__file__).resolve().parents[3] / "samples").glob("*.pcap*")
+    if path.suffix in (".pcap", ".pcapng") and ".expected" not in path.name
+)
+MISSING = re.compile(rb"\[\d+ bytes missing in capture file\]\0")
+"""what tshark writes for a hole"""
+Stream = tuple[bytes, bytes]
+"""what the first and the second of two ends, in order of their names, have said"""
+
+
+@dataclass
+class Seen:
+    """A capture as one of the two sees it."""
+
+    packets: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """number, nanoseconds, length on the wire, captured length"""
+    streams: dict[tuple[str, str], list[Stream]] = field(default_factory=lambda: defaultdict(list))
+    """by the names of both ends, those that say nothing left out"""
+
+
+# -- tshark -------------------------------------------------------------------------------------
+
+
+def by_tshark(path: Path, streams: int) -> Seen:
+    """What tshark sees; `streams` is how many it is asked for."""
+    command = [
+        "tshark",
+        "-n",
+        "-r",
+        str(path),
+        "-T",
+        "fields",
+        "-o",
+        "tcp.desegment_tcp_streams:FALSE",
+    ]
+    for name in ("number", "time_epoch", "len", "cap_len"):
+        command += ["-e", f"frame.{name}"]
+    for number in range(streams):
+        command += ["-z", f"follow,tcp,raw,{number}"]
+    out = subprocess.run(command, check=False, capture_output=True, text=True).stdout
+    seen = Seen()
+    head, *follows = re.split(r"\n?={67}\nFollow: tcp,raw\n", out)
+    for line in head.splitlines():
+        number, time, length, captured = line.split("\t")
+        seconds, fraction = time.split(".")
+        seen.packets.append(
+            (int(number), int(seconds) * 10**9 + int(fraction), int(length), int(captured))
+        )
+    found = [_follow(text) for text in follows]
+    for _, ends, stream in sorted(found, key=lambda one: one[0]):
+        if any(stream):
+            seen.streams[ends].append(stream)
+    return seen
+
+
+def _follow(text: str) -> tuple[int, tuple[str, str], Stream]:
+    number = int(re.search(r"tcp\.stream eq (\d+)", text)[1])  # type: ignore[index]
+    ends = re.findall(r"Node [01]: (.*)", text)
+    said = [b"", b""]
+    for line in text.split("\n")[3:]:
+        if line.startswith("="):
+            break
+        side = int(line.startswith("\t"))
+        said[side] += bytes.fromhex(line.strip())
+    return (number, *_in_order(ends[0], ends[1], said[0], said[1]))
+
+
+def _in_order(a: str, b: str, of_a: bytes, of_b: bytes) -> tuple[tuple[str, str], Stream]:
+    return ((a, b), (of_a, of_b)) if a < b else ((b, a), (of_b, of_a))
+
+
+# -- ours ---------------------------------------------------------------------------------------
+
+
+class _Side:
+    def __init__(self, key: bytes) -> None:
+        self.name = source_of(key)
+        self.machine = StreamReassembler(0, [])
+        self.isn = -1
+        self.pieces: list[Piece] = []
+
+    @property
+    def said(self) -> bytes:
+        found = b""
+        for piece in self.pieces:
+            if isinstance(piece, Data):
+                found += piece.data[piece.start : piece.end]
+            else:
+                found += b"[%d bytes missing in capture file]\0" % piece.length
+        return found
+
+
+def by_us(path: Path) -> Seen:
+    """What our reader and our reassembly see."""
+    seen = Seen()
+    sides: dict[bytes, _Side] = {}
+    order: list[tuple[_Side, _Side]] = []
+    reader = SegmentReader()
+    reader.acks_wanted = True
+    for packet in _packets(path):
+        captured = packet.end - packet.start
+        seen.packets.append((packet_number(packet.packet), packet.ts, packet.length, captured))
+        segment = reader.segment_of(packet)
+        if segment is None:
+            continue
+        side = sides.get(segment.key)
+        if side is None or (segment.flags & SYN and side.isn not in (-1, segment.seq)):
+            side = sides[segment.key] = _Side(segment.key)
+            other = sides[reversed_key(segment.key)] = _Side(reversed_key(segment.key))
+            order.append((side, other))
+        _receive(segment, side, sides[reversed_key(segment.key)])
+    for first, second in order:
+        first.machine.finish(first.pieces)
+        second.machine.finish(second.pieces)
+        ends, stream = _in_order(first.name, second.name, first.said, second.said)
+        if any(stream):
+            seen.streams[ends].append(stream)
+    return seen
+
+
+def _receive(segment: Segment, side: _Side, other: _Side) -> None:
+    if segment.flags & SYN:
+        side.isn = segment.seq
+        side.machine.synchronize(segment, side.pieces)
+        segment.seq = (segment.seq + 1) & 0xFFFFFFFF
+    if segment.flags & RST == 0 and (segment.end > segment.start or segment.missing):
+        side.machine.receive(segment, side.pieces)
+    if other.machine.waiting and segment.flags & ACK:
+        other.machine.acknowledge(segment, other.pieces)
+
+
+def _packets(path: Path) -> Iterator[Packet]:
+    source = ByteSource(str(path))
+    data = b"".join(source.chunks())
+    source.close()
+    reader = reader_of(0, data)
+    assert reader is not None
+    yield from reader.receive(data[PCAP_HEADER:] if isinstance(reader, PcapReader) else data)
+
+
+# -- compared -----------------------------------------------------------------------------------
+
+
+def assert_same(path: Path) -> None:
+    ours = by_us(path)
+    theirs = by_tshark(path, sum(map(len, ours.streams.values())) * 2 + 10)
+    assert ours.packets == theirs.packets
+    assert set(ours.streams) == set(theirs.streams)
+    # tshark says nothing where the snap length cut a packet off.
+    cut = any(captured < length for _, _, length, captured in ours.packets)
+    for ends, streams in ours.streams.items():
+        expected = theirs.streams[ends]
+        if cut:
+            streams, expected = _without_holes(streams), _without_holes(expected)
+        assert streams == expected, ends
+
+
+def _without_holes(streams: list[Stream]) -> list[Stream]:
+    return [(MISSING.sub(b"", one), MISSING.sub(b"", other)) for one, other in streams]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _tshark() -> None:
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed")
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_samples(path: Path) -> None:
+    assert_same(path)
+
+
+def _said() -> Talk:
+    talk = Talk(mss=700, step=MILLISECOND).open()
+    for number in range(12):
+        talk.say(0, send(number, bytes(range(256)) * 5).frame, acked=True)
+        talk.say(1, sent(number).frame, acked=True)
+    return talk
+
+
+def _disturbed() -> list[Tcp]:
+    """Late, repeated and overlapping segments, probes."""
+    talk = _said()
+    found = talk.segments
+    for index in range(5, len(found) - 4, 7):
+        found[index], found[index + 1] = found[index + 1], found[index]
+    for index in range(10, len(found) - 4, 11):
+        found.insert(index + 3, found[index])
+    talk.keep_alive(0, b"\0").ack(1).close()
+    return retimed(found, step=MILLISECOND)
+
+
+def _without(segments: list[Tcp], every: int) -> list[Tcp]:
+    sizes = [i for i, one in enumerate(segments) if one.payload]
+    lost = set(sizes[3::every])
+    return [one for i, one in enumerate(segments) if i not in lost]
+
+
+def _v6() -> list[Tcp]:
+    talk = Talk(End("2001:db8::5", 1), End("2001:db8::1", 2), isn=(2**32 - 300, 2**32 - 2))
+    return talk.open().say(0, send(1, bytes(900)).frame).say(1, sent(1).frame).close().segments
+
+
+GENERATED = {
+    "in order": lambda: pcap_of(_said().segments),
+    "disturbed": lambda: pcap_of(_disturbed(), nano=True),
+    "big-endian": lambda: pcap_of(_said().segments, big=True),
+    "lost": lambda: pcap_of(_without(_said().segments, 9)),
+    "cut off": lambda: pcap_of(_said().segments, snaplen=400),
+    "IPv6 and a wrap": lambda: pcap_of(_v6()),
+    "tunnel": lambda: pcap([(one.ts, ethernet(TUNNELS["gre-key"](ip(one)))) for one in _v6()]),
+    "fragments": lambda: pcap(
+        [
+            (one.ts, ethernet(part))
+            for number, one in enumerate(_said().segments)
+            for part in fragments(one, 512, number)
+        ]
+    ),
+    "pcapng": lambda: pcapng(
+        [
+            (one.ts, packets([one], ("ethernet", "sll2")[i % 2])[0][1], i % 2)
+            for i, one in enumerate(_said().segments)
+        ],
+        [Interface(1, 9), Interface(276)],
+    ),
+    **{
+        f"link {name}": lambda name=name: pcap_of(_said().segments[:20], name)  # type: ignore[misc]
+        for name, link in LINKS.items()
+        if link.version != 6 and name not in ("raw-bsd", "raw-openbsd", "null-big")
+    },
+}
+
+
+@pytest.mark.parametrize("name", sorted(GENERATED))
+def test_generated(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "x.pcap"
+    path.write_bytes(GENERATED[name]())
+    assert_same(path)
