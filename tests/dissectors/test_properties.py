@@ -13,8 +13,11 @@ is used again a lost request makes the next one's partner ambiguous by nature.
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from dataclasses import replace
+from heapq import merge
+from operator import attrgetter, itemgetter
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,9 +25,21 @@ from hypothesis import strategies as st
 from dissectors.conversation import Pdu
 from dissectors.exchange import EARLY_TOLERANCE
 from dissectors.expert import Severity
+from dissectors.pipeline import Decode, DecodeOptions
+from dissectors.remoting.frame import KEEP_ALL
+from dissectors.stages import Stages
+from dissectors.tcp.capture import packet_number
+from dissectors.tcp.formats import reader_of
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
 from tests.traffic.commands import Command
-from tests.traffic.decoded import Outcome, command_of, decode_bytes, decode_segments, multiset
+from tests.traffic.decoded import (
+    Outcome,
+    command_of,
+    decode,
+    decode_bytes,
+    decode_segments,
+    multiset,
+)
 from tests.traffic.network import LINKS, TUNNELS, ethernet, fragments, ip, packets
 from tests.traffic.scripts import Script, disturbed, scripts, talks
 from tests.traffic.talk import BROKER, CLIENT, End, Tcp, retimed
@@ -272,3 +287,84 @@ def test_a_capture_that_starts_and_stops_anywhere(data: st.DataObject) -> None:
     capture = pcap_of(segments[first:last])
     cut = data.draw(st.integers(24, len(capture)))
     assert_fewer_never_other(script, decode_bytes(capture[:cut]))
+
+
+# -- the same by another way --------------------------------------------------------------------
+
+
+def _several(data: st.DataObject) -> list[Tcp]:
+    """Three conversations in turns, one of them disturbed."""
+    found: list[Tcp] = []
+    for number in range(3):
+        client = End(f"10.0.1.{number}", 40000 + number)
+        script = data.draw(scripts(max_size=5))
+        found += data.draw(talks(script, client=client))
+    return retimed(data.draw(disturbed(found, shuffle=data.draw(st.booleans()))), step=1000)
+
+
+@given(st.data())
+def test_rows_and_commands_are_those_of_the_exchanges(data: st.DataObject) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(pcap_of(_several(data)))
+        file.flush()
+        exchanges = decode([file.name]).exchanges
+        rows = [row for batch in Decode([file.name]).records() for row in batch]
+        seen = [one.pdu for batch in Decode([file.name]).commands() for one in batch]
+    assert [_places(one.request, one.response) for one in exchanges] == [
+        (row.request_packet, row.response_packet, row.status) for row in rows
+    ]
+    pdus = [pdu for one in exchanges for pdu in (one.request, one.response) if pdu]
+    key = attrgetter("packet", "conversation", "src", "offset")
+    assert sorted(map(key, seen)) == sorted(map(key, pdus))
+
+
+def _places(request: Pdu | None, response: Pdu | None) -> tuple[int | None, int | None, str]:
+    if request is None:
+        status = "orphan"
+    elif response is not None:
+        status = "answered"
+    else:
+        status = "oneway" if request.command.is_oneway else "unanswered"
+    return (
+        request and packet_number(request.packet),
+        response and packet_number(response.packet),
+        status,
+    )
+
+
+@given(st.data())
+def test_any_number_of_shards(data: st.DataObject) -> None:
+    """Each process decodes its share; put together by their places they are what one gives."""
+    shards = data.draw(st.integers(2, 4))
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(pcap_of(_several(data)))
+        file.flush()
+        whole = [row for batch in Decode([file.name]).records() for row in batch]
+        parts = []
+        for shard in range(shards):
+            options = DecodeOptions(shard=shard, shards=shards)
+            parts.append(
+                [row for batch in Decode([file.name], options).ordered_records() for row in batch]
+            )
+    assert [row for *_, row in merge(*parts, key=itemgetter(0, 1))] == whole
+
+
+@given(st.data())
+def test_any_chunks_and_idle_times(data: st.DataObject) -> None:
+    """Following a file: bytes come in any pieces, and what waits is given out in between."""
+    script = data.draw(scripts())
+    capture = pcap_of(data.draw(talks(script)))
+    reader = reader_of(0, capture[:24])
+    assert reader is not None
+    stages = Stages(frozenset(), KEEP_ALL, False)
+    at = 24
+    while at < len(capture):
+        size = data.draw(st.sampled_from([1, 16, 100, 1500, 1 << 20]))
+        stages.receive(reader.receive(capture[at : at + size]))
+        at += size
+        if data.draw(st.integers(0, 3)) == 0:
+            stages.release_holes()
+    stages.receive(reader.finish())
+    stages.finish()
+    assert multiset(stages.take_exchanges()) == script.expected()
+    assert all(info.kind.severity < Severity.WARNING for info in stages.take_experts())
