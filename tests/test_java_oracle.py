@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dissectors.pipeline import Decode
 from dissectors.remoting.frame import encode_frame
-from dissectors.remoting.header_codec import encode_header
+from dissectors.remoting.header_codec import decode_header, encode_header
 from tests.cluster.oracle import JavaCommand, decode_frames
 from tests.streams import frames_of, streams_of
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
+VECTORS = SAMPLES.parents[1] / "shared" / "protocol" / "vectors.json"
 CAPTURES = sorted(path for path in SAMPLES.glob("*.pcap*") if ".expected." not in path.name)
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("java_oracle")]
@@ -88,6 +91,23 @@ def test_java_reads_the_same(
             compared += 1
     if "foreign" not in path.name and "tls" not in path.name and raw_frames[path.name]:
         assert compared > 0
+
+
+def test_java_reads_its_own_frames_from_us() -> None:
+    """The frames of the protocol facts, written by Java, decoded and encoded again by us."""
+    if not VECTORS.is_file():
+        pytest.skip("no protocol facts beside the project")
+    frames = [bytes.fromhex(one["hex"]) for one in json.loads(VECTORS.read_text())["frames"]]
+    ours = []
+    for frame in frames:
+        size = int.from_bytes(frame[5:8], "big")
+        command = decode_header(frame[4], frame[8 : 8 + size])
+        assert command is not None
+        ours.append(encode_frame(frame[4], encode_header(command, frame[4]), frame[8 + size :]))
+    for before, after in zip(decode_frames(frames), decode_frames(ours), strict=True):
+        assert isinstance(before, JavaCommand)
+        assert isinstance(after, JavaCommand)
+        assert replace(after, encoded=b"") == replace(before, encoded=b"")
 
 
 def test_java_reads_what_we_encode() -> None:
