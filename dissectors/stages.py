@@ -135,6 +135,8 @@ class Stages:
         """Results of conversations that ended or were made to give out what they hold."""
         for place, one in enumerate(self._given):
             conversation = one.conversation
+            if one.waited:
+                self._waiting -= 1
             if conversation.mine:
                 if one.pdus:
                     self._receive_pdus(one.pdus, packet, place)
@@ -146,13 +148,7 @@ class Stages:
                     self._take_responses()
                     self._note_order(before, packet, place)
         self._given.clear()
-        self._count_waiting()
-
-    def _count_waiting(self) -> None:
-        """Counts anew after conversations ended while they waited."""
-        waiting: i64 = self.table.count_waiting() if self._waiting > 0 else 0
-        self._waiting = waiting
-        self.segments.acks_wanted = waiting > 0
+        self.segments.acks_wanted = self._waiting > 0
 
     def _receive_pdus(self, pdus: list[Pdu], packet: i64, place: i64) -> None:
         before: i64 = len(self.exchanges)

@@ -32,10 +32,14 @@ SWEEP_BYTES: Final = MAX_HELD
 class GivenOut:
     """What a conversation still had, given out because it ended or held too much."""
 
-    def __init__(self, conversation: Conversation, pdus: list[Pdu], ended: bool) -> None:
+    def __init__(
+        self, conversation: Conversation, pdus: list[Pdu], ended: bool, waited: bool
+    ) -> None:
         self.conversation = conversation
         self.pdus = pdus
         self.ended = ended
+        self.waited = waited
+        """it waited for a hole to be filled, and does so no more"""
 
 
 @final
@@ -118,7 +122,7 @@ class ConversationTable:
         for conversation in waiting:
             pdus: list[Pdu] = []
             conversation.release_holes(pdus)
-            out.append(GivenOut(conversation, pdus, False))
+            out.append(GivenOut(conversation, pdus, False, True))
 
     def finish(self, out: list[GivenOut]) -> None:
         """No more comes: ends all, in order of appearance."""
@@ -128,15 +132,6 @@ class ConversationTable:
                 found.append(direction.conversation)
         for conversation in found:
             out.append(self._end(conversation))
-
-    def count_waiting(self) -> i64:
-        """Conversations that wait for a hole to be filled."""
-        waiting: i64 = 0
-        for direction in self._directions.values():
-            conversation = direction.conversation
-            if conversation.first is direction and conversation.waiting:
-                waiting += 1
-        return waiting
 
     def count_open(self) -> tuple[i64, i64, i64, i64, i64]:
         """RocketMQ conversations, frames, commands, gaps and gap bytes of what is still open."""
@@ -188,6 +183,7 @@ class ConversationTable:
         self._directions.pop(conversation.first.key, None)
         self._directions.pop(conversation.second.key, None)
         pdus: list[Pdu] = []
+        waited = conversation.waiting
         if conversation.mine:
             conversation.finish(pdus)
             self.frames += conversation.frames
@@ -203,7 +199,7 @@ class ConversationTable:
                 for side in (conversation.first, conversation.second):
                     self.gaps += side.reassembler.gaps
                     self.gap_bytes += side.reassembler.gap_bytes
-        return GivenOut(conversation, pdus, True)
+        return GivenOut(conversation, pdus, True, waited)
 
     def _add_replication(self, one: Replication) -> None:
         self.replication += 1
@@ -252,10 +248,11 @@ class ConversationTable:
             self._experts.append(ExpertInfo(ExpertKind.REASSEMBLY_LIMIT, detail, ts, 0, number, -1))
             held -= conversation.held_bytes
             pdus: list[Pdu] = []
+            waited = conversation.waiting
             conversation.first.decoder.release()
             conversation.second.decoder.release()
             conversation.release_holes(pdus)
-            out.append(GivenOut(conversation, pdus, False))
+            out.append(GivenOut(conversation, pdus, False, waited))
 
 
 def is_another(direction: Direction, segment: Segment) -> bool:

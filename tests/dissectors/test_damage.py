@@ -26,7 +26,7 @@ from tests.traffic.commands import Command, frame, send, sent
 from tests.traffic.declared import assert_declared, run
 from tests.traffic.decoded import decode_bytes
 from tests.traffic.network import TUNNELS, ethernet, fragments, ip, packets
-from tests.traffic.talk import BROKER, CLIENT, MICROSECOND, PSH, START, End, Talk, Tcp
+from tests.traffic.talk import BROKER, CLIENT, MICROSECOND, PSH, SECOND, START, SYN, End, Talk, Tcp
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "samples").glob("*.pcap*"))
 
@@ -201,6 +201,20 @@ def _many_conversations() -> Iterator[Tcp]:
 
 def test_many_conversations() -> None:
     _timed(pcap([(one.ts, ip(one)) for one in _many_conversations()], 101))
+
+
+def _new_connections(count: int) -> Iterator[Tcp]:
+    """Many are open and one waits for a hole; then one pair of ports is opened ever anew."""
+    yield from (one for one in _many_conversations() if one.ts < START + 12_000 * MICROSECOND)
+    talk = Talk(End("10.200.0.1", 1), at=START + SECOND).open()
+    yield talk.segments[0]
+    yield from talk.say(0, b"lost").say(0, send(1).frame).segments[-1:]
+    for number in range(count):
+        yield Tcp(CLIENT, BROKER, number * 1000, 1, SYN, b"", START + 2 * SECOND + number)
+
+
+def test_new_connections_while_many_are_open() -> None:
+    _timed(pcap([(one.ts, ip(one)) for one in _new_connections(12_000)], 101))
 
 
 def test_memory_of_a_large_hostile_capture() -> None:

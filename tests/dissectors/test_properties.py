@@ -366,5 +366,6 @@ def test_any_chunks_and_idle_times(data: st.DataObject) -> None:
             stages.release_holes()
     stages.receive(reader.finish())
     stages.finish()
+    assert not stages.segments.acks_wanted
     assert multiset(stages.take_exchanges()) == script.expected()
     assert all(info.kind.severity < Severity.WARNING for info in stages.take_experts())
