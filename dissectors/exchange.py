@@ -18,10 +18,13 @@ from .remoting.codes import REQUEST_NAMES, request_name, response_name
 
 MAX_REQUESTS: Final = 4096
 """unanswered requests of one direction; more than any client's default concurrency needs"""
-MAX_ALL_REQUESTS: Final = 16384
-"""unanswered requests of all conversations: some 20 MiB"""
-MAX_EARLY: Final = 256
-"""responses of one direction that wait for their request: captured a little out of order"""
+MAX_EARLY: Final = 4096
+"""responses of one direction that wait for their request: it may wait behind a hole for 32 packets
+of many frames each"""
+MAX_WAITING: Final = 16384
+"""requests and responses of all conversations that wait: some 20 MiB"""
+MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
+"""bytes of their headers, and of their bodies where those are kept"""
 MAX_WAIT: Final = 600 * 1_000_000_000
 """nanoseconds that a request waits: twenty times the longest long poll"""
 SUCCESS: Final = "SUCCESS"
@@ -84,13 +87,14 @@ class Exchange:
 class ExchangeMatcher:
     """Pairs the PDUs of all conversations. What waits is kept with its direction."""
 
-    __slots__ = ("_directions", "_experts", "waiting")
+    __slots__ = ("_bytes", "_directions", "_experts", "waiting")
 
     def __init__(self, experts: list[ExpertInfo]) -> None:
         self._experts = experts
         self._directions: dict[Direction, None] = {}
+        self._bytes: i64 = 0
         self.waiting: i64 = 0
-        """unanswered requests of all conversations"""
+        """unanswered requests, and responses before their request, of all conversations"""
 
     def receive(self, pdu: Pdu, out: list[Exchange]) -> None:
         """Appends the exchanges that are settled with this PDU."""
@@ -106,13 +110,14 @@ class ExchangeMatcher:
 
     def finish(self, direction: Direction, out: list[Exchange]) -> None:
         """The direction's conversation has ended: appends what still waits."""
-        self.waiting -= len(direction.requests)
         if direction.listed:
             direction.listed = False
             del self._directions[direction]
         for pdu in direction.requests.values():
+            self._note_gone(pdu)
             out.append(Exchange(pdu, None))
         for pdu in direction.early.values():
+            self._note_gone(pdu)
             out.append(Exchange(None, pdu))
         direction.requests.clear()
         direction.early.clear()
@@ -123,6 +128,7 @@ class ExchangeMatcher:
         if direction.early:
             response = direction.early.pop(opaque, None)
             if response is not None:
+                self._note_gone(response)
                 if response.ts + EARLY_TOLERANCE >= pdu.ts:
                     out.append(Exchange(pdu, response))
                     return
@@ -134,10 +140,7 @@ class ExchangeMatcher:
             self._experts.append(before.say(ExpertKind.OPAQUE_REUSED, detail))
             self._give_up(direction, before, out)
         requests[opaque] = pdu
-        self.waiting += 1
-        if not direction.listed:
-            direction.listed = True
-            self._directions[direction] = None
+        self._note_waiting(pdu, direction)
         oldest = next(iter(requests.values()))
         if pdu.ts - oldest.ts > MAX_WAIT:
             self._give_up(direction, oldest, out)
@@ -145,7 +148,7 @@ class ExchangeMatcher:
             detail = f"{len(requests)} requests of one end are unanswered"
             self._experts.append(oldest.say(ExpertKind.PAIRING_LIMIT, detail))
             self._give_up(direction, oldest, out)
-        elif self.waiting > MAX_ALL_REQUESTS:
+        elif self.waiting > MAX_WAITING or self._bytes > MAX_WAITING_BYTES:
             self._give_up_oldest(out)
 
     def _response(self, pdu: Pdu, out: list[Exchange]) -> None:
@@ -154,7 +157,7 @@ class ExchangeMatcher:
         request = direction.requests.pop(opaque, None)
         if request is not None:
             if pdu.ts + EARLY_TOLERANCE >= request.ts:
-                self.waiting -= 1
+                self._note_gone(request)
                 out.append(Exchange(request, pdu))
                 return
             # It is the answer to an earlier request with this number, and comes out of a hole.
@@ -162,30 +165,54 @@ class ExchangeMatcher:
             out.append(Exchange(None, pdu))
             return
         early = direction.early
-        before = early.pop(opaque, None)
+        before = early.get(opaque)
         if before is not None:
-            out.append(Exchange(None, before))
+            self._give_up_early(direction, before, out)
         early[opaque] = pdu
+        self._note_waiting(pdu, direction)
         if len(early) > MAX_EARLY:
-            oldest = next(iter(early.values()))
-            del early[oldest.opaque]
-            out.append(Exchange(None, oldest))
+            self._give_up_early(direction, next(iter(early.values())), out)
+        elif self.waiting > MAX_WAITING or self._bytes > MAX_WAITING_BYTES:
+            self._give_up_oldest(out)
+
+    def _note_waiting(self, pdu: Pdu, direction: Direction) -> None:
+        """Something waits with this direction, whose requests it is about."""
+        self.waiting += 1
+        self._bytes += pdu.header_length + len(pdu.body)
+        if not direction.listed:
+            direction.listed = True
+            self._directions[direction] = None
+
+    def _note_gone(self, pdu: Pdu) -> None:
+        self.waiting -= 1
+        self._bytes -= pdu.header_length + len(pdu.body)
 
     def _give_up(self, direction: Direction, pdu: Pdu, out: list[Exchange]) -> None:
         del direction.requests[pdu.opaque]
-        self.waiting -= 1
+        self._note_gone(pdu)
         out.append(Exchange(pdu, None))
+
+    def _give_up_early(self, direction: Direction, pdu: Pdu, out: list[Exchange]) -> None:
+        del direction.early[pdu.opaque]
+        self._note_gone(pdu)
+        out.append(Exchange(None, pdu))
 
     def _give_up_oldest(self, out: list[Exchange]) -> None:
         """Gives up an eighth of all that wait, whichever conversations they are of."""
         waiting: list[Pdu] = []
         for direction in self._directions:
             waiting.extend(direction.requests.values())
+            waiting.extend(direction.early.values())
         waiting.sort(key=_ts_of)
         detail = f"{self.waiting} requests are unanswered"
-        for pdu in waiting[: MAX_ALL_REQUESTS // 8]:
-            self._experts.append(pdu.say(ExpertKind.PAIRING_LIMIT, detail))
-            self._give_up(pdu.direction, pdu, out)
+        for pdu in waiting:
+            if self.waiting <= MAX_WAITING // 8 * 7 and self._bytes <= MAX_WAITING_BYTES // 8 * 7:
+                return
+            if pdu.flag & 1:
+                self._give_up_early(pdu.direction.peer, pdu, out)
+            else:
+                self._experts.append(pdu.say(ExpertKind.PAIRING_LIMIT, detail))
+                self._give_up(pdu.direction, pdu, out)
 
     def _check_code(self, pdu: Pdu) -> None:
         code = pdu.command.code
