@@ -26,6 +26,8 @@ ACK: Final = 0x10
 
 MAX_TUNNELS: Final = 8
 """tunnels inside tunnels that are followed; more is an attack or damage"""
+MAX_OFFLOADED: Final = 1024 * 1024
+"""bytes of an IP packet that does not say its length: BIG TCP has half as many"""
 MAX_IPV6_HEADERS: Final = 16
 """IPv6 extension headers of one packet that are followed"""
 
@@ -237,7 +239,7 @@ class SegmentReader:
         protocol: i64 = middle & 0xFF
         if length == 0:
             # Segmentation offload: the card writes the length after the capture saw the packet.
-            length = packet.start + packet.length - at
+            length = min(packet.start + packet.length - at, MAX_OFFLOADED)
         if header < 20 or length < header or end - at < header:
             self._malformed(packet, "IPv4 lengths that contradict each other")
             return None
@@ -283,7 +285,8 @@ class SegmentReader:
         length: i64 = _u16(data, at + 4)
         stop: i64 = at + 40 + length
         if length == 0:
-            stop = packet.start + packet.length  # a jumbogram, or segmentation offload
+            # A jumbogram, or segmentation offload.
+            stop = min(packet.start + packet.length, at + MAX_OFFLOADED)
         protocol: i64 = data[at + 6]
         addresses = data[at + 8 : at + 40]
         at += 40

@@ -162,6 +162,17 @@ def test_a_conversation_goes_on_from_one_file_to_the_next(tmp_path: Path, count:
     assert outcome.stats.conversations == 1
 
 
+def test_the_same_packets_twice_are_the_same_bytes(tmp_path: Path) -> None:
+    """Two files that overlap, as captures of two machines do: nothing is given out twice."""
+    third = len(SEGMENTS) // 3
+    first = _write(tmp_path / "1.pcap", pcap_of(SEGMENTS[: 2 * third]))
+    second = _write(tmp_path / "2.pcap", pcap_of(SEGMENTS[third:]))
+    for files in ([first, second], [first, first, second, second]):
+        outcome = decode(files)
+        assert multiset(outcome.exchanges) == multiset(WHOLE.exchanges)
+        assert set(outcome.kinds) == {ExpertKind.RETRANSMISSION}
+
+
 def test_records_name_the_capture_that_completed_them(tmp_path: Path) -> None:
     files = _split(tmp_path, 3)
     found = records(files).records

@@ -13,7 +13,13 @@ from dissectors.conversation import reversed_key, source_of
 from dissectors.expert import ExpertKind
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.fragments import MAX_DATAGRAMS, MAX_PARTS, MAX_WAITING_BYTES
-from dissectors.tcp.segment import MAX_IPV6_HEADERS, MAX_TUNNELS, Segment, SegmentReader
+from dissectors.tcp.segment import (
+    MAX_IPV6_HEADERS,
+    MAX_OFFLOADED,
+    MAX_TUNNELS,
+    Segment,
+    SegmentReader,
+)
 from tests.traffic.network import (
     AUTHENTICATION,
     DESTINATION,
@@ -171,6 +177,18 @@ def test_offloaded_packets_say_no_length(segment: Tcp) -> None:
     else:
         packet = ipv4(long.src.address, long.dst.address, TCP, whole, length=0)
     assert_is(read(ethernet(packet)), long)
+
+
+@BOTH
+def test_a_length_on_the_wire_that_cannot_be(segment: Tcp) -> None:
+    """Of a packet that does not say its length itself: no more is missing than one can have."""
+    if segment is V6:
+        packet = ipv6(segment.src.address, segment.dst.address, TCP, tcp(segment), length=0)
+    else:
+        packet = ipv4(segment.src.address, segment.dst.address, TCP, tcp(segment), length=0)
+    found = read(ethernet(packet), length=(1 << 32) - 1)
+    assert found is not None
+    assert 0 < found.missing <= MAX_OFFLOADED
 
 
 @BOTH
