@@ -1,0 +1,222 @@
+"""What a producer sends and what it gets back: messages, queues, attempts and results.
+
+A message is the application's: a send adds nothing to it but its UNIQ_KEY, once, so that a resend
+says the same id. What happened on the way is a list of attempts, the failed ones among them, each
+with all that a row of the decoded log needs. Attempts and results are made once a message on the
+hot path, hence msgspec's structs: use `msgspec.structs.replace`.
+RocketMQ: Message, MessageQueue, SendResult, SendStatus, CommunicationMode, LocalTransactionState.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum, StrEnum
+from typing import Final, NamedTuple
+
+import msgspec
+
+UNIQ_KEY: Final = "UNIQ_KEY"
+"""Property with the client's message id."""
+
+
+class SendMode(StrEnum):
+    """How a send waits for its answer."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+    ONEWAY = "oneway"
+
+
+class SendStatus(StrEnum):
+    """How a stored message was stored; all four mean that the broker has it."""
+
+    SEND_OK = "SEND_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+
+
+class TransactionState(IntEnum):
+    """What becomes of a half message; the numbers are those of END_TRANSACTION."""
+
+    UNKNOWN = 0
+    COMMIT = 8
+    ROLLBACK = 12
+
+
+class Outcome(StrEnum):
+    """What became of one attempt."""
+
+    ANSWERED = "answered"
+    ONEWAY = "oneway"
+    TIMEOUT = "timeout"
+    CONNECT = "connect"
+    LOST = "lost"
+    BUSY = "busy"
+    GARBAGE = "garbage"
+    CANCELLED = "cancelled"
+
+
+class MessageQueue(NamedTuple):
+    """One queue of a topic on one broker."""
+
+    topic: str
+    """topic, as the broker knows it"""
+    broker_name: str
+    """name of the broker group"""
+    queue_id: int
+    """number of the queue, 0 first"""
+
+
+@dataclass(slots=True)
+class Message:
+    """A message to send."""
+
+    topic: str
+    """topic, as the application knows it: without namespace"""
+    body: bytes
+    """body, not compressed"""
+    tags: str | None = None
+    """tag that consumers filter by"""
+    keys: str | None = None
+    """keys for queries, separated by blanks"""
+    properties: dict[str, str] = field(default_factory=dict)
+    """all other properties; UNIQ_KEY is added by the first send"""
+    flag: int = 0
+    """the application's flag"""
+    wait_store_ok: bool = True
+    """whether the broker answers only when the message is flushed and replicated as configured"""
+
+    @property
+    def unique_key(self) -> str | None:
+        """The client's message id; None before the first send."""
+        return self.properties.get(UNIQ_KEY)
+
+    @property
+    def delay_level(self) -> int:
+        """The delay level, 0 without one or where the text is no number."""
+        text = self.properties.get("DELAY", "0")
+        return int(text) if text.isascii() and text.isdecimal() else 0
+
+    @property
+    def sharding_key(self) -> str | None:
+        """The key by which an ordered message was given its queue."""
+        return self.properties.get("__SHARDINGKEY")
+
+    def with_properties(self, properties: Mapping[str, str]) -> Message:
+        """A copy that has these properties besides its own."""
+        return replace(self, properties={**self.properties, **properties})
+
+    def with_delay_level(self, level: int) -> Message:
+        """A copy that is delivered after the time of a delay level: 1 is 1 s, 18 is 2 h."""
+        return self.with_properties({"DELAY": str(level)})
+
+    def with_delivery_at(self, time_ms: int) -> Message:
+        """A copy that is delivered at a time, ms since the epoch (brokers since 5.0)."""
+        return self.with_properties({"TIMER_DELIVER_MS": str(time_ms)})
+
+    def with_delay_ms(self, delay_ms: int) -> Message:
+        """A copy that is delivered so many ms after it was sent (brokers since 5.0)."""
+        return self.with_properties({"TIMER_DELAY_MS": str(delay_ms)})
+
+    def with_sharding_key(self, key: str) -> Message:
+        """A copy that says by which key it is ordered."""
+        return self.with_properties({"__SHARDINGKEY": key})
+
+
+def message_of_properties(
+    topic: str, body: bytes, properties: Mapping[str, str], flag: int = 0
+) -> Message:
+    """The message that was sent with these properties: the reverse of what a send writes."""
+    rest = dict(properties)
+    tags, keys = rest.pop("TAGS", None), rest.pop("KEYS", None)
+    wait = rest.pop("WAIT", "true").lower() == "true"
+    return Message(topic, body, tags, keys, rest, flag, wait)
+
+
+class Attempt(msgspec.Struct, frozen=True, gc=False):
+    """One try to send a message to one broker, whatever came of it."""
+
+    number: int
+    """1 for the first try"""
+    queue: MessageQueue
+    """where it was to be stored"""
+    address: str
+    """`host:port` of the broker; empty if it was not known"""
+    begin: int
+    """when the request was written or the connection begun, ns since the epoch"""
+    end: int | None = None
+    """when the answer or the failure was known, ns since the epoch; None for oneway"""
+    outcome: str = Outcome.ANSWERED
+    """a value of `Outcome`"""
+    code: int | None = None
+    """response code; None without an answer"""
+    remark: str | None = None
+    """remark of the answer"""
+    error: str | None = None
+    """why there is no answer, one sentence"""
+    why: str = ""
+    """why this broker and queue: the fault strategy's, the selector's or the caller's reason"""
+    local: str = ""
+    """`address:port` of our side; empty without a connection"""
+    conversation: int = 0
+    """number of the connection, in the order in which they were opened"""
+    opaque: int = 0
+    """number that pairs request and response; 0 if nothing was sent"""
+    request_code: int = 310
+    """request code"""
+    serialize_type: str = "JSON"
+    """JSON or ROCKETMQ"""
+    language: str = "JAVA"
+    """language of the request's header"""
+    version: int = 0
+    """MQVersion ordinal of the request's header"""
+    group: str = ""
+    """producer group"""
+    request_bytes: int | None = None
+    """whole frame of the request; None if nothing was sent"""
+    response_bytes: int | None = None
+    """whole frame of the response; None without one"""
+    body_bytes: int = 0
+    """body of the request as sent, compressed or not"""
+    message_count: int = 1
+    """messages in the request"""
+    queue_id: int | None = None
+    """queue that the broker says; None without an answer that says one"""
+    queue_offset: int | None = None
+    """offset in that queue"""
+    offset_msg_id: str | None = None
+    """broker's message id; several, joined by commas, for a batch"""
+
+    @property
+    def latency_us(self) -> int | None:
+        """Time from begin to end, µs; None while the end is not known."""
+        return (self.end - self.begin) // 1000 if self.end is not None else None
+
+
+class SendResult(msgspec.Struct, frozen=True, gc=False):
+    """A message that a broker has; of a oneway send: that left."""
+
+    status: SendStatus
+    """how it was stored"""
+    unique_key: str
+    """client's message id (Java's msgId); of a batch all of them, joined by commas"""
+    queue: MessageQueue
+    """where it was stored; of a oneway send: where it was sent"""
+    queue_offset: int | None = None
+    """offset in the queue; None for oneway"""
+    offset_msg_id: str | None = None
+    """broker's message id; None for oneway"""
+    transaction_id: str | None = None
+    """id of the transaction of a half message"""
+    recall_handle: str | None = None
+    """what a timer message can be taken back with"""
+    region: str | None = None
+    """region of the broker, for traces"""
+    trace_on: bool = True
+    """whether the broker wants traces"""
+    transaction_state: TransactionState | None = None
+    """outcome of the local transaction; None without one"""
+    attempts: tuple[Attempt, ...] = ()
+    """every try, the last one is the one that succeeded"""
