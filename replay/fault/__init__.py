@@ -1,0 +1,83 @@
+"""The producer's latency fault strategy, in three generations of the Java client, as pure state.
+
+A broker that failed or answered slowly is avoided for a time. Nothing here has a clock or a socket:
+times are arguments, in milliseconds of the client's clock, and what Java draws at random is drawn
+from a `Random` that may be given. The producer and the isolation report decide by this same code.
+RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl, TopicPublishInfo, ThreadLocalIndex, and what
+DefaultMQProducerImpl and MQClientAPIImpl report to them.
+
+============================  ===================  =================  =========================
+generation (client versions)  ``4.7`` (to 4.7.1)   ``4.8`` (to 5.1.3)  ``5.1`` (from 5.1.4)
+============================  ===================  =================  =========================
+``latencyMax``, ms            50 100 550 1000      the same           50 100 550 1800 3000 5000
+                              2000 3000 15000                         15000
+``notAvailableDuration``, s   0 0 30 60 120 180    the same           0 0 2 5 6 10 30
+                              600
+an isolation counts as        30 s, so 600 s       the same           10 s, so 10 s
+an update of the item         replaces the time:   the same           only moves it later: a fast
+                              a fast answer ends                      answer ends nothing
+                              the isolation
+first choice                  available, on a      available (1)      available (2) and not the
+                              retry only the same                     last broker
+                              broker
+second choice                 the least bad (3)    the same           reachable and not the last
+                                                                      broker
+last choice                   the next queue       the same           the next queue
+first look at queue           a retry goes on      the same           a retry begins anywhere
+============================  ===================  =================  =========================
+
+1. 5.1.1 to 5.1.3: and not the last broker.
+2. 5.1.4 itself takes a broker that is not reachable for not available.
+3. One of the better half of the items, in turn (``pickOneAtLeast``). All but 4.9.8 write that
+   broker's name into the shared queue object, so the topic's queues are another list afterwards.
+
+Below the first `latencyMax` the duration is 0. A broker without an item is available and reachable.
+Off, all generations take the next queue that is not on the last broker. Read in the sources of the
+tags 4.1.0 to 5.3.3 of apache/rocketmq; 4.9.8 and 5.5.0 are compared with recorded runs.
+"""
+
+from __future__ import annotations
+
+from .rules import (
+    GENERATIONS,
+    VARIANTS,
+    Effect,
+    Event,
+    FaultRules,
+    FaultSettings,
+    LastBroker,
+    effect_of,
+    generation_of_version,
+    rules_of_version,
+)
+from .strategy import (
+    DETECTOR_PERIOD_MS,
+    Choice,
+    FaultItem,
+    FaultStrategy,
+    PublishTable,
+    Queue,
+    QueueIndex,
+    Why,
+)
+
+__all__ = [
+    "DETECTOR_PERIOD_MS",
+    "GENERATIONS",
+    "VARIANTS",
+    "Choice",
+    "Effect",
+    "Event",
+    "FaultItem",
+    "FaultRules",
+    "FaultSettings",
+    "FaultStrategy",
+    "LastBroker",
+    "PublishTable",
+    "Queue",
+    "QueueIndex",
+    "Why",
+    "effect_of",
+    "generation_of_version",
+    "rules_of_version",
+]

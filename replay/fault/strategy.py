@@ -1,0 +1,303 @@
+"""The state of the fault strategy and the choice of a queue: items, index, selection, detector.
+
+Times are milliseconds of the client's clock, given by the caller. The state changes in `report`,
+`update`, `select`, `probes`, `probed` and `forget` only. Thread-safety is the caller's, as is the
+index of each thread. RocketMQ: MQFaultStrategy.selectOneMessageQueue, LatencyFaultToleranceImpl,
+TopicPublishInfo.selectOneMessageQueue, ThreadLocalIndex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, MutableSequence
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+
+from .rules import Event, FaultSettings, LastBroker, effect_of
+
+DETECTOR_PERIOD_MS = 3000
+"""The detector looks for brokers to probe so often, for the first time after as long."""
+_INT_MASK = 0x7FFFFFFF
+
+
+class Queue(Protocol):
+    """A named tuple with a broker name and a queue id, as replay.message.MessageQueue."""
+
+    @property
+    def broker_name(self) -> str: ...
+    @property
+    def queue_id(self) -> int: ...
+    def _replace(self, *, broker_name: str = ..., queue_id: int = ...) -> Self: ...
+
+
+Q = TypeVar("Q", bound=Queue)
+
+
+class QueueIndex:
+    """The counter by which a thread goes round the queues: any start, plus one before each use."""
+
+    __slots__ = ("_random", "value")
+
+    def __init__(self, value: int | None = None, random: Random | None = None) -> None:
+        """Start behind `value`; None draws the start as Java does."""
+        self._random = random or Random()
+        self.value = self._random.getrandbits(32) if value is None else value
+
+    def next(self) -> int:
+        """Return the next number, 0 to 2^31 - 1."""
+        self.value = (self.value + 1) & 0xFFFFFFFF
+        return self.value & _INT_MASK
+
+    def reset(self) -> None:
+        """Go on anywhere: what a retry does since 5.1.4."""
+        self.value = self._random.randrange(_INT_MASK)
+
+
+class PublishTable(Protocol[Q]):
+    """The queues of a topic that may be written to, and the index into them."""
+
+    @property
+    def queues(self) -> MutableSequence[Q]:
+        """In the order of the route; up to 5.1.3 (but 4.9.8) `select` may rename one of them."""
+
+    @property
+    def index(self) -> QueueIndex: ...
+
+    def write_queue_nums(self, broker_name: str) -> int:
+        """Return the number of write queues that the route gives a broker; -1 where it has none."""
+
+
+class Why(StrEnum):
+    """Why a queue was chosen."""
+
+    ROUND_ROBIN = "round robin"
+    OTHER_BROKER = "not the last broker"
+    AVAILABLE = "available"
+    REACHABLE = "reachable, none available"
+    LEAST_BAD = "least bad, none available"
+    LAST_RESORT = "next queue, none to prefer"
+
+
+class Choice(NamedTuple, Generic[Q]):
+    """A queue and why it was chosen."""
+
+    queue: Q
+    why: Why
+
+
+@dataclass(slots=True)
+class FaultItem:
+    """What the strategy remembers of a broker; times in milliseconds of the client's clock."""
+
+    name: str
+    """broker name"""
+    current_latency: int = 0
+    """latency of the last attempt that was reported"""
+    start_timestamp: int = 0
+    """the broker is avoided until then"""
+    check_stamp: int = 0
+    """the detector does not probe before"""
+    reachable: bool = True
+    """false: the last attempt says that the broker cannot be used (5.1.4 and later)"""
+
+    def _badness(self, now: int) -> tuple[bool, int, int]:
+        return now < self.start_timestamp, self.current_latency, self.start_timestamp
+
+
+class FaultStrategy:
+    """The fault strategy of one producer."""
+
+    def __init__(self, settings: FaultSettings, random: Random | None = None) -> None:
+        """Start without items; `random` is what the generations draw from that shuffle."""
+        self.settings = settings
+        self._rules = settings.rules
+        self._random = random or Random()
+        self._worst = QueueIndex(random=self._random)
+        self._items: dict[str, FaultItem] = {}
+
+    def items(self) -> tuple[FaultItem, ...]:
+        """Return the items by broker name."""
+        return tuple(self._items[name] for name in sorted(self._items))
+
+    def isolated_until(self, broker: str) -> int:
+        """Return until when a broker is avoided; 0: it never was."""
+        item = self._items.get(broker)
+        return item.start_timestamp if item else 0
+
+    def is_available(self, broker: str, now: int) -> bool:
+        """Return whether a broker is not avoided; one without an item is not."""
+        item = self._items.get(broker)
+        if item is None:
+            return True
+        if self._rules.unreachable_unavailable and not item.reachable:
+            return False
+        return now >= item.start_timestamp
+
+    def is_reachable(self, broker: str) -> bool:
+        """Return whether nothing says that a broker cannot be used at all."""
+        item = self._items.get(broker)
+        return item is None or item.reachable
+
+    # what is reported
+
+    def report(self, broker: str, event: Event, latency_ms: int, now: int) -> None:
+        """Take note of how an attempt ended, as the client's generation does."""
+        effect = effect_of(event, self.settings)
+        if event is Event.NOT_SENT and self._rules.not_sent_as_ms is not None:
+            latency_ms = self._rules.not_sent_as_ms
+        self.update(broker, latency_ms, effect.isolation, effect.reachable, now)
+
+    def update(
+        self, broker: str, latency_ms: int, isolation: bool, reachable: bool, now: int
+    ) -> None:
+        """Change a broker's item; nothing happens while the strategy is off."""
+        if not self.settings.enabled:
+            return
+        duration = self.settings.duration_of(latency_ms, isolation)
+        item = self._items.setdefault(broker, FaultItem(broker))
+        item.current_latency = latency_ms
+        if self._rules.modern:
+            item.reachable = reachable
+            if duration > 0:
+                item.start_timestamp = max(item.start_timestamp, now + duration)
+        else:
+            item.start_timestamp = now + duration
+
+    # what is chosen
+
+    def allowed(
+        self, brokers: Iterable[str], last_broker: str | None, now: int
+    ) -> tuple[frozenset[str], Why]:
+        """Return the brokers among which `select` would choose, and by which rule; changes nothing.
+
+        `brokers` are those that have queues of the topic.
+        """
+        every = frozenset(brokers)
+        for why, fits in self._steps(last_broker, now):
+            chosen = frozenset(filter(fits, every))
+            if chosen:
+                return chosen, why
+        if self.settings.enabled and not self._rules.modern:
+            better = every & {item.name for item in self._better_half(now)}
+            if better:
+                return better, Why.LEAST_BAD
+        return every, self._last_resort(last_broker)
+
+    def select(
+        self,
+        publish: PublishTable[Q],
+        last_broker: str | None = None,
+        reset_index: bool = False,
+        now: int = 0,
+    ) -> Choice[Q]:
+        """Return the queue for an attempt; `publish` must have one.
+
+        `last_broker` is the broker of the attempt before, None on a first attempt; `reset_index` is
+        true from the second attempt on. The index moves as far as Java moves it.
+        """
+        if self.settings.enabled and reset_index and self._rules.modern:
+            publish.index.reset()
+        for why, fits in self._steps(last_broker, now):
+            queue = self._first(publish, fits)
+            if queue is not None:
+                return Choice(queue, why)
+        if self.settings.enabled and not self._rules.modern:
+            queue = self._least_bad(publish, now)
+            if queue is not None:
+                return Choice(queue, Why.LEAST_BAD)
+        return Choice(self._next(publish), self._last_resort(last_broker))
+
+    def _steps(
+        self, last_broker: str | None, now: int
+    ) -> tuple[tuple[Why, Callable[[str], bool]], ...]:
+        """Return what is looked for, one pass after the other."""
+        if not self.settings.enabled:
+            off = (Why.OTHER_BROKER, lambda name: name != last_broker)
+            return (off,) if last_broker is not None else ()
+
+        def available(name: str) -> bool:
+            return self._fits(name, last_broker) and self.is_available(name, now)
+
+        def reachable(name: str) -> bool:
+            return self._fits(name, last_broker) and self.is_reachable(name)
+
+        first = (Why.AVAILABLE, available)
+        return (first, (Why.REACHABLE, reachable)) if self._rules.modern else (first,)
+
+    def _fits(self, name: str, last_broker: str | None) -> bool:
+        """Return whether a broker may follow the last one, whatever else is known of it."""
+        rule = self._rules.last_broker
+        if last_broker is None or rule is LastBroker.IGNORED:
+            return True
+        return (name == last_broker) == (rule is LastBroker.SAME)
+
+    def _last_resort(self, last_broker: str | None) -> Why:
+        if self.settings.enabled or last_broker is not None:
+            return Why.LAST_RESORT
+        return Why.ROUND_ROBIN
+
+    def _first(self, publish: PublishTable[Q], fits: Callable[[str], bool]) -> Q | None:
+        """Go round once. Either each look moves the index, or the pass moves it by one."""
+        queues, index = publish.queues, publish.index
+        each = self._rules.modern or not (self.settings.enabled or self._rules.generation == "4.7")
+        start = 0 if each else index.next()
+        for step in range(len(queues)):
+            queue = queues[(index.next() if each else start + step) % len(queues)]
+            if fits(queue.broker_name):
+                return queue
+        return None
+
+    def _next(self, publish: PublishTable[Q]) -> Q:
+        return publish.queues[publish.index.next() % len(publish.queues)]
+
+    def _better_half(self, now: int) -> list[FaultItem]:
+        items = list(self._items.values())
+        if self._rules.shuffles:
+            self._random.shuffle(items)
+        items.sort(key=lambda item: item._badness(now))
+        return items[: max(len(items) // 2, 1)]
+
+    def _least_bad(self, publish: PublishTable[Q], now: int) -> Q | None:
+        """Return a queue of one of the better half of the items, unless the route lost it."""
+        better = self._better_half(now)
+        if not better:
+            return None  # Java fails on the missing name here, and goes on with the next queue
+        turn = self._worst.next() if len(self._items) > 1 else 0
+        name = better[turn % len(better)].name
+        count = publish.write_queue_nums(name)
+        if count <= 0:
+            self.forget(name)
+            return None
+        place = publish.index.next() % len(publish.queues)
+        queue = publish.queues[place]._replace(
+            broker_name=name, queue_id=publish.index.next() % count
+        )
+        if self._rules.renames_shared:
+            publish.queues[place] = queue
+        return queue
+
+    # the detector of 5.1.4
+
+    def probes(self, now: int) -> tuple[str, ...]:
+        """Return the brokers that the detector asks now, every DETECTOR_PERIOD_MS; marks them.
+
+        Whoever probes says so by `probed`, or by `forget` where a broker has no address any more.
+        A probe is GET_MAX_OFFSET of queue 0 of any known topic, with `detect_timeout_ms`.
+        """
+        if not (self.settings.detector and self._rules.modern):
+            return ()
+        due = [item for item in self._items.values() if now >= item.check_stamp]
+        for item in due:
+            item.check_stamp = now + self.settings.detect_interval_ms
+        return tuple(item.name for item in due)
+
+    def probed(self, broker: str, answered: bool) -> None:
+        """Take note of a probe: an answer makes the broker reachable, silence changes nothing."""
+        item = self._items.get(broker)
+        if item is not None and answered:
+            item.reachable = True
+
+    def forget(self, broker: str) -> None:
+        """Drop a broker's item."""
+        self._items.pop(broker, None)
