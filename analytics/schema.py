@@ -1,0 +1,72 @@
+"""Spark schemas of the decoded log and of the report tables, each from its one description.
+
+Rules: a type is one of the words in `TYPES`, the same as in `dissectors.record.Column`; numbers are
+64 bits and times UTC timestamps of microseconds, as Parquet has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from dissectors.conversation_record import CONVERSATION_COLUMNS
+from dissectors.decoded_log import FINDING_COLUMNS
+from dissectors.record import COLUMNS
+
+TYPES: dict[str, DataType] = {
+    "string": StringType(),
+    "int": LongType(),
+    "float": DoubleType(),
+    "bool": BooleanType(),
+    "time": TimestampType(),
+    "list": ArrayType(StringType(), containsNull=True),
+}
+"""Word in a column's description -> Spark type."""
+
+SOURCE = "source"
+"""Column that every row of the input has besides: the input that it came from. The number of a
+conversation is unique within it: join exchanges and conversations by (`source`, `conversation`)."""
+
+
+class Described(Protocol):
+    """What has a column's name and type: `dissectors.record.Column`, `TableColumn`."""
+
+    @property
+    def name(self) -> str:
+        """Name of the column."""
+
+    @property
+    def type(self) -> str:
+        """A key of `TYPES`."""
+
+
+def schema_of(columns: Iterable[Described]) -> StructType:
+    """Return the Spark schema of described columns; everything may be null."""
+    return StructType([StructField(column.name, TYPES[column.type]) for column in columns])
+
+
+def exchange_schema() -> StructType:
+    """Return the schema of the exchanges as the log has them, without `source`."""
+    return schema_of(COLUMNS)
+
+
+def conversation_schema() -> StructType:
+    """Return the schema of the TCP connections, without `source`."""
+    return schema_of(CONVERSATION_COLUMNS)
+
+
+def finding_schema() -> StructType:
+    """Return the schema of the findings, without `source`."""
+    return StructType([StructField(name, TYPES[kind]) for name, kind, _ in FINDING_COLUMNS])

@@ -1,0 +1,63 @@
+"""What a broker is called, who a client is, which waits are on purpose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.analytics.rows import exchanges, row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_broker_has_the_name_that_its_requests_agree_on(spark: SparkSession) -> None:
+    from analytics.derived import with_broker
+
+    own = [row(responder="10.0.0.1:10911", broker_name="broker-a") for _ in range(9)]
+    stale = [row(responder="10.0.0.1:10911", broker_name="broker-b")]
+    silent = [row(responder="10.0.0.2:10911", broker_name=None)]
+    proxy = [row(responder="10.0.0.3:8080", broker_name=f"broker-{n}") for n in "ab"]
+    frame = with_broker(exchanges(spark, [*own, *stale, *silent, *proxy]))
+    found = {(one.responder, one.broker) for one in frame.select("responder", "broker").collect()}
+    assert found == {
+        ("10.0.0.1:10911", "broker-a"),
+        ("10.0.0.2:10911", "10.0.0.2:10911"),
+        ("10.0.0.3:8080", "10.0.0.3:8080"),
+    }
+    assert frame.count() == 13
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "expected"),
+    [("10.0.0.9:40000", "10.0.0.9"), ("[fe80::1]:9876", "fe80::1"), ("[::1]:1", "::1")],
+)
+def test_an_address_has_no_port(spark: SparkSession, endpoint: str, expected: str) -> None:
+    from analytics.derived import address
+
+    frame = exchanges(spark, [row(requester=endpoint)]).select(address("requester").alias("a"))
+    assert [one.a for one in frame.collect()] == [expected]
+
+
+def test_what_is_a_failure_and_what_waits(spark: SparkSession) -> None:
+    from analytics.derived import is_failure, waits_on_purpose
+
+    rows = [
+        row(opaque=1),
+        row(opaque=2, response_code=2, response_name="SYSTEM_BUSY"),
+        row(opaque=3, request_name="PULL_MESSAGE", response_name="PULL_NOT_FOUND"),
+        row(opaque=4, latency_us=None),
+        row(opaque=5, status="orphan", request_name=None, response_name="SYSTEM_BUSY"),
+    ]
+    frame = exchanges(spark, rows).select(
+        "opaque", is_failure().alias("failed"), waits_on_purpose().alias("waits")
+    )
+    found = {one.opaque: (one.failed, one.waits) for one in frame.collect()}
+    assert found == {
+        1: (False, False),
+        2: (True, False),
+        3: (False, True),
+        4: (False, False),
+        5: (False, False),
+    }
