@@ -85,8 +85,9 @@ class Message:
     """all other properties; UNIQ_KEY is added by the first send"""
     flag: int = 0
     """the application's flag"""
-    wait_store_ok: bool = True
-    """whether the broker answers only when the message is flushed and replicated as configured"""
+    wait_store_ok: bool | None = True
+    """whether the broker answers only when the message is flushed and replicated as configured;
+    None: the message does not say, as replies do not"""
 
     @property
     def unique_key(self) -> str | None:
@@ -131,8 +132,9 @@ def message_of_properties(
     """The message that was sent with these properties: the reverse of what a send writes."""
     rest = dict(properties)
     tags, keys = rest.pop("TAGS", None), rest.pop("KEYS", None)
-    wait = rest.pop("WAIT", "true").lower() == "true"
-    return Message(topic, body, tags, keys, rest, flag, wait)
+    wait = rest.pop("WAIT", None)
+    waits = None if wait is None else wait.lower() == "true"
+    return Message(topic, body, tags, keys, rest, flag, waits)
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
@@ -168,7 +170,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     """request code"""
     serialize_type: str = "JSON"
     """JSON or ROCKETMQ"""
-    language: str = "JAVA"
+    language: str = "PYTHON"
     """language of the request's header"""
     version: int = 0
     """MQVersion ordinal of the request's header"""

@@ -1,0 +1,159 @@
+"""What a producer refuses before anything is sent, and why.
+
+Rules: "why not" is a return value, the sender raises; names are judged as they travel, with their
+namespace. Reserved property names are refused only where an application sets them: a message that
+is resent has them already.
+RocketMQ: Validators, TopicValidator, MessageAccessor, Message.putUserProperty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.properties import (
+    NAME_VALUE_SEPARATOR,
+    PROPERTY_SEPARATOR,
+    property_of,
+)
+
+from .message import Message
+
+TOPIC_LENGTH: Final = 127
+GROUP_LENGTH: Final = 120
+PROPERTIES_LENGTH: Final = 32767
+"""bytes of all properties as they travel: the broker stores their length in 16 bits"""
+DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
+"""the name that a Java producer starts with, and refuses to start with"""
+
+FORBIDDEN_TOPICS: Final = frozenset(
+    (
+        "SCHEDULE_TOPIC_XXXX",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    )
+)
+"""Topics that only brokers write to."""
+
+_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
+_ILLEGAL: Final = int(ResponseCode.MESSAGE_ILLEGAL)
+
+
+class Invalid(NamedTuple):
+    """Why something is not sent."""
+
+    code: int
+    """response code that Java's MQClientException carries; -1: none"""
+    reason: str
+    """what is wrong"""
+    hint: str
+    """the way out"""
+
+
+def why_not_topic(topic: str) -> Invalid | None:
+    """Why no message can be sent to a topic of this name; None if one can."""
+    problem = _why_not_name(topic, "topic", TOPIC_LENGTH)
+    if problem is None and topic in FORBIDDEN_TOPICS:
+        return Invalid(-1, f"topic {topic} is one that only brokers write to", "name another topic")
+    return problem
+
+
+def why_not_group(group: str) -> Invalid | None:
+    """Why no producer can have this group; None if one can."""
+    if group == DEFAULT_GROUP:
+        return Invalid(-1, f"{group} is no name for a group", "name a producer group of your own")
+    return _why_not_name(group, "group", GROUP_LENGTH)
+
+
+def why_not_message(message: Message, max_bytes: int) -> Invalid | None:
+    """Why a message cannot be sent, `max_bytes` being the limit of its body; None if it can."""
+    problem = why_not_topic(message.topic)
+    if problem is not None:
+        return problem
+    size = len(message.body)
+    if size == 0:
+        return Invalid(_ILLEGAL, "the body is empty", "a message needs one byte at least")
+    if size > max_bytes:
+        return Invalid(
+            _ILLEGAL,
+            f"the body has {size} bytes, more than the {max_bytes} allowed",
+            "send less, or raise the limit here (maxMessageSize) and on the broker",
+        )
+    for name, value in message.properties.items():
+        if problem := _why_not_text(name, value):
+            return problem
+    return _why_not_text("TAGS", message.tags or "") or _why_not_text("KEYS", message.keys or "")
+
+
+def why_not_batch(messages: list[Message], max_bytes: int) -> Invalid | None:
+    """Why messages cannot be sent as one batch; None if they can. Each is judged, and all."""
+    if not messages:
+        return Invalid(_ILLEGAL, "the batch is empty", "give one message at least")
+    first = messages[0]
+    for message in messages:
+        problem = why_not_message(message, max_bytes) or _why_not_joined(first, message)
+        if problem is not None:
+            return problem
+    return None
+
+
+def why_not_user_properties(properties: Mapping[str, str]) -> Invalid | None:
+    """Why an application may not set these properties; None if it may."""
+    for name, value in properties.items():
+        known = property_of(name)
+        if known is not None and known.reserved:
+            meaning = f"it means: {known.meaning}"
+            return Invalid(-1, f"property {name} is RocketMQ's own", f"{meaning}; name another one")
+        if not name.strip() or not value.strip():
+            return Invalid(-1, f"property {name!r} has a blank name or value", "write KEY=VALUE")
+        if problem := _why_not_text(name, value):
+            return problem
+    return None
+
+
+def why_not_encoded(properties: bytes) -> Invalid | None:
+    """Why properties cannot travel, given as they do; None if they can."""
+    if len(properties) <= PROPERTIES_LENGTH:
+        return None
+    reason = f"the properties have {len(properties)} bytes, more than the {PROPERTIES_LENGTH} that"
+    return Invalid(_ILLEGAL, f"{reason} a broker stores", "put what is large into the body")
+
+
+def _why_not_name(name: str, kind: str, longest: int) -> Invalid | None:
+    if not name.strip():
+        return Invalid(-1, f"the {kind} is blank", f"name a {kind}")
+    if len(name) > longest:
+        hint = f"{longest} are possible"
+        return Invalid(-1, f"the {kind} has {len(name)} characters", hint)
+    if not _NAME.fullmatch(name):
+        reason = f"{kind} {name!r} has characters that no {kind} may have"
+        return Invalid(-1, reason, "letters, digits, and % | _ - are possible")
+    return None
+
+
+def _why_not_text(name: str, value: str) -> Invalid | None:
+    for separator in (NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR):
+        if separator in name or separator in value:
+            reason = f"property {name!r} holds the control character {separator!r}"
+            return Invalid(_ILLEGAL, reason, "it separates properties and cannot be escaped")
+    return None
+
+
+def _why_not_joined(first: Message, message: Message) -> Invalid | None:
+    """Why a message cannot be in one batch with the first."""
+    if message.topic != first.topic:
+        topics = f"topics {first.topic} and {message.topic}"
+        return Invalid(-1, f"a batch has {topics}", "send a batch a topic")
+    if message.wait_store_ok != first.wait_store_ok:
+        return Invalid(-1, "messages of a batch differ in WAIT", "send a batch of either kind")
+    if message.topic.startswith("%RETRY%"):
+        return Invalid(-1, "a batch cannot go to a retry topic", "send the messages one by one")
+    delays = ("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+    if any(name in message.properties for name in delays):
+        return Invalid(-1, "a message of a batch is delayed", "send delayed messages one by one")
+    return None
