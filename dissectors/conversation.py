@@ -19,7 +19,7 @@ from .remoting.frame import PREFIX, Frame, FrameDecoder
 from .remoting.header_codec import decode_header
 from .replication import Reading, Replication, ReplicationFinder
 from .tcp.reassembly import Data, Gap, Piece, StreamReassembler
-from .tcp.segment import FIN, RST, SYN, Segment
+from .tcp.segment import ACK, FIN, RST, SYN, Segment
 
 DETECT_LIMIT: Final = 1024 * 1024
 """bytes of a direction searched for a frame before the conversation is given up as unknown"""
@@ -130,11 +130,16 @@ class Direction:
         "isn",
         "key",
         "listed",
+        "packets",
+        "payload_bytes",
         "peer",
         "reassembler",
         "requests",
         "src",
+        "syn_ts",
+        "syns",
         "truncated",
+        "zero_windows",
     )
 
     def __init__(self, conversation: Conversation, key: bytes, keep: i64) -> None:
@@ -162,19 +167,57 @@ class Direction:
         """it was said that the snap length cuts packets off"""
         self.head = b""
         """the first bytes, while it is not decided what they are"""
+        self.packets: i64 = 0
+        """packets with payload, SYN, FIN or RST"""
+        self.payload_bytes: i64 = 0
+        """bytes of payload in them as they were sent, repeated ones too"""
+        self.zero_windows: i64 = 0
+        """packets that say that there is no room left for what the other end sends"""
+        self.syns: i64 = 0
+        """packets with SYN"""
+        self.syn_ts: i64 = 0
+        """time of the last of them"""
 
     def note_start(self, segment: Segment) -> None:
         """Follows what tells one connection from the next on the same ports, and its end."""
         if self.first_seq < 0:
             self.first_seq = segment.seq
-        if segment.flags & SYN and self.isn < 0:
-            self.isn = segment.seq
+        conversation = self.conversation
+        if segment.flags & SYN:
+            if self.isn < 0:
+                self.isn = segment.seq
+            self._note_syn(segment)
         closing = segment.flags & (FIN | RST) != 0
         self.finished = self.finished or closing
-        conversation = self.conversation
+        if segment.flags & RST:
+            if conversation.reset_by is None:
+                conversation.reset_by = self
+        elif closing and conversation.closed_by is None:
+            conversation.closed_by = self
         conversation.closing = closing
         half = not (segment.flags & RST or self.peer.finished)
         conversation.linger = HALF_LINGER if half else LINGER
+
+    def _note_syn(self, segment: Segment) -> None:
+        conversation = self.conversation
+        self.syns += 1
+        self.syn_ts = segment.ts
+        if segment.flags & ACK == 0:
+            if conversation.client is None:
+                conversation.client = self
+        elif self.peer.syns > 0 and self.syns == 1:
+            conversation.shaking = conversation.mine
+        elif conversation.client is None:
+            conversation.client = self.peer
+
+    def note_ack(self, segment: Segment) -> None:
+        """A packet without payload, SYN, FIN or RST."""
+        if segment.window == 0:
+            self.zero_windows += 1
+        conversation = self.conversation
+        if conversation.shaking and conversation.client is self and segment.flags & ACK:
+            conversation.shaking = False
+            conversation.established_ts = segment.ts
 
 
 @final
@@ -190,17 +233,24 @@ class Conversation:
         "_reading",
         "_refine_left",
         "_reset",
+        "client",
+        "closed_by",
         "closing",
         "commands",
+        "established_ts",
         "experts",
         "first",
+        "first_packet",
+        "first_ts",
         "frames",
         "last_ts",
         "linger",
         "mine",
         "number",
         "protocol",
+        "reset_by",
         "second",
+        "shaking",
         "state",
     )
 
@@ -218,8 +268,22 @@ class Conversation:
         """nanoseconds that it waits then for what is captured late"""
         self.mine = True
         """it is decoded here; else only followed for its number"""
+        self.first_packet: i64 = 0
+        """id of the first packet"""
+        self.first_ts: i64 = 0
+        """time of the first packet"""
         self.last_ts: i64 = 0
         """time of the last segment"""
+        self.client: Direction | None = None
+        """the end that connected; where that was not captured, the one that asked first"""
+        self.shaking = False
+        """SYN and SYN/ACK were seen, the acknowledgement that completes the handshake was not"""
+        self.established_ts: i64 = 0
+        """time of that acknowledgement; 0: not seen"""
+        self.closed_by: Direction | None = None
+        """who sent the first FIN"""
+        self.reset_by: Direction | None = None
+        """who sent the first RST"""
         self.frames: i64 = 0
         self.commands: i64 = 0
         self._forced = False
@@ -293,6 +357,19 @@ class Conversation:
     def waiting(self) -> bool:
         """Whether a direction waits for a hole to be filled."""
         return self.first.reassembler.waiting or self.second.reassembler.waiting
+
+    @property
+    def rtt(self) -> i64:
+        """Nanoseconds from SYN to the acknowledgement of SYN/ACK; -1 where that cannot be said.
+
+        With a repeated SYN or SYN/ACK nobody knows which of them was answered.
+        """
+        client = self.client
+        if client is None or self.established_ts == 0:
+            return -1
+        if client.syns != 1 or client.peer.syns != 1 or self.established_ts < client.syn_ts:
+            return -1
+        return self.established_ts - client.syn_ts
 
     @property
     def held_bytes(self) -> i64:
@@ -379,6 +456,8 @@ class Conversation:
                 continue
             self.commands += 1
             pdu = Pdu(direction, frame, command)
+            if self.client is None:
+                self.client = direction.peer if pdu.flag & 1 else direction
             if frame.missing:
                 pdu.say(ExpertKind.GAP, f"{frame.missing} of {frame.body_length} body bytes")
             out.append(pdu)

@@ -1,9 +1,10 @@
 """The decoded log: a folder with the exchanges of a run, its findings and what it covers.
 
-Layout: ``exchanges/part-00000.parquet`` … (one row an exchange), ``expert.parquet`` (one row a
-finding) and ``manifest.json``. Rules: a log is written beside its name and renamed when it is
-whole, so what has the name is whole; a log is only ever replaced by a log, and only where that was
-asked for. ``docs/decoded-log.md`` documents every column.
+Layout: ``exchanges/part-00000.parquet`` … (one row an exchange), ``conversations.parquet`` (one row
+a TCP connection), ``expert.parquet`` (one row a finding) and ``manifest.json``. Rules: a log is
+written beside its name and renamed when it is whole, so what has the name is whole; a log is only
+ever replaced by a log, and only where that was asked for. ``docs/decoded-log.md`` documents every
+column.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from .conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from .expert import ExpertInfo
 from .parquet import ParquetRows, RowTable, exchange_table
 from .record import ExchangeRecord
@@ -34,6 +36,7 @@ SCHEMA_VERSION = 1
 """Raised when a column changes its meaning or goes; a new column does not raise it."""
 MANIFEST = "manifest.json"
 EXCHANGES = "exchanges"
+CONVERSATIONS = "conversations.parquet"
 EXPERT = "expert.parquet"
 FOOTER = {"rmqtool.schema_version": str(SCHEMA_VERSION)}
 """What the footer of each Parquet file says."""
@@ -207,6 +210,11 @@ def finding_table() -> RowTable:
     return RowTable((name, kind, attrgetter(name)) for name, kind, _ in FINDING_COLUMNS)
 
 
+def conversation_table() -> RowTable:
+    """Return the table of `ConversationRecord`."""
+    return RowTable((c.name, c.type, attrgetter(c.name)) for c in CONVERSATION_COLUMNS)
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a decoded log; raise DecodedLogError where `folder` is none."""
     path = folder / MANIFEST
@@ -253,7 +261,8 @@ class DecodedLogWriter:
         (self._temporary / EXCHANGES).mkdir(parents=True)
         self._parts: list[Part] = []
         self._part = self._open_part()
-        self._findings = ParquetRows(str(self._temporary / EXPERT), finding_table(), FOOTER)
+        self._findings = self._rows_of(EXPERT, finding_table())
+        self._conversations = self._rows_of(CONVERSATIONS, conversation_table())
 
     def write(self, records: Sequence[ExchangeRecord]) -> None:
         """Add exchanges."""
@@ -261,6 +270,10 @@ class DecodedLogWriter:
             self._finish_part()
             self._part = self._open_part()
         self._part.write(records)
+
+    def write_conversations(self, rows: Sequence[ConversationRecord]) -> None:
+        """Add TCP connections."""
+        self._conversations.write(rows)
 
     def write_findings(self, findings: Iterable[Finding]) -> None:
         """Add findings."""
@@ -270,6 +283,7 @@ class DecodedLogWriter:
         """Write what is left and `manifest` with the parts filled in, and give the log its name."""
         self._finish_part()
         self._findings.finish()
+        self._conversations.finish()
         manifest.parts = self._parts
         manifest.exchanges = sum(part.rows for part in self._parts)
         encoded = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
@@ -281,12 +295,16 @@ class DecodedLogWriter:
         with suppress(OSError):  # what could not be written cannot be closed well either
             self._part.close()
             self._findings.close()
+            self._conversations.close()
         shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _rows_of(self, name: str, table: RowTable) -> ParquetRows:
+        return ParquetRows(str(self._temporary / name), table, FOOTER)
 
     def _open_part(self) -> ParquetRows:
         name = f"{EXCHANGES}/part-{len(self._parts):05d}.parquet"
         self._parts.append(Part(name, 0))
-        return ParquetRows(str(self._temporary / name), self._exchange_table, FOOTER)
+        return self._rows_of(name, self._exchange_table)
 
     def _finish_part(self) -> None:
         self._part.finish()

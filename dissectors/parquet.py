@@ -33,7 +33,8 @@ _REPETITIVE = (
     "capture", "conversation", "requester", "responder", "status", "request_code", "request_name",
     "response_code", "response_name", "remark", "language", "version", "version_name",
     "serialize_type", "topic", "group", "queue_id", "broker_name", "tags", "missing_bytes",
-    "message_count", "expert.list.element", "kind", "severity", "detail",
+    "message_count", "end", "expert.list.element", "kind", "severity", "detail", "client", "server",
+    "protocol", "start", "ended_by", "syns", "directions",
 )
 # fmt: on
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .conversation import Pdu
+from .conversation_record import ConversationRecord
 from .exchange import Exchange
 from .expert import ExpertInfo, ExpertKind
 from .record import ExchangeRecord
@@ -48,6 +49,8 @@ class DecodeOptions:
     shard: int = 0
     """which part of the conversations is decoded here, of `shards`"""
     shards: int = 1
+    conversations: bool = False
+    """rows of the TCP connections are wanted: `Decode.take_conversations`"""
 
 
 @dataclass(slots=True)
@@ -172,6 +175,23 @@ class Decode:
         taken, self._experts = self._experts, []
         return taken
 
+    def take_conversations(self) -> list[ConversationRecord]:
+        """The rows of the connections that ended since the last call, by their number.
+
+        None unless the options ask for them. Those still open at the end come with it.
+        """
+        if self._stages is None:
+            return []
+        ended = self._stages.table.ended
+        taken = ended[:]
+        ended.clear()
+        rows = []
+        for packet, row in taken:
+            row.capture = self.sources[packet >> CAPTURE_SHIFT]
+            rows.append(row)
+        rows.sort(key=_conversation_of)
+        return rows
+
     # -- inside ---------------------------------------------------------------------------------
 
     def _exchanges(self, keep: int, *, commands: bool = False) -> Iterator[list[Exchange]]:
@@ -185,7 +205,14 @@ class Decode:
         if self._stages is not None:
             raise RuntimeError("a Decode is iterated once")
         options = self.options
-        self._stages = Stages(options.decode_as, keep, commands, options.shard, options.shards)
+        self._stages = Stages(
+            options.decode_as,
+            keep,
+            commands,
+            options.shard,
+            options.shards,
+            options.conversations,
+        )
         return self._stages
 
     def _drive(self, stages: Stages) -> Iterator[None]:
@@ -302,6 +329,10 @@ def _seen(exchange: Exchange) -> CommandSeen:
         return CommandSeen(exchange.response, exchange.request, exchange.latency)
     assert exchange.request is not None
     return CommandSeen(exchange.request, None, None)
+
+
+def _conversation_of(row: ConversationRecord) -> int:
+    return row.conversation
 
 
 def _place_of(info: ExpertInfo) -> tuple[int, int, int, str]:

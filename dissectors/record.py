@@ -58,6 +58,8 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     message_count: int | None
     queue_offset: int | None
     offset_msg_id: str | None
+    rtt_us: int | None
+    end: str | None
     expert: list[str]
 
 
@@ -178,6 +180,21 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "offset_msg_id", "string", "", "broker's message id", "ext field `msgId` of a send response"
+    ),
+    Column(
+        "rtt_us",
+        "int",
+        "µs",
+        "round trip of the connection: from its SYN to the acknowledgement of the SYN/ACK",
+        "TCP handshake, where it was captured",
+    ),
+    Column(
+        "end",
+        "string",
+        "",
+        "how the connection of a request without answer ended: `reset`, `closed` or `open`"
+        " (it had not when the request was given up)",
+        "TCP",
     ),
     Column("expert", "list", "", "kinds of the findings about the two frames", "ExpertKind"),
 )

@@ -12,6 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from .conversation import Pdu
+from .conversation_row import conversation_end
 from .exchange import Exchange, names_of
 from .record import ExchangeRecord
 from .remoting.codes import RequestCode
@@ -39,8 +40,9 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
     response = exchange.response
     asked = request.command if request is not None else None
     answered = response.command if response is not None else None
-    one = asked if asked is not None else answered
-    assert one is not None
+    one_pdu = request if request is not None else response
+    assert one_pdu is not None
+    one = one_pdu.command
     version = one.version
     request_name, response_name = names_of(exchange)
     fields = _Fields(asked, answered)
@@ -82,6 +84,8 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
         _message_count(request, response),
         fields.queue_offset,
         fields.offset_msg_id,
+        _rtt_us(one_pdu),
+        _end(request, response),
         _expert(request, response),
     )
 
@@ -251,6 +255,18 @@ def _message_count(request: Pdu | None, response: Pdu | None) -> int | None:
     if response is not None and response.message_count >= 0:
         return response.message_count
     return None
+
+
+def _rtt_us(pdu: Pdu) -> int | None:
+    rtt = pdu.direction.conversation.rtt
+    return rtt // 1000 if rtt >= 0 else None
+
+
+def _end(request: Pdu | None, response: Pdu | None) -> str | None:
+    """How the connection of a request without answer stood when that was given up."""
+    if request is None or response is not None or request.flag & 2:
+        return None
+    return conversation_end(request.direction.conversation)
 
 
 def _expert(request: Pdu | None, response: Pdu | None) -> list[str]:

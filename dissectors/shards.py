@@ -16,12 +16,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import merge
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import IO
 
 import msgspec
 from msgspec.structs import asdict
 
+from .conversation_record import ConversationRecord
 from .expert import ExpertInfo, ExpertKind
 from .pipeline import CaptureStats, Decode, DecodeOptions
 from .record import ExchangeRecord
@@ -44,6 +45,7 @@ class Task(msgspec.Struct):
     decode_as: list[int]
     since: int | None
     until: int | None
+    conversations: bool = False
 
 
 class Capture(msgspec.Struct):
@@ -79,6 +81,7 @@ class Message(msgspec.Struct):
 
     rows: list[Row] = []
     findings: list[Finding] = []
+    conversations: list[ConversationRecord] = []
     bytes_read: int = 0
     totals: Totals | None = None
     problem: list[str] | None = None
@@ -91,6 +94,7 @@ class SharedDecode(Decode):
     def __init__(self, sources: Sequence[str], options: DecodeOptions, jobs: int) -> None:
         super().__init__(sources, options)
         self.jobs = min(jobs, MAX_JOBS)
+        self._ended: list[ConversationRecord] = []
 
     def records(self) -> Iterator[list[ExchangeRecord]]:
         """Exchanges as rows, in the order of one process."""
@@ -110,10 +114,17 @@ class SharedDecode(Decode):
             for process in processes:
                 _end(process)
 
+    def take_conversations(self) -> list[ConversationRecord]:
+        """As in one process."""
+        taken, self._ended = self._ended, []
+        return taken
+
     def _note(self, messages: Sequence[Message]) -> None:
         """Takes over what the processes have told beside the rows."""
         self.read_before = messages[0].bytes_read
         self.add_experts([expert_of(one) for message in messages for one in message.findings])
+        ended = [row for message in messages for row in message.conversations]
+        self._ended += sorted(ended, key=attrgetter("conversation"))
         totals = [message.totals for message in messages if message.totals is not None]
         if not totals:
             return
@@ -154,7 +165,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _start(decode: SharedDecode, shard: int) -> subprocess.Popen[bytes]:
     options = decode.options
     task = Task(
-        decode.sources, shard, decode.jobs, sorted(options.decode_as), options.since, options.until
+        decode.sources,
+        shard,
+        decode.jobs,
+        sorted(options.decode_as),
+        options.since,
+        options.until,
+        options.conversations,
     )
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -205,6 +222,7 @@ def run(task: Task, out: IO[bytes]) -> None:
         until=task.until,
         shard=task.shard,
         shards=task.shards,
+        conversations=task.conversations,
     )
     decode = Decode(task.sources, options)
     try:
@@ -214,7 +232,8 @@ def run(task: Task, out: IO[bytes]) -> None:
                 for info in decode.take_experts()
                 if task.shard == 0 or info.conversation >= 0
             ]
-            _send(out, Message(rows, findings, decode.bytes_read))
+            ended = decode.take_conversations()
+            _send(out, Message(rows, findings, ended, decode.bytes_read))
     except CaptureError as error:
         _send(out, Message(problem=[error.path, error.reason, error.hint]))
         return

@@ -36,7 +36,13 @@ class Stages:
     """Packets in; PDUs, exchanges and findings out."""
 
     def __init__(
-        self, decode_as: frozenset[int], keep: i64, commands: bool, shard: i64 = 0, shards: i64 = 1
+        self,
+        decode_as: frozenset[int],
+        keep: i64,
+        commands: bool,
+        shard: i64 = 0,
+        shards: i64 = 1,
+        conversations: bool = False,
     ) -> None:
         self.experts: list[ExpertInfo] = []
         """findings since they were last taken"""
@@ -47,13 +53,14 @@ class Stages:
         """for each exchange the packet and the place that gave it out; only with several shards"""
         self.packets: i64 = 0
         self.segments = SegmentReader()
-        self.table = ConversationTable(decode_as, keep, self.experts, shard, shards)
+        self.table = ConversationTable(decode_as, keep, self.experts, shard, shards, conversations)
         self.matcher = ExchangeMatcher(self.experts)
         self._commands = commands
         self._settled: list[Exchange] = []
         self._keep_all = keep == KEEP_ALL
         self._ordered = shards > 1
         self._waiting: i64 = 0
+        self._shaking: i64 = 0
         self._swept: i64 = 0
         self._bytes: i64 = 0
         self._given: list[GivenOut] = []
@@ -71,6 +78,8 @@ class Stages:
             if segment is None:
                 continue
             direction = table.direction_of(segment, given)
+            if table.shaking != self._shaking:
+                self._want_acks()
             if given:
                 self._take_given(packet.packet)
             if direction is None or not direction.conversation.mine:
@@ -82,7 +91,7 @@ class Stages:
                 self._receive_pdus(found, packet.packet, OWN)
             if waited != conversation.waiting:
                 self._waiting += -1 if waited else 1
-                reader.acks_wanted = self._waiting > 0
+                self._want_acks()
         if not packets:
             return
         ts = packets[-1].ts
@@ -148,7 +157,12 @@ class Stages:
                     self._take_responses()
                     self._note_order(before, packet, place)
         self._given.clear()
-        self.segments.acks_wanted = self._waiting > 0
+        self._want_acks()
+
+    def _want_acks(self) -> None:
+        """Pure ACKs are looked at only while a hole or the end of a handshake is waited for."""
+        self._shaking = self.table.shaking
+        self.segments.acks_wanted = self._waiting > 0 or self._shaking > 0
 
     def _receive_pdus(self, pdus: list[Pdu], packet: i64, place: i64) -> None:
         before: i64 = len(self.exchanges)

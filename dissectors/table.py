@@ -12,6 +12,8 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from .conversation import FOREIGN, REPLICATION, ROCKETMQ, Conversation, Direction, Pdu, port_of
+from .conversation_record import ConversationRecord
+from .conversation_row import conversation_row_of
 from .expert import ExpertInfo, ExpertKind
 from .recognition import NO_PAYLOAD
 from .replication import MAX_REPLICATIONS, Replication
@@ -53,6 +55,7 @@ class ConversationTable:
         experts: list[ExpertInfo],
         shard: i64,
         shards: i64,
+        keep_ended: bool = False,
     ) -> None:
         self.conversations: i64 = 0
         """conversations seen so far"""
@@ -68,6 +71,12 @@ class ConversationTable:
         self.commands: i64 = 0
         self.gaps: i64 = 0
         self.gap_bytes: i64 = 0
+        self.shaking: i64 = 0
+        """conversations of this shard of which the end of the handshake is waited for"""
+        self.ended: list[tuple[int, ConversationRecord]] = []
+        """the rows of ended conversations of this shard, each with the id of its first packet,
+        where they were asked for"""
+        self._keep_ended = keep_ended
         self._directions: dict[bytes, Direction] = {}
         self._decode_as = decode_as
         self._keep: i64 = keep
@@ -82,7 +91,10 @@ class ConversationTable:
         """
         flags: i64 = segment.flags & (SYN | FIN | RST)
         direction = self._directions.get(segment.key)
-        if flags == 0 and segment.end == segment.start and segment.missing == 0:
+        payload: i64 = segment.end - segment.start + segment.missing
+        if flags == 0 and payload == 0:
+            if direction is not None:
+                self._note_ack(direction, segment)
             return direction
         if direction is None:
             direction = self._open(segment, out)
@@ -91,10 +103,21 @@ class ConversationTable:
             direction = self._open(segment, out)
         conversation = direction.conversation
         conversation.last_ts = segment.ts
+        direction.packets += 1
+        direction.payload_bytes += payload
+        if segment.window == 0 and flags & RST == 0:
+            direction.zero_windows += 1
         if flags or direction.first_seq < 0:
+            before = conversation.shaking
             direction.note_start(segment)
-        elif conversation.closing:
-            conversation.closing = False
+            if conversation.shaking != before:
+                self.shaking += -1 if before else 1
+        else:
+            if conversation.closing:
+                conversation.closing = False
+            if conversation.shaking:  # its acknowledgement was not captured
+                conversation.shaking = False
+                self.shaking -= 1
         return direction
 
     def sweep(self, now: i64, out: list[GivenOut]) -> None:
@@ -163,6 +186,12 @@ class ConversationTable:
                 found.append(conversation.replication())
         return found
 
+    def _note_ack(self, direction: Direction, segment: Segment) -> None:
+        before = direction.conversation.shaking
+        direction.note_ack(segment)
+        if before and not direction.conversation.shaking:
+            self.shaking -= 1
+
     def _open(self, segment: Segment, out: list[GivenOut]) -> Direction:
         key = segment.key
         if len(self._directions) >= 2 * MAX_CONVERSATIONS:
@@ -170,6 +199,8 @@ class ConversationTable:
         number: i64 = self.conversations
         self.conversations += 1
         conversation = Conversation(number, key, self._keep, self._experts)
+        conversation.first_packet = segment.packet
+        conversation.first_ts = segment.ts
         if self._decode_as:
             second = conversation.second.key
             if port_of(key) in self._decode_as or port_of(second) in self._decode_as:
@@ -184,8 +215,14 @@ class ConversationTable:
         self._directions.pop(conversation.second.key, None)
         pdus: list[Pdu] = []
         waited = conversation.waiting
+        if conversation.shaking:
+            conversation.shaking = False
+            self.shaking -= 1
         if conversation.mine:
             conversation.finish(pdus)
+            if self._keep_ended:
+                row = conversation_row_of(conversation)
+                self.ended.append((conversation.first_packet, row))
             self.frames += conversation.frames
             self.commands += conversation.commands
             if conversation.state == FOREIGN:

@@ -65,6 +65,7 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
         follow=request.follow,
         since=since.ns if since is not None and since.has_date else None,
         until=until.ns if until is not None and until.has_date else None,
+        conversations=request.format is Format.parquet,
     )
 
 
@@ -156,6 +157,9 @@ class _Loop(Generic[Row]):
         findings = self._decode.take_experts()
         if findings and self._sink.wants_findings:
             self._sink.write_findings(findings)
+        conversations = self._decode.take_conversations()
+        if conversations:
+            self._sink.write_conversations(conversations)
 
     def _times_of_day(self) -> Callable[[Row], bool]:
         """Return the test for times without a date: they are of the day of the first packet."""

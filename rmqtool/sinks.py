@@ -25,6 +25,7 @@ from .output import Output, naming
 from .summary import Summary
 
 if TYPE_CHECKING:
+    from dissectors.conversation_record import ConversationRecord
     from dissectors.pipeline import Decode
 
 Row = TypeVar("Row")
@@ -46,6 +47,9 @@ class Sink(Generic[Row]):
 
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
         """Take findings."""
+
+    def write_conversations(self, rows: Sequence[ConversationRecord]) -> None:
+        """Take TCP connections, where the run was asked for them."""
 
     def finish(self, decode: Decode) -> str:
         """The run is over; return what was written, empty where that can be seen."""
@@ -193,6 +197,10 @@ class DecodedLogSink(Sink[ExchangeRecord]):
 
         with naming(self._name):
             self._log.write_findings([finding_of(info, self._names) for info in findings])
+
+    def write_conversations(self, rows: Sequence[ConversationRecord]) -> None:
+        with naming(self._name):
+            self._log.write_conversations(rows)
 
     def finish(self, decode: Decode) -> str:
         from dissectors.decoded_log import manifest_of

@@ -19,13 +19,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("dissectors", "replay", "analytics", "rmqtool")
 
 LEAVES = ("expert", "histogram", "outcome", "printable", "times", "recognition", "record")
-DECODING = ("conversation", "table", "exchange", "row", "stages", "pipeline")
+DECODING = ("conversation", "conversation_row", "table", "exchange", "row", "stages", "pipeline")
 ROWS = ("tables", "timed_rows", "parquet", "where", "where_fields", "where_pattern")
-PROTOCOL = ("remoting", "tcp", "replication", *LEAVES)
+PROTOCOL = ("remoting", "tcp", "replication", "conversation_record", *LEAVES)
 
 UNITS: dict[str, tuple[str, ...]] = {
     # what knows nothing of the rest
     **{f"dissectors.{leaf}": () for leaf in LEAVES},
+    "dissectors.conversation_record": ("dissectors.record",),
     # the protocol and the captures do not know each other
     "dissectors.remoting": ("dissectors.remoting", "dissectors.expert"),
     "dissectors.tcp": ("dissectors.tcp", "dissectors.expert"),

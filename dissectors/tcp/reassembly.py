@@ -102,6 +102,7 @@ class StreamReassembler:
         "gaps",
         "isn",
         "pending_bytes",
+        "retransmissions",
         "waiting",
     )
 
@@ -115,6 +116,8 @@ class StreamReassembler:
         """bytes that wait behind a hole"""
         self.gaps: i64 = 0
         self.gap_bytes: i64 = 0
+        self.retransmissions: i64 = 0
+        """segments of which every byte was there already"""
         self._experts = experts
         self._pending: list[Data] = []
         self._base: i64 = -1
@@ -223,6 +226,7 @@ class StreamReassembler:
             offset = self._expected
         end: i64 = offset + size
         if end + segment.missing <= self._expected and self._base >= 0:
+            self.retransmissions += 1
             self._say(ExpertKind.RETRANSMISSION, segment, f"{size} bytes", offset)
             return
         if self._base >= 0 and self._pending and offset < self._pending[0].offset:

@@ -126,7 +126,8 @@ class Segment:
 class SegmentReader:
     """Takes packets apart down to TCP; holds the fragments that wait for others.
 
-    Pure ACKs are most of what is no data: they are given out only while `acks_wanted`.
+    Pure ACKs are most of what is no data: they are given out only while `acks_wanted`, and where
+    they say that the receiver has no room left.
     """
 
     def __init__(self) -> None:
@@ -406,7 +407,8 @@ class SegmentReader:
         if start - at < 20 or start > stop:
             self._malformed(packet, "a TCP header length that does not fit")
             return None
-        if start >= stop and not flags & (SYN | FIN | RST) and not self.acks_wanted:
+        window: i64 = last & 0xFFFF
+        if start >= stop and not flags & (SYN | FIN | RST) and window and not self.acks_wanted:
             return None
         missing: i64 = 0
         if stop > end:
@@ -414,7 +416,6 @@ class SegmentReader:
             start = min(end, start)
             stop = end
         sequence = read_i64_be(data, at + 4)
-        window: i64 = last & 0xFFFF
         return Segment(
             packet.packet, packet.ts, key, sequence, flags, window, data, start, stop, missing
         )

@@ -8,11 +8,13 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from dissectors.command_row import COMMAND_COLUMNS
+from dissectors.conversation_record import CONVERSATION_COLUMNS
 from dissectors.decoded_log import FINDING_COLUMNS, CaptureEntry, Manifest, Part
-from dissectors.record import COLUMNS
+from dissectors.record import COLUMNS, Column
 from dissectors.replication import Replication
 
 MEMBERS: tuple[tuple[str, type], ...] = (
@@ -26,9 +28,18 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "decoded-log.md"
 
 def columns_table() -> str:
     """The columns of an exchange."""
+    return _table_of(COLUMNS)
+
+
+def conversations_table() -> str:
+    """The columns of conversations.parquet."""
+    return _table_of(CONVERSATION_COLUMNS)
+
+
+def _table_of(columns: Sequence[Column]) -> str:
     rows = [
         f"| `{c.name}` | {c.type} | {c.unit} | {_cell(c.meaning)} | {_cell(c.source)} |"
-        for c in COLUMNS
+        for c in columns
     ]
     return "\n".join(
         ["| column | type | unit | meaning | source |", "|---|---|---|---|---|", *rows]
@@ -74,6 +85,7 @@ def _cell(text: str) -> str:
 
 TABLES = {
     "columns": columns_table,
+    "conversations": conversations_table,
     "findings": findings_table,
     "manifest": manifest_table,
     "commands": commands_table,

@@ -43,6 +43,8 @@ _BASE = ExchangeRecord(
     message_count=1,
     queue_offset=4711,
     offset_msg_id="0A00000100002A9F0000000000000000",
+    rtt_us=210,
+    end=None,
     expert=[],
 )
 
@@ -66,4 +68,4 @@ def unanswered(**changes: object) -> ExchangeRecord:
             "offset_msg_id",
         ]
     )
-    return record(**(absent | {"status": "unanswered"} | changes))
+    return record(**(absent | {"status": "unanswered", "end": "open"} | changes))

@@ -9,6 +9,9 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+import pyarrow.parquet
+
+from dissectors.conversation_record import CONVERSATION_COLUMNS
 from dissectors.decoded_log import (
     FINDING_COLUMNS,
     DecodedLogError,
@@ -21,11 +24,12 @@ from dissectors.decoded_log import (
     read_manifest,
 )
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.pipeline import CaptureStats, DecodeStats
+from dissectors.pipeline import CaptureStats, Decode, DecodeOptions, DecodeStats
 from dissectors.record import COLUMNS
 
 from .rows import START, record, unanswered
 
+SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "fault-kill-4x.pcap"
 INFO = ExpertInfo(ExpertKind.GAP, "1448 bytes are missing", START, (1 << 40) + 7, 3, 8192)
 
 
@@ -65,6 +69,7 @@ def test_layout_and_manifest(tmp_path: Path) -> None:
     log = written(tmp_path / "log")
     assert names_in(tmp_path) == [
         "log",
+        "log/conversations.parquet",
         "log/exchanges",
         "log/exchanges/part-00000.parquet",
         "log/expert.parquet",
@@ -268,3 +273,26 @@ def test_the_filters_in_the_documentation_are_filters() -> None:
     assert block is not None
     for line in block[1].splitlines():
         assert compile_where(line, exchange_fields())(record()) in (True, False)
+
+
+def test_connections_are_read_back(tmp_path: Path) -> None:
+    decode = Decode([str(SAMPLE)], DecodeOptions(conversations=True))
+    log = DecodedLogWriter(tmp_path / "log")
+    wanted = []
+    for batch in decode.records():
+        log.write(batch)
+        rows = decode.take_conversations()
+        log.write_conversations(rows)
+        wanted += rows
+    log.finish(manifest())
+    table = pyarrow.parquet.read_table(tmp_path / "log" / "conversations.parquet")
+    assert table.schema.names == [column.name for column in CONVERSATION_COLUMNS]
+    assert len(wanted) == table.num_rows > 3
+    for row, read in zip(wanted, table.to_pylist(), strict=True):
+        assert (row.client, row.end, row.rtt_us, row.commands) == (
+            read["client"],
+            read["end"],
+            read["rtt_us"],
+            read["commands"],
+        )
+        assert read["start_time"].timestamp() * 1e6 == pytest.approx(row.start_time / 1e3, abs=1)

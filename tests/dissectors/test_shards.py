@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from dissectors.conversation_record import ConversationRecord
 from dissectors.expert import ExpertInfo
 from dissectors.pipeline import DecodeOptions, DecodeStats
 from dissectors.record import ExchangeRecord
@@ -19,23 +21,37 @@ CAPTURES = [
 ]
 
 
-def run(jobs: int) -> tuple[list[ExchangeRecord], list[ExpertInfo], DecodeStats, int]:
-    decode = decode_of(CAPTURES, DecodeOptions(), jobs)
-    records: list[ExchangeRecord] = []
-    findings: list[ExpertInfo] = []
+@dataclass
+class Run:
+    """All that a run gives."""
+
+    records: list[ExchangeRecord]
+    findings: list[ExpertInfo]
+    conversations: list[ConversationRecord]
+    stats: DecodeStats
+    bytes_read: int
+
+
+def run(jobs: int) -> Run:
+    decode = decode_of(CAPTURES, DecodeOptions(conversations=True), jobs)
+    whole = Run([], [], [], decode.stats, 0)
     for batch in decode.records():
-        records += batch
-        findings += decode.take_experts()
-    findings += decode.take_experts()
-    return records, findings, decode.stats, decode.bytes_read
+        whole.records += batch
+        whole.findings += decode.take_experts()
+        whole.conversations += decode.take_conversations()
+    whole.findings += decode.take_experts()
+    whole.conversations += decode.take_conversations()
+    whole.bytes_read = decode.bytes_read
+    return whole
 
 
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_the_same_as_one_process(jobs: int) -> None:
-    records, findings, stats, read = run(1)
-    assert len(records) > 100
-    assert findings
-    assert run(jobs) == (records, findings, stats, read)
+    alone = run(1)
+    assert len(alone.records) > 100
+    assert alone.findings
+    assert len(alone.conversations) > 20
+    assert run(jobs) == alone
 
 
 def test_what_is_no_capture_is_said(tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""Conversation → ConversationRecord: what each column of the row is taken from.
+
+Runs once a connection, when it has ended or is given up. A retransmitted SYN makes round trips
+unknown: nobody can say which of the two was answered (RFC 6298, Karn's rule).
+"""
+
+from __future__ import annotations
+
+from . import conversation_record as words
+from .conversation import REPLICATION, ROCKETMQ, Conversation, Direction
+from .conversation_record import ConversationRecord
+
+CLOSED = "closed"
+"""the end of an exchange without answer whose connection was closed by FIN"""
+
+
+def conversation_row_of(conversation: Conversation) -> ConversationRecord:
+    """The row of a conversation; the name of its capture is put in by who knows the names."""
+    client = client_of(conversation)
+    server = client.peer
+    syn_rtt, ack_rtt = _handshake(client, server, conversation.established_ts)
+    rtt = conversation.rtt
+    return ConversationRecord(
+        "",
+        conversation.number,
+        client.src,
+        server.src,
+        _protocol(conversation),
+        conversation.first_ts,
+        max(conversation.last_ts, conversation.first_ts),
+        _start(client, server),
+        _end(conversation, client, server),
+        _ended_by(conversation, client),
+        rtt // 1000 if rtt >= 0 else None,
+        syn_rtt,
+        ack_rtt,
+        client.syns,
+        _directions(client, server),
+        client.packets,
+        server.packets,
+        client.payload_bytes,
+        server.payload_bytes,
+        client.reassembler.retransmissions,
+        server.reassembler.retransmissions,
+        client.zero_windows,
+        server.zero_windows,
+        client.reassembler.gaps + server.reassembler.gaps,
+        client.reassembler.gap_bytes + server.reassembler.gap_bytes,
+        conversation.commands,
+    )
+
+
+def client_of(conversation: Conversation) -> Direction:
+    """The end that connected, or asked first, or was seen first."""
+    return conversation.client or conversation.first
+
+
+def conversation_end(conversation: Conversation) -> str:
+    """`reset`, `closed` or `open`: how a connection stands by now."""
+    if conversation.reset_by is not None:
+        return words.RESET
+    return CLOSED if conversation.closed_by is not None else words.OPEN
+
+
+def _handshake(client: Direction, server: Direction, established: int) -> tuple[int | None, ...]:
+    """Microseconds from SYN to SYN/ACK and from there to its acknowledgement."""
+    if client.syns != 1 or server.syns != 1 or server.syn_ts < client.syn_ts:
+        return None, None
+    second = None
+    if established >= server.syn_ts:
+        second = (established - server.syn_ts) // 1000
+    return (server.syn_ts - client.syn_ts) // 1000, second
+
+
+def _protocol(conversation: Conversation) -> str:
+    if conversation.state == ROCKETMQ:
+        return "ROCKETMQ"
+    return "REPLICATION" if conversation.state == REPLICATION else conversation.protocol
+
+
+def _start(client: Direction, server: Direction) -> str:
+    if client.syns and server.syns:
+        return words.HANDSHAKE
+    return words.SYN_ONLY if client.syns or server.syns else words.MIDSTREAM
+
+
+def _end(conversation: Conversation, client: Direction, server: Direction) -> str:
+    unanswered = client.syns > 0 and server.syns == 0 and client.payload_bytes == 0
+    if conversation.reset_by is not None:
+        refused = unanswered and conversation.reset_by is server
+        return words.REFUSED if refused else words.RESET
+    if conversation.closed_by is not None:
+        return words.FIN
+    return words.NO_ANSWER if unanswered and server.packets == 0 else words.OPEN
+
+
+def _ended_by(conversation: Conversation, client: Direction) -> str | None:
+    who = conversation.closed_by or conversation.reset_by
+    if who is None:
+        return None
+    return words.CLIENT if who is client else words.SERVER
+
+
+def _directions(client: Direction, server: Direction) -> str:
+    if client.packets and server.packets:
+        return words.BOTH
+    return words.CLIENT if client.packets else words.SERVER

@@ -1,0 +1,250 @@
+"""TCP connections as rows: how they began and ended, what the network took, what was lost.
+
+tshark is the oracle on the samples: the round trip of each handshake (`tcp.analysis.initial_rtt`),
+retransmissions and windows of zero.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dissectors.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
+from dissectors.pipeline import Decode, DecodeOptions
+from dissectors.record import ExchangeRecord
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import send as send_command
+from tests.traffic.commands import sent as sent_command
+from tests.traffic.talk import ACK, BROKER, CLIENT, SYN, End, Talk, Tcp, merged
+
+SAMPLES = sorted(
+    path
+    for path in (Path(__file__).resolve().parents[2] / "samples").glob("*.pcap*")
+    if path.suffix in (".pcap", ".pcapng")
+)
+
+
+def decoded(path: Path) -> tuple[list[ExchangeRecord], list[ConversationRecord]]:
+    """Rows of both kinds."""
+    decode = Decode([str(path)], DecodeOptions(conversations=True))
+    exchanges: list[ExchangeRecord] = []
+    rows: list[ConversationRecord] = []
+    for batch in decode.records():
+        exchanges += batch
+        rows += decode.take_conversations()
+    return exchanges, rows
+
+
+@pytest.fixture
+def rows_of(tmp_path: Path):
+    def made(segments: Sequence[Tcp]) -> tuple[list[ExchangeRecord], list[ConversationRecord]]:
+        path = tmp_path / "made.pcap"
+        path.write_bytes(pcap_of(segments))
+        return decoded(path)
+
+    return made
+
+
+def send(opaque: int, oneway: bool = False) -> bytes:
+    return send_command(opaque, flag=2 if oneway else 0).frame
+
+
+def sent(opaque: int) -> bytes:
+    return sent_command(opaque).frame
+
+
+def asked_and_answered() -> Talk:
+    return Talk().open().say(0, send(1)).say(1, sent(1))
+
+
+def test_a_whole_connection(rows_of) -> None:
+    talk = asked_and_answered().close()
+    exchanges, (row,) = rows_of(talk.segments)
+    assert (row.client, row.server) == (str(CLIENT), str(BROKER))
+    assert (row.protocol, row.start, row.end, row.ended_by) == (
+        "ROCKETMQ",
+        "handshake",
+        "fin",
+        "client",
+    )
+    assert (row.rtt_us, row.syn_rtt_us, row.ack_rtt_us) == (200, 100, 100)
+    assert (row.syns, row.directions, row.commands) == (1, "both", 2)
+    assert (row.client_packets, row.server_packets) == (3, 3)
+    assert (row.client_bytes, row.server_bytes) == (len(send(1)), len(sent(1)))
+    assert (row.start_time, row.end_time) == (talk.segments[0].ts, talk.segments[-2].ts)
+    assert row.capture.endswith("made.pcap")
+    assert [(one.rtt_us, one.end) for one in exchanges] == [(200, None)]
+
+
+@pytest.mark.parametrize(
+    ("segments", "end", "exchange_end"),
+    [
+        (Talk().open().say(0, send(1)).segments, "open", "open"),
+        (Talk().open().say(0, send(1)).fin(1).segments, "fin", "closed"),
+        (Talk().open().say(0, send(1)).reset(1).segments, "reset", "reset"),
+    ],
+    ids=["open", "closed", "reset"],
+)
+def test_how_the_connection_of_an_unanswered_request_ends(
+    rows_of, segments: list[Tcp], end: str, exchange_end: str
+) -> None:
+    (exchange,), (row,) = rows_of(segments)
+    assert (exchange.status, exchange.end, row.end) == ("unanswered", exchange_end, end)
+    assert row.ended_by == (None if end == "open" else "server")
+
+
+def test_an_answered_and_a_oneway_request_have_no_end(rows_of) -> None:
+    talk = asked_and_answered().say(0, send(2, oneway=True)).reset(1)
+    exchanges, _ = rows_of(talk.segments)
+    assert [(one.status, one.end) for one in exchanges] == [("answered", None), ("oneway", None)]
+
+
+def test_a_connection_that_is_refused(rows_of) -> None:
+    talk = Talk()
+    talk._add(0, SYN)
+    talk.reset(1)
+    _, (row,) = rows_of(talk.segments)
+    assert (row.start, row.end, row.ended_by) == ("syn", "refused", "server")
+    assert (row.protocol, row.rtt_us, row.commands) == ("no payload", None, 0)
+
+
+def test_a_connection_that_nobody_answers(rows_of) -> None:
+    talk = Talk()
+    talk._add(0, SYN)
+    repeated = replace(talk.segments[0], ts=talk.segments[0].ts + 10**9)
+    _, (row,) = rows_of([*talk.segments, repeated])
+    assert (row.end, row.syns, row.directions, row.ended_by) == ("no_answer", 2, "client", None)
+    assert row.end_time - row.start_time == 10**9
+
+
+def test_a_repeated_syn_makes_the_round_trip_unknown(rows_of) -> None:
+    talk = asked_and_answered()
+    first = talk.segments[0]
+    again = replace(first, ts=first.ts + 50_000)
+    exchanges, (row,) = rows_of([first, again, *talk.segments[1:]])
+    assert (row.syns, row.rtt_us, row.syn_rtt_us) == (2, None, None)
+    assert exchanges[0].rtt_us is None
+
+
+def test_without_the_acknowledgement_of_the_handshake(rows_of) -> None:
+    talk = asked_and_answered()
+    del talk.segments[2]
+    late = Talk(End("10.0.0.6", 4711), at=talk.now).open()
+    late.ack(0)
+    _, rows = rows_of(merged(talk, late))
+    assert [(row.rtt_us, row.syn_rtt_us, row.ack_rtt_us) for row in rows] == [
+        (None, 100, None),
+        (200, 100, 100),
+    ]
+
+
+def test_windows_of_zero_and_retransmissions(rows_of) -> None:
+    talk = asked_and_answered().ack(0)
+    talk.segments[-1] = replace(talk.segments[-1], window=0)
+    request = next(one for one in talk.segments if one.payload)
+    talk.segments.append(replace(request, ts=talk.now))
+    _, (row,) = rows_of(talk.segments)
+    assert (row.client_zero_windows, row.server_zero_windows) == (1, 0)
+    assert (row.client_retransmissions, row.server_retransmissions) == (1, 0)
+    assert row.client_bytes == 2 * len(send(1))
+
+
+def test_a_reset_with_window_zero_is_no_full_buffer(rows_of) -> None:
+    talk = asked_and_answered().reset(1)
+    talk.segments[-1] = replace(talk.segments[-1], window=0)
+    _, (row,) = rows_of(talk.segments)
+    assert (row.server_zero_windows, row.end) == (0, "reset")
+
+
+def test_midstream_the_one_that_asks_is_the_client(rows_of) -> None:
+    talk = Talk().say(1, sent(7)).say(0, send(8)).say(1, sent(8))
+    _, (row,) = rows_of(talk.segments)
+    assert (row.start, row.client, row.server) == ("midstream", str(CLIENT), str(BROKER))
+
+
+def test_connections_that_follow_each_other_on_the_same_ports(rows_of) -> None:
+    first = asked_and_answered().reset(1)
+    second = Talk(isn=(90_000, 80_000), at=first.now + 10**6).open().say(0, send(5))
+    exchanges, rows = rows_of(merged(first, second))
+    assert [(row.conversation, row.end) for row in rows] == [(0, "reset"), (1, "open")]
+    assert [one.end for one in exchanges] == [None, "open"]
+
+
+def test_nothing_is_kept_where_nobody_asks(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap_of(asked_and_answered().close().segments))
+    decode = Decode([str(path)])
+    assert decode.take_conversations() == []
+    assert sum(map(len, decode.records())) == 1
+    assert decode.take_conversations() == []
+
+
+def test_the_columns_are_the_fields() -> None:
+    names = [column.name for column in CONVERSATION_COLUMNS]
+    assert names == list(ConversationRecord.__struct_fields__)
+
+
+@pytest.mark.tshark
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_tshark_measures_the_same(path: Path) -> None:
+    _, rows = decoded(path)
+    wanted = _by_tshark(path)
+    with_handshake = {(row.client, row.server): row for row in rows if row.rtt_us is not None}
+    assert with_handshake.keys() == wanted.keys()
+    for ends, row in with_handshake.items():
+        rtt, zero_windows = wanted[ends]
+        assert row.rtt_us is not None
+        assert abs(row.rtt_us - rtt) <= 1, ends
+        assert row.client_zero_windows + row.server_zero_windows == zero_windows, ends
+
+
+def _by_tshark(path: Path) -> dict[tuple[str, str], tuple[float, int]]:
+    """Client and server of each handshake: microseconds of its round trip, windows of zero.
+
+    tshark takes a refusal, too, for the end of a round trip; only whole handshakes are compared.
+    """
+    fields = [
+        "tcp.stream",
+        "ip.src",
+        "ipv6.src",
+        "tcp.srcport",
+        "ip.dst",
+        "ipv6.dst",
+        "tcp.dstport",
+        "tcp.flags",
+        "tcp.analysis.initial_rtt",
+        "tcp.window_size_value",
+    ]
+    command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-E", "occurrence=l"]
+    for name in fields:
+        command += ["-e", name]
+    out = subprocess.run(command, check=False, capture_output=True, text=True).stdout
+    ends: dict[str, tuple[str, str]] = {}
+    syns: dict[str, int] = {}
+    accepted: set[str] = set()
+    rtts: dict[str, float] = {}
+    zeros: dict[str, int] = {}
+    for line in out.splitlines():
+        stream, a4, a6, a_port, b4, b6, b_port, flags, rtt, window = line.split("\t")
+        bits = int(flags, 16) if flags else 0
+        a = f"[{a6}]:{a_port}" if a6 else f"{a4}:{a_port}"
+        b = f"[{b6}]:{b_port}" if b6 else f"{b4}:{b_port}"
+        if bits & (SYN | ACK) == SYN:
+            ends[stream] = (a, b)
+            syns[stream] = syns.get(stream, 0) + 1
+        elif bits & SYN:
+            accepted.add(stream)
+        if rtt:
+            rtts[stream] = float(rtt) * 1e6
+        zeros[stream] = zeros.get(stream, 0) + (window == "0" and not bits & 4)
+    return {
+        ends[stream]: (rtt, zeros[stream])
+        for stream, rtt in rtts.items()
+        if syns.get(stream) == 1 and stream in accepted
+    }
