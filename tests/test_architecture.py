@@ -58,12 +58,14 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.command_row": tuple(f"dissectors.{name}" for name in (*PROTOCOL, *DECODING, *ROWS)),
     "dissectors.decoded_log": tuple(f"dissectors.{name}" for name in (*PROTOCOL, *DECODING, *ROWS)),
     # edges: live capture, crafting, other tools
-    "dissectors.live": ("dissectors.tcp", "dissectors.expert"),
+    "dissectors.live": ("dissectors.packet_ring",),
+    "dissectors.packet_ring": (),
     "dissectors.scapy_layer": ("dissectors.remoting", "dissectors.expert"),
     "dissectors.wireshark": ("dissectors.remoting", "dissectors.expert"),
     "dissectors": (),
     # the other packages
     "replay": ("replay", "dissectors"),
+    "replay.fault": ("replay.fault", "dissectors.remoting"),
     "analytics": ("analytics", "dissectors", "replay.fault"),
     "rmqtool": ("rmqtool", "replay", "analytics", "dissectors"),
 }

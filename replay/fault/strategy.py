@@ -1,7 +1,7 @@
 """The state of the fault strategy and the choice of a queue: items, index, selection, detector.
 
 Times are milliseconds of the client's clock, given by the caller. The state changes in `report`,
-`update`, `select`, `probes`, `probed` and `forget` only. Thread-safety is the caller's, as is the
+`update`, `select`, `probing`, `probed` and `forget` only. Thread-safety is the caller's, as is the
 index of each thread. RocketMQ: MQFaultStrategy.selectOneMessageQueue, LatencyFaultToleranceImpl,
 TopicPublishInfo.selectOneMessageQueue, ThreadLocalIndex.
 """
@@ -279,18 +279,22 @@ class FaultStrategy:
 
     # the detector of 5.1.4
 
-    def probes(self, now: int) -> tuple[str, ...]:
-        """Return the brokers that the detector asks now, every DETECTOR_PERIOD_MS; marks them.
+    def due(self, now: int) -> tuple[str, ...]:
+        """Return the brokers that the detector asks now, every DETECTOR_PERIOD_MS.
 
-        Whoever probes says so by `probed`, or by `forget` where a broker has no address any more.
-        A probe is GET_MAX_OFFSET of queue 0 of any known topic, with `detect_timeout_ms`.
+        A probe is GET_MAX_OFFSET of queue 0 of any known topic, with `detect_timeout_ms`. Whoever
+        probes says so: `probing` before each, `probed` after it, or `forget` where a broker has no
+        address any more.
         """
         if not (self.settings.detector and self._rules.modern):
             return ()
-        due = [item for item in self._items.values() if now >= item.check_stamp]
-        for item in due:
+        return tuple(item.name for item in self._items.values() if now >= item.check_stamp)
+
+    def probing(self, broker: str, now: int) -> None:
+        """Take note that a broker is being probed: not again before the interval is over."""
+        item = self._items.get(broker)
+        if item is not None:
             item.check_stamp = now + self.settings.detect_interval_ms
-        return tuple(item.name for item in due)
 
     def probed(self, broker: str, answered: bool) -> None:
         """Take note of a probe: an answer makes the broker reachable, silence changes nothing."""
