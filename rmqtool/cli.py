@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from . import __version__, codes_options, options
+from . import __version__, cli_live, codes_options, options
 from .console import When
 from .decode_options import DecodeRequest
 from .errors import guarded
@@ -35,7 +35,7 @@ Examples:
 
 \b
   rmqtool decode pcap incident.pcap
-  tcpdump -i eth0 -U -w - port 10911 | rmqtool decode pcap -
+  rmqtool decode live -i eth0 -f 'tcp port 10911'
 """
 app = typer.Typer(
     name="rmqtool",
@@ -132,6 +132,9 @@ def decode_pcap(
         )
 
     raise typer.Exit(int(guarded(run)))
+
+
+decode_app.command("live")(cli_live.decode_live)
 
 
 @app.command("codes", context_settings={**_CONTEXT, "ignore_unknown_options": True})

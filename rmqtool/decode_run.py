@@ -29,9 +29,13 @@ from .sinks import Sink
 from .status import CommandError, ExitStatus
 
 
-def run_decode(request: DecodeRequest) -> ExitStatus:
-    """Do what was asked; raise CommandError where it cannot be done."""
-    decode = decode_of(request.sources, decode_options(request), request.jobs)
+def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStatus:
+    """Do what was asked; raise CommandError where it cannot be done.
+
+    `decode` reads what is no file; None: the captures that the request names.
+    """
+    if decode is None:
+        decode = decode_of(request.sources, decode_options(request), request.jobs)
     refuse_inputs(request.output, decode.sources)
     if "-" in decode.sources and sys.stdin.isatty():
         raise CommandError(

@@ -68,7 +68,7 @@ def _of_system(error: OSError) -> str:
 def _known(error: Exception) -> ExitStatus | None:
     """Say an error of the libraries; their modules are imported only if they raised it."""
     names = {cls.__name__ for cls in type(error).__mro__}
-    if names & {"CaptureError", "DecodedLogError", "MissingLibraryError"}:
+    if names & {"CaptureError", "LiveError", "DecodedLogError", "MissingLibraryError"}:
         return said(str(error))
     return None
 

@@ -1,0 +1,154 @@
+"""Packets of a Linux packet socket in bulk: the ring that the kernel fills, TPACKET_V3.
+
+The kernel writes packets with their times into blocks of memory that both share; a block that is
+full, or old enough, is read at once and given back. So a packet costs no system call, and the
+blocks hold what comes while nobody reads. Linux: include/uapi/linux/if_packet.h.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import select
+import struct
+from typing import Final, NamedTuple, Protocol
+
+RING_BYTES: Final = 64 * 1024 * 1024
+"""memory for packets that wait to be read"""
+BLOCK_BYTES: Final = 256 * 1024
+"""one block: larger than any packet; many of them, because one with a single packet is used too"""
+RETIRE_MS: Final = 40
+"""milliseconds after which a block that is not full is given out"""
+FRAME_BYTES: Final = 2048
+"""divides a block; TPACKET_V3 uses it for nothing else"""
+
+SOL_PACKET: Final = 263
+PACKET_RX_RING: Final = 5
+PACKET_STATISTICS: Final = 6
+PACKET_VERSION: Final = 10
+PACKET_IGNORE_OUTGOING: Final = 23
+PACKET_OUTGOING: Final = 4
+TPACKET_V3: Final = 2
+SOL_SOCKET: Final = 1
+SO_ERROR: Final = 4
+
+_STATUS: Final = 8
+"""where a block says who owns it; the number of packets and the first one follow"""
+_BLOCK: Final = struct.Struct("=II")
+_PACKET: Final = struct.Struct("=IIIIIIHHIIH")
+"""tpacket3_hdr: next, seconds, nanoseconds, captured, length, status, mac, net, hash, VLAN"""
+_PACKET_TYPE: Final = 48 + 10
+"""where sockaddr_ll behind it says which way a packet went"""
+_USER: Final = 1
+_VLAN_VALID: Final = 0x10
+_VLAN_TPID_VALID: Final = 0x40
+_VLAN: Final = 0x8100
+_ADDRESSES: Final = 12
+"""bytes of an Ethernet header before its VLAN tag"""
+
+
+class Captured(NamedTuple):
+    """A packet as it came from an interface."""
+
+    ts: int
+    """nanoseconds since the epoch, from the kernel"""
+    data: bytes
+    length: int
+    """its length on the wire"""
+
+
+class PacketSocket(Protocol):
+    """What is needed of an AF_PACKET socket."""
+
+    def fileno(self) -> int: ...
+    def setsockopt(self, level: int, name: int, value: int | bytes) -> None: ...
+    def getsockopt(self, level: int, name: int, size: int) -> bytes: ...
+
+
+class PacketRing:
+    """The ring of one packet socket, which is bound already and stays the caller's."""
+
+    def __init__(self, socket: PacketSocket, *, loopback: bool, ring_bytes: int = RING_BYTES):
+        """Raises OSError where the kernel has no such ring."""
+        self._blocks = max(ring_bytes // BLOCK_BYTES, 2)
+        self._at = 0
+        self._fileno = socket.fileno()
+        self._socket = socket
+        # a loopback interface shows each packet twice: as it goes out and as it comes in
+        self._skip_outgoing = loopback and not _ignores_outgoing(socket)
+        socket.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V3)
+        size = self._blocks * BLOCK_BYTES
+        request = (BLOCK_BYTES, self._blocks, FRAME_BYTES, size // FRAME_BYTES, RETIRE_MS, 0, 0)
+        socket.setsockopt(SOL_PACKET, PACKET_RX_RING, struct.pack("=7I", *request))
+        self._memory = mmap.mmap(self._fileno, size)
+        self._poll = select.poll()
+        self._poll.register(self._fileno, select.POLLIN | select.POLLERR)
+
+    def receive(self, timeout: float) -> list[Captured]:
+        """The packets of the next block; empty where none came for `timeout` seconds.
+
+        Raises OSError where the interface went down or away.
+        """
+        start = self._at * BLOCK_BYTES
+        status, count = _BLOCK.unpack_from(self._memory, start + _STATUS)
+        if not status & _USER:
+            for _, event in self._poll.poll(timeout * 1000):
+                if event & select.POLLERR:
+                    _raise_error(self._socket)
+            status, count = _BLOCK.unpack_from(self._memory, start + _STATUS)
+            if not status & _USER:
+                return []
+        found = self._packets(start, count)
+        struct.pack_into("=I", self._memory, start + _STATUS, 0)
+        self._at = (self._at + 1) % self._blocks
+        return found
+
+    def close(self) -> None:
+        """Gives the memory back."""
+        self._memory.close()
+
+    def _packets(self, start: int, count: int) -> list[Captured]:
+        memory = self._memory
+        unpack = _PACKET.unpack_from
+        at = start + struct.unpack_from("=I", memory, start + _STATUS + 8)[0]
+        found = []
+        for _ in range(count):
+            step, seconds, nanoseconds, size, length, status, mac, _, _, tci, tpid = unpack(
+                memory, at
+            )
+            data = memory[at + mac : at + mac + size]
+            if not (self._skip_outgoing and memory[at + _PACKET_TYPE] == PACKET_OUTGOING):
+                if status & _VLAN_VALID and size >= _ADDRESSES:
+                    tag = tpid if status & _VLAN_TPID_VALID else _VLAN
+                    data = tagged(data, tag, tci)
+                    length += 4
+                found.append(Captured(seconds * 1_000_000_000 + nanoseconds, data, length))
+            at += step
+        return found
+
+
+def tagged(data: bytes, tpid: int, tci: int) -> bytes:
+    """An Ethernet packet with the VLAN tag that the interface took out."""
+    return data[:_ADDRESSES] + struct.pack("!HH", tpid, tci) + data[_ADDRESSES:]
+
+
+def packet_statistics(socket: PacketSocket) -> tuple[int, int]:
+    """Packets that passed the filter and those of them that were lost, since the last call."""
+    said = socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 12)
+    received, dropped = struct.unpack_from("=II", said)
+    return received, dropped
+
+
+def _ignores_outgoing(socket: PacketSocket) -> bool:
+    """Tells the kernel not to show packets on their way out; False: it cannot (before 4.20)."""
+    try:
+        socket.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    except OSError:
+        return False
+    return True
+
+
+def _raise_error(socket: PacketSocket) -> None:
+    number = int.from_bytes(socket.getsockopt(SOL_SOCKET, SO_ERROR, 4), "little", signed=True)
+    if number:
+        raise OSError(number, os.strerror(number))

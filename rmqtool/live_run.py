@@ -1,0 +1,199 @@
+"""`decode live`: a capture is opened, its packets decoded as they come, losses said.
+
+Rules: rows to the output, everything else to standard error. What the kernel had to drop is said
+when it begins and in the end, because then exchanges are missing that were there.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dissectors.live import Interface, LiveCapture, LiveSource, list_interfaces
+from dissectors.packet_ring import RING_BYTES, Captured
+from dissectors.tcp.pcapng_writer import PcapngWriter
+
+from .decode_options import DecodeRequest, usage_error
+from .decode_run import decode_options, run_decode
+from .figures import count, counted, size
+from .live_decode import SourceDecode
+from .output import Output, naming
+from .status import CommandError, ExitStatus
+
+LOOK = 2.0
+"""Seconds between two looks at what was dropped."""
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|m|min|h|d|)", re.ASCII)
+_SECONDS = {"ms": 0.001, "": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRequest:
+    """Where packets come from, checked."""
+
+    interface: str
+    """name of the network interface"""
+    filter_text: str = ""
+    """capture filter as tcpdump has it; empty: all packets"""
+    keep: str | None = None
+    """pcapng file that packets are written to"""
+    duration: float | None = None
+    """seconds; None: until Ctrl-C"""
+    promiscuous: bool = True
+    """packets for other machines too"""
+    buffer: int = RING_BYTES
+    """bytes of packets that may wait"""
+
+
+def run_live(request: DecodeRequest, live: LiveRequest) -> ExitStatus:
+    """Capture and decode until the time is over, the limit reached or Ctrl-C."""
+    capture = LiveCapture(
+        live.interface,
+        live.filter_text,
+        promiscuous=live.promiscuous,
+        ring_bytes=live.buffer,
+    )
+    kept = _Kept(live, capture.linktype) if live.keep is not None else None
+    watch = _Watch(capture)
+
+    def keep(packets: Sequence[Captured]) -> None:
+        watch.look()
+        if kept is not None:
+            kept.write(packets)
+
+    source = LiveSource(capture, duration=live.duration, keep=keep)
+    try:
+        status = run_decode(request, SourceDecode(source, decode_options(request)))
+    finally:
+        capture.close()
+        if kept is not None:
+            kept.finish(capture)
+    _say_end(request, source, kept)
+    watch.say_dropped()
+    return status
+
+
+def show_interfaces() -> ExitStatus:
+    """Print the interfaces of this machine, a line each."""
+    interfaces = list_interfaces()
+    width = max((len(one.name) for one in interfaces), default=0)
+    for one in interfaces:
+        print(f"{one.name.ljust(width)}  {_state_of(one)}")
+    return ExitStatus.OK
+
+
+def seconds_of(option: str, text: str | None) -> float | None:
+    """Return the seconds that an option names: ``30``, ``500ms``, ``10m``."""
+    if text is None:
+        return None
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None or not float(match[1]):
+        raise usage_error(option, f"{text!r} is no duration; give 30s, 10m or 2h")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+class _Watch:
+    """Looks now and then whether packets were lost."""
+
+    def __init__(self, capture: LiveCapture, now: Callable[[], float] = time.monotonic) -> None:
+        self._capture = capture
+        self._now = now
+        self._next = now() + LOOK
+        self._said = False
+
+    def look(self) -> None:
+        """Say once while it runs that packets were lost."""
+        now = self._now()
+        if now < self._next:
+            return
+        self._next = now + LOOK
+        self._capture.count()
+        if self._capture.dropped and not self._said:
+            self._said = True
+            self.say_dropped(" so far")
+
+    def say_dropped(self, since: str = "") -> None:
+        """Say how many packets were lost, if any; also where no remarks are wanted."""
+        dropped, received = self._capture.dropped, self._capture.received
+        if not dropped:
+            return
+        print(
+            f"rmqtool: {count(dropped)} of {counted(received, 'packet')} dropped{since}: "
+            "exchanges are missing; capture less (-f), show less, or use a larger --buffer",
+            file=sys.stderr,
+        )
+
+
+class _Kept:
+    """The file that packets are written to; it is opened when reading begins."""
+
+    def __init__(self, live: LiveRequest, linktype: int) -> None:
+        assert live.keep is not None
+        self.name = live.keep
+        self.packets = 0
+        """packets written"""
+        self.size = 0
+        """bytes of the file, once it is finished"""
+        self._live = live
+        self._linktype = linktype
+        self._output: Output | None = None
+        self._writer: PcapngWriter | None = None
+
+    def write(self, packets: Sequence[Captured]) -> None:
+        """Write packets; none: whoever reads the file meanwhile shall see all so far."""
+        output, writer = self._opened()
+        with naming(self.name):
+            for ts, data, length in packets:
+                writer.write(ts, data, length)
+            if not packets:
+                output.flush()
+        self.packets = writer.packets
+
+    def finish(self, capture: LiveCapture) -> None:
+        """Write how many packets there were and were lost."""
+        if self._output is None or self._writer is None:
+            return
+        with naming(self.name):
+            ts = self._writer.last_ts or time.time_ns()
+            self._writer.write_statistics(ts, capture.received, capture.dropped)
+        self._output.finish()
+        assert self._output.path is not None
+        self.size = self._output.path.stat().st_size
+
+    def _opened(self) -> tuple[Output, PcapngWriter]:
+        if self._output is None or self._writer is None:
+            self._output = Output(self.name, direct=True)
+            with naming(self.name):
+                self._writer = PcapngWriter(
+                    self._output.stream,
+                    self._linktype,
+                    interface=self._live.interface,
+                    filter_text=self._live.filter_text,
+                )
+        return self._output, self._writer
+
+
+def refuse_stdout(keep: str | None) -> None:
+    """Raise CommandError where packets should go where rows go."""
+    if keep == "-":
+        raise CommandError(
+            "-w -: standard output is for rows",
+            "name a file; packets alone: tcpdump -i INTERFACE -U -w -",
+            ExitStatus.USAGE,
+        )
+
+
+def _say_end(request: DecodeRequest, source: LiveSource, kept: _Kept | None) -> None:
+    if source.problem is not None:
+        print(f"rmqtool: {source.name}: {source.problem}; it ends here", file=sys.stderr)
+    if kept is not None and not request.quiet:
+        packets = counted(kept.packets, "packet")
+        print(f"rmqtool: {packets} → {kept.name} ({size(kept.size)})", file=sys.stderr)
+
+
+def _state_of(one: Interface) -> str:
+    words = ["up" if one.is_up else "down"]
+    words += ["loopback"] if one.is_loopback else []
+    return " ".join([*words, *one.addresses])
