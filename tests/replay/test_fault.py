@@ -331,9 +331,6 @@ reports = st.lists(
         st.sampled_from(Event),
         st.integers(0, 20_000),
         st.integers(0, 500),
-        st.sampled_from(Event),
-        st.integers(0, 20_000),
-        st.integers(0, 500),
     ),
     max_size=12,
 )
