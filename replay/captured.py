@@ -1,0 +1,338 @@
+"""Exchange → what was sent: messages, their outcome, and the reasons for what is not replayed.
+
+Rules: nothing raises because of what a capture contains; a request that cannot be replayed has a
+reason out of the closed list `Why`. A message is the application's: its body decompressed, without
+the properties that a producer sets anew. Bodies are taken apart as late as possible, because most
+of the memory of a run is messages that wait.
+RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageProcessor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from dissectors.conversation import Pdu
+from dissectors.record import ANSWERED, ONEWAY, UNANSWERED
+from dissectors.remoting.batch import decode_batch
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.compression import decompress
+from dissectors.remoting.properties import decode_properties
+from dissectors.remoting.sysflag import TRANSACTION_MASK, compression_of
+from dissectors.row import property_of
+
+from .message import Message, TransactionState, message_of_properties
+
+V1_SENDS: Final = frozenset((int(RequestCode.SEND_MESSAGE), int(RequestCode.SEND_REPLY_MESSAGE)))
+V2_SENDS: Final = frozenset(
+    (
+        int(RequestCode.SEND_MESSAGE_V2),
+        int(RequestCode.SEND_BATCH_MESSAGE),
+        int(RequestCode.SEND_REPLY_MESSAGE_V2),
+    )
+)
+REPLIES: Final = frozenset(
+    (int(RequestCode.SEND_REPLY_MESSAGE), int(RequestCode.SEND_REPLY_MESSAGE_V2))
+)
+BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
+SENDS: Final = V1_SENDS | V2_SENDS
+END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
+STORED: Final = frozenset(
+    (
+        int(ResponseCode.SUCCESS),
+        int(ResponseCode.FLUSH_DISK_TIMEOUT),
+        int(ResponseCode.SLAVE_NOT_AVAILABLE),
+        int(ResponseCode.FLUSH_SLAVE_TIMEOUT),
+    )
+)
+"""response codes of a message that the broker has"""
+BODY_LIMIT: Final = 16 * 1024 * 1024
+"""bytes of a decompressed body; a broker's default takes 4 MiB"""
+SET_BY_PRODUCER: Final = ("TRAN_MSG", "PGROUP")
+"""properties of a half message that the producer sets anew"""
+_PREPARED: Final = 4
+
+
+class Why(StrEnum):
+    """Why a captured command is not replayed: the closed list."""
+
+    NOT_A_SEND = "no send request"
+    ORPHAN = "a response whose request was not captured"
+    CUT = "part of the request was not captured"
+    DAMAGED = "the request does not decode"
+    ANOTHER_ATTEMPT = "another attempt to send a message that is replayed once"
+    ENDS_TRANSACTION = "goes with the half message that it ends"
+    RETRY_TOPIC = "a retry topic"
+    DLQ_TOPIC = "a dead-letter topic"
+    SYSTEM_TOPIC = "a system topic"
+    TRACE_TOPIC = "a trace topic"
+    REPLY = "a reply: the consumer of the replayed request answers itself"
+    NOT_IN_TIME = "not between --since and --until"
+    NOT_WANTED = "--where does not hold"
+    NOT_SAMPLED = "left out by --sample"
+    DROPPED = "a rewrite rule drops it"
+    NOT_ALLOWED = "not among the codes that the raw mode may send"
+    DONE = "done in the run that is resumed"
+
+
+class Origin(NamedTuple):
+    """Where a request was captured."""
+
+    capture: str
+    """name of the capture or log"""
+    packet: int
+    """number of the packet that completed the request"""
+    conversation: int
+    """number of the TCP connection"""
+    requester: str
+    """`address:port` that sent it"""
+    responder: str
+    """`address:port` that it was sent to; nothing is ever sent there again"""
+    time: int
+    """when, ns since the epoch"""
+    opaque: int
+    """number that pairs it with its response"""
+
+    def __str__(self) -> str:
+        return f"{self.capture}, packet {self.packet}"
+
+
+class Refusal(NamedTuple):
+    """That a request is not replayed."""
+
+    why: Why
+    """the reason"""
+    detail: str = ""
+    """what exactly; may quote the capture"""
+
+
+class Seen(msgspec.Struct, gc=False):
+    """A request as it was captured."""
+
+    origin: Origin
+    """where"""
+    code: int
+    """request code"""
+    ext_fields: dict[str, str]
+    """the header's fields as on the wire"""
+    flag: int = 0
+    """bit 1 oneway"""
+    language: str = ""
+    """language of the requester"""
+    version: int = 0
+    """MQVersion ordinal of the requester"""
+    serialize_type: str = "JSON"
+    """JSON or ROCKETMQ"""
+    body: bytes = b""
+    """the body as on the wire; empty in a log, which has `messages`"""
+    missing: int = 0
+    """bytes of the body that are not there"""
+    messages: tuple[Message, ...] | None = None
+    """what a log says is in the body; None for a capture"""
+    pdu: Pdu | None = None
+    """the request in the capture, None in a log"""
+
+    @property
+    def key(self) -> tuple[str, int, int, int]:
+        """What a response names its request by."""
+        origin = self.origin
+        return origin.capture, origin.conversation, origin.packet, origin.opaque
+
+    @property
+    def is_oneway(self) -> bool:
+        """Whether no response is expected."""
+        return self.flag & 3 == 2
+
+    @property
+    def size(self) -> int:
+        """Bytes that it keeps in memory, about."""
+        logged = sum(len(message.body) for message in self.messages or ())
+        return len(self.body) + logged + 1000
+
+
+@dataclass(slots=True)
+class Answer:
+    """What the capture knows of the outcome of a request, or of all attempts of a message."""
+
+    status: str = UNANSWERED
+    """answered, unanswered or oneway"""
+    code: int | None = None
+    """response code"""
+    remark: str | None = None
+    """remark of the response"""
+    latency_us: int | None = None
+    """request to response, µs; of the attempt that was answered"""
+    attempts: int = 1
+    """how often it was sent"""
+    responder: str = ""
+    """`address:port` of the last attempt"""
+    queue_id: int | None = None
+    """queue that the broker said"""
+    queue_offset: int | None = None
+    """offset in it"""
+    pdu: Pdu | None = None
+    """the response in the capture"""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the broker said that it has the message."""
+        return self.code in STORED
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether it was refused, or not answered though an answer was asked for."""
+        return self.status != ONEWAY and not self.is_stored
+
+
+class SendHeader(NamedTuple):
+    """What a send header says, whichever its version."""
+
+    topic: str
+    group: str
+    queue_id: int
+    """-1 where it says none"""
+    broker_name: str
+    """empty where it says none"""
+    sys_flag: int
+    flag: int
+    born_ms: int
+    properties: str
+    is_batch: bool
+    is_reply: bool
+
+    @property
+    def unique_key(self) -> str | None:
+        """The client's message id; of a batch its own one."""
+        return property_of(self.properties, "UNIQ_KEY\x01") if self.properties else None
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it is the first part of a transaction."""
+        return self.sys_flag & TRANSACTION_MASK == _PREPARED or (
+            property_of(self.properties, "TRAN_MSG\x01") == "true"
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Captured:
+    """A send request and all that the capture says of its outcome."""
+
+    seen: Seen
+    """the request; of several attempts the first"""
+    header: SendHeader
+    """what its header says"""
+    answer: Answer = field(default_factory=Answer)
+    """the outcome; may still be completed while the message is replayed"""
+    state: TransactionState | None = None
+    """of a half message: its outcome; None where that was not captured"""
+    overlapped: bool = False
+    """whether another send of its conversation was under way at the same time"""
+    overtaken_by: list[Captured] = field(default_factory=list)
+    """later sends of its conversation that were answered while it was not"""
+    settled: bool = False
+    """whether all that is waited for is known"""
+    due: int = 0
+    """capture time at which it is waited for no longer"""
+
+    def release(self) -> None:
+        """Its messages were taken: lets go of the bytes, of which others may know nothing."""
+        self.seen.body = b""
+        self.seen.messages = None
+        self.seen.pdu = self.answer.pdu = None
+        self.overtaken_by = []
+
+
+def send_header_of(seen: Seen) -> SendHeader | Refusal:
+    """The header of a send request, or why it cannot be read."""
+    get = seen.ext_fields.get
+    if seen.code in V2_SENDS:
+        names = ("b", "a", "e", "n", "f", "h", "g", "i", "m")
+    else:
+        names = (
+            *("topic", "producerGroup", "queueId", "bname", "sysFlag", "flag"),
+            *("bornTimestamp", "properties", "batch"),
+        )
+    topic, group, queue, broker, sys_flag, flag, born, properties, batch = map(get, names)
+    if not topic:
+        return Refusal(Why.DAMAGED, "the header names no topic")
+    numbers = [_int(text, default) for text, default in ((queue, -1), (sys_flag, 0), (flag, 0))]
+    if None in numbers:
+        return Refusal(Why.DAMAGED, "queue, sysFlag or flag of the header is no number")
+    properties = properties or ""
+    return SendHeader(
+        topic,
+        group or "",
+        numbers[0] or 0,
+        broker or get("bname") or get("brokerName") or "",
+        numbers[1] or 0,
+        numbers[2] or 0,
+        _int(born, 0) or 0,
+        properties,
+        seen.code == BATCH or batch == "true",
+        seen.code in REPLIES or property_of(properties, "MSG_TYPE\x01") == "reply",
+    )
+
+
+def messages_of(seen: Seen, header: SendHeader) -> tuple[Message, ...] | Refusal:
+    """The messages that a send request carries, or why they cannot be replayed."""
+    if seen.missing:
+        return Refusal(Why.CUT, f"{seen.missing} bytes of the body are missing")
+    if seen.messages is not None:
+        return seen.messages or Refusal(Why.DAMAGED, "the log has no message in its body")
+    body = seen.body
+    kind = compression_of(header.sys_flag)
+    if kind is not None:
+        output = decompress(body, kind, BODY_LIMIT)
+        if output.problem is not None:
+            return Refusal(Why.DAMAGED, output.problem)
+        if output.truncated:
+            return Refusal(Why.DAMAGED, f"the body decompresses to more than {BODY_LIMIT} bytes")
+        body = output.data
+    if header.is_batch:
+        return _batch_of(body, header.topic)
+    properties = decode_properties(header.properties)
+    return (message_of(header.topic, body, properties, header.flag),)
+
+
+def message_of(topic: str, body: bytes, properties: Mapping[str, str], flag: int) -> Message:
+    """The message as the application made it."""
+    kept = {name: text for name, text in properties.items() if name not in SET_BY_PRODUCER}
+    return message_of_properties(topic, body, kept, flag)
+
+
+def _batch_of(body: bytes, topic: str) -> tuple[Message, ...] | Refusal:
+    batch = decode_batch(body)
+    if batch.problems or not batch.items:
+        detail = batch.problems[0][1] if batch.problems else "an empty batch"
+        return Refusal(Why.DAMAGED, detail)
+    return tuple(message_of(topic, one.body, one.properties, one.flag) for one in batch.items)
+
+
+def answered(answer: Answer, code: int, remark: str | None, fields: Mapping[str, str]) -> None:
+    """Writes a response into an outcome."""
+    answer.status = ANSWERED
+    answer.code = code
+    answer.remark = remark
+    answer.queue_id = _int(fields.get("queueId"), None)
+    answer.queue_offset = _int(fields.get("queueOffset"), None)
+
+
+def transaction_state_of(fields: Mapping[str, str]) -> TransactionState | None:
+    """What an END_TRANSACTION says; None for what is none of the three."""
+    number = _int(fields.get("commitOrRollback"), None)
+    return TransactionState(number) if number in (0, 8, 12) else None
+
+
+def _int(text: str | None, default: int | None) -> int | None:
+    """A number of the header; `default` where there is none, None for what is no number."""
+    if not text:
+        return default
+    try:
+        value = int(text) if len(text) <= 20 else None
+    except ValueError:
+        return None
+    return value

@@ -1,0 +1,166 @@
+"""Commands out of the JSON lines that ``rmqtool decode pcap --commands -f jsonl`` writes.
+
+Rules: a log is a file of ours, yet it may have been edited, cut or filtered: a line that is no
+command row is an error with its number, and what a filter left out is what a capture with holes
+leaves out. Bodies are those of `messages`: decompressed, as text or base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from dissectors.times import moment_of
+
+from .captured import Origin, Seen, message_of
+from .message import Message
+
+
+class LoggedCommand(NamedTuple):
+    """What every row of a log says."""
+
+    time: int
+    is_response: bool
+    code: int
+    version: int
+    responder: str
+    ext_fields: dict[str, str]
+    remark: str | None
+    request_key: tuple[str, int, int, int] | None
+    """of a response: the key of its request; None for an orphan"""
+
+
+class LogMessage(msgspec.Struct, rename="camel"):
+    """A message in a row."""
+
+    topic: str
+    properties: dict[str, str]
+    flag: int
+    body: str
+    body_form: str
+    body_truncated: bool = False
+    missing: int = 0
+
+
+class LogRow(msgspec.Struct):
+    """The columns of a row that are needed; others may be there."""
+
+    capture: str
+    packet: int
+    time: str
+    conversation: int
+    src: str
+    dst: str
+    kind: str
+    code: int
+    opaque: int
+    flag: int
+    version: int
+    serialize_type: str
+    ext_fields: dict[str, str]
+    missing: int
+    language: str | None = None
+    remark: str | None = None
+    request_packet: int | None = None
+    messages: list[LogMessage] | None = None
+
+
+_DECODER = msgspec.json.Decoder(LogRow)
+
+
+class LogReader:
+    """Bytes of a log in, rows out."""
+
+    def __init__(self, name: str, error: Callable[[str], Exception]) -> None:
+        """`error` makes what is raised for a line that is no row."""
+        self.name = name
+        """the file"""
+        self._error = error
+        self._rest = b""
+        self._line = 0
+
+    def receive(self, chunk: bytes) -> Iterator[LogRow]:
+        """The rows that are whole with this chunk."""
+        lines = (self._rest + chunk).split(b"\n")
+        self._rest = lines.pop()
+        for line in lines:
+            yield from self._row(line)
+
+    def finish(self) -> Iterator[LogRow]:
+        """The row of a last line without an end."""
+        yield from self._row(self._rest)
+
+    def _row(self, line: bytes) -> Iterator[LogRow]:
+        self._line += 1
+        if not line.strip():
+            return
+        try:
+            yield _DECODER.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            place = f"{self.name}, line {self._line}"
+            if b'"request_time"' in line and b'"ext_fields"' not in line:
+                raise self._error(
+                    f"{place}: a log of exchanges holds no bodies; write it with "
+                    "`rmqtool decode pcap CAPTURE --commands -o LOG.jsonl`"
+                ) from None
+            raise self._error(f"{place}: no row of a command ({problem})") from None
+
+    def command_of(self, row: LogRow) -> LoggedCommand:
+        """What the row says of its command."""
+        moment = moment_of(row.time)
+        if moment is None:
+            raise self._error(f"{self.name}, line {self._line}: {row.time!r} is no time")
+        is_response = row.kind == "response"
+        key = None
+        if is_response and row.request_packet is not None:
+            key = self.name, row.conversation, row.request_packet, row.opaque
+        return LoggedCommand(
+            moment.ns,
+            is_response,
+            row.code,
+            row.version,
+            row.dst,
+            row.ext_fields,
+            row.remark,
+            key,
+        )
+
+    def seen_of(self, row: LogRow, command: LoggedCommand) -> Seen:
+        """The request in a row."""
+        origin = Origin(
+            self.name,
+            row.packet,
+            row.conversation,
+            row.src,
+            row.dst,
+            command.time,
+            row.opaque,
+        )
+        messages = row.messages or []
+        return Seen(
+            origin,
+            row.code,
+            row.ext_fields,
+            row.flag,
+            row.language or "",
+            row.version,
+            row.serialize_type,
+            b"",
+            row.missing + sum(1 for one in messages if one.body_truncated or one.missing),
+            tuple(self._message_of(one) for one in messages),
+        )
+
+    def _message_of(self, one: LogMessage) -> Message:
+        if one.body_form == "text":
+            body = one.body.encode()
+        else:
+            try:
+                body = base64.b64decode(one.body, validate=True)
+            except binascii.Error as problem:
+                place = f"{self.name}, line {self._line}"
+                raise self._error(f"{place}: the body is no base64 ({problem})") from None
+        return message_of(one.topic, body, one.properties, one.flag)

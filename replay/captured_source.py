@@ -1,0 +1,229 @@
+"""Captures and logs in; send requests with their outcomes out, and counts of all that is no send.
+
+Rules: memory does not depend on the size of the sources. What is read is a capture in any form
+that `dissectors` reads, or the JSON lines of ``rmqtool decode pcap --commands``, which hold bodies.
+Addresses that answered anything are remembered, because nothing may be sent to them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from dissectors.conversation import Pdu
+from dissectors.decoded_log import MANIFEST
+from dissectors.pipeline import CommandSeen, Decode, DecodeOptions
+from dissectors.remoting.codes import request_name
+from dissectors.tcp.capture import capture_index, packet_number
+from dissectors.tcp.source import ByteSource, expand_sources
+
+from .captured import END_TRANSACTION, SENDS, Captured, Origin, Refusal, Seen, Why
+from .captured_log import LogReader, LogRow
+from .look_ahead import LookAhead
+
+MAX_ADDRESSES: Final = 65_536
+"""addresses that are remembered; further ones are an error of the source, not of the target"""
+MAX_REASONS: Final = 500
+"""kinds of skipped commands that are counted apart"""
+
+
+class SourceError(Exception):
+    """A source cannot be replayed; the text says why and what to do."""
+
+
+class Refused(NamedTuple):
+    """A send request that is not replayed."""
+
+    seen: Seen
+    """the request"""
+    refusal: Refusal
+    """why"""
+
+
+class CapturedSource:
+    """One reading of the sources; iterate `batches` once."""
+
+    def __init__(
+        self,
+        sources: Sequence[str],
+        decode_as: frozenset[int] = frozenset(),
+        raw_codes: frozenset[int] | None = None,
+    ) -> None:
+        """`raw_codes`: requests of these codes come as they are, and no others."""
+        self.sources = expand_sources(sources)
+        self.responders: set[str] = set()
+        """addresses that requests were sent to, of what was read so far"""
+        self.skipped: Counter[tuple[Why, str]] = Counter()
+        """commands that are no sends, by reason and name"""
+        self.first_time: int | None = None
+        """time of the first command, ns since the epoch"""
+        self.commands = 0
+        """commands read so far"""
+        self.decode: Decode | None = None
+        """the decoding of captures; None for logs"""
+        self._decode_as = decode_as
+        self._raw_codes = raw_codes
+        self._ahead = LookAhead()
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read so far of captures as they are stored; 0 for logs."""
+        return self.decode.bytes_read if self.decode is not None else 0
+
+    def batches(self) -> Iterator[list[Captured | Refused]]:
+        """Send requests in the order sent; `Refused` where one cannot be replayed."""
+        if _are_logs(self.sources):
+            for name in self.sources:
+                yield from self._log(name)
+        else:
+            yield from self._captures()
+        yield self._taken(everything=True)
+
+    def _captures(self) -> Iterator[list[Captured | Refused]]:
+        decode = self.decode = Decode(self.sources, DecodeOptions(decode_as=self._decode_as))
+        for batch in decode.commands():
+            for seen in batch:
+                self._receive(seen)
+            decode.take_experts()
+            yield self._taken()
+
+    def _receive(self, command: CommandSeen) -> None:
+        """One command of a capture."""
+        pdu = command.pdu
+        self._note(pdu.ts)
+        if pdu.flag & 1:
+            self._response(command)
+            return
+        code = pdu.command.code
+        self._note_responder(pdu.dst)
+        if self._raw_codes is not None:
+            if code not in self._raw_codes:
+                self.skip(Why.NOT_ALLOWED, request_name(code, pdu.command.version))
+                return
+        elif code not in SENDS and code != END_TRANSACTION:
+            self.skip(Why.NOT_A_SEND, request_name(code, pdu.command.version))
+            return
+        self._ahead.request(self._seen_of(pdu))
+
+    def _seen_of(self, pdu: Pdu) -> Seen:
+        command = pdu.command
+        return Seen(
+            self._origin_of(pdu),
+            command.code,
+            command.ext_fields,
+            command.flag,
+            command.language,
+            command.version,
+            command.serialize_type,
+            pdu.body,
+            pdu.missing,
+            None,
+            pdu,
+        )
+
+    def _origin_of(self, pdu: Pdu) -> Origin:
+        return Origin(
+            self.sources[capture_index(pdu.packet)],
+            packet_number(pdu.packet),
+            pdu.conversation,
+            pdu.src,
+            pdu.dst,
+            pdu.ts,
+            pdu.opaque,
+        )
+
+    def _response(self, command: CommandSeen) -> None:
+        request, pdu = command.request, command.pdu
+        if request is None:
+            self.skip(Why.ORPHAN)
+            return
+        answer = pdu.command
+        origin = self._origin_of(request)
+        key = origin.capture, origin.conversation, origin.packet, origin.opaque
+        self._ahead.response(key, pdu.ts, answer.code, answer.remark, answer.ext_fields, pdu)
+
+    def _log(self, name: str) -> Iterator[list[Captured | Refused]]:
+        source = ByteSource(name)
+        reader = LogReader(name, SourceError)
+        try:
+            for chunk in source.chunks():
+                for row in reader.receive(chunk):
+                    self._receive_row(reader, row)
+                yield self._taken()
+            for row in reader.finish():
+                self._receive_row(reader, row)
+        finally:
+            source.close()
+
+    def _receive_row(self, reader: LogReader, row: LogRow) -> None:
+        """One command of a log."""
+        command = reader.command_of(row)
+        self._note(command.time)
+        if command.is_response:
+            if command.request_key is None:
+                self.skip(Why.ORPHAN)
+            else:
+                self._ahead.response(
+                    command.request_key,
+                    command.time,
+                    command.code,
+                    command.remark,
+                    command.ext_fields,
+                )
+            return
+        self._note_responder(command.responder)
+        if self._raw_codes is not None:
+            raise SourceError(f"{reader.name}: a log has no whole requests; give the capture")
+        if command.code not in SENDS and command.code != END_TRANSACTION:
+            self.skip(Why.NOT_A_SEND, request_name(command.code, command.version))
+            return
+        self._ahead.request(reader.seen_of(row, command))
+
+    def skip(self, why: Why, detail: str = "") -> None:
+        """Counts a command that is not replayed."""
+        key = why, detail
+        if key not in self.skipped and len(self.skipped) >= MAX_REASONS:
+            key = why, "others"
+        self.skipped[key] += 1
+
+    def _note(self, time: int) -> None:
+        self.commands += 1
+        if self.first_time is None:
+            self.first_time = time
+        self._ahead.at(time)
+
+    def _note_responder(self, address: str) -> None:
+        responders = self.responders
+        if address not in responders and len(responders) < MAX_ADDRESSES:
+            responders.add(address)
+
+    def _taken(self, everything: bool = False) -> list[Captured | Refused]:
+        taken: list[Captured | Refused] = [Refused(*one) for one in self._ahead.take_refused()]
+        return taken + self._ahead.take(everything)
+
+
+def _are_logs(sources: Sequence[str]) -> bool:
+    """Whether the sources are logs; SourceError where some are, or where bodies cannot be there."""
+    kinds = {_kind_of(name) for name in sources}
+    if len(kinds) > 1:
+        raise SourceError("captures and logs at once: their times cannot be put in one order")
+    return kinds == {"log"}
+
+
+def _kind_of(name: str) -> str:
+    if name == "-":
+        return "capture"
+    path = Path(name)
+    if path.is_dir() or path.name == MANIFEST or path.suffix == ".parquet":
+        raise SourceError(
+            f"{name}: a decoded log of exchanges holds no bodies; replay the capture, or "
+            "`rmqtool decode pcap CAPTURE --commands -o LOG.jsonl`"
+        )
+    source = ByteSource(name)
+    try:
+        head = next((chunk for chunk in source.chunks() if chunk.strip()), b"")
+    finally:
+        source.close()
+    return "log" if head.lstrip().startswith(b"{") else "capture"

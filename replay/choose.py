@@ -1,0 +1,186 @@
+"""Which captured sends are replayed: filter, time window, sample, kinds of topics; and why not.
+
+Rules: pure; a choice depends on the message alone, so that it is the same in each run and in a run
+that is resumed. A sample is by a key's hash: all messages of a key are in it, or none.
+RocketMQ: TopicValidator, MixAll (names of retry and dead-letter topics).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+
+from dissectors.exchange import Exchange
+from dissectors.record import COLUMNS, ExchangeRecord
+from dissectors.remoting.codes import request_name, response_name
+from dissectors.row import record_of
+
+from .captured import Captured, Refusal, Seen, Why
+from .message import Message
+
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+SYSTEM_TOPICS: Final = frozenset(
+    (
+        "TBW102",
+        "SCHEDULE_TOPIC_XXXX",
+        "BenchmarkTest",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+        "CHECKPOINT_TOPIC",
+    )
+)
+SYSTEM_PREFIX: Final = "rmq_sys_"
+REPLY_SUFFIX: Final = "_REPLY_TOPIC"
+_HASHES: Final = 1 << 64
+
+
+class Kind(StrEnum):
+    """Kinds of messages that are replayed only when they are asked for."""
+
+    retry = "retry"
+    dlq = "dlq"
+    system = "system"
+    trace = "trace"
+    replies = "replies"
+
+
+_REASONS: Final = {
+    Kind.retry: Why.RETRY_TOPIC,
+    Kind.dlq: Why.DLQ_TOPIC,
+    Kind.system: Why.SYSTEM_TOPIC,
+    Kind.trace: Why.TRACE_TOPIC,
+    Kind.replies: Why.REPLY,
+}
+
+
+class SampleBy(StrEnum):
+    """What a sample keeps together."""
+
+    key = "key"
+    topic = "topic"
+    group = "group"
+    conversation = "conversation"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is replayed of that which could be."""
+
+    where: Callable[[object], bool] | None = None
+    """test of the exchange's record; None: all"""
+    since: int | None = None
+    """ns since the epoch; earlier requests are left out"""
+    until: int | None = None
+    """ns since the epoch; requests at or after that are left out"""
+    include: frozenset[Kind] = frozenset()
+    """kinds that are replayed too"""
+    sample: Fraction | None = None
+    """share of the keys; None: all"""
+    sample_by: SampleBy = SampleBy.key
+    """what is kept together"""
+
+
+def kind_of(topic: str, is_reply: bool = False) -> Kind | None:
+    """The kind of a message that is left out by default; None for an application's."""
+    if topic.startswith("%RETRY%"):
+        return Kind.retry
+    if topic.startswith("%DLQ%"):
+        return Kind.dlq
+    if is_reply or topic.endswith(REPLY_SUFFIX):
+        return Kind.replies
+    if topic == TRACE_TOPIC or topic.startswith("rmq_sys_TRACE_DATA_"):
+        return Kind.trace
+    if topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIX):
+        return Kind.system
+    return None
+
+
+def refusal_of(captured: Captured, choice: Choice) -> Refusal | None:
+    """Why a send is left out; None where it is chosen. The sample is asked for by `in_sample`."""
+    header = captured.header
+    time = captured.seen.origin.time
+    if choice.since is not None and time < choice.since:
+        return Refusal(Why.NOT_IN_TIME)
+    if choice.until is not None and time >= choice.until:
+        return Refusal(Why.NOT_IN_TIME)
+    kind = kind_of(header.topic, header.is_reply)
+    if kind is not None and kind not in choice.include:
+        return Refusal(_REASONS[kind], header.topic)
+    if choice.where is not None and not choice.where(record_of_captured(captured)):
+        return Refusal(Why.NOT_WANTED)
+    return None
+
+
+def in_sample(captured: Captured, message: Message, choice: Choice) -> bool:
+    """Whether the message's key is in the sample."""
+    if choice.sample is None or choice.sample >= 1:
+        return True
+    digest = hashlib.blake2b(_key_of(captured, message, choice.sample_by).encode(), digest_size=8)
+    return Fraction(int.from_bytes(digest.digest(), "big"), _HASHES) < choice.sample
+
+
+def _key_of(captured: Captured, message: Message, by: SampleBy) -> str:
+    """What the message belongs to: its sharding key, else its first key, else its own id."""
+    if by is SampleBy.topic:
+        return captured.header.topic
+    if by is SampleBy.group:
+        return captured.header.group
+    if by is SampleBy.conversation:
+        return f"{captured.seen.origin.requester} {captured.seen.origin.responder}"
+    keys = (message.keys or "").split()
+    return message.sharding_key or (keys[0] if keys else message.unique_key or "")
+
+
+def record_of_captured(captured: Captured) -> ExchangeRecord:
+    """The row of the exchange, as decode shows it."""
+    seen, answer = captured.seen, captured.answer
+    if seen.pdu is not None:
+        return record_of(Exchange(seen.pdu, answer.pdu), seen.origin.capture)
+    return _record_of_log(captured, seen)
+
+
+def _record_of_log(captured: Captured, seen: Seen) -> ExchangeRecord:
+    """The row of an exchange out of a log: without what only the bytes tell."""
+    header, answer, origin = captured.header, captured.answer, seen.origin
+    message = seen.messages[0] if seen.messages and not header.is_batch else None
+    values: dict[str, object] = {column.name: None for column in COLUMNS}
+    values |= {
+        "capture": origin.capture,
+        "conversation": origin.conversation,
+        "requester": origin.requester,
+        "responder": origin.responder,
+        "status": answer.status,
+        "request_packet": origin.packet,
+        "request_time": origin.time,
+        "latency_us": answer.latency_us,
+        "opaque": origin.opaque,
+        "request_code": seen.code,
+        "request_name": request_name(seen.code, seen.version),
+        "response_code": answer.code,
+        "remark": answer.remark,
+        "language": seen.language or None,
+        "version": seen.version,
+        "serialize_type": seen.serialize_type,
+        "topic": header.topic,
+        "group": header.group or None,
+        "queue_id": header.queue_id if header.queue_id >= 0 else answer.queue_id,
+        "broker_name": header.broker_name or None,
+        "unique_key": header.unique_key,
+        "keys": message.keys if message else None,
+        "tags": message.tags if message else None,
+        "body_bytes": sum(len(one.body) for one in seen.messages or ()),
+        "missing_bytes": seen.missing,
+        "message_count": len(seen.messages or ()),
+        "queue_offset": answer.queue_offset,
+        "expert": [],
+    }
+    if answer.code is not None:
+        values["response_name"] = response_name(answer.code, seen.code, seen.version)
+    return ExchangeRecord(**values)  # type: ignore[arg-type]

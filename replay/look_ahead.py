@@ -1,0 +1,236 @@
+"""From commands as they were seen to send requests with their outcomes, in the order of sending.
+
+Rules: what is replayed must be known before it is due, so the reading is ahead of it: until the
+response, a further attempt or the end of a transaction was seen, but for no longer than a bounded
+time of the capture and within bounded memory. What comes later still completes the outcome that
+the comparison uses; it no longer changes what is sent.
+
+A request with the UNIQ_KEY of one that failed or was not answered is another attempt of the same
+message (a producer keeps that id when it tries again): the message is replayed once, and its
+captured outcome is that of the last attempt.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from dissectors.conversation import Pdu
+from dissectors.record import ONEWAY, UNANSWERED
+from dissectors.times import SECOND
+
+from .captured import (
+    END_TRANSACTION,
+    Captured,
+    Refusal,
+    Seen,
+    Why,
+    answered,
+    send_header_of,
+    transaction_state_of,
+)
+from .message import TransactionState
+
+MAX_WAIT: Final = 15 * SECOND
+"""capture time that a response, another attempt or the first end of a transaction is waited for"""
+MAX_CHECK_WAIT: Final = 90 * SECOND
+"""capture time that the answer to a check-back is waited for"""
+MAX_WAITING: Final = 20_000
+"""requests that wait"""
+MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
+"""their bodies"""
+MAX_KEYS: Final = 65_536
+"""messages that are remembered for the sake of further attempts"""
+
+Key = tuple[str, int, int, int]
+
+
+class LookAhead:
+    """Requests and responses as they were seen; send requests out, in order, as they settle."""
+
+    def __init__(self) -> None:
+        self.waiting_bytes = 0
+        """bytes of the bodies that wait"""
+        self._queue: deque[Captured] = deque()
+        self._refused: list[tuple[Seen, Refusal]] = []
+        self._pending: dict[Key, tuple[Captured, int]] = {}
+        self._open: dict[tuple[str, int], dict[Key, Captured]] = {}
+        self._keys: dict[str, Captured] = {}
+        self._now = 0
+
+    def request(self, seen: Seen) -> None:
+        """The next request: a send or the end of a transaction; others do not come here."""
+        self._now = max(self._now, seen.origin.time)
+        if seen.code == END_TRANSACTION:
+            self._end_transaction(seen)
+            return
+        header = send_header_of(seen)
+        if isinstance(header, Refusal):
+            self._refused.append((seen, header))
+            return
+        captured = Captured(seen, header)
+        captured.answer.responder = seen.origin.responder
+        if header.unique_key is not None and self._is_another_attempt(captured, header.unique_key):
+            return
+        self._note_open(captured, seen)
+        if seen.is_oneway:
+            captured.answer.status = ONEWAY
+            captured.settled = not header.is_half
+        captured.due = self._now + MAX_WAIT
+        self._queue.append(captured)
+        self.waiting_bytes += seen.size
+
+    def response(
+        self,
+        key: Key,
+        time: int,
+        code: int,
+        remark: str | None,
+        fields: dict[str, str],
+        pdu: Pdu | None = None,
+    ) -> None:
+        """The next response to a send request that was given to `request`."""
+        self._now = max(self._now, time)
+        found = self._pending.pop(key, None)
+        if found is None:
+            return
+        captured, asked = found
+        self._close(key, captured)
+        answer = captured.answer
+        if answer.is_stored:  # the late answer to an earlier attempt says nothing new
+            return
+        answered(answer, code, remark, fields)
+        answer.latency_us = (time - asked) // 1000
+        answer.pdu = pdu
+        if not answer.is_stored:
+            return
+        if not captured.header.is_half or _is_final(captured.state):
+            captured.settled = True
+            self._forget(captured)
+
+    def at(self, time: int) -> None:
+        """The capture has come to a time."""
+        self._now = max(self._now, time)
+
+    def take(self, everything: bool = False) -> list[Captured]:
+        """The requests that are settled, in the order sent; `everything`: nothing more comes."""
+        taken = []
+        queue = self._queue
+        while queue and (everything or queue[0].settled or self._is_over(queue[0])):
+            captured = queue.popleft()
+            captured.settled = True
+            self.waiting_bytes -= captured.seen.size
+            taken.append(captured)
+        return taken
+
+    def take_refused(self) -> list[tuple[Seen, Refusal]]:
+        """The requests that turned out to be nothing to replay, since the last call."""
+        taken, self._refused = self._refused, []
+        return taken
+
+    def _is_over(self, captured: Captured) -> bool:
+        return (
+            captured.due <= self._now
+            or len(self._queue) > MAX_WAITING
+            or self.waiting_bytes > MAX_WAITING_BYTES
+        )
+
+    def _is_another_attempt(self, captured: Captured, key: str) -> bool:
+        """Whether the message is known and failed so far; the request is then that message's."""
+        seen = captured.seen
+        if seen.is_oneway:
+            return False
+        first = self._keys.get(key)
+        if first is None or first.answer.is_stored or first.header.topic != captured.header.topic:
+            self._remember(key, captured)
+            return False
+        answer = first.answer
+        answer.attempts += 1
+        answer.responder = seen.origin.responder
+        answer.status, answer.code, answer.remark = UNANSWERED, None, None
+        first.due = self._now + MAX_WAIT
+        self._wait_for(seen, first)
+        detail = f"attempt {answer.attempts} of {key}"
+        self._refused.append((seen, Refusal(Why.ANOTHER_ATTEMPT, detail)))
+        return True
+
+    def _remember(self, key: str, captured: Captured) -> None:
+        keys = self._keys
+        keys.pop(key, None)
+        keys[key] = captured
+        while keys:
+            oldest = next(iter(keys))
+            if len(keys) <= MAX_KEYS and not self._is_past(keys[oldest]):
+                return
+            del keys[oldest]
+
+    def _forget(self, captured: Captured) -> None:
+        """The message is stored: who sends its id again sends another message."""
+        key = captured.header.unique_key
+        if key is not None and self._keys.get(key) is captured:
+            del self._keys[key]
+
+    def _wait_for(self, seen: Seen, captured: Captured) -> None:
+        pending = self._pending
+        pending[seen.key] = (captured, seen.origin.time)
+        while len(pending) > 1:
+            oldest = next(iter(pending))
+            if len(pending) <= MAX_KEYS and not self._is_past(pending[oldest][0]):
+                return
+            del pending[oldest]
+
+    def _is_past(self, captured: Captured) -> bool:
+        """Whether nothing that comes now can still belong to it."""
+        return 0 < captured.due < self._now - MAX_CHECK_WAIT
+
+    def _note_open(self, captured: Captured, seen: Seen) -> None:
+        if seen.is_oneway:
+            return
+        self._wait_for(seen, captured)
+        place = seen.origin.capture, seen.origin.conversation
+        others = self._open.setdefault(place, {})
+        while others and next(iter(others.values())).due <= self._now:
+            del others[next(iter(others))]
+        others[seen.key] = captured
+
+    def _close(self, key: Key, captured: Captured) -> None:
+        """It is answered: what was sent since then was sent without waiting for that."""
+        place = key[0], key[1]
+        others = self._open.get(place)
+        if others is None or others.pop(key, None) is None:
+            return
+        for one in captured.overtaken_by:
+            one.overlapped = captured.overlapped = True
+        captured.overtaken_by = []
+        asked = captured.seen.origin.time
+        for other in reversed(others.values()):
+            if other.seen.origin.time < asked:
+                other.overtaken_by.append(captured)  # counts once that one is answered at all
+                break
+            captured.overlapped = True
+            if other.overlapped:
+                break
+            other.overlapped = True
+        if not others:
+            del self._open[place]
+
+    def _end_transaction(self, seen: Seen) -> None:
+        """Gives a half message its outcome; an unknown one may be followed by another."""
+        get = seen.ext_fields.get
+        half = self._keys.get(get("msgId") or "") or self._keys.get(get("transactionId") or "")
+        state = transaction_state_of(seen.ext_fields)
+        if half is None or not half.header.is_half or state is None:
+            self._refused.append((seen, Refusal(Why.NOT_A_SEND, "END_TRANSACTION")))
+            return
+        self._refused.append((seen, Refusal(Why.ENDS_TRANSACTION, state.name)))
+        if not _is_final(half.state):
+            half.state = state
+        if not _is_final(half.state):
+            half.due = self._now + MAX_CHECK_WAIT
+        elif half.answer.is_stored or half.answer.status == ONEWAY:
+            half.settled = True
+            self._forget(half)
+
+
+def _is_final(state: TransactionState | None) -> bool:
+    return state in (TransactionState.COMMIT, TransactionState.ROLLBACK)
