@@ -1,10 +1,10 @@
 """The decoded log: a folder with the exchanges of a run, its findings and what it covers.
 
 Layout: ``exchanges/part-00000.parquet`` … (one row an exchange), ``conversations.parquet`` (one row
-a TCP connection), ``expert.parquet`` (one row a finding) and ``manifest.json``. Rules: a log is
-written beside its name and renamed when it is whole, so what has the name is whole; a log is only
-ever replaced by a log, and only where that was asked for. ``docs/decoded-log.md`` documents every
-column.
+a TCP connection), ``expert.parquet`` (one row a finding) and ``manifest.json``; or the same as JSON
+lines (``.jsonl``), for which pyarrow is not needed. Rules: a log is written beside its name and
+renamed when it is whole, so what has the name is whole; a log is only ever replaced by a log, and
+only where that was asked for. ``docs/decoded-log.md`` documents every column.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
 from .conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from .expert import ExpertInfo
+from .json_rows import Encode, JsonRows, row_encoder
 from .parquet import ParquetRows, RowTable, exchange_table
 from .record import ExchangeRecord
 from .replication import Replication
-from .tables import encodable
+from .tables import encodable, jsonl_of
 from .tcp.capture import capture_index, packet_number
 from .times import text_of_time
 
@@ -36,8 +37,12 @@ SCHEMA_VERSION = 1
 """Raised when a column changes its meaning or goes; a new column does not raise it."""
 MANIFEST = "manifest.json"
 EXCHANGES = "exchanges"
-CONVERSATIONS = "conversations.parquet"
-EXPERT = "expert.parquet"
+CONVERSATIONS = "conversations"
+EXPERT = "expert"
+PARQUET = "parquet"
+JSONL = "jsonl"
+FORMS = (PARQUET, JSONL)
+"""How the rows of a log can be written, which is also how their files' names end."""
 FOOTER = {"rmqtool.schema_version": str(SCHEMA_VERSION)}
 """What the footer of each Parquet file says."""
 PART_ROWS = 1_048_576
@@ -205,14 +210,26 @@ FINDING_COLUMNS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def finding_table() -> RowTable:
-    """Return the table of `Finding`."""
-    return RowTable((name, kind, attrgetter(name)) for name, kind, _ in FINDING_COLUMNS)
+_FINDING_TYPES = [(name, kind) for name, kind, _ in FINDING_COLUMNS]
+_CONVERSATION_TYPES = [(column.name, column.type) for column in CONVERSATION_COLUMNS]
+RowForm = RowTable | Encode
+"""What makes Parquet columns, or JSON lines, of rows."""
 
 
-def conversation_table() -> RowTable:
-    """Return the table of `ConversationRecord`."""
-    return RowTable((c.name, c.type, attrgetter(c.name)) for c in CONVERSATION_COLUMNS)
+def form_of_rows(form: str, columns: Sequence[tuple[str, str]]) -> RowForm:
+    """Return what writes rows with these (name, type); raise MissingLibraryError."""
+    if form == JSONL:
+        return row_encoder(columns)
+    return RowTable((name, kind, attrgetter(name)) for name, kind in columns)
+
+
+def form_of_exchanges(form: str) -> RowForm:
+    """Return what writes `ExchangeRecord`; raise MissingLibraryError."""
+    return _jsonl_of if form == JSONL else exchange_table()
+
+
+def _jsonl_of(rows: Sequence[object]) -> bytes:
+    return jsonl_of(cast("Sequence[ExchangeRecord]", rows))
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -247,22 +264,24 @@ def is_decoded_log(folder: Path) -> bool:
 class DecodedLogWriter:
     """A decoded log that is being written: nothing has its name before `finish`."""
 
-    def __init__(self, folder: Path, replace: bool = False) -> None:
+    def __init__(self, folder: Path, replace: bool = False, form: str = PARQUET) -> None:
         """`replace` allows to replace a decoded log, and nothing but a decoded log.
 
-        Raise DecodedLogError where `folder` may not be written, OSError where it cannot.
+        `form` is one of FORMS. Raise DecodedLogError where `folder` may not be written, OSError
+        where it cannot.
         """
         self.folder = folder
         """where the log will be"""
         _refuse_existing(folder, replace)
         self._temporary = folder.parent / f".{folder.name}.{os.getpid()}.tmp"
-        self._exchange_table = exchange_table()
+        self._form = form
+        self._exchanges = form_of_exchanges(form)
         shutil.rmtree(self._temporary, ignore_errors=True)  # of a run that was killed
         (self._temporary / EXCHANGES).mkdir(parents=True)
         self._parts: list[Part] = []
         self._part = self._open_part()
-        self._findings = self._rows_of(EXPERT, finding_table())
-        self._conversations = self._rows_of(CONVERSATIONS, conversation_table())
+        self._findings = self._rows_of(EXPERT, form_of_rows(form, _FINDING_TYPES))
+        self._conversations = self._rows_of(CONVERSATIONS, form_of_rows(form, _CONVERSATION_TYPES))
 
     def write(self, records: Sequence[ExchangeRecord]) -> None:
         """Add exchanges."""
@@ -298,13 +317,16 @@ class DecodedLogWriter:
             self._conversations.close()
         shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _rows_of(self, name: str, table: RowTable) -> ParquetRows:
-        return ParquetRows(str(self._temporary / name), table, FOOTER)
+    def _rows_of(self, name: str, form: RowForm) -> ParquetRows | JsonRows:
+        path = str(self._temporary / f"{name}.{self._form}")
+        if isinstance(form, RowTable):
+            return ParquetRows(path, form, FOOTER)
+        return JsonRows(path, form)
 
-    def _open_part(self) -> ParquetRows:
-        name = f"{EXCHANGES}/part-{len(self._parts):05d}.parquet"
-        self._parts.append(Part(name, 0))
-        return self._rows_of(name, self._exchange_table)
+    def _open_part(self) -> ParquetRows | JsonRows:
+        name = f"{EXCHANGES}/part-{len(self._parts):05d}"
+        self._parts.append(Part(f"{name}.{self._form}", 0))
+        return self._rows_of(name, self._exchanges)
 
     def _finish_part(self) -> None:
         self._part.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,9 +88,16 @@ class DecodeRequest:
 
     @property
     def to_folder(self) -> bool:
-        """Whether the output is a decoded log: Parquet to what is not called a Parquet file."""
-        is_parquet = self.format is Format.parquet and self.output != "-"
-        return is_parquet and Path(self.output).suffix != ".parquet"
+        """Whether the output is a decoded log.
+
+        It is for Parquet to what is not called a Parquet file, and for JSON lines to what is
+        called or is a folder.
+        """
+        if self.output == "-" or self.view is not View.exchanges:
+            return False
+        if self.format is Format.jsonl:
+            return self.output.endswith(("/", os.sep)) or Path(self.output).is_dir()
+        return self.format is Format.parquet and Path(self.output).suffix != ".parquet"
 
     def restrictions(self) -> dict[str, object]:
         """Return what keeps rows out of the result, for the manifest."""

@@ -69,7 +69,7 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
         follow=request.follow,
         since=since.ns if since is not None and since.has_date else None,
         until=until.ns if until is not None and until.has_date else None,
-        conversations=request.format is Format.parquet,
+        conversations=request.to_folder,
     )
 
 
@@ -250,15 +250,12 @@ def check(decode: Decode) -> ExitStatus:
     return ExitStatus.FINDINGS
 
 
-def _parquet_sink(request: DecodeRequest, names: Sequence[str]) -> Sink[ExchangeRecord]:
+def _parquet_sink(request: DecodeRequest) -> Sink[ExchangeRecord]:
     from dissectors.parquet import load_pyarrow
 
     from . import sinks
 
     load_pyarrow()
-    if request.to_folder:
-        folder = Path(request.output)
-        return sinks.DecodedLogSink(folder, request.force, request.restrictions(), names)
     if request.output == "-" and sys.stdout.isatty():
         raise usage_error(
             "--format parquet", "is not for a screen; give -o FILE.parquet or a folder"
@@ -284,8 +281,12 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
     from . import sinks
 
     names = decode.sources
+    if request.to_folder:
+        form = str(request.format)
+        options = request.restrictions()
+        return sinks.DecodedLogSink(Path(request.output), request.force, options, names, form)
     if request.format is Format.parquet:
-        return _parquet_sink(request, names)
+        return _parquet_sink(request)
     output = Output(request.output, direct=request.follow)
     terminal = output_terminal(request, output)
     if request.view is View.summary:

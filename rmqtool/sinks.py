@@ -177,14 +177,22 @@ class DecodedLogSink(Sink[ExchangeRecord]):
     wants_findings = True
 
     def __init__(
-        self, folder: Path, force: bool, options: Mapping[str, object], names: Sequence[str]
+        self,
+        folder: Path,
+        force: bool,
+        options: Mapping[str, object],
+        names: Sequence[str],
+        form: str,
     ) -> None:
-        """`options` restrict the rows, for the manifest; `names` are the captures, by index."""
+        """`options` restrict the rows, for the manifest; `names` are the captures, by index.
+
+        `form` is how the rows are written, one of `dissectors.decoded_log.FORMS`.
+        """
         from dissectors.decoded_log import DecodedLogWriter
 
         self._name = str(folder)
         with naming(self._name):
-            self._log = DecodedLogWriter(folder, force)
+            self._log = DecodedLogWriter(folder, force, form)
         self._options = options
         self._names = names
 

@@ -20,7 +20,7 @@ PACKAGES = ("dissectors", "replay", "analytics", "rmqtool")
 
 LEAVES = ("expert", "histogram", "outcome", "printable", "times", "recognition", "record")
 DECODING = ("conversation", "conversation_row", "table", "exchange", "row", "stages", "pipeline")
-ROWS = ("tables", "timed_rows", "parquet", "where", "where_fields", "where_pattern")
+ROWS = ("tables", "timed_rows", "json_rows", "parquet", "where", "where_fields", "where_pattern")
 PROTOCOL = ("remoting", "tcp", "replication", "conversation_record", *LEAVES)
 
 UNITS: dict[str, tuple[str, ...]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pyarrow.parquet
 from dissectors.conversation_record import CONVERSATION_COLUMNS
 from dissectors.decoded_log import (
     FINDING_COLUMNS,
+    FORMS,
     DecodedLogError,
     DecodedLogWriter,
     Finding,
@@ -296,3 +298,30 @@ def test_connections_are_read_back(tmp_path: Path) -> None:
             read["commands"],
         )
         assert read["start_time"].timestamp() * 1e6 == pytest.approx(row.start_time / 1e3, abs=1)
+
+
+def test_json_lines_say_the_same(tmp_path: Path) -> None:
+    for form in FORMS:
+        log = DecodedLogWriter(tmp_path / form, form=form)
+        decode = Decode([str(SAMPLE)], DecodeOptions(conversations=True))
+        for batch in decode.records():
+            log.write(batch)
+            log.write_conversations(decode.take_conversations())
+            log.write_findings(finding_of(one, decode.sources) for one in decode.take_experts())
+        log.finish(manifest())
+    for name in ("exchanges/part-00000", "conversations", "expert"):
+        table = pyarrow.parquet.read_table(tmp_path / "parquet" / f"{name}.parquet")
+        lines = (tmp_path / "jsonl" / f"{name}.jsonl").read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
+        assert [list(row) for row in rows] == [table.schema.names] * table.num_rows
+        assert [_with_texts(row) for row in table.to_pylist()] == rows, name
+    assert read_manifest(tmp_path / "jsonl").parts[0].file == "exchanges/part-00000.jsonl"
+
+
+def _with_texts(row: dict[str, object]) -> dict[str, object]:
+    def text(value: object) -> object:
+        if isinstance(value, datetime):
+            return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        return value
+
+    return {name: text(value) for name, value in row.items()}

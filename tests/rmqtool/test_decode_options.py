@@ -86,6 +86,9 @@ def test_what_becomes_a_folder() -> None:
     assert not to_folder(Format.parquet, "x.parquet")
     assert not to_folder(Format.parquet, "-")
     assert not to_folder(Format.csv, "log")
+    assert to_folder(Format.jsonl, "log/")
+    assert not to_folder(Format.jsonl, "log")
+    assert not to_folder(Format.jsonl, "-")
 
 
 def test_restrictions_are_what_was_given() -> None:

@@ -1,0 +1,64 @@
+"""Rows of the decoded log as JSON lines: the form that needs no library to be read.
+
+Rules: names and order are those of the columns; times are ISO 8601 in UTC with microseconds and
+``Z``; an absent value is ``null``. Nothing here raises because of what a row contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import IO
+
+import msgspec
+
+from .tables import encodable
+from .times import text_of_time
+
+_ENCODER = msgspec.json.Encoder()
+Encode = Callable[[Sequence[object]], bytes]
+
+
+def row_encoder(columns: Iterable[tuple[str, str]]) -> Encode:
+    """Return what makes lines of rows that have these columns: (name, type as in `Column`)."""
+    chosen = [(name, kind, attrgetter(name)) for name, kind in columns]
+
+    def encode(rows: Sequence[object]) -> bytes:
+        return _ENCODER.encode_lines(
+            [{name: _value(kind, get(row)) for name, kind, get in chosen} for row in rows]
+        )
+
+    return encode
+
+
+def _value(kind: str, value: object) -> object:
+    if kind == "time" and isinstance(value, int):
+        return text_of_time(value)
+    return encodable(value) if isinstance(value, str) else value
+
+
+class JsonRows:
+    """A file of JSON lines that is being written; `close` after `finish` or instead of it."""
+
+    def __init__(self, path: str, encode: Encode) -> None:
+        """`encode` makes lines of rows."""
+        self.rows = 0
+        """rows given so far"""
+        self._encode = encode
+        self._file: IO[bytes] | None = open(path, "wb", buffering=1 << 18)  # noqa: SIM115
+
+    def write(self, rows: Sequence[object]) -> None:
+        """Add rows."""
+        if self._file is not None:
+            self.rows += len(rows)
+            self._file.write(self._encode(rows))
+
+    def finish(self) -> None:
+        """Write what is left."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; without `finish` before it, rows may be missing."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.close()
