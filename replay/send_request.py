@@ -1,0 +1,363 @@
+"""The request of a send: what a message becomes on the wire.
+
+A message is prepared once (properties, compression, sysFlag) and gets one `SendRequest` an attempt;
+a resend has another queue, time and opaque, but the same UNIQ_KEY. This is the hot path: what does
+not change from message to message of one queue is written once (`send_template`). The ext fields
+are made only for signing and hooks; the frames of both ways are equal byte by byte.
+
+Rules of the forms by client release: properties end with a separator up to 4.9.0 and from 5.2.0;
+the broker's name is said from 4.9.5 on; a batch has a UNIQ_KEY of its own from 5.0.0 on, and the
+kind of compression is said from 4.9.4 on.
+RocketMQ: DefaultMQProducerImpl.sendKernelImpl, tryToCompressMessage, MQClientAPIImpl.sendMessage,
+SendMessageRequestHeader, SendMessageRequestHeaderV2, MessageDecoder.messageProperties2String.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from dissectors.remoting.batch import BatchItem, encode_batch
+from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.command import ONEWAY_FLAG, ROCKETMQ, RemotingCommand
+from dissectors.remoting.compression import DEFAULT_LEVEL, compress
+from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
+from dissectors.remoting.properties import encode_properties
+from dissectors.remoting.sysflag import SysFlag
+
+from .message import UNIQ_KEY, Message, MessageQueue
+from .namespace import wrap_namespace
+from .send_template import BinaryTemplate, JsonTemplate, frame_of, quoted
+from .unique_id import UniqueIds
+
+SEND_MESSAGE: Final = int(RequestCode.SEND_MESSAGE)
+SEND_MESSAGE_V2: Final = int(RequestCode.SEND_MESSAGE_V2)
+SEND_BATCH_MESSAGE: Final = int(RequestCode.SEND_BATCH_MESSAGE)
+SEND_REPLY_MESSAGE: Final = int(RequestCode.SEND_REPLY_MESSAGE)
+SEND_REPLY_MESSAGE_V2: Final = int(RequestCode.SEND_REPLY_MESSAGE_V2)
+
+V4_9_0: Final = 393
+V4_9_4: Final = 401
+V4_9_5: Final = 403
+V5_0_0: Final = 413
+V5_2_0: Final = 453
+
+COMPRESSION_BITS: Final = {"lz4": 0x100, "zstd": 0x200, "zlib": 0x300}
+HALF_MESSAGE: Final = 0x4
+_RETRY_TOPIC: Final = "%RETRY%"
+_MOST_TEMPLATES: Final = 4096
+
+# The classes write their fields in this order; `send_template` relies on it.
+_V1_FIELDS: Final = (
+    *("producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag"),
+    *("bornTimestamp", "flag", "properties", "reconsumeTimes", "unitMode", "maxReconsumeTimes"),
+    *("batch", "bname"),
+)
+_V2_FIELDS: Final = tuple("abcdefghijklmn")
+_V1_CODES: Final = (SEND_MESSAGE, SEND_REPLY_MESSAGE)
+_TEXTS: Final = ("false", "true")
+
+
+@dataclass(frozen=True, slots=True)
+class SendForm:
+    """How a producer writes its requests."""
+
+    group: str
+    """producer group, without namespace"""
+    version: int = 479
+    """MQVersion ordinal of the client release that is followed, which it also says"""
+    language: str = "PYTHON"
+    """language that the header says"""
+    serialize_type: str = "JSON"
+    """JSON or ROCKETMQ"""
+    smart_message: bool = True
+    """short field names: 310 and 325 instead of 10 and 324"""
+    default_topic: str = "TBW102"
+    """topic whose queues an unknown one is made from (createTopicKey)"""
+    default_queues: int = 4
+    """queues of a topic that is made by a send"""
+    unit_mode: bool = False
+    """the client belongs to a unit"""
+    namespace: str = ""
+    """namespace of version 1, which wraps topic and group"""
+    compress_over: int = 4096
+    """bodies of this many bytes and more are compressed"""
+    compress_type: str = "zlib"
+    """zlib, lz4 or zstd"""
+    compress_level: int = DEFAULT_LEVEL
+    """level of zlib and zstd"""
+
+    @property
+    def final_separator(self) -> bool:
+        """Whether properties end with a separator."""
+        return self.version <= V4_9_0 or self.version >= V5_2_0
+
+
+class Prepared(msgspec.Struct, frozen=True, gc=False):
+    """A message as all attempts to send it have it."""
+
+    topic: str
+    """topic as it travels, with its namespace"""
+    unique_key: str
+    """client's message id; of a batch those of its messages, joined by commas"""
+    code: int
+    """request code"""
+    sys_flag: int
+    """compression and transaction bits"""
+    flag: int
+    """the application's flag"""
+    properties: str
+    """properties as they travel"""
+    properties_json: str
+    """the same, quoted as JSON; empty where headers are binary"""
+    body: bytes
+    """body as it travels, compressed where it was large enough"""
+    message_count: int = 1
+    """messages in the body"""
+    reconsume_times: int = 0
+    """of a message to a retry topic: deliveries so far"""
+    max_reconsume_times: int | None = None
+    """of a message to a retry topic: deliveries allowed"""
+
+
+class SendRequest:
+    """One attempt to send: a prepared message, a queue, a time."""
+
+    __slots__ = (
+        "_encoder",
+        "_fields",
+        "born_ms",
+        "broker_name",
+        "oneway",
+        "prepared",
+        "queue",
+    )
+
+    def __init__(
+        self,
+        encoder: SendEncoder,
+        prepared: Prepared,
+        queue: MessageQueue,
+        born_ms: int,
+        oneway: bool,
+        broker_name: str,
+    ) -> None:
+        self._encoder = encoder
+        self._fields: dict[str, str] | None = None
+        self.prepared = prepared
+        """the message"""
+        self.queue = queue
+        """where it is to be stored"""
+        self.born_ms = born_ms
+        """born time of the attempt, ms since the epoch"""
+        self.oneway = oneway
+        """whether no answer is wanted"""
+        self.broker_name = broker_name
+        """name of the broker that the header says"""
+
+    @property
+    def code(self) -> int:
+        """Request code."""
+        return self.prepared.code
+
+    @property
+    def body(self) -> bytes:
+        """Body as it travels."""
+        return self.prepared.body
+
+    def fields(self) -> dict[str, str]:
+        """The ext fields; who changes them (hooks, a signature) changes the request."""
+        if self._fields is None:
+            self._fields = self._encoder.fields_of(self)
+        return self._fields
+
+    def command(self, opaque: int) -> RemotingCommand:
+        """The request as a command, its body is `body`."""
+        form = self._encoder.form
+        flag = ONEWAY_FLAG if self.oneway else 0
+        return RemotingCommand(
+            self.prepared.code,
+            opaque,
+            flag,
+            form.language,
+            form.version,
+            None,
+            self.fields(),
+            form.serialize_type,
+        )
+
+    def encode(self, opaque: int) -> bytes:
+        """The request as a frame. Raises ValueError where it is over the frame limit."""
+        if self._fields is None:
+            return self._encoder.encode(self, opaque)
+        return self._encoder.encode_fields(self, opaque)
+
+
+_Key = tuple[MessageQueue, str, str, int, bool]
+
+
+class SendEncoder:
+    """Makes the requests of one producer."""
+
+    def __init__(self, form: SendForm, ids: UniqueIds) -> None:
+        self.form = form
+        """how requests are written"""
+        self.type = BINARY_TYPE if form.serialize_type == ROCKETMQ else JSON_TYPE
+        """serialization type of the headers"""
+        self._ids = ids
+        self._templates: dict[_Key, JsonTemplate | BinaryTemplate] = {}
+
+    def prepare(self, message: Message, now_ms: int, *, half: bool = False) -> Prepared:
+        """A message as it will travel; gives it its UNIQ_KEY if it has none.
+
+        `half`: it opens a transaction. Raises ValueError for properties that hold a separator.
+        """
+        form = self.form
+        unique_key = message.properties.get(UNIQ_KEY)
+        if unique_key is None:
+            unique_key = message.properties[UNIQ_KEY] = self._ids.next(now_ms)
+        properties = _properties_of(message)
+        if half:
+            properties.pop("DELAY", None)
+            properties["TRAN_MSG"] = "true"
+            properties["PGROUP"] = form.group
+        body = message.body
+        sys_flag = HALF_MESSAGE if half or properties.get("TRAN_MSG") == "true" else 0
+        if len(body) >= form.compress_over:
+            body = compress(body, form.compress_type, form.compress_level)
+            sys_flag |= SysFlag.COMPRESSED.value
+            if form.version >= V4_9_4:
+                sys_flag |= COMPRESSION_BITS[form.compress_type]
+        code = SEND_MESSAGE_V2 if form.smart_message else SEND_MESSAGE
+        if properties.get("MSG_TYPE") == "reply":
+            code = SEND_REPLY_MESSAGE_V2 if form.smart_message else SEND_REPLY_MESSAGE
+        return self._prepared(message, properties, unique_key, code, sys_flag, body)
+
+    def prepare_batch(self, messages: Sequence[Message], now_ms: int) -> Prepared:
+        """Messages as one batch, each with its UNIQ_KEY; ValueError if they cannot be encoded."""
+        items: list[BatchItem] = []
+        for message in messages:
+            if UNIQ_KEY not in message.properties:
+                message.properties[UNIQ_KEY] = self._ids.next(now_ms)
+            properties = _properties_of(message)
+            text = encode_properties(properties, final_separator=self.form.final_separator)
+            raw = text.encode("utf-8", "surrogatepass")
+            item = BatchItem(message.body, properties, message.flag, raw_properties=raw)
+            items.append(item)
+        outer = Message(messages[0].topic, b"", wait_store_ok=messages[0].wait_store_ok)
+        if self.form.version >= V5_0_0:
+            outer.properties[UNIQ_KEY] = self._ids.next(now_ms)
+        keys = ",".join([message.properties[UNIQ_KEY] for message in messages])
+        properties = _properties_of(outer)
+        body = encode_batch(items)
+        prepared = self._prepared(outer, properties, keys, SEND_BATCH_MESSAGE, 0, body)
+        return msgspec.structs.replace(prepared, message_count=len(items))
+
+    def _prepared(
+        self,
+        message: Message,
+        properties: dict[str, str],
+        unique_key: str,
+        code: int,
+        sys_flag: int,
+        body: bytes,
+    ) -> Prepared:
+        form = self.form
+        topic = message.topic
+        if form.namespace:
+            topic = wrap_namespace(form.namespace, topic)
+            properties["INSTANCE_ID"] = form.namespace
+        times, most = 0, None
+        if topic.startswith(_RETRY_TOPIC):
+            times = int(properties.pop("RECONSUME_TIME", "0"))
+            limit = properties.pop("MAX_RECONSUME_TIMES", None)
+            most = None if limit is None else int(limit)
+        text = encode_properties(properties, final_separator=form.final_separator)
+        json = "" if self.type == BINARY_TYPE else quoted(text)
+        flag = message.flag
+        return Prepared(topic, unique_key, code, sys_flag, flag, text, json, body, 1, times, most)
+
+    def request(
+        self,
+        prepared: Prepared,
+        queue: MessageQueue,
+        born_ms: int,
+        *,
+        oneway: bool = False,
+        broker_name: str = "",
+    ) -> SendRequest:
+        """The request of one attempt to send to `queue`, made at `born_ms`.
+
+        `broker_name` is that of the broker where it is not the queue's, as with static topics.
+        """
+        return SendRequest(self, prepared, queue, born_ms, oneway, broker_name or queue.broker_name)
+
+    def encode(self, request: SendRequest, opaque: int) -> bytes:
+        """The frame of a request whose ext fields nobody changed; ValueError over the limit."""
+        prepared = request.prepared
+        if prepared.reconsume_times or prepared.max_reconsume_times is not None:
+            return self.encode_fields(request, opaque)
+        key = (request.queue, request.broker_name, prepared.topic, prepared.code, request.oneway)
+        template = self._templates.get(key)
+        if template is None:
+            template = self._template_of(request, key)
+        return frame_of(
+            self.type, template.header(prepared, request.born_ms, opaque), prepared.body
+        )
+
+    def encode_fields(self, request: SendRequest, opaque: int) -> bytes:
+        """The frame of a request by way of its ext fields."""
+        return frame_of(self.type, encode_header(request.command(opaque)), request.prepared.body)
+
+    def fields_of(self, request: SendRequest) -> dict[str, str]:
+        """The ext fields of a request, as the header class writes them."""
+        form, prepared = self.form, request.prepared
+        most = prepared.max_reconsume_times
+        values = (
+            wrap_namespace(form.namespace, form.group),
+            prepared.topic,
+            form.default_topic,
+            str(form.default_queues),
+            str(request.queue.queue_id),
+            str(prepared.sys_flag),
+            str(request.born_ms),
+            str(prepared.flag),
+            prepared.properties,
+            str(prepared.reconsume_times),
+            _TEXTS[form.unit_mode],
+            None if most is None else str(most),
+            _TEXTS[prepared.code == SEND_BATCH_MESSAGE],
+            request.broker_name if form.version >= V4_9_5 else None,
+        )
+        names = _V1_FIELDS if prepared.code in _V1_CODES else _V2_FIELDS
+        pairs = zip(names, values, strict=True)
+        return {name: value for name, value in pairs if value is not None}
+
+    def _template_of(self, request: SendRequest, key: _Key) -> JsonTemplate | BinaryTemplate:
+        """The template of a key that was not met before; few are kept, as queues are few."""
+        if len(self._templates) >= _MOST_TEMPLATES:
+            self._templates.clear()
+        fields = self.fields_of(request)
+        flag = ONEWAY_FLAG if request.oneway else 0
+        command = RemotingCommand(
+            request.code, 0, flag, self.form.language, self.form.version, None, fields
+        )
+        binary = self.type == BINARY_TYPE
+        template = BinaryTemplate(command) if binary else JsonTemplate(command)
+        self._templates[key] = template
+        return template
+
+
+def _properties_of(message: Message) -> dict[str, str]:
+    """All properties of a message, in the order in which they are written."""
+    properties = dict(message.properties)
+    if message.tags:
+        properties["TAGS"] = message.tags
+    if message.keys:
+        properties["KEYS"] = message.keys
+    if message.wait_store_ok is not None:
+        properties["WAIT"] = _TEXTS[message.wait_store_ok]
+    return properties

@@ -1,0 +1,76 @@
+"""The answer to a send: stored how and where, or refused.
+
+Rules: the codes 0, 10, 11 and 12 all mean that the broker has the message. A header that lacks
+what a stored message must have is a broker's fault, said as a value; nothing raises.
+RocketMQ: MQClientAPIImpl.processSendResponse, SendMessageResponseHeader.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.ids import integer_of
+
+from .message import MessageQueue, SendStatus
+
+STORED: Final[dict[int, SendStatus]] = {
+    int(ResponseCode.SUCCESS): SendStatus.SEND_OK,
+    int(ResponseCode.FLUSH_DISK_TIMEOUT): SendStatus.FLUSH_DISK_TIMEOUT,
+    int(ResponseCode.SLAVE_NOT_AVAILABLE): SendStatus.SLAVE_NOT_AVAILABLE,
+    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): SendStatus.FLUSH_SLAVE_TIMEOUT,
+}
+"""Response codes of a message that the broker has."""
+
+DEFAULT_REGION: Final = "DefaultRegion"
+
+
+class Stored(NamedTuple):
+    """What the answer to a send says."""
+
+    status: SendStatus
+    """how the message was stored"""
+    queue: MessageQueue
+    """where it was stored"""
+    queue_offset: int
+    """offset in the queue; of a batch that of its first message"""
+    offset_msg_id: str
+    """broker's message id; several, joined by commas, for a batch"""
+    transaction_id: str | None = None
+    """id of the transaction of a half message"""
+    recall_handle: str | None = None
+    """what a timer message can be taken back with"""
+    region: str = DEFAULT_REGION
+    """region of the broker, for traces"""
+    trace_on: bool = True
+    """whether the broker wants traces"""
+
+
+def stored_of(response: RemotingCommand, queue: MessageQueue) -> Stored | str | None:
+    """What the answer to a send to `queue` says.
+
+    None where its code says that the broker refused; a text where the code says stored and the
+    header does not say what it must, which is no answer that can be used.
+    """
+    status = STORED.get(response.code)
+    if status is None:
+        return None
+    get = response.ext_fields.get
+    queue_id, offset = integer_of(get("queueId", "")), integer_of(get("queueOffset", ""))
+    msg_id = get("msgId")
+    if msg_id is None or queue_id is None or offset is None:
+        missing = "msgId" if msg_id is None else "queueId" if queue_id is None else "queueOffset"
+        return f"the answer says that the message is stored and has no {missing} that can be read"
+    if queue_id != queue.queue_id:
+        queue = MessageQueue(queue.topic, queue.broker_name, queue_id)
+    return Stored(
+        status,
+        queue,
+        offset,
+        msg_id,
+        get("transactionId"),
+        get("recallHandle"),
+        get("MSG_REGION") or DEFAULT_REGION,
+        get("TRACE_ON") != "false",
+    )
