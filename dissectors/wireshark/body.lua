@@ -1,0 +1,245 @@
+-- Bodies: which one a command has, and its tree.
+local bodies = {}
+do
+  local find, sub, byte, format, gsub = string.find, string.sub, string.byte, string.format, string.gsub
+  local add = messages.add
+  local TEXT_LIMIT = 65536 -- bytes of a text that are shown
+
+  -- Adds the leaves of a JSON value; containers are nodes only where a person sees them.
+  local function add_json(view, tree, node, name, path, raw, range)
+    if view.json_left <= 0 then
+      return
+    end
+    view.json_left = view.json_left - 1
+    local first, length = node.first - 1, node.last - node.first + 1
+    if node.kind == "{" or node.kind == "[" then
+      local inner = tree
+      if view.visible then
+        local entries = node.members or node.items
+        local text = format("%s: %s %d", name, node.kind == "{" and "members" or "items", #entries)
+        inner = tree:add(range(first, length), texts.shown(text))
+      end
+      for index, member in ipairs(node.members or node.items) do
+        local key, value = member.key, member.value
+        if not key then -- an array
+          add_json(view, inner, member, format("[%d]", index - 1), path .. "[]", raw, range)
+        else
+          local label = key.text or sub(raw, key.first, key.last)
+          local inside = path == "" and label or path .. "." .. label
+          add_json(view, inner, value, label, inside, raw, range)
+        end
+      end
+      return
+    end
+    local value = texts.shown(texts.masked_member(name, node.text))
+    local item = tree:add(fields.json, range(first, length), texts.shown(path) .. "=" .. value)
+    if view.visible then
+      item:set_text(texts.shown(name) .. ": " .. value)
+    end
+  end
+
+  -- A body of JSON; why it is none, nil if it is.
+  local function dissect_json(view, tree, range)
+    local raw = range:raw()
+    local wanted = view.visible or tree:referenced(fields.json)
+    if not wanted then
+      return nil
+    end
+    local node, problem = json.read(raw, rocketmq.prefs.json_limit * 4)
+    if not node then
+      return problem or "no value"
+    end
+    view.json_left = rocketmq.prefs.json_limit
+    if node.members or node.items then
+      for index, member in ipairs(node.members or node.items) do
+        local key = member.key
+        local label = key and (key.text or sub(raw, key.first, key.last)) or format("[%d]", index - 1)
+        add_json(view, tree, member.value or member, label, key and label or "[]", raw, range)
+      end
+    else
+      add_json(view, tree, node, "value", "", raw, range)
+    end
+    if view.json_left <= 0 and view.visible then
+      tree:add(range(range:len(), 0), "… more than the preference json_limit shows")
+    end
+    return problem
+  end
+
+  -- Lines of `name=value`; what is called a password or secret is masked.
+  local function dissect_lines(view, tree, range)
+    if not view.visible and not tree:referenced(fields.text) then
+      return nil
+    end
+    local raw = range:raw(0, math.min(range:len(), TEXT_LIMIT))
+    local at = 1
+    while at <= #raw do
+      local stop = find(raw, "\n", at, true) or #raw + 1
+      local line = gsub(sub(raw, at, stop - 1), "\r$", "")
+      if line ~= "" then
+        line = gsub(line, "^([^=]-)=(.*)$", function(name, value)
+          return name .. "=" .. texts.masked_member(name, value)
+        end)
+        tree:add(fields.text, range(at - 1, stop - at), texts.shown(line))
+      end
+      at = stop + 1
+    end
+    return nil
+  end
+
+  local function dissect_text(view, tree, range)
+    if view.visible or tree:referenced(fields.text) then
+      local raw = range:raw(0, math.min(range:len(), TEXT_LIMIT))
+      tree:add(fields.text, range, texts.shown(raw))
+    end
+    return nil
+  end
+
+  local function dissect_data(view, tree, range)
+    add(view, tree, fields.data, range:tvb(), 0, range:len())
+    return nil
+  end
+
+  local TIMER_FIELDS = {
+    "lastReadTimeMs", "lastTimerLogFlushPos", "lastTimerQueueOffset", "masterTimerQueueOffset",
+    "dataVersionStateVersion", "dataVersionTimestamp", "dataVersionCounter",
+  }
+
+  local function dissect_checkpoint(_, tree, range)
+    for index, name in ipairs(TIMER_FIELDS) do
+      local at = (index - 1) * 8
+      if at + 8 > range:len() then
+        return format("%d bytes instead of %d", range:len(), #TIMER_FIELDS * 8)
+      end
+      local value = range(at, 8):int64()
+      tree:add(fields.json, range(at, 8), name .. "=" .. tostring(value)):set_text(name .. ": " .. tostring(value))
+    end
+    return nil
+  end
+
+  -- A registration in its compressed form: lengths and texts within a zlib stream.
+  local function dissect_registration(view, tree, range)
+    if byte(range:raw(0, 1)) ~= 0x78 then
+      return dissect_json(view, tree, range)
+    elseif not view.visible and not tree:referenced(fields.json) and not tree:referenced(fields.text) then
+      return nil
+    end
+    local plain = messages.uncompress(range, "Decompressed registration")
+    if not plain then
+      return "the registration does not decompress"
+    end
+    local at, size = 0, plain:len()
+    local function take(reader)
+      if at + 4 > size then
+        return false
+      end
+      local length = plain(at, 4):int()
+      if length < 0 or at + 4 + length > size then
+        return false
+      end
+      if length > 0 then
+        reader(view, tree, plain(at + 4, length))
+      end
+      at = at + 4 + length
+      return true
+    end
+    if not take(dissect_json) or at + 4 > size then
+      return "the registration is cut"
+    end
+    local count = plain(at, 4):int()
+    at = at + 4
+    for _ = 1, math.min(count, rocketmq.prefs.json_limit) do
+      if not take(dissect_text) then
+        return "the registration is cut"
+      end
+    end
+    return nil
+  end
+
+  local function says(view, text)
+    view.count_text = text
+  end
+
+  local function counted(view, tree, range, count, what)
+    view.messages = count
+    add(view, tree, fields.message_count, range:tvb(), 0, range:len(), count)
+    says(view, format("%d %s%s", count, what, count == 1 and "" or "s"))
+  end
+
+  local function dissect_stored(view, tree, range)
+    local count, odd = messages.add_stored(view, tree, range)
+    counted(view, tree, range, count, "message")
+    return odd
+  end
+
+  local function dissect_batch(view, tree, range)
+    local count, odd = messages.add_batch(view, tree, range, 1)
+    counted(view, tree, range, count, "message")
+    return odd
+  end
+
+  -- The body of a send: one message, of which all else stands in the header.
+  local function dissect_message(view, tree, range, header)
+    add(view, tree, fields.message_count, range:tvb(), 0, range:len(), 1)
+    if view.wants_messages then
+      local tvb, size = range:tvb(), range:len()
+      local node = add(view, tree, fields.message, tvb, 0, size) or tree
+      local flag = messages.value_of("int", header.values.f or header.values.sysFlag or "0") or 0
+      messages.add_body(view, node, tvb, 0, size, flag)
+    end
+    return nil
+  end
+
+  local FORMS = {
+    ["raw-message"] = dissect_message,
+    ["batch-messages"] = dissect_batch,
+    ["stored-messages"] = dissect_stored,
+    ["stored-message"] = dissect_stored,
+    ["properties-text"] = dissect_lines,
+    ["timer-checkpoint"] = dissect_checkpoint,
+    text = dissect_text,
+  }
+
+  -- What a body looks like of which nothing is known.
+  local function form_of_bytes(range)
+    local raw = range:raw(0, math.min(range:len(), 8))
+    local first = sub(raw, 1, 1)
+    if #raw == 8 and tables.magics[headers.int32_at(raw, 5) % 0x100000000] then
+      return "stored-messages"
+    elseif first == "{" or first == "[" then
+      return "json"
+    end
+    return "raw"
+  end
+
+  -- The class or form of a command's body; whether the tables say so.
+  local function form_of(header, request_code, range)
+    local response = header.flag % 2 == 1
+    local operation = request_code and tables.operations[request_code]
+    local form = operation and (response and operation[4] or not response and operation[3]) or nil
+    if not form or (response and not tables.successes[header.code]) then
+      return form_of_bytes(range), false
+    end
+    return form, true
+  end
+
+  -- Adds the body of a command to its tree. What is odd about it goes to `view.say`.
+  function bodies.dissect(view, tree, range, header, request_code)
+    local form, known = form_of(header, request_code, range)
+    local node = add(view, tree, fields.body, range:tvb(), 0, range:len()) or tree
+    view.wants_messages = messages.are_wanted(view, tree)
+    add(view, node, fields.body_kind, range:tvb(), 0, 0, form)
+    if view.visible then
+      node:set_text(format("Body: %s, %d bytes", form, range:len()))
+    end
+    local reader = FORMS[form] or dissect_json
+    if not header.is_response and request_code == tables.register_broker then
+      reader = dissect_registration
+    elseif form == "raw" then
+      reader = texts.is_text(range:raw(0, math.min(range:len(), TEXT_LIMIT))) and dissect_text or dissect_data
+    end
+    local problem = reader(view, node, range, header)
+    if problem and known then
+      view.say(node, FORMS[form] and find(form, "message", 1, true) and "bad_message" or "bad_body", problem)
+    end
+  end
+end

@@ -1,0 +1,272 @@
+"""The tables of the Lua dissector, derived from those of `remoting`: plain values for `literal_of`.
+
+Rules: nothing about RocketMQ is spelled here that `remoting` says; names with several meanings and
+meanings of numbers are asked of its functions, so that both sides say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ..expert import ExpertKind, Severity
+from ..outcome import NORMAL_ANSWERS
+from ..remoting.bodies.registry import SUCCESSES
+from ..remoting.codes import (
+    FORMER_RESPONSES,
+    OPERATIONS,
+    REQUEST_NAMES,
+    LanguageCode,
+    RequestCode,
+    ResponseCode,
+    SerializeType,
+    response_name,
+    wide_request_code,
+)
+from ..remoting.counting import MAGIC_FILLER, MAGIC_V1, MAGIC_V2, MIN_ITEM_SIZE, MIN_RECORD_SIZE
+from ..remoting.flags import (
+    MEANINGS,
+    Describer,
+    describe_duration_ms,
+    describe_sys_flag,
+    describe_time_ms,
+)
+from ..remoting.frame_layout import MAX_FRAME, PREFIX
+from ..remoting.frame_search import MAX_SOUGHT_HEADER
+from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
+from ..remoting.headers import HEADERS, SECRET_FIELDS
+from ..remoting.sysflag import (
+    COMPRESSION_MASK,
+    COMPRESSION_NAMES,
+    TRANSACTION_MASK,
+    TRANSACTION_NAMES,
+    SysFlag,
+)
+from ..remoting.versions import HIGHER_VERSION, VERSIONS
+from .field_names import FilterField, header_filters, property_filters
+
+PORTS: Final = "9876,10811,10909,10911,19876"
+"""NameServer, broker container, VIP channel, broker, controller; other ports by their bytes."""
+
+_FOUND: Final = {
+    ExpertKind.BAD_FRAME: "MALFORMED",
+    ExpertKind.FRAME_TOO_LARGE: "MALFORMED",
+    ExpertKind.FRAME_CUT: "REASSEMBLE",
+    ExpertKind.BAD_HEADER: "MALFORMED",
+    ExpertKind.BAD_FIELD: "PROTOCOL",
+    ExpertKind.UNKNOWN_CODE: "UNDECODED",
+    ExpertKind.BAD_BODY: "UNDECODED",
+    ExpertKind.BAD_MESSAGE: "PROTOCOL",
+    ExpertKind.OPAQUE_REUSED: "SEQUENCE",
+}
+"""Findings that the dissector has in common with rmqtool → Wireshark's group of them."""
+_FOUND_THERE: Final = (
+    ("error_answer", "an answer that says that something is wrong", "RESPONSE_CODE", "WARN"),
+    ("other_answer", "no success, and nothing wrong either", "RESPONSE_CODE", "CHAT"),
+    ("no_request", "a response to a request that was not captured", "SEQUENCE", "NOTE"),
+    ("no_response", "a request that nobody answered", "SEQUENCE", "WARN"),
+    ("oneway_answered", "a response to a oneway request", "SEQUENCE", "WARN"),
+)
+"""Findings that are columns in rmqtool: name, meaning, group, severity."""
+_SEVERITIES: Final = {
+    Severity.CHAT: "CHAT",
+    Severity.NOTE: "NOTE",
+    Severity.WARNING: "WARN",
+    Severity.ERROR: "ERROR",
+}
+_SMALL: Final = range(-1, 64)
+"""Values of which the meaning is asked one by one; the few larger ones are those of `_LARGE`."""
+_LARGE: Final = (999,)
+_SOME_TIME: Final = 1_700_000_000_000
+
+
+def tables() -> dict[str, object]:
+    """Return every table of the dissector by its name."""
+    return {
+        "prefix": PREFIX,
+        "max_frame": MAX_FRAME,
+        "max_sought_header": MAX_SOUGHT_HEADER,
+        "min_binary_header": MIN_BINARY_HEADER,
+        "json_type": JSON_TYPE,
+        "binary_type": BINARY_TYPE,
+        "magic_v2": MAGIC_V2,
+        "magic_filler": MAGIC_FILLER,
+        "min_record_size": MIN_RECORD_SIZE,
+        "min_item_size": MIN_ITEM_SIZE,
+        "register_broker": int(RequestCode.REGISTER_BROKER),
+        "ports": PORTS,
+        "magics": {MAGIC_V1: "V1", MAGIC_V2: "V2"},
+        "serialize_types": {int(one): one.name for one in SerializeType},
+        "successes": dict.fromkeys(sorted(SUCCESSES), True),
+        "normal_answers": dict.fromkeys(sorted(NORMAL_ANSWERS), True),
+        "secrets": SECRET_FIELDS,
+        "compressions": {bits >> 8: name for bits, name in COMPRESSION_NAMES.items()},
+        "sys_flag_bits": _sys_flag_bits(),
+        "languages": {int(one): one.name for one in LanguageCode},
+        "versions": dict(enumerate(VERSIONS)),
+        "requests": dict(sorted(REQUEST_NAMES.items())),
+        "responses": _response_names(),
+        "ambiguous_responses": _ambiguous_responses(),
+        "wide_codes": {
+            wire: wide_request_code(wire)
+            for wire in range(-0x8000, 0x8000)
+            if wide_request_code(wire) != wire
+        },
+        "operations": _operations(),
+        "short_names": _short_names(),
+        "headers": _headers(),
+        "ext_fields": [_row_of(one) for one in header_filters()],
+        "properties": [_row_of(one) for one in property_filters()],
+        "meanings": _meanings(),
+        "experts": _experts(),
+    }
+
+
+def _row_of(field: FilterField) -> dict[str, object]:
+    row: dict[str, object] = {
+        "name": field.name,
+        "abbreviation": field.abbreviation,
+        "type": field.type.value,
+    }
+    return row | ({"meaning": field.meaning} if field.meaning else {})
+
+
+def _sys_flag_bits() -> list[dict[str, object]]:
+    """Return the names of bits and of fields of bits: `value` in the units of the lowest bit."""
+    bits = [_bits(int(one), int(one), one.name or "") for one in SysFlag]
+    bits += [
+        _bits(TRANSACTION_MASK, value, f"TRANSACTION_{name.upper()}")
+        for value, name in TRANSACTION_NAMES.items()
+        if value
+    ]
+    bits += [
+        _bits(COMPRESSION_MASK, value, f"COMPRESSION_{name.upper()}")
+        for value, name in COMPRESSION_NAMES.items()
+        if value
+    ]
+    return bits
+
+
+def _bits(mask: int, value: int, name: str) -> dict[str, object]:
+    unit = mask & -mask
+    return {"unit": unit, "span": mask // unit + 1, "value": value // unit, "name": name}
+
+
+def _response_codes() -> list[int]:
+    return sorted({*map(int, ResponseCode), *(one.code for one in FORMER_RESPONSES)})
+
+
+def _response_names() -> dict[int, str]:
+    return {code: response_name(code) for code in _response_codes()}
+
+
+def _ambiguous_responses() -> dict[int, object]:
+    """Return the codes whose name depends on the request or on the responder's version."""
+    found: dict[int, object] = {}
+    some_request = int(RequestCode.SEND_MESSAGE)
+    for code in _response_codes():
+        usual = response_name(code)
+        requests = {
+            request: name
+            for request in sorted(REQUEST_NAMES)
+            if (name := response_name(code, request)) != usual
+        }
+        alone = _version_ranges(code, None)
+        versions = _version_ranges(code, some_request)
+        if requests or alone or versions:
+            found[code] = {"requests": requests, "versions": versions, "versions_alone": alone}
+    return found
+
+
+def _version_ranges(code: int, request: int | None) -> list[list[object]]:
+    """Return (first, last, name) of the versions in which a response code has another name."""
+    usual = response_name(code, request)
+    ranges: list[list[object]] = []
+    for version in range(HIGHER_VERSION + 2):
+        name = response_name(code, request, version)
+        if name == usual:
+            continue
+        if ranges and ranges[-1][1:] == [version - 1, name]:
+            ranges[-1][1] = version
+        else:
+            ranges.append([version, version, name])
+    return ranges
+
+
+def _operations() -> dict[int, list[object]]:
+    """Return request header, response header, request body, response body; false for none."""
+    return {
+        int(code): [
+            one.request_header or False,
+            one.response_header or False,
+            one.request_body or False,
+            one.response_body or False,
+        ]
+        for code, one in sorted(OPERATIONS.items())
+    }
+
+
+def _short_names() -> dict[int, object]:
+    """Return the wire names of the fields that a list of packets shows, where they are letters."""
+    found: dict[int, object] = {}
+    for code, operation in sorted(OPERATIONS.items()):
+        fields = HEADERS.get(operation.request_header or "", ())
+        letters = {one.name: one.wire for one in fields if one.wire != one.name}
+        if letters:
+            found[int(code)] = {name: letters[name] for name in ("topic", "queueId", "sysFlag")}
+    return found
+
+
+def _headers() -> dict[str, object]:
+    """Return by class: fields by wire name (long name, type), what is required, wire names."""
+    found: dict[str, object] = {}
+    for name, fields in HEADERS.items():
+        # As in `headers.typed_header`: what came or went with a release is not missed.
+        required = [one for one in fields if one.required and not one.since and not one.until]
+        found[name] = {
+            "fields": {one.wire: [one.name, one.type.value] for one in fields},
+            "required": [one.name for one in required],
+            "wires": {one.name: one.wire for one in required},
+        }
+    return found
+
+
+def _meanings() -> dict[str, object]:
+    return {f"{name}.{field}": _meaning(one) for (name, field), one in MEANINGS.items()}
+
+
+def _meaning(describe: Describer) -> dict[str, object]:
+    """Return what a describer says of small numbers, and what it takes large ones for."""
+    some = describe(_SOME_TIME)
+    kind = None
+    if some == describe_time_ms(_SOME_TIME):
+        kind = "time"
+    elif some == describe_duration_ms(_SOME_TIME):
+        kind = "duration"
+    elif describe(0x701) == "|".join(describe_sys_flag(0x701)):
+        return {"kind": "sys_flag"}
+    values = {} if kind == "duration" else _said_of(describe, (*_SMALL, *_LARGE), kind)
+    return {"kind": kind, "values": values or None}
+
+
+def _said_of(
+    describe: Callable[[int], str | None], values: Iterable[int], kind: str | None
+) -> dict[int, str]:
+    found = {value: text for value in values if (text := describe(value)) is not None}
+    if kind == "time":
+        return {value: text for value, text in found.items() if text != describe_time_ms(value)}
+    return found
+
+
+def _experts() -> list[dict[str, object]]:
+    found: list[dict[str, object]] = [
+        {
+            "name": kind.name.lower(),
+            "meaning": kind.meaning,
+            "group": group,
+            "severity": _SEVERITIES[kind.severity],
+        }
+        for kind, group in _FOUND.items()
+    ]
+    names = ("name", "meaning", "group", "severity")
+    return found + [dict(zip(names, row, strict=True)) for row in _FOUND_THERE]

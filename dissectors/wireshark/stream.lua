@@ -1,0 +1,261 @@
+-- The stream: frames out of segments, and the way into Wireshark.
+--
+-- A frame that goes on in later segments is asked for whole. Where no frame begins, the next bytes
+-- that certainly begin one are looked for; what is not RocketMQ is left to other dissectors.
+do
+  local byte, sub, find, format = string.byte, string.sub, string.find, string.format
+  local PREFIX = tables.prefix
+  local tcp_stream = Field.new("tcp.stream")
+
+  -- Total length behind the first number, serialization and header length of a prefix; nil where
+  -- eight bytes are none.
+  local function prefix_at(tvb, offset)
+    local total, word = tvb(offset, 4):int(), tvb(offset + 4, 4):uint()
+    local serialize_type, header_length = math.floor(word / 0x1000000), word % 0x1000000
+    if total < 4 or total + 4 > tables.max_frame or header_length > total - 4 then
+      return nil
+    elseif serialize_type == tables.json_type then
+      local is_object = tvb:len() - offset <= PREFIX or tvb(offset + PREFIX, 1):uint() == 0x7B
+      return header_length >= 2 and is_object and total, serialize_type, header_length
+    elseif serialize_type == tables.binary_type then
+      return header_length >= tables.min_binary_header and total, serialize_type, header_length
+    end
+    return nil
+  end
+
+  -- Whether a frame begins here: 1 it does, 0 it does not, -1 too few bytes to tell.
+  local function verdict_at(tvb, offset)
+    local left = tvb:len() - offset
+    if left < PREFIX then
+      return byte(tvb:raw(offset, 1)) == 0 and -1 or 0
+    end
+    local total, serialize_type, header_length = prefix_at(tvb, offset)
+    if not total or header_length > tables.max_sought_header then
+      return 0
+    end
+    local there = math.min(header_length, left - PREFIX)
+    if there == 0 then
+      return -1
+    end
+    local raw = tvb:raw(offset + PREFIX, there)
+    return headers.is_certain(serialize_type, raw, there == header_length) and 1 or 0
+  end
+
+  -- What a frame begins with: total length below 16 MiB, type, header length, first byte.
+  local CANDIDATES = { "%z...%z...{", "%z...\1%z.." }
+  if find("a\0", "a\0") then
+    CANDIDATES = { "\0...\0...{", "\0...\1\0.." }
+  end
+
+  -- The next place behind `offset` where a frame certainly begins, nil where there is none.
+  local function search(tvb, offset)
+    local raw = tvb:raw(offset)
+    local best
+    for _, pattern in ipairs(CANDIDATES) do
+      local at = find(raw, pattern)
+      while at and (not best or at < best) do
+        if verdict_at(tvb, offset + at - 1) > 0 then
+          best = at
+          break
+        end
+        at = find(raw, pattern, at + 1)
+      end
+    end
+    return best and offset + best - 1
+  end
+
+  local PROXY_V2 = "\r\n\r\n\0\r\nQUIT\n"
+
+  -- The length of a HAProxy header that a stream begins with; 0 where there is none.
+  local function proxy_header_length(tvb)
+    local raw = tvb:raw(0, math.min(tvb:len(), 128))
+    if sub(raw, 1, 6) == "PROXY " then
+      local _, last = find(raw, "\r\n", 1, true)
+      return last or 0
+    elseif sub(raw, 1, #PROXY_V2) == PROXY_V2 and #raw >= 16 then
+      local a, b = byte(raw, 15, 16)
+      return 16 + a * 256 + b
+    end
+    return 0
+  end
+
+  local function note_columns(pinfo, summary)
+    if tostring(pinfo.cols.protocol) == "RocketMQ" then
+      pinfo.cols.info:append("; " .. summary)
+    else
+      pinfo.cols.protocol:set("RocketMQ")
+      pinfo.cols.info:set(summary)
+    end
+    pinfo.cols.info:fence()
+  end
+
+  local function new_view(pinfo, tree)
+    return {
+      visible = tree.visible,
+      visited = pinfo.visited,
+      say = function(node, kind, detail)
+        node:add_proto_expert_info(experts[kind], texts.shown(detail))
+      end,
+    }
+  end
+
+  local function add_prefix(view, node, tvb, offset, header_length, body_length)
+    local add = messages.add
+    add(view, node, fields.length, tvb, offset, 4)
+    add(view, node, fields.serialize_type, tvb, offset + 4, 1)
+    add(view, node, fields.header_length, tvb, offset + 5, 3)
+    local item = add(view, node, fields.body_length, tvb, offset, 0, body_length)
+    if item then
+      item:set_generated()
+    end
+  end
+
+  -- One frame, of which `there` bytes are in the buffer.
+  local function dissect_frame(tvb, offset, there, pinfo, tree, stream)
+    local total, serialize_type, header_length = prefix_at(tvb, offset)
+    local node = tree:add(rocketmq, tvb(offset, there))
+    local view = new_view(pinfo, tree)
+    local body_length = total - 4 - header_length
+    add_prefix(view, node, tvb, offset, header_length, body_length)
+    local missing = total + 4 - there
+    if missing > 0 then
+      messages.add(view, node, fields.missing, tvb, offset, 0, missing)
+      view.say(node, "frame_cut", format("%d bytes of the frame are not there", missing))
+    end
+    if PREFIX + header_length > there then
+      note_columns(pinfo, "Frame cut inside its header")
+      return
+    end
+    local header = headers.read(serialize_type, tvb:raw(offset + PREFIX, header_length))
+    if not header then
+      view.say(node, "bad_header", "the header does not parse")
+      note_columns(pinfo, "Bad header")
+      return
+    end
+    local exchange = pairing.exchange_of(pinfo, stream, header)
+    local body_at, body = offset + PREFIX + header_length, nil
+    if there > PREFIX + header_length then
+      body = tvb(body_at, there - PREFIX - header_length)
+    end
+    note_columns(pinfo, commands.dissect(view, node, header, exchange, tvb, offset + PREFIX, body))
+  end
+
+  local function skip_bytes(tvb, offset, stop, pinfo, tree)
+    local node = tree:add(rocketmq, tvb(offset, stop - offset))
+    node:append_text(format(", %d bytes that belong to no frame seen whole", stop - offset))
+    node:add(fields.skipped, tvb(offset, stop - offset))
+    local total = stop - offset >= 4 and tvb(offset, 4):uint() or 0
+    if total + 4 > tables.max_frame then
+      node:add_proto_expert_info(experts.frame_too_large, format("%d bytes", total))
+    else
+      node:add_proto_expert_info(experts.bad_frame, format("%d bytes", stop - offset))
+    end
+    note_columns(pinfo, format("[%d bytes of no frame]", stop - offset))
+  end
+
+  local function wait_for(pinfo, offset, more)
+    pinfo.desegment_offset = offset
+    pinfo.desegment_len = more
+  end
+
+  -- Bytes at `offset` that begin no frame: where to go on, nil when the rest is not ours.
+  local function resynchronize(tvb, offset, pinfo, tree, stream)
+    local place = search(tvb, offset + 1)
+    if not place and not stream.known then
+      return nil
+    end
+    skip_bytes(tvb, offset, place or tvb:len(), pinfo, tree)
+    return place or tvb:len()
+  end
+
+  -- The frames of a buffer; how many bytes were taken, 0 when they are not RocketMQ.
+  local function dissect(tvb, pinfo, tree)
+    local number = tcp_stream()
+    number = number and number.value or -1
+    local stream = pairing.stream_of(number)
+    local size, offset = tvb:len(), 0
+    if not stream.known or stream.first == pinfo.number then
+      offset = proxy_header_length(tvb)
+      if offset > 0 and offset < size and verdict_at(tvb, offset) ~= 0 then
+        tree:add(rocketmq, tvb(0, offset)):add(fields.proxy_header, tvb(0, offset))
+      else
+        offset = 0
+      end
+    end
+    local can_wait = pinfo.can_desegment > 0
+    while offset < size do
+      local left = size - offset
+      local total = left >= PREFIX and prefix_at(tvb, offset)
+      if left >= PREFIX and total and not stream.known and verdict_at(tvb, offset) == 0 then
+        total = nil
+      end
+      if left < PREFIX and (stream.known or verdict_at(tvb, offset) < 0) and can_wait then
+        wait_for(pinfo, offset, DESEGMENT_ONE_MORE_SEGMENT)
+        return size
+      elseif not total then
+        offset = resynchronize(tvb, offset, pinfo, tree, stream)
+        if not offset then
+          return 0
+        end
+      else
+        if not stream.known then
+          stream.known, stream.first = true, pinfo.number
+        end
+        if total + 4 > left and can_wait then
+          wait_for(pinfo, offset, total + 4 - left)
+          return size
+        end
+        dissect_frame(tvb, offset, math.min(total + 4, left), pinfo, tree, number)
+        offset = offset + math.min(total + 4, left)
+      end
+    end
+    return size
+  end
+
+  function rocketmq.dissector(tvb, pinfo, tree)
+    return dissect(tvb, pinfo, tree)
+  end
+
+  function rocketmq.init()
+    pairing.clear()
+  end
+
+  -- Any port: what certainly begins with a frame, or has one behind the rest of another.
+  local function is_rocketmq(tvb, pinfo, tree)
+    if tvb:len() < PREFIX + 2 then
+      return false
+    end
+    local start = proxy_header_length(tvb)
+    if start >= tvb:len() or verdict_at(tvb, start) <= 0 then
+      local place = find(tvb:raw(), '{"code":', 1, true)
+      if not place or place <= PREFIX or verdict_at(tvb, place - 1 - PREFIX) <= 0 then
+        return false
+      end
+    end
+    if dissect(tvb, pinfo, tree) == 0 then
+      return false
+    end
+    pinfo.conversation = rocketmq
+    return true
+  end
+  rocketmq:register_heuristic("tcp", is_rocketmq)
+  rocketmq:register_heuristic("tls", is_rocketmq)
+
+  local ports = DissectorTable.get("tcp.port")
+  local registered
+  local function register_ports()
+    local wanted = tostring(rocketmq.prefs.ports)
+    if wanted ~= registered then
+      if registered and registered ~= "" then
+        ports:remove(registered, rocketmq)
+      end
+      if wanted ~= "" then
+        ports:add(wanted, rocketmq)
+      end
+      registered = wanted
+    end
+  end
+  rocketmq.prefs_changed = register_ports
+  register_ports()
+  ports:add_for_decode_as(rocketmq)
+end
