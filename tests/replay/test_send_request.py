@@ -3,100 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from dissectors.remoting.batch import decode_batch
-from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.compression import decompress
 from dissectors.remoting.frame_layout import MAX_FRAME
 from dissectors.remoting.header_codec import decode_header, encode_header
 from dissectors.remoting.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of
-from replay.message import Message, MessageQueue, message_of_properties
-from replay.send_request import SendEncoder, SendForm, SendRequest
+from replay.message import Message, MessageQueue
+from replay.send_request import SendEncoder, SendForm
 from replay.send_template import frame_of
 from replay.unique_id import UniqueIds
-from tests.streams import frames_of, streams_of
+from tests.replay.java_sends import JAVA_SENDS, VECTORS, Sent, request_again
 
-SAMPLES = Path(__file__).resolve().parents[2] / "samples"
-VECTORS = Path(__file__).resolve().parents[2].parent / "shared" / "protocol" / "vectors.json"
-SENDS = (10, 310, 320, 324, 325)
 QUEUE = MessageQueue("TopicTest", "broker-a", 1)
-
-
-class Sent(NamedTuple):
-    """One send of a capture."""
-
-    capture: str
-    frame: bytes
-    command: RemotingCommand
-    body: bytes
-
-
-def _sends_of(path: Path) -> Iterator[Sent]:
-    for stream in streams_of(path):
-        for frame in frames_of(stream) if stream.whole else []:
-            size = int.from_bytes(frame[5:8], "big")
-            command = decode_header(frame[4], frame[8 : 8 + size])
-            if command is not None and not command.is_response and command.code in SENDS:
-                yield Sent(path.name, frame, command, frame[8 + size :])
-
-
-def _java_sends() -> list[Sent]:
-    paths = sorted(SAMPLES.glob("*.pcap"))
-    sends = [sent for path in paths for sent in _sends_of(path)]
-    return [sent for sent in sends if sent.command.language == "JAVA"]
-
-
-JAVA_SENDS = _java_sends()
-
-
-def _encoder_like(command: RemotingCommand, namespace: str = "") -> SendEncoder:
-    fields = command.ext_fields
-    form = SendForm(
-        fields["a"].removeprefix(f"{namespace}%"),
-        command.version,
-        command.language,
-        command.serialize_type,
-        default_topic=fields["c"],
-        default_queues=int(fields["d"]),
-        namespace=namespace,
-        compress_over=4096 if int(fields["f"]) & 1 else 1 << 30,
-        compress_type=compression_of(int(fields["f"])) or "zlib",
-    )
-    return SendEncoder(form, UniqueIds("192.0.2.10", 1, 1))
-
-
-def _again(sent: Sent) -> SendRequest:
-    """Our request for the message that Java sent, to where it sent it."""
-    fields = sent.command.ext_fields
-    properties = decode_properties(fields["i"])
-    namespace = properties.pop("INSTANCE_ID", "")
-    encoder = _encoder_like(sent.command, namespace)
-    topic = fields["b"].removeprefix(f"{namespace}%")
-    queue = MessageQueue(fields["b"], fields["n"], int(fields["e"]))
-    flags = int(fields["f"])
-    if sent.command.code == 320:
-        messages = [
-            message_of_properties(topic, item.body, item.properties, item.flag)
-            for item in decode_batch(sent.body).items
-        ]
-        prepared = encoder.prepare_batch(messages, 0)
-    else:
-        half = properties.pop("TRAN_MSG", None) is not None
-        if half:
-            assert properties.pop("PGROUP") == encoder.form.group
-        kind = compression_of(flags)
-        body = decompress(sent.body, kind).data if kind else sent.body
-        message = message_of_properties(topic, body, properties, int(fields["h"]))
-        prepared = encoder.prepare(message, 0, half=half)
-    oneway = sent.command.is_oneway
-    return encoder.request(prepared, queue, int(fields["g"]), oneway=oneway)
 
 
 @pytest.mark.parametrize("capture", sorted({sent.capture for sent in JAVA_SENDS}))
@@ -107,7 +30,7 @@ def test_a_request_is_what_java_sent(capture: str) -> None:
 
 
 def _compare(sent: Sent) -> None:
-    request = _again(sent)
+    request = request_again(sent)
     frame = request.encode(sent.command.opaque)
     size = int.from_bytes(frame[5:8], "big")
     assert frame[4] == sent.frame[4]
