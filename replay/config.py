@@ -1,0 +1,233 @@
+"""How a producer works: what a Java producer can be set to, with its defaults.
+
+Rules: names are Java's in snake_case, times are milliseconds unless the name says otherwise; a
+config is checked when a producer is made of it, and never shows a secret.
+RocketMQ: DefaultMQProducer, ClientConfig, NettyClientConfig, NettySystemConfig, TlsSystemConfig.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from dissectors.remoting.command import JSON, ROCKETMQ
+from dissectors.remoting.versions import ordinal_of
+
+from .errors import ConfigError, NameServerError
+from .fault import FaultSettings
+from .message import Attempt, Message
+from .namespace import wrap_namespace
+from .send_request import COMPRESSION_BITS
+from .validators import why_not_group
+
+if TYPE_CHECKING:
+    from .acl import Credentials
+    from .hooks import RpcHook, SendHook
+    from .transaction import CheckListener
+    from .wire_capture import WireCapture
+
+NAMESRV_VARIABLE: Final = "NAMESRV_ADDR"
+NEWEST: Final = 479
+"""MQVersion ordinal of V5_3_3"""
+V4_9_2: Final = 397
+V5_0_0: Final = 413
+V5_3_0: Final = 473
+V5_3_1: Final = 475
+
+_RETRIED: Final = frozenset((17, 14, 1, 16, 204, 205))
+_SYSTEM_BUSY: Final = 2
+_GO_AWAY: Final = 1500
+
+
+def retry_codes_of(version: int) -> frozenset[int]:
+    """Response codes after which a client of this MQVersion ordinal tries another broker."""
+    codes = _RETRIED
+    if version >= V5_3_0:
+        codes |= {_SYSTEM_BUSY}
+    if version >= V5_3_1:
+        codes |= {_GO_AWAY}
+    return codes
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """How connections are encrypted."""
+
+    ca_file: str | None = None
+    """certificates that are trusted (tls.client.trustCertPath); None: those of the system"""
+    verify: bool = True
+    """whether the server must prove who it is (tls.client.authServer, where Java's default is no)"""
+    check_hostname: bool = False
+    """whether the certificate must name the host of the address; Java does not look"""
+    cert_file: str | None = None
+    """own certificate (tls.client.certPath)"""
+    key_file: str | None = None
+    """its key (tls.client.keyPath)"""
+    key_password: str | None = field(default=None, repr=False)
+    """password of the key (tls.client.keyPassword)"""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConfig:
+    """What a producer is set to. Made by `ProducerConfig(group=..)`; raises ConfigError."""
+
+    group: str = "DEFAULT_PRODUCER"
+    """producer group; that of the default is refused, as Java does"""
+    namesrv: str = ""
+    """NameServers, `host:port` separated by `;`; empty: those of NAMESRV_ADDR"""
+    send_timeout_ms: int = 3000
+    """time of a whole send, retries included (sendMsgTimeout)"""
+    send_max_timeout_per_request_ms: int = -1
+    """time of one attempt while another one is possible (sendMsgMaxTimeoutPerRequest); -1: all"""
+    retries: int = 2
+    """further attempts of a synchronous send (retryTimesWhenSendFailed)"""
+    retries_async: int = 2
+    """further attempts of an asynchronous send (retryTimesWhenSendAsyncFailed)"""
+    retry_codes: frozenset[int] | None = None
+    """response codes after which a synchronous send goes on; None: those of the client version"""
+    retry_another_broker_when_not_store_ok: bool = False
+    """whether codes 10, 11 and 12 (stored, but not as safely as configured) are tried again"""
+    fault: FaultSettings | None = None
+    """the latency fault strategy; None: off, as in Java"""
+    client_version: int = NEWEST
+    """MQVersion ordinal of the Java client whose rules are followed; the header says it too"""
+    language: str = "PYTHON"
+    """language that the header says"""
+    serialize_type: str = JSON
+    """headers in JSON or ROCKETMQ"""
+    smart_msg: bool = True
+    """short field names, code 310 instead of 10 (sendSmartMsg)"""
+    create_topic_key: str = "TBW102"
+    """topic whose queues an unknown topic is made from"""
+    default_topic_queue_nums: int = 4
+    """queues of a topic that a send makes"""
+    vip_channel: bool = False
+    """sends go to the broker's second port, two below (vipChannelEnabled)"""
+    namespace: str = ""
+    """namespace that wraps topics and groups"""
+    namespace_v2: str = ""
+    """namespace that requests say in ext fields (5.x)"""
+    unit_mode: bool = False
+    """the client belongs to a unit"""
+    unit_name: str = ""
+    """its name, part of the client id"""
+    instance_name: str = "DEFAULT"
+    """part of the client id; DEFAULT becomes one of its own for each producer"""
+    client_ip: str = ""
+    """part of client and message ids; empty: the address that reaches the NameServer"""
+    credentials: Credentials | None = None
+    """who signs requests (ACL)"""
+    tls: TlsSettings | None = None
+    """None: not encrypted"""
+    compress_over: int = 4096
+    """bodies of so many bytes are compressed (compressMsgBodyOverHowmuch)"""
+    compress_level: int = 5
+    """level of zlib and zstd"""
+    compress_type: str = "zlib"
+    """zlib, lz4 or zstd"""
+    max_message_size: int = 4 * 1024 * 1024
+    """bytes of a body, before compression"""
+    oneway_limit: int = 65535
+    """oneway requests that are not yet written (clientOnewaySemaphoreValue)"""
+    async_limit: int = 65535
+    """asynchronous requests that are not yet answered (clientAsyncSemaphoreValue)"""
+    backpressure: bool = False
+    """asynchronous sends wait for room (enableBackpressureForAsyncMode)"""
+    backpressure_num: int = 1024
+    """messages in flight then (backPressureForAsyncSendNum, 10 at least)"""
+    backpressure_size: int = 100 * 1024 * 1024
+    """bytes of bodies in flight then (backPressureForAsyncSendSize, 1 MiB at least)"""
+    api_timeout_ms: int = 3000
+    """time of a route query or heartbeat (mqClientApiTimeout)"""
+    connect_timeout_ms: int = 3000
+    """time to open a connection, within that of the request"""
+    max_idle_ms: int = 120_000
+    """connections that were silent for so long are closed (clientChannelMaxIdleTimeSeconds)"""
+    heartbeat_ms: int = 30_000
+    """time between heartbeats to masters (heartbeatBrokerInterval)"""
+    poll_namesrv_ms: int = 30_000
+    """time between refreshes of the routes in use (pollNameServerInterval)"""
+    close_on_timeout: bool = True
+    """a synchronous request that timed out closes its connection (clientCloseSocketIfTimeout)"""
+    reconnect_for_go_away: bool = True
+    """a broker that says GO_AWAY is asked once more, on a new connection"""
+    trace: bool = False
+    """what was sent, when and where is told to the trace topic (enableTrace)"""
+    trace_topic: str = "RMQ_SYS_TRACE_TOPIC"
+    """topic of traces"""
+    check_listener: CheckListener | None = field(default=None, repr=False)
+    """says what became of a half message when a broker asks"""
+    hooks: tuple[SendHook, ...] = field(default=(), repr=False)
+    """called before and after each attempt"""
+    rpc_hooks: tuple[RpcHook, ...] = field(default=(), repr=False)
+    """may add ext fields to every request, before it is signed"""
+    on_attempt: Callable[[Message, Attempt], None] | None = field(default=None, repr=False)
+    """told of every attempt when its end is known; of a batch, for its first message"""
+    wire: WireCapture | None = field(default=None, repr=False)
+    """where everything sent and received is written"""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work; see the class."""
+        problem = why_not_group(wrap_namespace(self.namespace, self.group))
+        if problem is not None:
+            raise ConfigError(problem.reason, problem.hint)
+        if self.serialize_type not in (JSON, ROCKETMQ):
+            raise ConfigError(
+                f"serialization type {self.serialize_type!r}", f"say {JSON} or {ROCKETMQ}"
+            )
+        if self.compress_type not in COMPRESSION_BITS:
+            kinds = ", ".join(COMPRESSION_BITS)
+            raise ConfigError(f"compression type {self.compress_type!r}", f"say one of {kinds}")
+        for name in ("send_timeout_ms", "api_timeout_ms", "connect_timeout_ms", "max_message_size"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}", "it must be positive")
+        for name in ("retries", "retries_async"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}", "0 means: one attempt")
+
+    def namesrv_addresses(self, variables: Mapping[str, str] | None = None) -> tuple[str, ...]:
+        """The NameServers, in the order in which they are named; raises NameServerError for none.
+
+        `variables` are those of the environment where they are not given.
+        """
+        return addresses_of(self.namesrv or (variables or os.environ).get(NAMESRV_VARIABLE, ""))
+
+    @property
+    def retried(self) -> frozenset[int]:
+        """Response codes after which a synchronous send goes on."""
+        if self.retry_codes is not None:
+            return self.retry_codes
+        return retry_codes_of(self.client_version)
+
+
+def version_of_release(release: str) -> int:
+    """The MQVersion ordinal of a release such as `4.9.8`. Raises ConfigError for an unknown one."""
+    ordinal = ordinal_of(release)
+    if ordinal is None:
+        raise ConfigError(f"no release {release!r}", "write it as 4.9.8 or 5.3.3")
+    return ordinal
+
+
+def addresses_of(text: str) -> tuple[str, ...]:
+    """The addresses of a list `host:port;host:port`, without repeats. Raises NameServerError."""
+    addresses = tuple(dict.fromkeys(part.strip() for part in text.split(";") if part.strip()))
+    if not addresses:
+        hint = f"name one with namesrv, or in {NAMESRV_VARIABLE}: host:9876;host:9876"
+        raise NameServerError("no NameServer is named", hint)
+    for address in addresses:
+        if split_address(address) is None:
+            raise NameServerError(f"{address!r} is no address", "write host:port or [ipv6]:port")
+    return addresses
+
+
+def split_address(address: str) -> tuple[str, int] | None:
+    """Host and port of `host:port` or `[ipv6]:port`; None for what is no address."""
+    host, colon, port = address.rpartition(":")
+    if host.startswith("["):
+        host = host[1:-1] if host.endswith("]") else ""
+    if not colon or not host or not (port.isascii() and port.isdecimal()):
+        return None
+    number = int(port[:6])
+    return (host, number) if 0 < number < 65536 else None

@@ -1,0 +1,154 @@
+"""What a client call can raise: one class a reason, each with what is wrong and the way out.
+
+Rules: `retriable` says whether a send goes on with another broker after it; a send that is given up
+raises `SendFailed` with every attempt and the last cause. Nothing here shows a secret or a body.
+RocketMQ: MQClientException, MQBrokerException, RemotingException and their subclasses,
+RequestTimeoutException; ClientErrorCode for the codes that never travel.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dissectors.remoting.codes import response_name
+
+from .message import Attempt
+
+
+class ClientError(Exception):
+    """Why a call of a client failed."""
+
+    retriable: ClassVar[bool] = False
+    """whether a send may go on with another broker"""
+    code: int | None = None
+    """response code, or Java's code for what never reached a broker; None where it has none"""
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        """what is wrong"""
+        self.hint = hint
+        """the way out; empty where there is none to tell"""
+        self.attempts: tuple[Attempt, ...] = ()
+        """every try of the send, in order; empty if none was begun"""
+
+    def __str__(self) -> str:
+        return f"{self.reason}\n{self.hint}" if self.hint else self.reason
+
+
+class ConfigError(ClientError, ValueError):
+    """The producer cannot be made as configured."""
+
+
+class ClosedError(ClientError):
+    """The producer is closed, or was never started."""
+
+
+class NameServerError(ClientError):
+    """No NameServer gave an answer that can be used."""
+
+    code = 10004
+
+
+class RouteError(ClientError):
+    """The topic has no queue that can be written to, or its broker has no address."""
+
+    code = 10005
+
+
+class UnknownBrokerError(RouteError):
+    """The route names a broker that has no address."""
+
+    retriable = True
+    code = 10003
+
+
+class InvalidMessageError(ClientError, ValueError):
+    """A message, topic or group that is refused before anything is sent."""
+
+    def __init__(self, reason: str, hint: str = "", code: int | None = None) -> None:
+        super().__init__(reason, hint)
+        self.code = code
+
+
+class TransportError(ClientError):
+    """Nothing is known of what the broker did: no connection, no answer, no sense in it."""
+
+    retriable = True
+
+
+class ConnectError(TransportError):
+    """No connection could be opened."""
+
+    code = 10001
+
+
+class ConnectionLostError(TransportError):
+    """The connection ended before the answer."""
+
+    code = 10001
+
+
+class SendTimeoutError(TransportError):
+    """No answer within the time."""
+
+    code = 10002
+
+
+class ProtocolError(TransportError):
+    """The peer sent what is no RocketMQ."""
+
+
+class TooManyRequestsError(TransportError):
+    """The limit of requests in flight was reached, and stayed so within the time."""
+
+
+class BrokerError(ClientError):
+    """The broker answered with an error code."""
+
+    def __init__(self, code: int, remark: str | None = None, hint: str = "") -> None:
+        text = f"{response_name(code)} ({code})"
+        super().__init__(f"{text}: {remark}" if remark else text, hint)
+        self.code = code
+        self.remark = remark
+        """the broker's own words"""
+
+
+class ReplyTimeoutError(ClientError):
+    """The request was sent, and no reply to it came within the time."""
+
+    code = 10006
+
+
+class SendFailed(ClientError):
+    """A send that was given up: how often it was tried, where, for how long, and why it ended."""
+
+    def __init__(
+        self,
+        topic: str,
+        attempts: tuple[Attempt, ...],
+        elapsed_ms: int,
+        cause: ClientError | None = None,
+        out_of_time: bool = False,
+    ) -> None:
+        brokers = ", ".join([attempt.queue.broker_name for attempt in attempts]) or "none"
+        times = f"{len(attempts)} attempt{'' if len(attempts) == 1 else 's'}"
+        reason = f"sending to {topic} failed after {times}, {elapsed_ms} ms; brokers: {brokers}"
+        if out_of_time:
+            reason += "; the time was over before the next attempt"
+        if cause is not None:
+            reason += f"; last: {cause.reason}"
+        super().__init__(reason, cause.hint if cause is not None else "")
+        self.attempts = attempts
+        self.elapsed_ms = elapsed_ms
+        """from the call to the end"""
+        self.cause = cause
+        """why the last attempt failed; None if the time was over before the first"""
+        self.out_of_time = out_of_time
+        """whether the time was over before a further attempt that was allowed"""
+        self.code = cause.code if cause is not None else None
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """Names of the brokers that were tried, in order."""
+        return tuple([attempt.queue.broker_name for attempt in self.attempts])
