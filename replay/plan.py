@@ -1,0 +1,328 @@
+"""Which captured sends are replayed, when, rewritten how, and why not: captured in, steps out.
+
+Rules: pure and deterministic: the same sources and options give the same steps with the same
+numbers, which is what a journal is resumed by. A step is one send. Messages of one conversation
+and queue stay in order; what was sent without waiting may be sent so again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from dissectors.record import ONEWAY
+
+from .captured import Captured, Origin, Refusal, Why, messages_of
+from .captured_source import Refused
+from .choose import Choice, in_sample, refusal_of
+from .message import UNIQ_KEY, Message, SendMode, TransactionState
+from .pace import Pace, PaceOptions
+from .rewrite import Rewrite
+
+MARK: Final = "RMQTOOL_REPLAY"
+"""property that marks a replayed message; its value is the run's name"""
+ORIGINAL_KEY: Final = "RMQTOOL_UNIQ_KEY"
+"""property with the captured UNIQ_KEY where a new one was given"""
+REQUEST_PROPERTIES: Final = ("CORRELATION_ID", "REPLY_TO_CLIENT", "TTL")
+"""properties of a message that asks for a reply"""
+
+
+class Mode(StrEnum):
+    """How messages are sent."""
+
+    as_captured = "as-captured"
+    sync = "sync"
+    async_ = "async"
+    oneway = "oneway"
+
+
+class Ids(StrEnum):
+    """Which UNIQ_KEY a replayed message has."""
+
+    keep = "keep"
+    new = "new"
+
+
+class Queues(StrEnum):
+    """Which queue a replayed message goes to."""
+
+    keep = "keep"
+    strict = "strict"
+    new = "new"
+
+
+class Batches(StrEnum):
+    """What becomes of a batch."""
+
+    keep = "keep"
+    apart = "split"
+
+
+class Requests(StrEnum):
+    """What becomes of a message that asks for a reply."""
+
+    send = "send"
+    request = "request"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What is replayed and how."""
+
+    choice: Choice = field(default_factory=Choice)
+    """which messages"""
+    pace: PaceOptions = field(default_factory=PaceOptions)
+    """how fast"""
+    mode: Mode = Mode.as_captured
+    """sync, async or oneway"""
+    ids: Ids = Ids.keep
+    """which UNIQ_KEY; from the second loop on always a new one"""
+    queues: Queues = Queues.keep
+    """which queue"""
+    batches: Batches = Batches.keep
+    """as one send, or taken apart"""
+    requests: Requests = Requests.send
+    """as a plain message, or waiting for a reply"""
+    group: str | None = None
+    """producer group of all messages; None: the captured ones"""
+    mark: str | None = None
+    """value of the property `MARK`; None: messages are not marked"""
+    limit: int | None = None
+    """messages at most"""
+    duration: int | None = None
+    """ns of the run after which nothing is due any more"""
+
+
+class Queue(NamedTuple):
+    """A captured queue."""
+
+    broker: str
+    """name of the broker group, else the address that was sent to"""
+    queue_id: int
+    """number of the queue"""
+    strict: bool
+    """whether no other queue will do: ordered messages"""
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One send to make."""
+
+    number: int
+    """0, 1, ... over all loops"""
+    due: int
+    """ns since the run began"""
+    captured: Captured
+    """what it comes from"""
+    messages: tuple[Message, ...]
+    """one, or those of a batch"""
+    group: str
+    """producer group"""
+    mode: SendMode
+    """how it is sent"""
+    queue: Queue | None
+    """where to; None: the producer chooses"""
+    lanes: tuple[object, ...]
+    """the step waits for those before it in these lanes"""
+    is_batch: bool = False
+    """sent as one batch, even of one message"""
+    state: TransactionState | None = None
+    """outcome of the transaction; None: none"""
+    wants_reply: bool = False
+    """sent as a request that waits for its reply"""
+    deliver_after_ms: int | None = None
+    """of a message with a delivery time: how long after the send that is"""
+    captured_key: str | None = None
+    """UNIQ_KEY in the capture"""
+    loop: int = 0
+    """which time the sources are replayed, 0 first"""
+
+    @property
+    def origin(self) -> Origin:
+        """Where it was captured."""
+        return self.captured.seen.origin
+
+
+class Skipped(NamedTuple):
+    """A captured send that is not replayed."""
+
+    origin: Origin
+    """where it was captured"""
+    why: Why
+    """the reason"""
+    detail: str = ""
+    """what exactly"""
+    topic: str = ""
+    """its topic, where that is known"""
+    unique_key: str | None = None
+    """its UNIQ_KEY"""
+
+
+class Planner:
+    """Captured sends in, steps and skipped ones out."""
+
+    def __init__(self, options: PlanOptions, rewrite: Rewrite | None = None) -> None:
+        self.options = options
+        self.ended = False
+        """whether the limit or the duration is reached: nothing more will come"""
+        self.messages = 0
+        """messages of all steps so far"""
+        self._rewrite = rewrite or Rewrite()
+        self._pace = Pace(options.pace)
+        self._number = 0
+        self._loop = 0
+
+    def again(self) -> None:
+        """The sources are replayed once more."""
+        self._loop += 1
+        self._pace.again()
+
+    def steps(self, batch: Iterable[Captured | Refused]) -> Iterator[Step | Skipped]:
+        """The steps of some captured sends, in order; stops where the plan has ended."""
+        for one in batch:
+            if self.ended:
+                return
+            if isinstance(one, Refused):
+                topic = one.seen.ext_fields.get("b") or one.seen.ext_fields.get("topic") or ""
+                yield Skipped(one.seen.origin, *one.refusal, topic)
+                continue
+            yield from self._steps_of(one)
+
+    def _steps_of(self, captured: Captured) -> Iterator[Step | Skipped]:
+        refusal = refusal_of(captured, self.options.choice)
+        if refusal is not None:
+            yield self._skipped(captured, *refusal)
+            captured.release()
+            return
+        messages = messages_of(captured.seen, captured.header)
+        captured.release()
+        if isinstance(messages, Refusal):
+            yield self._skipped(captured, *messages)
+            return
+        chosen: list[tuple[Message, str]] = []
+        for message in messages:
+            ready = self._rewritten(captured, message)
+            if isinstance(ready, Why):
+                yield self._skipped(captured, ready, "", message)
+            else:
+                chosen.append(ready)
+        if not chosen:
+            return
+        groups = {group for _, group in chosen}
+        topics = {message.topic for message, _ in chosen}
+        is_batch = captured.header.is_batch and self.options.batches is Batches.keep
+        if is_batch and len(groups) == len(topics) == 1:
+            yield from self._step(captured, tuple(one for one, _ in chosen), chosen[0][1], True)
+            return
+        for message, group in chosen:
+            yield from self._step(captured, (message,), group, False)
+
+    def _rewritten(self, captured: Captured, message: Message) -> tuple[Message, str] | Why:
+        if not in_sample(captured, message, self.options.choice):
+            return Why.NOT_SAMPLED
+        group = captured.header.group
+        if not self._rewrite.is_empty:
+            done = self._rewrite.apply(message, group)
+            if done is None:
+                return Why.DROPPED
+            message, group = done
+        return message, self.options.group or group
+
+    def _step(
+        self, captured: Captured, messages: tuple[Message, ...], group: str, is_batch: bool
+    ) -> Iterator[Step]:
+        options = self.options
+        limit = options.limit
+        if limit is not None and self.messages >= limit:
+            self.ended = True
+            return
+        due = self._pace.due(captured.seen.origin.time, len(messages))
+        if options.duration is not None and due >= options.duration:
+            self.ended = True
+            return
+        first = messages[0]
+        wants_reply = options.requests is Requests.request and "CORRELATION_ID" in first.properties
+        mode = self._mode_of(captured)
+        queue = self._queue_of(captured, first)
+        step = Step(
+            self._number,
+            due,
+            captured,
+            tuple(self._marked(message, wants_reply) for message in messages),
+            group,
+            mode,
+            queue,
+            _lanes_of(captured, first.topic, mode),
+            is_batch,
+            _state_of(captured),
+            wants_reply,
+            _delivery_of(captured, first),
+            first.unique_key,
+            self._loop,
+        )
+        self._number += 1
+        self.messages += len(messages)
+        yield step
+
+    def _marked(self, message: Message, wants_reply: bool) -> Message:
+        """The message with its mark, and its UNIQ_KEY kept or as a property."""
+        properties = dict(message.properties)
+        key = properties.get(UNIQ_KEY)
+        if key is not None and (self.options.ids is Ids.new or self._loop):
+            del properties[UNIQ_KEY]
+            properties[ORIGINAL_KEY] = key
+        if self.options.mark is not None:
+            properties[MARK] = self.options.mark
+        if wants_reply:
+            for name in REQUEST_PROPERTIES:
+                properties.pop(name, None)
+        return replace(message, properties=properties)
+
+    def _mode_of(self, captured: Captured) -> SendMode:
+        wanted = self.options.mode
+        if wanted is not Mode.as_captured:
+            return SendMode(wanted.value)
+        if captured.answer.status == ONEWAY:
+            return SendMode.ONEWAY
+        return SendMode.ASYNC if captured.overlapped else SendMode.SYNC
+
+    def _queue_of(self, captured: Captured, message: Message) -> Queue | None:
+        header = captured.header
+        if self.options.queues is Queues.new or header.queue_id < 0:
+            return None
+        broker = header.broker_name or captured.seen.origin.responder
+        strict = self.options.queues is Queues.strict or message.sharding_key is not None
+        return Queue(broker, header.queue_id, strict)
+
+    def _skipped(
+        self, captured: Captured, why: Why, detail: str = "", message: Message | None = None
+    ) -> Skipped:
+        header = captured.header
+        key = message.unique_key if message is not None else header.unique_key
+        return Skipped(captured.seen.origin, why, detail, header.topic, key)
+
+
+def _lanes_of(captured: Captured, topic: str, mode: SendMode) -> tuple[object, ...]:
+    """What the step must not overtake: its queue's messages; a sync one all of its conversation."""
+    origin = captured.seen.origin
+    talk = origin.capture, origin.conversation
+    header = captured.header
+    queue = (*talk, topic, header.broker_name, header.queue_id)
+    return (queue, talk) if mode is SendMode.SYNC else (queue,)
+
+
+def _state_of(captured: Captured) -> TransactionState | None:
+    """The outcome of a half message: unknown where the capture does not have it."""
+    if not captured.header.is_half:
+        return None
+    return captured.state if captured.state is not None else TransactionState.UNKNOWN
+
+
+def _delivery_of(captured: Captured, message: Message) -> int | None:
+    """How long after its send a message with a delivery time was to be delivered, ms."""
+    text = message.properties.get("TIMER_DELIVER_MS")
+    if text is None or not text.isascii() or not text.isdecimal() or len(text) > 18:
+        return None
+    return max(0, int(text) - captured.seen.origin.time // 1_000_000)
