@@ -25,8 +25,7 @@ do
           add_json(view, inner, member, format("[%d]", index - 1), path .. "[]", raw, range)
         else
           local label = key.text or sub(raw, key.first, key.last)
-          local inside = path == "" and label or path .. "." .. label
-          add_json(view, inner, value, label, inside, raw, range)
+          add_json(view, inner, value, label, path .. "." .. (key.text or "{}"), raw, range)
         end
       end
       return
@@ -54,7 +53,7 @@ do
       for index, member in ipairs(node.members or node.items) do
         local key = member.key
         local label = key and (key.text or sub(raw, key.first, key.last)) or format("[%d]", index - 1)
-        add_json(view, tree, member.value or member, label, key and label or "[]", raw, range)
+        add_json(view, tree, member.value or member, label, key and (key.text or "{}") or "[]", raw, range)
       end
     else
       add_json(view, tree, node, "value", "", raw, range)
