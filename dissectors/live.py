@@ -12,16 +12,21 @@ from __future__ import annotations
 import errno
 import select
 import struct
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from .packet_ring import (
     RING_BYTES,
+    SO_ATTACH_FILTER,
+    SOL_SOCKET,
     Captured,
     PacketRing,
     PacketSocket,
+    ignores_outgoing,
     packet_statistics,
+    set_buffer,
 )
 
 LINKTYPE_ETHERNET: Final = 1
@@ -39,6 +44,9 @@ _LAYER_LINKTYPES: Final = {"Ethernet": LINKTYPE_ETHERNET, "Loopback": 0, "cooked
 _PCAP_NANOSECONDS: Final = 0xA1B23C4D
 _RECORD: Final = struct.Struct("<IIII")
 _SNAPLEN: Final = 262144
+"""bytes of a packet that are kept: tcpdump's own"""
+_RETURN: Final = 0x06
+"""BPF_RET|BPF_K: a filter's verdict, the bytes that it accepts"""
 
 
 class LiveError(Exception):
@@ -51,8 +59,8 @@ class LiveError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        hint = f"\n  {self.hint}" if self.hint else ""
-        return f"{self.interface}: {self.reason}{hint}"
+        hints = "".join(f"\n  {line}" for line in self.hint.splitlines())
+        return f"{self.interface}: {self.reason}{hints}"
 
 
 class Interface(NamedTuple):
@@ -83,6 +91,7 @@ def list_interfaces() -> list[Interface]:
     load_scapy()
     from scapy.config import conf
 
+    conf.ifaces.reload()
     found = []
     for one in conf.ifaces.values():
         flags = int(one.flags)
@@ -114,9 +123,12 @@ class LiveCapture:
         filter_text: str = "",
         *,
         promiscuous: bool = True,
-        ring_bytes: int = RING_BYTES,
+        buffer_bytes: int = RING_BYTES,
+        ring: bool = True,
     ) -> None:
-        """Opens it: from here on packets are kept. `ring_bytes` 0: packets are read one by one.
+        """Opens it: from here on packets are kept, as many as fit into the buffer.
+
+        `ring` False: they are read one by one, as where there is no ring.
 
         Raises LiveError for a missing right, an unknown interface, a filter that is none.
         """
@@ -130,7 +142,12 @@ class LiveCapture:
         self._socket = _open(interface, filter_text, promiscuous)
         self.linktype = _linktype_of(self._socket)
         """LINKTYPE_ number of the packets"""
-        self._ring = self._open_ring(ring_bytes) if ring_bytes else None
+        if filter_text:
+            _widen_filter(self._socket, filter_text, interface)
+        self._sees_twice = _sees_twice(self._socket)
+        self._ring = self._open_ring(buffer_bytes) if ring else None
+        if self._ring is None:
+            set_buffer(self._socket.ins, buffer_bytes)
         self._poll = select.poll()
         self._poll.register(self._socket.fileno(), select.POLLIN)
         self._closed = False
@@ -173,11 +190,12 @@ class LiveCapture:
             self._ring.close()
         self._socket.close()
 
-    def _open_ring(self, ring_bytes: int) -> PacketRing | None:
+    def _open_ring(self, buffer_bytes: int) -> PacketRing | None:
         try:
-            loopback = _hardware_of(self._socket) == _LOOPBACK
-            return PacketRing(self._socket.ins, loopback=loopback, ring_bytes=ring_bytes)
-        except (OSError, AttributeError, TypeError, IndexError):
+            return PacketRing(
+                self._socket.ins, skip_outgoing=self._sees_twice, ring_bytes=buffer_bytes
+            )
+        except (OSError, AttributeError, TypeError):
             return None  # no Linux, or one without such a ring
 
     def _receive_singly(self, timeout: float) -> list[Captured]:
@@ -280,6 +298,25 @@ def _open(interface: str, filter_text: str, promiscuous: bool) -> _ScapySocket:
     return opened
 
 
+def _widen_filter(opened: _ScapySocket, filter_text: str, interface: str) -> None:
+    """Lets a filter accept packets whole: scapy's cuts them to 65,535 bytes, and a loopback has
+    larger ones."""
+    if not sys.platform.startswith("linux"):
+        return
+    from scapy.arch.common import compile_filter, free_filter
+    from scapy.libs.structures import sock_fprog
+
+    program = compile_filter(filter_text, interface)
+    for index in range(program.bf_len):
+        step = program.bf_insns[index]
+        if step.code == _RETURN and step.k:
+            step.k = _SNAPLEN
+    opened.ins.setsockopt(
+        SOL_SOCKET, SO_ATTACH_FILTER, bytes(sock_fprog(program.bf_len, program.bf_insns))
+    )
+    free_filter(program)
+
+
 def _filter_reason(text: str) -> str:
     if "libpcap is not available" in text:
         return "needs libpcap, which is not installed"
@@ -306,6 +343,14 @@ def _hardware_of(opened: _ScapySocket) -> int:
     """The ARPHRD_ number of the interface that a Linux packet socket is bound to."""
     name: tuple[object, ...] = opened.ins.getsockname()  # type: ignore[attr-defined]
     return int(name[3])  # type: ignore[call-overload,no-any-return]
+
+
+def _sees_twice(opened: _ScapySocket) -> bool:
+    """Whether packets are shown going out and coming in: a loopback before Linux 4.20."""
+    try:
+        return _hardware_of(opened) == _LOOPBACK and not ignores_outgoing(opened.ins)
+    except (AttributeError, TypeError, IndexError):
+        return False
 
 
 def _linktype_of(opened: _ScapySocket) -> int:

@@ -31,6 +31,9 @@ PACKET_OUTGOING: Final = 4
 TPACKET_V3: Final = 2
 SOL_SOCKET: Final = 1
 SO_ERROR: Final = 4
+SO_RCVBUF: Final = 8
+SO_ATTACH_FILTER: Final = 26
+SO_RCVBUFFORCE: Final = 33
 
 _STATUS: Final = 8
 """where a block says who owns it; the number of packets and the first one follow"""
@@ -68,14 +71,18 @@ class PacketSocket(Protocol):
 class PacketRing:
     """The ring of one packet socket, which is bound already and stays the caller's."""
 
-    def __init__(self, socket: PacketSocket, *, loopback: bool, ring_bytes: int = RING_BYTES):
-        """Raises OSError where the kernel has no such ring."""
+    def __init__(
+        self, socket: PacketSocket, *, skip_outgoing: bool = False, ring_bytes: int = RING_BYTES
+    ) -> None:
+        """`skip_outgoing`: packets on their way out are passed over.
+
+        Raises OSError where the kernel has no such ring.
+        """
         self._blocks = max(ring_bytes // BLOCK_BYTES, 2)
         self._at = 0
         self._fileno = socket.fileno()
         self._socket = socket
-        # a loopback interface shows each packet twice: as it goes out and as it comes in
-        self._skip_outgoing = loopback and not _ignores_outgoing(socket)
+        self._skip_outgoing = skip_outgoing
         socket.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V3)
         size = self._blocks * BLOCK_BYTES
         request = (BLOCK_BYTES, self._blocks, FRAME_BYTES, size // FRAME_BYTES, RETIRE_MS, 0, 0)
@@ -139,13 +146,23 @@ def packet_statistics(socket: PacketSocket) -> tuple[int, int]:
     return received, dropped
 
 
-def _ignores_outgoing(socket: PacketSocket) -> bool:
+def ignores_outgoing(socket: PacketSocket) -> bool:
     """Tells the kernel not to show packets on their way out; False: it cannot (before 4.20)."""
     try:
         socket.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
     except OSError:
         return False
     return True
+
+
+def set_buffer(socket: PacketSocket, size: int) -> None:
+    """Lets so many bytes wait in a socket without a ring, or as many as the system allows."""
+    for name in (SO_RCVBUFFORCE, SO_RCVBUF):
+        try:
+            socket.setsockopt(SOL_SOCKET, name, size)
+        except (OSError, AttributeError):
+            continue
+        return
 
 
 def _raise_error(socket: PacketSocket) -> None:

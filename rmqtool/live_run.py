@@ -53,7 +53,7 @@ def run_live(request: DecodeRequest, live: LiveRequest) -> ExitStatus:
         live.interface,
         live.filter_text,
         promiscuous=live.promiscuous,
-        ring_bytes=live.buffer,
+        buffer_bytes=live.buffer,
     )
     kept = _Kept(live, capture.linktype) if live.keep is not None else None
     watch = _Watch(capture)
