@@ -16,7 +16,7 @@ GOOD = {"msgId": "id", "queueId": "2", "queueOffset": "7"}
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("send-sync-5x", 8), ("send-batch-4x", 3), ("send-timer-5x", 5), ("acl-5x", 2)],
+    [("send-sync-5x", 8), ("send-batch-4x", 3), ("send-timer-5x", 8), ("acl-5x", 2)],
 )
 def test_answers_of_real_brokers(name: str, expected: int) -> None:
     stored = refused = 0

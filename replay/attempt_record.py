@@ -1,0 +1,68 @@
+"""Attempts to send as rows of the decoded log, so that reports read our own sends like captures.
+
+Rules: an attempt without an answer is `unanswered`, one that could not even connect too, with what
+happened as the remark. Packets are none: nothing was captured.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dissectors.record import ANSWERED, ONEWAY, UNANSWERED, ExchangeRecord
+from dissectors.remoting.codes import request_name, response_name
+from dissectors.remoting.versions import version_name
+
+from .message import Attempt, Message, Outcome
+
+NO_CAPTURE: Final = "-"
+_STATUSES: Final = {Outcome.ANSWERED: ANSWERED, Outcome.ONEWAY: ONEWAY}
+_ENDS: Final = {Outcome.TIMEOUT: "open", Outcome.LOST: "closed", Outcome.GARBAGE: "closed"}
+"""how the connection of a request without answer was when it was given up"""
+
+
+def record_of_attempt(
+    message: Message, attempt: Attempt, capture: str = NO_CAPTURE
+) -> ExchangeRecord:
+    """The row of one attempt to send `message`; `capture` is what the column of that name says."""
+    status = _STATUSES.get(Outcome(attempt.outcome), UNANSWERED)
+    answered = status == ANSWERED
+    queue_id = attempt.queue.queue_id if attempt.queue_id is None else attempt.queue_id
+    return ExchangeRecord(
+        capture=capture,
+        conversation=attempt.conversation,
+        requester=attempt.local,
+        responder=attempt.address,
+        status=status,
+        request_packet=None,
+        response_packet=None,
+        request_time=attempt.begin,
+        response_time=attempt.end if answered else None,
+        latency_us=attempt.latency_us if answered else None,
+        opaque=attempt.opaque,
+        request_code=attempt.request_code,
+        request_name=request_name(attempt.request_code),
+        response_code=attempt.code,
+        response_name=None if attempt.code is None else response_name(attempt.code),
+        remark=attempt.remark or (None if answered else attempt.error),
+        language=attempt.language,
+        version=attempt.version,
+        version_name=version_name(attempt.version),
+        serialize_type=attempt.serialize_type,
+        topic=attempt.queue.topic,
+        group=attempt.group or None,
+        queue_id=queue_id,
+        broker_name=attempt.queue.broker_name,
+        unique_key=message.unique_key,
+        keys=message.keys,
+        tags=message.tags,
+        body_bytes=attempt.body_bytes,
+        request_bytes=attempt.request_bytes,
+        response_bytes=attempt.response_bytes,
+        missing_bytes=0,
+        message_count=attempt.message_count,
+        queue_offset=attempt.queue_offset,
+        offset_msg_id=attempt.offset_msg_id,
+        rtt_us=None,
+        end=_ENDS.get(Outcome(attempt.outcome)),
+        expert=[],
+    )
