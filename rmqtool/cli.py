@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from . import __version__, cli_live, codes_options, options
+from . import __version__, cli_live, cli_wireshark, codes_options, options
 from .console import When
 from .decode_options import DecodeRequest
 from .errors import guarded
@@ -163,6 +163,9 @@ def codes(
         return codes(query or [], kind, format_, color)
 
     raise typer.Exit(int(guarded(run)))
+
+
+app.command("wireshark")(cli_wireshark.wireshark)
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001

@@ -61,7 +61,12 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.live": ("dissectors.packet_ring",),
     "dissectors.packet_ring": (),
     "dissectors.scapy_layer": ("dissectors.remoting", "dissectors.expert"),
-    "dissectors.wireshark": ("dissectors.remoting", "dissectors.expert"),
+    "dissectors.wireshark": (
+        "dissectors.wireshark",
+        "dissectors.remoting",
+        "dissectors.expert",
+        "dissectors.outcome",
+    ),
     "dissectors": (),
     # the other packages
     "replay": ("replay", "dissectors"),

@@ -72,7 +72,9 @@ def seen_by_tshark(dissector: Path, capture: Path, in_any_order: bool) -> dict[i
         capture,
         "-2",
         "-o",
-        f"tcp.reassemble_out_of_order:{in_any_order}".upper().replace("TCP.REASSEMBLE_OUT_OF_ORDER", "tcp.reassemble_out_of_order"),
+        f"tcp.reassemble_out_of_order:{in_any_order}".upper().replace(
+            "TCP.REASSEMBLE_OUT_OF_ORDER", "tcp.reassemble_out_of_order"
+        ),
         *("-T", "json", "-J", "rocketmq frame", "-Y", "rocketmq"),
     )
     found: dict[int, list[Layer]] = defaultdict(list)
@@ -259,7 +261,9 @@ def assert_same_messages(row: CommandRow, layer: Layer, where: str) -> None:
     shown = layer_of(layer, "rocketmq.body")
     if row.kind == "response" and row.request_code is None:
         return  # tshark's side takes the bytes for what they look like
-    assert text_of(shown, "rocketmq.message_count") == (str(len(messages)) if messages else ""), where
+    assert text_of(shown, "rocketmq.message_count") == (str(len(messages)) if messages else ""), (
+        where
+    )
     if row.body is None or row.body["kind"] == "raw-message":
         if messages:
             properties = messages[0]["properties"]
@@ -304,7 +308,10 @@ def assert_same_message(message: Mapping[str, object], layer: Layer, where: str)
 
 def assert_same_json(seen: CommandSeen, row: CommandRow, layer: Layer, where: str) -> None:
     shown = layer_of(layer, "rocketmq.body")
-    if text_of(shown, "rocketmq.body_kind") not in ("json", *([row.body["kind"]] if row.body else [])):
+    if text_of(shown, "rocketmq.body_kind") not in (
+        "json",
+        *([row.body["kind"]] if row.body else []),
+    ):
         return
     if not seen.pdu.body.startswith((b"{", b"[")) or row.messages:
         return

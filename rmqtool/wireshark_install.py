@@ -1,0 +1,154 @@
+"""`rmqtool wireshark`: writes the dissector, or puts it where Wireshark looks for plugins.
+
+Rules: a file that does not begin as ours is somebody else's and is never touched; an older one of
+ours is replaced. Where the plugins belong, tshark says; without it, Wireshark's own default.
+Wireshark: `tshark -G folders`, Personal Lua Plugins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from dissectors.printable import printable
+from dissectors.wireshark import FILE_NAME, SIGNATURE, lua_text
+
+from . import __version__
+from .output import Output, naming
+from .status import CommandError, ExitStatus
+
+_PATIENCE: Final = 20
+"""seconds that tshark has to say where plugins belong"""
+_FOLDER: Final = re.compile(r"^Personal Lua Plugins:\s*(.+?)\s*$", re.MULTILINE)
+_SAME_PROTOCOL: Final = re.compile(r"""\bProto(?:\.new)?\s*\(\s*["']rocketmq["']""", re.IGNORECASE)
+_LARGEST_PLUGIN: Final = 4 * 1024 * 1024
+"""bytes of a plugin that is looked into"""
+
+
+def run_wireshark(
+    output: str | None = None, install: bool = False, uninstall: bool = False
+) -> ExitStatus:
+    """Write the dissector to `output` (None: standard output), install it or remove it.
+
+    CommandError where two of these are asked for, a foreign file is in the way, or a file cannot
+    be written.
+    """
+    if install + uninstall + (output is not None) > 1:
+        raise CommandError(
+            "only one of --output, --install and --uninstall can be done",
+            status=ExitStatus.USAGE,
+        )
+    if install:
+        return _install(plugin_folder())
+    if uninstall:
+        return _uninstall(plugin_folder())
+    if output is not None and output != "-":
+        _refuse_foreign(Path(output))
+    _write(output or "-", lua_text(__version__))
+    return ExitStatus.OK
+
+
+def plugin_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of the personal Lua plugins; it need not exist."""
+    found = _FOLDER.search(_said_by_tshark())
+    if found is not None:
+        return Path(found[1])
+    if sys.platform == "win32" and environment.get("APPDATA"):
+        return Path(environment["APPDATA"]) / "Wireshark" / "plugins"
+    return Path.home() / ".local" / "lib" / "wireshark" / "plugins"
+
+
+def _said_by_tshark() -> str:
+    """Return what tshark says of its folders; an empty text where there is no tshark."""
+    program = shutil.which("tshark")
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [program, "-G", "folders"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _install(folder: Path) -> ExitStatus:
+    path = folder / FILE_NAME
+    text = lua_text(__version__)
+    _refuse_foreign(path)
+    same = path.exists() and path.read_text("utf-8", "replace") == text
+    if not same:
+        with naming(str(folder)):
+            folder.mkdir(parents=True, exist_ok=True)
+        _write(str(path), text)
+    print(printable(f"{path} {'is there already' if same else 'written'}"))
+    print("Wireshark reads it when it starts, or by Analyze > Reload Lua Plugins.")
+    for other in _rivals(folder):
+        print(
+            printable(
+                f"rmqtool: {other} declares the same protocol: Wireshark will refuse one of them"
+            ),
+            file=sys.stderr,
+        )
+    return ExitStatus.OK
+
+
+def _uninstall(folder: Path) -> ExitStatus:
+    path = folder / FILE_NAME
+    if not path.exists():
+        print(printable(f"{path} is not there: nothing to remove"))
+        return ExitStatus.OK
+    _refuse_foreign(path)
+    with naming(str(path)):
+        path.unlink()
+    print(printable(f"{path} removed"))
+    return ExitStatus.OK
+
+
+def _write(target: str, text: str) -> None:
+    output = Output(target)
+    try:
+        output.write(text.encode())
+        output.finish()
+    except BaseException:
+        output.discard()
+        raise
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raise CommandError where a file is there that rmqtool has not written."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        start = file.read(len(SIGNATURE.encode()))
+    if start and start != SIGNATURE.encode():
+        raise CommandError(
+            f"{path} was not written by rmqtool; it stays as it is",
+            "move it away, or write to another name with -o",
+        )
+
+
+def _rivals(folder: Path) -> list[Path]:
+    """Return other plugins that declare a protocol of the same name: only one of them can load."""
+    found = []
+    for path in sorted(folder.rglob("*.lua")):
+        if path.name == FILE_NAME and path.parent == folder:
+            continue
+        try:
+            if path.stat().st_size <= _LARGEST_PLUGIN and _SAME_PROTOCOL.search(
+                path.read_text("utf-8", "replace")
+            ):
+                found.append(path)
+        except OSError:
+            continue
+    return found
