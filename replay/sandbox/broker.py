@@ -1,0 +1,170 @@
+"""One broker of the sandbox: its handlers joined, its connections, its faults.
+
+Rules: whatever a client sends, the broker answers it or closes the connection; nothing that a
+client can cause ends the broker.
+RocketMQ: BrokerController, NettyRemotingAbstract.processRequestCommand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from typing import Final
+
+from dissectors.remoting.codes import ResponseCode
+
+from .client_requests import ClientHandlers
+from .events import EventKind
+from .faults import FaultSet
+from .offset_requests import OffsetHandlers
+from .pull import PullHandlers
+from .query import QueryHandlers
+from .request import Answer, BadRequest, Handler, Request
+from .schedule import Schedule
+from .send import SendHandlers
+from .server import Connection
+from .state import BrokerState
+from .store import StoreFull
+from .topic_requests import TopicHandlers
+from .topics import DEFAULT_TOPIC, READ, SYSTEM_TOPICS, WRITE, TopicConfig
+from .transaction import Transactions
+
+_SCAN_SECONDS: Final = 5.0
+DISK_FULL: Final = (
+    "service not available now. It may be caused by one of the following reasons: the broker's "
+    "disk is full [CL:  1.00 CQ:  1.00 INDEX:  1.00], messages are put to the slave, message store "
+    "has been shut down, etc."
+)
+
+
+class Broker:
+    """A broker: serves the requests of its port."""
+
+    def __init__(self, state: BrokerState, faults: FaultSet) -> None:
+        self.state = state
+        """its tables"""
+        self.name = state.name
+        """name of the broker"""
+        self.schedule = Schedule(state)
+        """messages for later"""
+        self.transactions = Transactions(state, self.schedule)
+        """half messages"""
+        self._faults = faults
+        self._scan: asyncio.TimerHandle | None = None
+        self._handlers: dict[int, Handler] = {
+            **SendHandlers(state, self.schedule, self.transactions).handlers(),
+            **PullHandlers(state).handlers(),
+            **ClientHandlers(state).handlers(),
+            **OffsetHandlers(state).handlers(),
+            **QueryHandlers(state).handlers(),
+            **TopicHandlers(state).handlers(),
+        }
+        self._make_topics()
+
+    def _make_topics(self) -> None:
+        state, options = self.state, self.state.options
+        for topic in sorted(SYSTEM_TOPICS - {DEFAULT_TOPIC}):
+            state.topics.put(TopicConfig(topic, 1, 1))
+        queues = options.auto_create_queues
+        state.topics.put(TopicConfig(DEFAULT_TOPIC, queues, queues, READ | WRITE | 1))
+        for name in (options.cluster, state.name):
+            state.topics.put(TopicConfig(name, 1, 1, READ | WRITE | 1))
+        state.topics.put(TopicConfig(f"{options.cluster}_REPLY_TOPIC", 1, 1))
+        for spec in options.topics:
+            state.topics.put(TopicConfig(spec.name, spec.queues, spec.queues, spec.perm))
+
+    def start(self) -> None:
+        """Begin what happens by itself."""
+        self._scan = asyncio.get_running_loop().call_later(_SCAN_SECONDS, self._scan_clients)
+
+    def close(self) -> None:
+        """End what happens by itself."""
+        if self._scan is not None:
+            self._scan.cancel()
+        self.schedule.close()
+        self.transactions.close()
+        self.state.holds.close()
+
+    # -- connections ----------------------------------------------------------------------------
+
+    def opened(self, connection: Connection) -> bool:
+        """A client connects; a fault may refuse it."""
+        if not self._faults.admits(self, connection):
+            return False
+        self.tell(EventKind.CONNECTED, connection)
+        return True
+
+    def closed(self, connection: Connection) -> None:
+        """A client is gone."""
+        self.state.forget(connection)
+        self.tell(EventKind.DISCONNECTED, connection)
+
+    def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
+        """Tell whoever watches."""
+        self.state.tell(kind, connection, detail)
+
+    # -- requests -------------------------------------------------------------------------------
+
+    def serve(self, request: Request) -> None:
+        """Serve a request, unless a fault wants something else."""
+        self.state.requests[request.command.code] += 1
+        if self._faults.is_active and self._faults.take(self, request):
+            return
+        self.execute(request)
+
+    def execute(self, request: Request) -> None:
+        """Serve a request as a healthy broker does."""
+        answer = self._answer_of(request)
+        if answer is not None:
+            request.answer(answer)
+            if answer.code:
+                self.note_error(request, answer)
+
+    def note_error(self, request: Request, answer: Answer) -> None:
+        """Count an answer that is no success, and tell whoever watches."""
+        self.state.answers[(request.command.code, answer.code)] += 1
+        if self.state.options.on_event is not None:
+            self.state.tell(
+                EventKind.ANSWERED,
+                request.connection,
+                answer.remark or "",
+                code=request.command.code,
+                topic=topic_of(request),
+                response=answer.code,
+            )
+
+    def _answer_of(self, request: Request) -> Answer | None:
+        handler = self._handlers.get(request.command.code)
+        if handler is None:
+            code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            remark = f" request type {request.command.code} not supported"
+            return Answer(code, None, b"", remark)
+        try:
+            return handler(request)
+        except BadRequest as bad:
+            return bad.answer
+        except StoreFull:
+            self.tell(EventKind.STORE_FULL, request.connection, "the limit of the store is reached")
+            return Answer(ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", DISK_FULL)
+        except Exception as error:  # a slip of ours must not end the broker
+            detail = "".join(traceback.format_exception(error))
+            self.tell(EventKind.INTERNAL, request.connection, detail)
+            return Answer(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
+
+    # -- by itself ------------------------------------------------------------------------------
+
+    def _scan_clients(self) -> None:
+        self.start()
+        before = self.state.now_ms() - self.state.options.client_timeout_ms
+        for connection in self.state.clients.silent_since(before):
+            self.tell(EventKind.CLIENT_GONE, connection, "no heartbeat for too long")
+            connection.close()
+
+
+_TOPIC_LETTER: Final = frozenset({310, 320, 325})
+
+
+def topic_of(request: Request) -> str:
+    """The topic of a request; empty where it names none."""
+    name = "b" if request.command.code in _TOPIC_LETTER else "topic"
+    return request.fields.get(name, "")

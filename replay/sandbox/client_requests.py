@@ -1,0 +1,192 @@
+"""Requests about clients: heartbeats, groups and their members, locks of queues.
+
+RocketMQ: ClientManageProcessor, ConsumerManageProcessor, AdminBrokerProcessor (locks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.fastjson import decode_json, encode_json
+
+from .clients import Client, ConsumerGroup, Subscription, subscription_of
+from .events import EventKind
+from .request import Answer, BadRequest, Handler, Request
+from .state import BrokerState
+from .topics import RETRY_PREFIX
+
+
+def json_object(body: bytes) -> dict[str, object]:
+    """The members of a JSON body; BadRequest when it is no object."""
+    value = decode_json(body).value
+    if not isinstance(value, dict):
+        raise BadRequest("the body is no JSON object")
+    return value
+
+
+def text_of(value: object) -> str:
+    """A text, empty for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def objects_of(value: object) -> list[dict[str, object]]:
+    """The objects of a list; nothing for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def queues_of(value: object) -> Iterable[tuple[str, int]]:
+    """(topic, queue id) of a list of MessageQueue."""
+    for item in objects_of(value):
+        topic, queue_id = item.get("topic"), item.get("queueId")
+        if isinstance(topic, str) and isinstance(queue_id, int):
+            yield topic, queue_id
+
+
+class ClientHandlers:
+    """Serves what clients say about themselves at one broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code → what serves it."""
+        return {
+            RequestCode.HEART_BEAT: self.heartbeat,
+            RequestCode.UNREGISTER_CLIENT: self.unregister,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.members,
+            RequestCode.LOCK_BATCH_MQ: self.lock,
+            RequestCode.UNLOCK_BATCH_MQ: self.unlock,
+            RequestCode.CHECK_CLIENT_CONFIG: self.check,
+        }
+
+    # -- heartbeats -----------------------------------------------------------------------------
+
+    def heartbeat(self, request: Request) -> Answer:
+        """34: who is there and what it wants."""
+        value = json_object(request.body)
+        client_id = text_of(value.get("clientID"))
+        client = Client(
+            client_id,
+            request.connection,
+            request.command.language,
+            request.command.version,
+            self._state.now_ms(),
+        )
+        new = False
+        for member in objects_of(value.get("producerDataSet")):
+            group = text_of(member.get("groupName"))
+            if group and self._state.clients.add_producer(group, client):
+                new = True
+                self._tell(client, f"producer group {group}")
+        without = value.get("withoutSub") is True
+        for member in objects_of(value.get("consumerDataSet")):
+            new |= self._consumer(client, member, without)
+        fields = {"IS_SUB_CHANGE": str(new).lower()}
+        if self._state.options.is_5:
+            fields["IS_SUPPORT_HEART_BEAT_V2"] = "true"
+        return Answer(0, fields)
+
+    def _consumer(self, client: Client, member: dict[str, object], without: bool) -> bool:
+        name = text_of(member.get("groupName"))
+        if not name:
+            return False
+        state = self._state
+        state.groups.of(name)
+        state.topic_of_retries(RETRY_PREFIX + name, state.groups.of(name).retry_queues)
+        group = ConsumerGroup(
+            name,
+            text_of(member.get("consumeType")) or "CONSUME_PASSIVELY",
+            text_of(member.get("messageModel")) or "CLUSTERING",
+            text_of(member.get("consumeFromWhere")) or "CONSUME_FROM_LAST_OFFSET",
+        )
+        subscriptions = None if without else _subscriptions(member.get("subscriptionDataSet"))
+        changed = state.clients.add_consumer(group, client, subscriptions)
+        if changed:
+            topics = ", ".join(sorted(state.clients.consumers[name].subscriptions))
+            self._tell(client, f"consumer group {name} of {topics or 'nothing'}")
+            state.notify_group(name)
+        return changed
+
+    def _tell(self, client: Client, detail: str) -> None:
+        self._state.tell(EventKind.CLIENT, client.connection, f"{client.client_id}: {detail}")
+
+    def unregister(self, request: Request) -> Answer:
+        """35: a client leaves a producer or consumer group."""
+        producer = request.fields.get("producerGroup")
+        consumer = request.fields.get("consumerGroup")
+        if producer or consumer:
+            left = self._state.clients.remove(request.connection, producer, consumer)
+            client_id = request.fields.get("clientID", "")
+            for group in (*left[0], *left[1]):
+                self._state.tell(
+                    EventKind.CLIENT_GONE, request.connection, f"{client_id}: group {group}"
+                )
+            for group in left[1]:
+                self._state.notify_group(group)
+        return Answer()
+
+    def members(self, request: Request) -> Answer:
+        """38: ids of the clients of a consumer group."""
+        name = request.text("consumerGroup")
+        group = self._state.clients.consumers.get(name)
+        ids = group.client_ids() if group is not None else []
+        if not ids:
+            raise BadRequest(f"no consumer for this group, {name}")
+        return Answer(0, None, encode_json({"consumerIdList": ids}))
+
+    def check(self, request: Request) -> Answer:
+        """46: whether a subscription can be served; SQL92 cannot."""
+        value = json_object(request.body)
+        subscription = value.get("subscriptionData")
+        kind = subscription.get("expressionType") if isinstance(subscription, dict) else None
+        if kind not in (None, "TAG"):
+            raise BadRequest(
+                f"The broker does not support consumer to filter message by {kind}",
+                ResponseCode.SYSTEM_ERROR,
+            )
+        return Answer()
+
+    # -- locks ----------------------------------------------------------------------------------
+
+    def lock(self, request: Request) -> Answer:
+        """41: queues for one client alone; those that it got."""
+        value = json_object(request.body)
+        got = self._state.locks.lock(
+            text_of(value.get("consumerGroup")),
+            text_of(value.get("clientId")),
+            queues_of(value.get("mqSet")),
+            self._state.now_ms(),
+        )
+        queues = [
+            {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
+            for topic, queue_id in got
+        ]
+        return Answer(0, None, encode_json({"lockOKMQSet": queues}))
+
+    def unlock(self, request: Request) -> Answer:
+        """42: queues given back."""
+        value = json_object(request.body)
+        self._state.locks.unlock(
+            text_of(value.get("consumerGroup")),
+            text_of(value.get("clientId")),
+            queues_of(value.get("mqSet")),
+        )
+        return Answer()
+
+
+def _subscriptions(value: object) -> list[Subscription]:
+    found = []
+    for item in objects_of(value):
+        topic = text_of(item.get("topic"))
+        version = item.get("subVersion")
+        if topic:
+            found.append(
+                subscription_of(
+                    topic,
+                    text_of(item.get("subString")),
+                    text_of(item.get("expressionType")),
+                    version if isinstance(version, int) else 0,
+                )
+            )
+    return found

@@ -1,0 +1,217 @@
+"""Clients of one broker: who is connected, in which groups, with which subscriptions.
+
+RocketMQ: ProducerManager, ConsumerManager, ClientChannelInfo, SubscriptionData.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from .server import Connection
+
+SUB_ALL: Final = "*"
+GROUPS_LIMIT: Final = 20_000
+"""groups of one broker: names come from the network"""
+_SUBSCRIPTIONS_LIMIT: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a group wants of a topic."""
+
+    topic: str
+    """the topic"""
+    expression: str = SUB_ALL
+    """`*`, or tags between `||`; SQL for SQL92"""
+    expression_type: str = "TAG"
+    """TAG or SQL92"""
+    version: int = 0
+    """when it was made, ms since the epoch"""
+    tags: frozenset[str] = frozenset()
+    """the tags; empty for all"""
+
+    def wants(self, tag: str) -> bool:
+        """Whether a message with that tag is for the group."""
+        return not self.tags or tag in self.tags
+
+    def value(self) -> dict[str, object]:
+        """Members of the JSON that RocketMQ writes."""
+        return {
+            "classFilterMode": False,
+            "codeSet": [hash_of(tag) for tag in sorted(self.tags)],
+            "expressionType": self.expression_type,
+            "subString": self.expression,
+            "subVersion": self.version,
+            "tagsSet": sorted(self.tags),
+            "topic": self.topic,
+        }
+
+
+def subscription_of(
+    topic: str, expression: str | None, expression_type: str | None = None, version: int = 0
+) -> Subscription:
+    """A subscription from its text: `*`, `TagA || TagB`."""
+    text = expression or SUB_ALL
+    kind = expression_type or "TAG"
+    tags: frozenset[str] = frozenset()
+    if kind == "TAG" and text != SUB_ALL:
+        tags = frozenset(part.strip() for part in text.split("||") if part.strip())
+    return Subscription(topic, text, kind, version, tags)
+
+
+def hash_of(text: str) -> int:
+    """Java's String.hashCode."""
+    number = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        number = (31 * number + units[at] * 256 + units[at + 1]) & 0xFFFFFFFF
+    return number - (1 << 32) if number & 0x80000000 else number
+
+
+@dataclass(slots=True)
+class Client:
+    """One connection of a client process in one group."""
+
+    client_id: str
+    """`ip@instance`"""
+    connection: Connection
+    """where it is"""
+    language: str
+    """language of its header"""
+    version: int
+    """MQVersion ordinal of its header"""
+    seen_ms: int
+    """when its last heartbeat came"""
+
+    def value(self) -> dict[str, object]:
+        """Members of the JSON that RocketMQ writes (Connection)."""
+        return {
+            "clientAddr": self.connection.peer,
+            "clientId": self.client_id,
+            "language": self.language or "OTHER",
+            "version": self.version,
+        }
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """The members of a consumer group."""
+
+    name: str
+    """name of the group"""
+    consume_type: str = "CONSUME_PASSIVELY"
+    """CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP"""
+    message_model: str = "CLUSTERING"
+    """CLUSTERING or BROADCASTING"""
+    from_where: str = "CONSUME_FROM_LAST_OFFSET"
+    """where a group without offsets begins"""
+    members: dict[Connection, Client] = field(default_factory=dict)
+    """who is in it"""
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    """topic → what is wanted of it"""
+
+    def client_ids(self) -> list[str]:
+        """Ids of the members, each once."""
+        return list(dict.fromkeys(client.client_id for client in self.members.values()))
+
+
+class ClientTable:
+    """Producer and consumer groups of one broker."""
+
+    def __init__(self) -> None:
+        self.producers: dict[str, dict[Connection, Client]] = {}
+        """group → members"""
+        self.consumers: dict[str, ConsumerGroup] = {}
+        """group → members and subscriptions"""
+
+    def add_producer(self, group: str, client: Client) -> bool:
+        """A heartbeat names a producer group; whether the member is new."""
+        members = self.producers.get(group)
+        if members is None:
+            if len(self.producers) >= GROUPS_LIMIT:
+                return False
+            members = self.producers[group] = {}
+        new = client.connection not in members
+        members[client.connection] = client
+        return new
+
+    def add_consumer(
+        self,
+        group: ConsumerGroup,
+        client: Client,
+        subscriptions: list[Subscription] | None,
+    ) -> bool:
+        """A heartbeat names a consumer group; whether members or subscriptions changed.
+
+        `group` holds what the heartbeat says of it; `subscriptions` None: unchanged ones.
+        """
+        known = self.consumers.get(group.name)
+        if known is None:
+            if len(self.consumers) >= GROUPS_LIMIT:
+                return False
+            known = self.consumers[group.name] = group
+        known.consume_type = group.consume_type
+        known.message_model = group.message_model
+        known.from_where = group.from_where
+        changed = client.connection not in known.members
+        known.members[client.connection] = client
+        if subscriptions is not None:
+            changed |= _update(known.subscriptions, subscriptions[:_SUBSCRIPTIONS_LIMIT])
+        return changed
+
+    def remove(
+        self, connection: Connection, producer: str | None = None, consumer: str | None = None
+    ) -> tuple[list[str], list[str]]:
+        """A connection leaves groups, all of them by default; (producer, consumer) groups left."""
+        everything = producer is None and consumer is None
+        left: tuple[list[str], list[str]] = ([], [])
+        for group in list(self.producers) if everything else [producer]:
+            members = self.producers.get(group or "")
+            if group and members is not None and members.pop(connection, None) is not None:
+                left[0].append(group)
+                if not members:
+                    del self.producers[group]
+        for name in list(self.consumers) if everything else [consumer]:
+            known = self.consumers.get(name or "")
+            if name and known is not None and known.members.pop(connection, None) is not None:
+                left[1].append(name)
+                if not known.members:
+                    del self.consumers[name]
+        return left
+
+    def silent_since(self, before_ms: int) -> set[Connection]:
+        """Connections of clients whose last heartbeat is older than that."""
+        return {
+            connection for connection, client in self.all_members() if client.seen_ms < before_ms
+        }
+
+    def all_members(self) -> Iterator[tuple[Connection, Client]]:
+        """Every membership of every group."""
+        for members in self.producers.values():
+            yield from members.items()
+        for group in self.consumers.values():
+            yield from group.members.items()
+
+    def client(self, client_id: str) -> Connection | None:
+        """A connection of the producer with that id."""
+        for members in self.producers.values():
+            for connection, client in members.items():
+                if client.client_id == client_id:
+                    return connection
+        return None
+
+
+def _update(known: dict[str, Subscription], now: list[Subscription]) -> bool:
+    changed = False
+    for subscription in now:
+        old = known.get(subscription.topic)
+        if old is None or old.version < subscription.version:
+            changed |= old is None or old.expression != subscription.expression
+            known[subscription.topic] = subscription
+    topics = {subscription.topic for subscription in now}
+    for topic in [topic for topic in known if topic not in topics]:
+        del known[topic]
+        changed = True
+    return changed

@@ -1,0 +1,58 @@
+"""What happens in a sandbox, for whoever watches: one small record an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class EventKind(StrEnum):
+    """What happened."""
+
+    LISTENING = "listening"
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    REFUSED = "refused"
+    BAD_BYTES = "bad bytes"
+    CLIENT = "client"
+    CLIENT_GONE = "client gone"
+    TOPIC = "topic"
+    SENT = "sent"
+    PULLED = "pulled"
+    REQUEST = "request"
+    ANSWERED = "answered"
+    FAULT = "fault"
+    WINDOW = "window"
+    CHECK = "check"
+    DELIVERED = "delivered"
+    DEAD_LETTER = "dead letter"
+    STORE_FULL = "store full"
+    INTERNAL = "internal error"
+
+
+class Event(NamedTuple):
+    """One thing that happened."""
+
+    at_ms: int
+    """when, ms since the epoch"""
+    kind: EventKind
+    """what"""
+    server: str
+    """`namesrv` or the broker's name"""
+    peer: str = ""
+    """address of the client, `ip:port`"""
+    detail: str = ""
+    """for people; may hold text from the network"""
+    code: int | None = None
+    """request code"""
+    topic: str = ""
+    """topic of the request"""
+    messages: int = 1
+    """how many, of sends and pulls"""
+    response: int | None = None
+    """response code"""
+
+
+EventSink = Callable[[Event], None]
+"""Called in the sandbox's own thread; it must return at once."""

@@ -1,0 +1,107 @@
+"""Subscription groups of one broker: their settings, made when a consumer first comes.
+
+RocketMQ: SubscriptionGroupConfig, SubscriptionGroupManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .clients import GROUPS_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """Settings of one group."""
+
+    name: str
+    """name of the group"""
+    consume_enable: bool = True
+    """whether it may pull"""
+    broadcast_enable: bool = True
+    """whether it may consume in broadcast"""
+    orderly: bool = False
+    """POP keeps the order of a queue"""
+    retry_queues: int = 1
+    """queues of its retry topic; 0: failed messages are dropped"""
+    retry_max: int = 16
+    """failed deliveries before the dead-letter queue"""
+    notify: bool = True
+    """members are told when the group changes"""
+
+    def value(self) -> dict[str, object]:
+        """Members of the JSON that RocketMQ writes."""
+        return {
+            "attributes": {},
+            "brokerId": 0,
+            "consumeBroadcastEnable": self.broadcast_enable,
+            "consumeEnable": self.consume_enable,
+            "consumeFromMinEnable": True,
+            "consumeMessageOrderly": self.orderly,
+            "consumeTimeoutMinute": 15,
+            "groupName": self.name,
+            "groupRetryPolicy": {"type": "CUSTOMIZED"},
+            "groupSysFlag": 0,
+            "notifyConsumerIdsChangedEnable": self.notify,
+            "retryMaxTimes": self.retry_max,
+            "retryQueueNums": self.retry_queues,
+            "whichBrokerWhenConsumeSlowly": 1,
+        }
+
+
+def group_of_value(value: dict[str, object]) -> GroupConfig | None:
+    """The group that such members describe; None when they describe none."""
+    name = value.get("groupName")
+    if not isinstance(name, str) or not name:
+        return None
+
+    def number(member: str, default: int) -> int:
+        found = value.get(member, default)
+        return found if isinstance(found, int) and 0 <= found <= 1 << 16 else default
+
+    return GroupConfig(
+        name,
+        value.get("consumeEnable", True) is True,
+        value.get("consumeBroadcastEnable", True) is True,
+        value.get("consumeMessageOrderly") is True,
+        number("retryQueueNums", 1),
+        number("retryMaxTimes", 16),
+        value.get("notifyConsumerIdsChangedEnable", True) is True,
+    )
+
+
+class GroupTable:
+    """The subscription groups of one broker."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, GroupConfig] = {}
+
+    def get(self, group: str) -> GroupConfig | None:
+        """The group of that name; None when it was never made."""
+        return self._groups.get(group)
+
+    def of(self, group: str) -> GroupConfig:
+        """The group of that name, made where it was not there."""
+        config = self._groups.get(group)
+        if config is None:
+            config = GroupConfig(group)
+            if len(self._groups) < GROUPS_LIMIT:
+                self._groups[group] = config
+        return config
+
+    def put(self, config: GroupConfig) -> None:
+        """Make or change a group."""
+        self._groups[config.name] = config
+
+    def drop(self, group: str) -> bool:
+        """Remove a group; whether it was there."""
+        return self._groups.pop(group, None) is not None
+
+    def notifies(self, group: str) -> bool:
+        """Whether the members of a group are told of its changes."""
+        config = self._groups.get(group)
+        return config is None or config.notify
+
+    def __iter__(self) -> Iterator[GroupConfig]:
+        return iter(list(self._groups.values()))

@@ -1,0 +1,106 @@
+"""Pulls that wait for a message.
+
+A held request is tried again when a message that its group wants arrives in its queue, and once
+more when its time is over; then it is answered whatever was found. What arrived within one turn of
+the loop is delivered together.
+RocketMQ: PullRequestHoldService, NotifyMessageArrivingListener.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .server import Connection
+from .store import Record
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """One request that waits."""
+
+    key: tuple[str, int]
+    """topic and queue that it waits for"""
+    connection: Connection
+    """where it came from"""
+    wants: Callable[[Record], bool]
+    """whether a message is for it"""
+    resume: Callable[[], None]
+    """answers it now, with what is there"""
+    timer: asyncio.TimerHandle | None = None
+    """when its time is over"""
+
+
+class LongPolling:
+    """The requests that wait at one broker."""
+
+    def __init__(self, limit: int) -> None:
+        """At most `limit` requests wait at a time."""
+        self._limit = limit
+        self._held: dict[tuple[str, int], list[Held]] = {}
+        self._count = 0
+        self._ready: list[Held] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def hold(self, held: Held, seconds: float) -> bool:
+        """Let a request wait; False where too many do."""
+        if self._count >= self._limit:
+            return False
+        self._count += 1
+        self._held.setdefault(held.key, []).append(held)
+        loop = asyncio.get_running_loop()
+        held.timer = loop.call_later(seconds, self._resume, held)
+        return True
+
+    def arrived(self, key: tuple[str, int], record: Record) -> None:
+        """A message was stored in a queue."""
+        waiting = self._held.get(key)
+        if waiting is None:
+            return
+        for held in [held for held in waiting if held.wants(record)]:
+            self._remove(held)
+            if not self._ready:
+                asyncio.get_running_loop().call_soon(self._resume_ready)
+            self._ready.append(held)
+
+    def wake(self, topic: str) -> None:
+        """Answer all that wait for a topic: something about it changed."""
+        for key in [key for key in self._held if key[0] == topic]:
+            for held in list(self._held[key]):
+                self._resume(held)
+
+    def forget(self, connection: Connection) -> None:
+        """A connection has ended."""
+        for waiting in list(self._held.values()):
+            for held in [held for held in waiting if held.connection is connection]:
+                self._remove(held)
+
+    def close(self) -> None:
+        """Nobody is answered any more."""
+        for waiting in list(self._held.values()):
+            for held in list(waiting):
+                self._remove(held)
+
+    def _resume(self, held: Held) -> None:
+        if self._remove(held):
+            held.resume()
+
+    def _resume_ready(self) -> None:
+        ready, self._ready = self._ready, []
+        for held in ready:
+            held.resume()
+
+    def _remove(self, held: Held) -> bool:
+        if held.timer is None:
+            return False
+        held.timer.cancel()
+        held.timer = None
+        self._count -= 1
+        waiting = self._held[held.key]
+        waiting.remove(held)
+        if not waiting:
+            del self._held[held.key]
+        return True

@@ -1,0 +1,334 @@
+"""The NameServer of the sandbox: routes of its own brokers, and of others that register.
+
+Own brokers need no registration: their tables are looked at when somebody asks, so a topic has its
+route at once.
+RocketMQ: RouteInfoManager, ClientRequestProcessor, DefaultRequestProcessor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from dissectors.remoting.bodies.registry import decode_body, encode_body
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.fastjson import encode_json
+from dissectors.remoting.versions import VERSIONS
+
+from .broker import topic_of
+from .events import Event, EventKind
+from .options import SandboxOptions
+from .request import Answer, BadRequest, Handler, Request
+from .server import Connection
+from .topics import SYSTEM_TOPICS, WRITE, TopicConfig, TopicTable, topic_of_value
+
+NAME: Final = "namesrv"
+_STANDARD_JSON_SINCE: Final = VERSIONS.index("V4_9_4")
+_REGISTERED_LIMIT: Final = 1000
+_VALUES_LIMIT: Final = 10_000
+
+
+@dataclass(slots=True)
+class Registered:
+    """A broker that a NameServer knows."""
+
+    cluster: str
+    """its cluster"""
+    name: str
+    """its name"""
+    addresses: dict[int, str]
+    """broker id → `ip:port`; 0 is the master"""
+    topics: TopicTable
+    """its topics"""
+    listed: Callable[[], bool] = field(default=lambda: True)
+    """whether routes name it, now"""
+    perm: Callable[[], int] = field(default=lambda: 6)
+    """what may be done with its topics, now"""
+    connection: Connection | None = None
+    """where it registered from; None for a broker of this process"""
+
+
+class NameServer:
+    """Answers who has which topic."""
+
+    name = NAME
+
+    def __init__(self, options: SandboxOptions, now_ms: Callable[[], int]) -> None:
+        self._options = options
+        self._now_ms = now_ms
+        self._brokers: dict[str, Registered] = {}
+        self._values: dict[tuple[str, str], str] = {}
+        self._wiped: set[str] = set()
+        self.requests = 0
+        """requests that were served"""
+        self.handlers: dict[int, Handler] = {
+            RequestCode.GET_ROUTEINFO_BY_TOPIC: self.route,
+            RequestCode.GET_BROKER_CLUSTER_INFO: self.cluster,
+            RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self.all_topics,
+            RequestCode.GET_TOPICS_BY_CLUSTER: self.topics_of_cluster,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: self.system_topics,
+            RequestCode.PUT_KV_CONFIG: self.put_value,
+            RequestCode.GET_KV_CONFIG: self.get_value,
+            RequestCode.DELETE_KV_CONFIG: self.delete_value,
+            RequestCode.GET_KVLIST_BY_NAMESPACE: self.values,
+            RequestCode.REGISTER_BROKER: self.register,
+            RequestCode.UNREGISTER_BROKER: self.unregister,
+            RequestCode.DELETE_TOPIC_IN_NAMESRV: self.done,
+            RequestCode.QUERY_DATA_VERSION: self.data_version,
+            RequestCode.BROKER_HEARTBEAT: self.done,
+            RequestCode.WIPE_WRITE_PERM_OF_BROKER: self.wipe,
+            RequestCode.ADD_WRITE_PERM_OF_BROKER: self.unwipe,
+            RequestCode.GET_NAMESRV_CONFIG: self.config,
+        }
+        """request code → what serves it"""
+
+    def add(self, broker: Registered) -> None:
+        """A broker is there."""
+        self._brokers[broker.name] = broker
+
+    # -- connections ----------------------------------------------------------------------------
+
+    def opened(self, connection: Connection) -> bool:
+        """A client connects."""
+        self.tell(EventKind.CONNECTED, connection)
+        return True
+
+    def closed(self, connection: Connection) -> None:
+        """A client is gone; a broker that it was is no longer there."""
+        for broker in list(self._brokers.values()):
+            if broker.connection is connection:
+                del self._brokers[broker.name]
+        self.tell(EventKind.DISCONNECTED, connection)
+
+    def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
+        """Tell whoever watches."""
+        if self._options.on_event is not None:
+            peer = connection.peer if connection is not None else ""
+            self._options.on_event(Event(self._now_ms(), kind, NAME, peer, detail))
+
+    def serve(self, request: Request) -> None:
+        """Serve a request."""
+        self.requests += 1
+        answer = self._answer_of(request)
+        request.answer(answer)
+        if self._options.on_event is not None:
+            self._options.on_event(
+                Event(
+                    self._now_ms(),
+                    EventKind.ANSWERED if answer.code else EventKind.REQUEST,
+                    NAME,
+                    request.connection.peer,
+                    answer.remark or "",
+                    request.code,
+                    topic_of(request),
+                    1,
+                    answer.code,
+                )
+            )
+
+    def _answer_of(self, request: Request) -> Answer:
+        handler = self.handlers.get(request.code)
+        if handler is None:
+            remark = f" request type {request.code} not supported"
+            return Answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, None, b"", remark)
+        try:
+            return handler(request) or Answer()
+        except BadRequest as bad:
+            return bad.answer
+        except ValueError as error:  # an answer that is over the limit of a frame
+            return Answer(ResponseCode.SYSTEM_ERROR, None, b"", str(error))
+
+    # -- routes ---------------------------------------------------------------------------------
+
+    def route(self, request: Request) -> Answer:
+        """105: brokers and queues of a topic."""
+        topic = request.text("topic")
+        brokers, queues = [], []
+        for broker in self._listed():
+            config = broker.topics.get(topic)
+            if config is None:
+                continue
+            perm = config.perm & (broker.perm() | 1)
+            if broker.name in self._wiped:
+                perm &= ~WRITE
+            brokers.append(_broker_data(broker))
+            queues.append(_queue_data(broker, replace(config, perm=perm)))
+        if not queues:
+            raise BadRequest(
+                f"No topic route info in name server for the topic: {topic}\n"
+                "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.",
+                ResponseCode.TOPIC_NOT_EXIST,
+            )
+        value = {"brokerDatas": brokers, "filterServerTable": {}, "queueDatas": queues}
+        standard = request.command.version >= _STANDARD_JSON_SINCE or request.flag(
+            "acceptStandardJsonOnly"
+        )
+        return Answer(
+            0,
+            None,
+            encode_body(RequestCode.GET_ROUTEINFO_BY_TOPIC, True, value, standard_json=standard),
+        )
+
+    def _listed(self) -> list[Registered]:
+        return [broker for broker in self._brokers.values() if broker.listed()]
+
+    def cluster(self, request: Request) -> Answer:  # noqa: ARG002
+        """106: every broker."""
+        clusters: dict[str, list[str]] = {}
+        for broker in self._listed():
+            clusters.setdefault(broker.cluster, []).append(broker.name)
+        value = {
+            "brokerAddrTable": {broker.name: _broker_data(broker) for broker in self._listed()},
+            "clusterAddrTable": clusters,
+        }
+        return Answer(0, None, encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value))
+
+    def all_topics(self, request: Request) -> Answer:  # noqa: ARG002
+        """206: names of all topics."""
+        return _topic_list(self._names(self._listed()))
+
+    def topics_of_cluster(self, request: Request) -> Answer:
+        """224: names of the topics of a cluster."""
+        cluster = request.text("cluster")
+        return _topic_list(self._names(b for b in self._listed() if b.cluster == cluster))
+
+    def system_topics(self, request: Request) -> Answer:  # noqa: ARG002
+        """304: clusters and brokers, which are topics as well."""
+        names = {name for broker in self._listed() for name in (broker.cluster, broker.name)}
+        first = next((broker.addresses[min(broker.addresses)] for broker in self._listed()), None)
+        value = {"topicList": sorted(names | SYSTEM_TOPICS)}
+        return Answer(0, None, encode_json({**value, "brokerAddr": first} if first else value))
+
+    @staticmethod
+    def _names(brokers: Iterable[Registered]) -> set[str]:
+        return {config.name for broker in brokers for config in broker.topics}
+
+    # -- values, registration -------------------------------------------------------------------
+
+    def put_value(self, request: Request) -> Answer:
+        """100: a value of a name space."""
+        if len(self._values) < _VALUES_LIMIT:
+            key = (request.text("namespace"), request.text("key"))
+            self._values[key] = request.text("value")
+        return Answer()
+
+    def get_value(self, request: Request) -> Answer:
+        """101: that value."""
+        value = self._values.get((request.text("namespace"), request.text("key")))
+        if value is None:
+            raise BadRequest(
+                f"No config item, Namespace: {request.text('namespace')} "
+                f"Key: {request.text('key')}",
+                ResponseCode.QUERY_NOT_FOUND,
+            )
+        return Answer(0, {"value": value})
+
+    def delete_value(self, request: Request) -> Answer:
+        """102: that value goes."""
+        self._values.pop((request.text("namespace"), request.text("key")), None)
+        return Answer()
+
+    def values(self, request: Request) -> Answer:
+        """219: all values of a name space."""
+        namespace = request.text("namespace")
+        table = {key: value for (name, key), value in self._values.items() if name == namespace}
+        if not table:
+            raise BadRequest(
+                f"No config item, Namespace: {namespace}", ResponseCode.QUERY_NOT_FOUND
+            )
+        return Answer(0, None, encode_json({"table": table}))
+
+    def register(self, request: Request) -> Answer:
+        """103: a broker of another process is there, with its topics."""
+        name, address = request.text("brokerName"), request.text("brokerAddr")
+        known = self._brokers.get(name)
+        if known is not None and known.connection is None:
+            raise BadRequest(f"the name {name} belongs to a broker of this sandbox")
+        if known is None and len(self._brokers) >= _REGISTERED_LIMIT:
+            raise BadRequest("there are too many brokers")
+        topics = _registered_topics(request)
+        if known is None:
+            known = Registered(request.text("clusterName"), name, {}, topics)
+            self._brokers[name] = known
+            self.tell(EventKind.CLIENT, request.connection, f"broker {name} at {address}")
+        known.addresses[request.number("brokerId")] = address
+        known.connection = request.connection
+        known.topics = topics
+        return Answer(0, {"haServerAddr": "", "masterAddr": known.addresses.get(0, address)})
+
+    def unregister(self, request: Request) -> Answer:
+        """104: a broker of another process leaves."""
+        known = self._brokers.get(request.text("brokerName"))
+        if known is not None and known.connection is not None:
+            known.addresses.pop(request.number("brokerId"), None)
+            if not known.addresses:
+                del self._brokers[known.name]
+        return Answer()
+
+    def data_version(self, request: Request) -> Answer:  # noqa: ARG002
+        """322: topics always have to be registered."""
+        return Answer(0, {"changed": "true"})
+
+    def wipe(self, request: Request) -> Answer:
+        """205: nobody writes to a broker any more."""
+        self._wiped.add(self._known(request))
+        return Answer(0, {"wipeTopicCount": "0"})
+
+    def unwipe(self, request: Request) -> Answer:
+        """327: a broker is written to again."""
+        self._wiped.discard(self._known(request))
+        return Answer(0, {"addTopicCount": "0"})
+
+    def _known(self, request: Request) -> str:
+        name = request.text("brokerName")
+        if name not in self._brokers:
+            raise BadRequest(f"no broker {name}")
+        return name
+
+    def config(self, request: Request) -> Answer:  # noqa: ARG002
+        """319: settings."""
+        return Answer(0, None, b"rocketmqHome=\n")
+
+    def done(self, request: Request) -> Answer:  # noqa: ARG002
+        """What needs nothing here: own brokers are looked at each time."""
+        return Answer()
+
+
+def _broker_data(broker: Registered) -> dict[str, object]:
+    return {
+        "brokerAddrs": {str(key): value for key, value in sorted(broker.addresses.items())},
+        "brokerName": broker.name,
+        "cluster": broker.cluster,
+        "enableActingMaster": False,
+    }
+
+
+def _queue_data(broker: Registered, config: TopicConfig) -> dict[str, object]:
+    return {
+        "brokerName": broker.name,
+        "perm": config.perm,
+        "readQueueNums": config.read_queues,
+        "topicSysFlag": config.sys_flag,
+        "writeQueueNums": config.write_queues,
+    }
+
+
+def _topic_list(names: Iterable[str]) -> Answer:
+    return Answer(0, None, encode_json({"topicList": sorted(names)}))
+
+
+def _registered_topics(request: Request) -> TopicTable:
+    body = decode_body(RequestCode.REGISTER_BROKER, False, 0, request.body, request.fields)
+    wrapper = (
+        body.value.get("topicConfigSerializeWrapper") if isinstance(body.value, dict) else None
+    )
+    table = wrapper.get("topicConfigTable") if isinstance(wrapper, dict) else None
+    if not isinstance(table, dict):
+        raise BadRequest("the body names no topics")
+    topics = TopicTable()
+    for value in table.values():
+        config = topic_of_value(value) if isinstance(value, dict) else None
+        if config is not None:
+            topics.put(config)
+    return topics

@@ -1,0 +1,86 @@
+"""Requests about offsets: of groups, and of the queues themselves.
+
+RocketMQ: ConsumerManageProcessor, AdminBrokerProcessor.
+"""
+
+from __future__ import annotations
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+
+from .request import Answer, BadRequest, Handler, Request
+from .state import BrokerState
+from .store import Queue
+
+
+class OffsetHandlers:
+    """Serves questions about offsets at one broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code → what serves it."""
+        return {
+            RequestCode.QUERY_CONSUMER_OFFSET: self.query,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self.update,
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self.search,
+            RequestCode.GET_MAX_OFFSET: self.max_offset,
+            RequestCode.GET_MIN_OFFSET: self.min_offset,
+            RequestCode.GET_EARLIEST_MSG_STORETIME: self.earliest,
+        }
+
+    def query(self, request: Request) -> Answer:
+        """14: how far a group is."""
+        group, topic = request.text("consumerGroup"), request.text("topic")
+        queue_id = request.number("queueId")
+        offset = self._state.offsets.get(group, topic, queue_id)
+        if offset is None:
+            queue = self._state.store.queue(topic, queue_id)
+            wanted = request.flag("setZeroIfNotFound", True)
+            # A group that is new to a queue whose first message is still there reads it all.
+            if not wanted or queue.min_offset > 0 or queue.at(0) is None:
+                raise BadRequest(
+                    "Not found, maybe this group consumer boot first",
+                    ResponseCode.QUERY_NOT_FOUND,
+                )
+            offset = 0
+        return _offset(offset)
+
+    def update(self, request: Request) -> Answer:
+        """15: a group is so far."""
+        topic = request.text("topic")
+        if self._state.topics.get(topic) is None:
+            raise BadRequest(f"Topic {topic} not exist!", ResponseCode.TOPIC_NOT_EXIST)
+        self._state.put_offset(
+            request.text("consumerGroup"),
+            topic,
+            request.number("queueId"),
+            request.number("commitOffset"),
+        )
+        return Answer()
+
+    def search(self, request: Request) -> Answer:
+        """29: the offset at a time."""
+        upper = request.fields.get("boundaryType", "").upper() == "UPPER"
+        return _offset(self._queue(request).offset_at(request.number("timestamp"), upper))
+
+    def max_offset(self, request: Request) -> Answer:
+        """30: offset of the next message."""
+        return _offset(self._queue(request).max_offset)
+
+    def min_offset(self, request: Request) -> Answer:
+        """31: offset of the oldest message."""
+        return _offset(self._queue(request).min_offset)
+
+    def earliest(self, request: Request) -> Answer:
+        """32: when the oldest message was stored, -1 when there is none."""
+        queue = self._queue(request)
+        first = queue.at(queue.min_offset)
+        return Answer(0, {"timestamp": str(first.store_ms if first is not None else -1)})
+
+    def _queue(self, request: Request) -> Queue:
+        return self._state.store.queue(request.text("topic"), request.number("queueId"))
+
+
+def _offset(offset: int) -> Answer:
+    return Answer(0, {"offset": str(offset)})

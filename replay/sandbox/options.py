@@ -1,0 +1,185 @@
+"""What a sandbox shall be: brokers, ports, topics, limits; checked before anything listens.
+
+Rules: the sandbox listens on loopback unless `allow_remote` says otherwise, because it knows no
+access control.
+RocketMQ: BrokerConfig, MessageStoreConfig, NamesrvConfig.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dissectors.remoting.command import JSON, ROCKETMQ
+from dissectors.remoting.versions import VERSIONS
+
+from .errors import SandboxError
+
+if TYPE_CHECKING:
+    from .events import EventSink
+    from .faults import Fault
+
+DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+"""RocketMQ's messageDelayLevel: level n is the n-th of them."""
+
+MIB: Final = 1024 * 1024
+_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h|d)")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic that is there from the start, on every broker."""
+
+    name: str
+    """name of the topic"""
+    queues: int = 4
+    """read and write queues on each broker"""
+    perm: int = 6
+    """4 readable, 2 writable, 6 both"""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxOptions:
+    """What a sandbox shall be; the defaults suit tests: free ports, everything in memory."""
+
+    brokers: int = 1
+    """masters `broker-a`, `broker-b`, .., each on a port of its own"""
+    host: str = "127.0.0.1"
+    """address to listen on; another than loopback needs `allow_remote`"""
+    port: int = 0
+    """port of the first broker, the others follow at +10; 0: any free ports"""
+    namesrv_port: int = 0
+    """port of the NameServer; 0: any free port"""
+    allow_remote: bool = False
+    """whether `host` may be reachable from other machines"""
+    advertised: str = ""
+    """host that routes name instead of `host`, for a proxy in front"""
+    vip: bool = False
+    """each broker also listens on its port - 2, as brokers do for the VIP channel"""
+    cluster: str = "SandboxCluster"
+    """name of the cluster"""
+    topics: Sequence[TopicSpec] = ()
+    """topics that are there from the start"""
+    auto_create: bool = True
+    """a send to an unknown topic makes it, through TBW102"""
+    auto_create_queues: int = 8
+    """queues of TBW102: at most so many of a topic made by a send"""
+    server_version: str = "5.3.3"
+    """the release whose answers are given, also the version in the headers"""
+    serialize_type: str = JSON
+    """JSON or ROCKETMQ: headers of answers"""
+    store: Path | None = None
+    """sqlite3 file that keeps messages, topics and offsets; None: memory only"""
+    faults: Sequence[Fault] = ()
+    """what goes wrong, and when"""
+    seed: int = 0
+    """of everything that is random: with one seed and one order of requests, all is repeated"""
+    on_event: EventSink | None = None
+    """is told what happens; None: nobody is"""
+    connections_limit: int = 2000
+    """open connections of the whole sandbox"""
+    store_limit: int = 1024 * MIB
+    """bytes of messages held in memory by each broker"""
+    drop_oldest: bool = False
+    """a full store forgets its oldest messages; else sends are refused as by a full disk"""
+    input_limit: int = 256 * MIB
+    """bytes of unfinished frames of all connections"""
+    held_limit: int = 20_000
+    """long polls that wait at one broker"""
+    max_message_size: int = 4 * MIB
+    """bytes of a body, as the broker's maxMessageSize"""
+    delay_levels: str = DELAY_LEVELS
+    """delays of the levels 1, 2, .."""
+    timer_max_ms: int = 3 * 86_400_000
+    """farthest due time of a timer message"""
+    transaction_timeout_ms: int = 6_000
+    """age at which a half message is checked for the first time"""
+    transaction_interval_ms: int = 30_000
+    """time between checks"""
+    transaction_checks: int = 15
+    """checks before a half message is given up"""
+    client_timeout_ms: int = 120_000
+    """a client without heartbeat for so long is forgotten"""
+
+    @property
+    def version(self) -> int:
+        """MQVersion ordinal of `server_version`."""
+        return VERSIONS.index(_constant_of(self.server_version))
+
+    @property
+    def is_5(self) -> bool:
+        """Whether the answers are those of 5.x."""
+        return self.server_version.startswith("5.")
+
+    @property
+    def delays_ms(self) -> tuple[int, ...]:
+        """Delays of the levels in ms, level 1 first."""
+        return tuple(duration_ms(word) for word in self.delay_levels.split())
+
+    @property
+    def broker_names(self) -> tuple[str, ...]:
+        """Names of the brokers."""
+        return tuple(broker_name(number) for number in range(self.brokers))
+
+
+def broker_name(number: int) -> str:
+    """`broker-a` for 0, `broker-z` for 25, `broker-26` and so on behind it."""
+    return f"broker-{chr(ord('a') + number)}" if number < 26 else f"broker-{number}"
+
+
+def _constant_of(version: str) -> str:
+    return "V" + version.replace(".", "_")
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds of `20ms`, `1.5s`, `2m`, `1h`; SandboxError for anything else."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise SandboxError(f"{text!r} is no duration", "give a number and ms, s, m, h or d: 20ms")
+    return round(float(match[1]) * _UNITS[match[2]])
+
+
+def check_options(options: SandboxOptions) -> None:
+    """SandboxError for options that cannot be met; nothing is opened."""
+    _check_host(options)
+    if not 1 <= options.brokers <= 64:
+        raise SandboxError(f"{options.brokers} brokers are not from 1 to 64")
+    for name in ("port", "namesrv_port"):
+        if not 0 <= getattr(options, name) <= 65535:
+            raise SandboxError(f"{getattr(options, name)} is no port", "give 1 to 65535, or 0")
+    if options.vip and 0 < options.port < 3:
+        raise SandboxError(f"port {options.port} leaves no room for the VIP channel below it")
+    if _constant_of(options.server_version) not in VERSIONS:
+        raise SandboxError(
+            f"{options.server_version!r} is no release of RocketMQ", "for example 4.9.8 or 5.3.3"
+        )
+    if options.serialize_type not in (JSON, ROCKETMQ):
+        raise SandboxError(f"{options.serialize_type!r} is not JSON or ROCKETMQ")
+    for topic in options.topics:
+        if not 1 <= topic.queues <= 1024:
+            raise SandboxError(f"topic {topic.name}: {topic.queues} queues are not 1 to 1024")
+    if not options.delays_ms:
+        raise SandboxError("there is no delay level", f"for example {DELAY_LEVELS[:12]!r}")
+
+
+def _check_host(options: SandboxOptions) -> None:
+    if options.advertised:
+        try:
+            ip_address(options.advertised)
+        except ValueError:
+            raise SandboxError(f"{options.advertised!r} is no IP address") from None
+    host = options.host
+    try:
+        loopback = ip_address(host).is_loopback
+    except ValueError:
+        raise SandboxError(f"{host!r} is no IP address", "for example 127.0.0.1") from None
+    if not loopback and not options.allow_remote:
+        raise SandboxError(
+            f"{host} can be reached from other machines, and the sandbox asks nobody who he is",
+            "say explicitly that this is wanted (--allow-remote), or listen on 127.0.0.1",
+        )

@@ -1,0 +1,219 @@
+"""Requests that read queues: pull and lite pull, with long polling and tags.
+
+RocketMQ: PullMessageProcessor, DefaultMessageStore.getMessage, ExpressionMessageFilter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+
+from .clients import Subscription, subscription_of
+from .events import EventKind
+from .long_polling import Held
+from .request import Answer, BadRequest, Handler, Request
+from .state import BrokerState
+from .store import Queue, Record
+from .topics import READ
+
+FLAG_COMMIT: Final = 1
+FLAG_SUSPEND: Final = 2
+FLAG_SUBSCRIPTION: Final = 4
+_MOST_MESSAGES: Final = 32
+_MOST_BYTES: Final = 256 * 1024
+_MOST_SCANNED: Final = 16_000
+_LONGEST_HOLD_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a queue has for a group."""
+
+    status: str
+    """name that RocketMQ's store gives to it"""
+    code: int
+    """response code"""
+    next_offset: int
+    """where to read on"""
+    records: tuple[Record, ...] = ()
+    """the messages"""
+
+
+def read_queue(
+    queue: Queue, offset: int, most: int, most_bytes: int, subscription: Subscription
+) -> Found:
+    """Messages of a queue from `offset` on: at most `most` of them, at least one if one fits."""
+    low, high = queue.min_offset, queue.max_offset
+    if high == 0:
+        code = ResponseCode.PULL_NOT_FOUND if offset == 0 else ResponseCode.PULL_OFFSET_MOVED
+        return Found("NO_MESSAGE_IN_QUEUE", code, 0)
+    if offset < low:
+        return Found("OFFSET_TOO_SMALL", ResponseCode.PULL_OFFSET_MOVED, low)
+    if offset == high:
+        return Found("OFFSET_OVERFLOW_ONE", ResponseCode.PULL_NOT_FOUND, offset)
+    if offset > high:
+        return Found("OFFSET_OVERFLOW_BADLY", ResponseCode.PULL_OFFSET_MOVED, high)
+    taken: list[Record] = []
+    size = 0
+    at = offset
+    for record in queue.since(offset):
+        if len(taken) >= most or at - offset >= _MOST_SCANNED:
+            break
+        if subscription.wants(record.tag):
+            if taken and size + len(record.data) > most_bytes:
+                break
+            taken.append(record)
+            size += len(record.data)
+        at += 1
+    if taken:
+        return Found("FOUND", ResponseCode.SUCCESS, at, tuple(taken))
+    return Found("NO_MATCHED_MESSAGE", ResponseCode.PULL_RETRY_IMMEDIATELY, at)
+
+
+class PullHandlers:
+    """Serves pulls at one broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code → what serves it."""
+        return {
+            RequestCode.PULL_MESSAGE: self.pull,
+            RequestCode.LITE_PULL_MESSAGE: self.pull,
+        }
+
+    def pull(self, request: Request) -> Answer | None:
+        """11, 361: messages, or nothing after a while."""
+        return self._pull(request, may_hold=True)
+
+    def _pull(self, request: Request, may_hold: bool) -> Answer | None:
+        state = self._state
+        group, topic = request.text("consumerGroup"), request.text("topic")
+        queue_id, offset = request.number("queueId"), request.number("queueOffset")
+        sys_flag = request.number("sysFlag")
+        self._check(group, topic, queue_id)
+        subscription = self._subscription(request, group, topic, sys_flag)
+        if sys_flag & FLAG_COMMIT and may_hold:
+            state.put_offset(group, topic, queue_id, request.number("commitOffset"))
+        queue = state.store.queue(topic, queue_id)
+        reset = state.offsets.resets.pop((group, topic, queue_id), None)
+        if reset is not None:
+            found = Found("OFFSET_RESET", ResponseCode.PULL_OFFSET_MOVED, reset)
+        else:
+            most = max(1, min(request.number("maxMsgNums"), _MOST_MESSAGES))
+            most_bytes = min(request.number("maxMsgBytes", _MOST_BYTES), _MOST_BYTES)
+            found = read_queue(queue, offset, most, most_bytes, subscription)
+        nothing = found.code == ResponseCode.PULL_NOT_FOUND
+        hold_ms = min(request.number("suspendTimeoutMillis", 0), _LONGEST_HOLD_MS)
+        if (
+            nothing
+            and may_hold
+            and sys_flag & FLAG_SUSPEND
+            and hold_ms > 0
+            and self._hold(request, (topic, queue_id), subscription, offset, hold_ms)
+        ):
+            return None
+        return self._answer(request, found, queue, topic)
+
+    def _answer(self, request: Request, found: Found, queue: Queue, topic: str) -> Answer:
+        body = b"".join([record.data for record in found.records])
+        if found.records:
+            self._state.messages_out += len(found.records)
+            if self._state.options.on_event is not None:
+                self._state.tell(
+                    EventKind.PULLED,
+                    request.connection,
+                    code=request.code,
+                    topic=topic,
+                    count=len(found.records),
+                )
+        fields = {
+            "suggestWhichBrokerId": "0",
+            "nextBeginOffset": str(found.next_offset),
+            "minOffset": str(queue.min_offset),
+            "maxOffset": str(queue.max_offset),
+        }
+        if self._state.options.is_5:
+            fields["topicSysFlag"] = "0"
+            fields["groupSysFlag"] = "0"
+        return Answer(found.code, fields, body, found.status)
+
+    def _hold(
+        self,
+        request: Request,
+        key: tuple[str, int],
+        subscription: Subscription,
+        offset: int,
+        hold_ms: int,
+    ) -> bool:
+        def resume() -> None:
+            try:
+                answer = self._pull(request, may_hold=False)
+            except BadRequest as bad:
+                answer = bad.answer
+            if answer is not None:
+                request.answer(answer)
+
+        def wants(record: Record) -> bool:
+            return record.queue_offset >= offset and subscription.wants(record.tag)
+
+        held = Held(key, request.connection, wants, resume)
+        return self._state.holds.hold(held, hold_ms / 1000)
+
+    def _check(self, group: str, topic: str, queue_id: int) -> None:
+        state = self._state
+        if not state.groups.of(group).consume_enable:
+            raise BadRequest(
+                f"subscription group no permission, {group}", ResponseCode.NO_PERMISSION
+            )
+        config = state.topics.get(topic)
+        if config is None:
+            raise BadRequest(
+                f"topic[{topic}] not exist, apply first please!", ResponseCode.TOPIC_NOT_EXIST
+            )
+        if not config.perm & READ:
+            raise BadRequest(
+                f"the topic[{topic}] pulling message is forbidden", ResponseCode.NO_PERMISSION
+            )
+        if not 0 <= queue_id < config.read_queues:
+            raise BadRequest(
+                f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:"
+                f"[{config.read_queues}]",
+                state.argument_code,
+            )
+
+    def _subscription(
+        self, request: Request, group: str, topic: str, sys_flag: int
+    ) -> Subscription:
+        """What the group wants: as the request says, else as its heartbeat said."""
+        if sys_flag & FLAG_SUBSCRIPTION:
+            found = subscription_of(
+                topic, request.fields.get("subscription"), request.fields.get("expressionType")
+            )
+        else:
+            found = self._announced(request, group, topic)
+        if found.expression_type != "TAG":
+            raise BadRequest(
+                f"The broker does not support consumer to filter message by {found.expression_type}"
+            )
+        return found
+
+    def _announced(self, request: Request, group: str, topic: str) -> Subscription:
+        known = self._state.clients.consumers.get(group)
+        if known is None:
+            raise BadRequest(
+                "the consumer's group info not exist", ResponseCode.SUBSCRIPTION_NOT_EXIST
+            )
+        found = known.subscriptions.get(topic)
+        if found is None:
+            raise BadRequest(
+                "the consumer's subscription not exist", ResponseCode.SUBSCRIPTION_NOT_EXIST
+            )
+        if found.version < request.number("subVersion", 0):
+            raise BadRequest(
+                "the consumer's subscription not latest", ResponseCode.SUBSCRIPTION_NOT_LATEST
+            )
+        return found

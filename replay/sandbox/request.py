@@ -1,0 +1,99 @@
+"""A request as a handler sees it, and the answer that it gives.
+
+A handler returns an `Answer`, or None when it answers later (or never) through `Request.answer`.
+What a peer may get wrong is a `BadRequest`, which becomes an answer with its code.
+RocketMQ: RemotingCommand, NettyRequestProcessor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.command import RemotingCommand
+
+if TYPE_CHECKING:
+    from .server import Connection
+
+
+class Answer(NamedTuple):
+    """What a request is answered with."""
+
+    code: int = 0
+    """response code"""
+    fields: Mapping[str, str] | None = None
+    """ext fields"""
+    body: bytes = b""
+    """body of the response"""
+    remark: str | None = None
+    """error text"""
+
+
+class BadRequest(Exception):
+    """A request that cannot be served; the code and remark of its answer."""
+
+    def __init__(self, remark: str, code: int = ResponseCode.SYSTEM_ERROR) -> None:
+        super().__init__(remark)
+        self.answer = Answer(int(code), None, b"", remark)
+
+
+class Request:
+    """One request and whom to answer."""
+
+    __slots__ = ("body", "command", "connection", "fields")
+
+    def __init__(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
+        self.connection = connection
+        """where it came from"""
+        self.command = command
+        """its header"""
+        self.body = body
+        """its body"""
+        self.fields = command.ext_fields
+        """its ext fields"""
+
+    @property
+    def code(self) -> int:
+        """Request code."""
+        return self.command.code
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """An ext field; BadRequest when it is absent and there is no default."""
+        value = self.fields.get(name, default)
+        if value is None:
+            raise BadRequest(f"the custom field <{name}> is null")
+        return value
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """An integer among the ext fields; BadRequest when it is none."""
+        value = self.fields.get(name)
+        if value is None:
+            if default is None:
+                raise BadRequest(f"the custom field <{name}> is null")
+            return default
+        return number_of(name, value)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A boolean among the ext fields, as Java reads it: everything but `true` is false."""
+        value = self.fields.get(name)
+        return default if value is None else value.lower() == "true"
+
+    def answer(self, answer: Answer) -> None:
+        """Answer it now; nothing happens for a oneway request and a closed connection."""
+        self.connection.answer(self.command, answer)
+
+
+def number_of(name: str, text: str) -> int:
+    """A Java long; BadRequest when the text is none."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise BadRequest(f"the custom field <{name}> is no number") from None
+    if not -(1 << 63) <= number < 1 << 63:
+        raise BadRequest(f"the custom field <{name}> is no long")
+    return number
+
+
+Handler = Callable[[Request], "Answer | None"]
+"""Serves the requests of one code."""

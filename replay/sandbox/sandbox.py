@@ -1,0 +1,221 @@
+"""The sandbox: a NameServer and brokers in one process, for tests and for learning.
+
+`async with Sandbox(SandboxOptions(brokers=2)) as box:` or, where no loop runs,
+`with sandbox_thread(SandboxOptions()) as box:`; then send to `box.namesrv`.
+RocketMQ: NamesrvStartup, BrokerStartup.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TypeVar
+
+from .broker import Broker
+from .errors import SandboxError
+from .events import EventKind
+from .faults import FaultSet
+from .namesrv import NameServer, Registered
+from .options import SandboxOptions, check_options
+from .server import Connection, Hub, Service
+from .state import BrokerState
+
+_PORT_STEP = 10
+"""Ports between two brokers: room for the VIP channel below."""
+_READY_SECONDS = 10.0
+_T = TypeVar("_T")
+
+
+def now_ms() -> int:
+    """The clock of the sandbox."""
+    return time.time_ns() // 1_000_000
+
+
+class Sandbox:
+    """A NameServer and brokers; listens between `start` and `close`."""
+
+    def __init__(self, options: SandboxOptions | None = None) -> None:
+        """Raises SandboxError for options that cannot be met."""
+        self.options = options or SandboxOptions()
+        check_options(self.options)
+        self.namesrv = ""
+        """`ip:port` of the NameServer, once started"""
+        self.addresses: Mapping[str, str] = {}
+        """broker name → `ip:port`, once started"""
+        self.brokers: dict[str, Broker] = {}
+        """the brokers by name, for tests that look inside"""
+        self._servers: list[asyncio.Server] = []
+        self._hub = Hub(
+            self.options.version,
+            self.options.serialize_type,
+            self.options.connections_limit,
+            self.options.input_limit,
+        )
+        self._random = random.Random(self.options.seed)
+
+    async def start(self) -> Sandbox:
+        """Listen. Raises SandboxError where a port is taken or a store cannot be used."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def close(self) -> None:
+        """End every connection and listen no more; what a store holds is on the disk."""
+        for server in self._servers:
+            server.close()
+        for broker in self.brokers.values():
+            broker.close()
+        for connection in list(self._hub.connections):
+            connection.close()
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers = []
+
+    async def __aenter__(self) -> Sandbox:
+        return await self.start()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        options = self.options
+        names = NameServer(options, now_ms)
+        faults = FaultSet(options.faults)
+        addresses: dict[str, str] = {}
+        for number, name in enumerate(options.broker_names):
+            port = options.port + number * _PORT_STEP if options.port else 0
+            bound = self._bind(port)
+            address = _text(options.advertised or options.host, bound.getsockname()[1])
+            broker = self._broker(name, address, faults)
+            addresses[name] = address
+            names.add(Registered(options.cluster, name, {0: address}, broker.state.topics))
+            broker.start()
+            await self._listen(broker, bound)
+            if options.vip:
+                await self._listen(broker, self._bind(bound.getsockname()[1] - 2))
+            broker.tell(EventKind.LISTENING, detail=address)
+        bound = self._bind(options.namesrv_port)
+        self.namesrv = _text(options.host, bound.getsockname()[1])
+        self.addresses = addresses
+        await self._listen(names, bound)
+        names.tell(EventKind.LISTENING, detail=self.namesrv)
+
+    def _broker(self, name: str, address: str, faults: FaultSet) -> Broker:
+        chance = random.Random(self._random.random())
+        state = BrokerState(name, address, self.options, self._hub, now_ms, chance)
+        broker = Broker(state, faults)
+        self.brokers[name] = broker
+        return broker
+
+    def _bind(self, port: int) -> socket.socket:
+        """A socket of a port, of any free one for 0; SandboxError where it is taken."""
+        host = self.options.host
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind((host, port))
+        except OSError as error:
+            bound.close()
+            raise SandboxError(
+                f"cannot listen on {_text(host, port)}: {error.strerror or error}",
+                "give another port, or 0 for any free one",
+            ) from None
+        return bound
+
+    async def _listen(self, service: Service, bound: socket.socket) -> None:
+        protocol = functools.partial(Connection, self._hub, service)
+        loop = asyncio.get_running_loop()
+        self._servers.append(await loop.create_server(protocol, sock=bound, backlog=1024))
+
+
+class SandboxThread:
+    """A sandbox with a loop and a thread of its own, for callers without a loop."""
+
+    def __init__(self, options: SandboxOptions | None = None) -> None:
+        self._sandbox = Sandbox(options)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="sandbox", daemon=True)
+
+    @property
+    def namesrv(self) -> str:
+        """`ip:port` of the NameServer."""
+        return self._sandbox.namesrv
+
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """Broker name → `ip:port`."""
+        return self._sandbox.addresses
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The sandbox itself; what changes it must run inside `call`."""
+        return self._sandbox
+
+    def call(self, function: Callable[[Sandbox], _T], timeout: float = 30.0) -> _T:
+        """Run a function in the sandbox's thread; what it returns or raises."""
+
+        async def run() -> _T:
+            return function(self._sandbox)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(timeout)
+
+    def start(self) -> SandboxThread:
+        """Listen; raises SandboxError as `Sandbox.start` does."""
+        self._thread.start()
+        try:
+            self._wait_for(self._sandbox.start())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def close(self) -> None:
+        """End it; nothing of it is left when this returns."""
+        try:
+            self._wait_for(self._sandbox.close())
+        finally:
+            self._end()
+
+    def _wait_for(self, work: Coroutine[object, object, object]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(_READY_SECONDS)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_READY_SECONDS)
+        self._loop.close()
+
+
+@contextmanager
+def sandbox_thread(options: SandboxOptions | None = None) -> Iterator[SandboxThread]:
+    """A running sandbox in a thread of its own: `.namesrv`, `.addresses`, `.call`."""
+    box = SandboxThread(options).start()
+    try:
+        yield box
+    finally:
+        box.close()
+
+
+def _text(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

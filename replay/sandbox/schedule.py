@@ -1,0 +1,222 @@
+"""Messages that are delivered later: delay levels, and the timer of 5.x.
+
+A message waits in RocketMQ's own topic under its real one in properties, and is stored anew under
+that one when it is due. After a restart those that are not done wait again.
+RocketMQ: ScheduleMessageService, TimerMessageStore, HookUtils.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.message import StoredMessage
+
+from .events import EventKind
+from .request import BadRequest
+from .state import BrokerState
+from .store import NewMessage, Record, StoreFull
+from .topics import SCHEDULE_TOPIC, TIMER_TOPIC
+
+_TIMER_NAMES: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+_PRECISION_MS: Final = 1000
+_RETRY_SECONDS: Final = 1.0
+
+
+class Schedule:
+    """What one broker has to deliver later."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._due: list[tuple[int, int, Record]] = []
+        self._recalled: set[int] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def put(self, message: NewMessage) -> Record:
+        """Store a message, or let it wait where its properties ask for that.
+
+        Raises BadRequest for a due time out of range, and what `MessageStore.put` raises.
+        """
+        properties = message.properties
+        if "DELAY" in properties:
+            level = self._level_of(properties["DELAY"])
+            if level > 0:
+                return self._put_level(message, level)
+        elif self._state.options.is_5 and any(name in properties for name in _TIMER_NAMES):
+            due = due_ms(properties, self._state.now_ms())
+            if due > self._state.now_ms():
+                return self._put_timer(message, due)
+        return self._state.put(message)
+
+    def recall(self, topic: str, unique_key: str) -> Record | None:
+        """Take a timer message back; None when none waits."""
+        for _, _, record in self._due:
+            if record.topic == TIMER_TOPIC and record.physical_offset not in self._recalled:
+                properties = record.message().properties
+                if (properties.get("REAL_TOPIC"), properties.get("UNIQ_KEY")) == (
+                    topic,
+                    unique_key,
+                ):
+                    self._recalled.add(record.physical_offset)
+                    self._finish(record)
+                    return record
+        return None
+
+    def restore(self, record: Record) -> None:
+        """A message waits again after a restart."""
+        if record.topic == SCHEDULE_TOPIC:
+            due = record.store_ms + self._delay_of(record.queue_id + 1)
+        else:
+            out = record.message().properties.get("TIMER_OUT_MS", "")
+            due = int(out) + _PRECISION_MS if out.isdigit() else record.store_ms
+        self._push(due, record)
+
+    def close(self) -> None:
+        """Deliver nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _level_of(self, text: str) -> int:
+        try:
+            level = int(text)
+        except ValueError:
+            return 0
+        return min(level, len(self._state.options.delays_ms))
+
+    def _delay_of(self, level: int) -> int:
+        delays = self._state.options.delays_ms
+        return delays[min(level, len(delays)) - 1]
+
+    def _put_level(self, message: NewMessage, level: int) -> Record:
+        properties = {
+            name: value for name, value in message.properties.items() if name not in _TIMER_NAMES
+        }
+        queues = len(self._state.options.delays_ms)
+        self._state.topic_of_retries(SCHEDULE_TOPIC, queues)
+        record = self._state.put(
+            replace(
+                message,
+                topic=SCHEDULE_TOPIC,
+                queue_id=level - 1,
+                properties=_with_target(properties, message),
+            )
+        )
+        self._push(record.store_ms + self._delay_of(level), record)
+        return record
+
+    def _put_timer(self, message: NewMessage, due: int) -> Record:
+        if due - self._state.now_ms() > self._state.options.timer_max_ms:
+            limit = self._state.options.timer_max_ms // 1000
+            raise BadRequest(
+                f"timer message illegal, the delay time should not be bigger than the max delay "
+                f"{limit}s; or if set del msg, the delay time should be bigger than the current",
+                ResponseCode.MESSAGE_ILLEGAL,
+            )
+        properties = _with_target(message.properties, message)
+        properties["TIMER_OUT_MS"] = str(_aligned(due))
+        self._state.topic_of_retries(TIMER_TOPIC)
+        record = self._state.put(
+            replace(message, topic=TIMER_TOPIC, queue_id=0, properties=properties)
+        )
+        self._push(due, record)
+        return record
+
+    def _push(self, due: int, record: Record) -> None:
+        heapq.heappush(self._due, (due, record.physical_offset, record))
+        if self._due[0][2] is record:
+            self._arm()
+
+    def _arm(self, least: float = 0.0) -> None:
+        self.close()
+        if self._due:
+            seconds = max(least, (self._due[0][0] - self._state.now_ms()) / 1000)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._deliver_due)
+
+    def _deliver_due(self) -> None:
+        self._timer = None
+        now = self._state.now_ms()
+        least = 0.0
+        while self._due and self._due[0][0] <= now:
+            record = self._due[0][2]
+            try:
+                self._deliver(record)
+            except StoreFull:
+                least = _RETRY_SECONDS
+                break
+            heapq.heappop(self._due)
+        self._arm(least)
+
+    def _deliver(self, record: Record) -> None:
+        if record.physical_offset in self._recalled:
+            self._recalled.discard(record.physical_offset)
+            return
+        stored = record.message()
+        message = _delivered(stored)
+        if self._state.topics.get(message.topic) is None:
+            self._finish(record)
+            return
+        self._state.put(message)
+        self._finish(record)
+        self._state.tell(EventKind.DELIVERED, topic=message.topic, detail="its time has come")
+
+    def _finish(self, record: Record) -> None:
+        if self._state.store.journal is not None:
+            self._state.store.journal.finish_message(record.physical_offset)
+
+
+def due_ms(properties: Mapping[str, str], now_ms: int) -> int:
+    """When a timer message is due; `now_ms` when it names no time. BadRequest for no number."""
+    for name, unit in (("TIMER_DELAY_SEC", 1000), ("TIMER_DELAY_MS", 1), ("TIMER_DELIVER_MS", 1)):
+        text = properties.get(name)
+        if text is None:
+            continue
+        try:
+            due = int(text) * unit
+        except ValueError:
+            raise BadRequest(f"{name} is no number", ResponseCode.MESSAGE_ILLEGAL) from None
+        if name != "TIMER_DELIVER_MS":
+            due += now_ms
+        return due
+    return now_ms
+
+
+def _aligned(due: int) -> int:
+    """TIMER_OUT_MS as RocketMQ notes it: a whole second below the due time."""
+    return (due - 1) // _PRECISION_MS * _PRECISION_MS
+
+
+def _with_target(properties: Mapping[str, str], message: NewMessage) -> dict[str, str]:
+    return {**properties, "REAL_TOPIC": message.topic, "REAL_QID": str(message.queue_id)}
+
+
+def _delivered(stored: StoredMessage) -> NewMessage:
+    """The message under its real topic."""
+    properties = dict(stored.properties)
+    topic = properties.get("REAL_TOPIC", stored.topic)
+    queue_text = properties.get("REAL_QID", "0")
+    properties.pop("DELAY", None)
+    if stored.topic == TIMER_TOPIC:
+        for name in _TIMER_NAMES:
+            properties.pop(name, None)
+    return NewMessage(
+        topic,
+        int(queue_text) if queue_text.isdigit() else 0,
+        stored.body,
+        properties,
+        stored.flag,
+        stored.sys_flag,
+        stored.born_timestamp,
+        stored.born_host,
+        stored.reconsume_times,
+        stored.prepared_transaction_offset,
+    )

@@ -1,0 +1,326 @@
+"""Sockets of the sandbox: frames in, answers out; a listener a port, the loop's own protocols.
+
+Rules: bytes that are no frame close the connection, as a broker does. Connections, unfinished
+frames and what waits to be read by a client are bounded. The answers of one loop turn are stored
+first and then written together.
+RocketMQ: NettyRemotingServer, NettyDecoder, NettyRemotingAbstract.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from dissectors.expert import ExpertInfo
+from dissectors.recognition import protocol_of
+from dissectors.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, ROCKETMQ, RemotingCommand
+from dissectors.remoting.frame import KEEP_ALL, Frame, FrameDecoder
+from dissectors.remoting.frame_layout import MAX_FRAME, encode_frame
+from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header, encode_header
+
+from .events import EventKind
+from .request import Answer, Request
+
+LANGUAGE: Final = "PYTHON"
+_WAITING_LIMIT: Final = 4 * MAX_FRAME
+"""bytes that a client may leave unread"""
+_ASKED_LIMIT: Final = 1000
+"""requests to a client that it has not answered"""
+
+OnResponse = Callable[[RemotingCommand | None, bytes], None]
+"""Takes the response to a request of the broker; None when the connection ended before."""
+
+
+class Service(Protocol):
+    """What stands behind a listener: a NameServer or a broker."""
+
+    name: str
+    """`namesrv` or the broker's name"""
+
+    def serve(self, request: Request) -> None:
+        """Serve a request: answer it now or later."""
+
+    def opened(self, connection: Connection) -> bool:
+        """Whether a new connection is taken."""
+
+    def closed(self, connection: Connection) -> None:
+        """A connection has ended."""
+
+    def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
+        """Tell whoever watches."""
+
+
+class Hub:
+    """What all connections of a sandbox share: limits, and the writing at the end of a turn."""
+
+    def __init__(self, version: int, serialize_type: str, connections: int, unfinished: int):
+        self.version = version
+        """MQVersion ordinal in the headers"""
+        self.serialize_type = serialize_type
+        """JSON or ROCKETMQ"""
+        self.binary = serialize_type == ROCKETMQ
+        """answers have binary headers"""
+        self.connections: set[Connection] = set()
+        """those that are open"""
+        self.opaque = 0
+        """number of the last request of a broker"""
+        self.before_flush: list[Callable[[], None]] = []
+        """called before answers are written: what must be on the disk first"""
+        self._connections_limit = connections
+        self._unfinished_limit = unfinished
+        self._unfinished = 0
+        self._dirty: list[Connection] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether no further connection is taken."""
+        return len(self.connections) >= self._connections_limit
+
+    def next_opaque(self) -> int:
+        """A number for a request of a broker."""
+        self.opaque = (self.opaque + 1) & 0x7FFFFFFF
+        return self.opaque
+
+    def hold(self, change: int) -> bool:
+        """Note that unfinished frames grew by `change` bytes; whether that is still allowed."""
+        self._unfinished += change
+        return self._unfinished <= self._unfinished_limit
+
+    def schedule(self, connection: Connection) -> None:
+        """Have a connection written at the end of this turn."""
+        if not self._dirty:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._dirty.append(connection)
+
+    def flush(self) -> None:
+        """Store what must be stored, then write all answers."""
+        for prepare in self.before_flush:
+            prepare()
+        dirty, self._dirty = self._dirty, []
+        for connection in dirty:
+            connection.write_out()
+
+
+class Connection(asyncio.Protocol):
+    """One client on one port."""
+
+    def __init__(self, hub: Hub, service: Service) -> None:
+        self.hub = hub
+        self.service = service
+        self.peer = ""
+        """address of the client, `ip:port`"""
+        self.local = ""
+        """our address, `ip:port`"""
+        self.pace: Callable[[int], float] | None = None
+        """a fault: seconds to wait before more is read, by the bytes just read"""
+        self._transport: asyncio.Transport | None = None
+        self._experts: list[ExpertInfo] = []
+        self._frames: list[Frame] = []
+        self._decoder = FrameDecoder(0, self._experts, KEEP_ALL, True)
+        self._offset = 0
+        self._held = 0
+        self._out: list[bytes] = []
+        self._asked: dict[int, OnResponse] = {}
+        self._paused = 0
+
+    # -- the loop's calls -----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.peer = _address_of(transport.get_extra_info("peername"))
+        self.local = _address_of(transport.get_extra_info("sockname"))
+        if self.hub.full:
+            self.service.tell(EventKind.REFUSED, self, "too many connections")
+            transport.abort()
+            return
+        self.hub.connections.add(self)
+        if not self.service.opened(self):
+            self.close(reset=True)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came: whole frames are served."""
+        if self._transport is None:
+            return
+        if self._offset == 0:
+            other = protocol_of(data)
+            if other is not None:
+                self._refuse(f"these bytes look like {other}")
+                return
+        self._decoder.receive(data, 0, len(data), self._offset, 0, 0, self._frames)
+        self._offset += len(data)
+        frames, self._frames = self._frames, []
+        for frame in frames:
+            self._receive(frame)
+            if self._transport is None:
+                return
+        if self._experts or not self._decoder.synchronized:
+            detail = self._experts[0].detail if self._experts else "no frame"
+            self._refuse(f"not a frame: {detail}")
+            return
+        held = self._decoder.held_bytes
+        if held != self._held:
+            allowed = self.hub.hold(held - self._held)
+            self._held = held
+            if not allowed and held:
+                self._refuse("too many bytes of unfinished frames")
+                return
+        if self.pace is not None:
+            self._read_slowly(self.pace(len(data)))
+
+    def eof_received(self) -> bool:
+        """The client has finished; so have we."""
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
+        """The connection has ended."""
+        self._forget()
+
+    def pause_writing(self) -> None:
+        """The client does not read: no more of its requests are."""
+        self.pause_reading()
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        self.resume_reading()
+
+    # -- for services ---------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something can still be written."""
+        return self._transport is not None
+
+    def answer(self, request: RemotingCommand, answer: Answer) -> None:
+        """Answer a request of this connection at the end of this turn; oneway ones are not."""
+        if request.flag & ONEWAY_FLAG or self._transport is None:
+            return
+        self.write(self.encode_answer(request, answer))
+
+    def encode_answer(self, request: RemotingCommand, answer: Answer) -> bytes:
+        """The frame that answers a request."""
+        command = RemotingCommand(
+            answer.code,
+            request.opaque,
+            RESPONSE_FLAG,
+            LANGUAGE,
+            self.hub.version,
+            answer.remark,
+            dict(answer.fields) if answer.fields else {},
+            self.hub.serialize_type,
+        )
+        return self._encode(command, answer.body)
+
+    def ask(
+        self,
+        code: int,
+        fields: dict[str, str],
+        body: bytes = b"",
+        on_response: OnResponse | None = None,
+    ) -> bool:
+        """Send a request to the client, oneway without `on_response`; False if that cannot be."""
+        if self._transport is None or len(self._asked) >= _ASKED_LIMIT:
+            return False
+        opaque = self.hub.next_opaque()
+        flag = 0 if on_response is not None else ONEWAY_FLAG
+        command = RemotingCommand(
+            code, opaque, flag, LANGUAGE, self.hub.version, None, fields, self.hub.serialize_type
+        )
+        if on_response is not None:
+            self._asked[opaque] = on_response
+        self.write(self._encode(command, body))
+        return True
+
+    def forget_asked(self, on_response: OnResponse) -> None:
+        """Nobody waits for that response any more."""
+        for opaque, waiting in list(self._asked.items()):
+            if waiting == on_response:
+                del self._asked[opaque]
+
+    def write(self, data: bytes) -> None:
+        """Have bytes written at the end of this turn."""
+        if not self._out:
+            self.hub.schedule(self)
+        self._out.append(data)
+
+    def write_out(self) -> None:
+        """Write what was collected."""
+        out, self._out = self._out, []
+        if self._transport is None or not out:
+            return
+        self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+        if self._transport.get_write_buffer_size() > _WAITING_LIMIT:
+            self._refuse("it does not read its answers")
+
+    def close(self, reset: bool = False) -> None:
+        """End the connection: in order, with what was written, or at once."""
+        transport = self._transport
+        if transport is None:
+            return
+        if reset:
+            transport.abort()
+        else:
+            self.write_out()
+            transport.close()
+        self._forget()
+
+    def pause_reading(self) -> None:
+        """Read no more; calls add up."""
+        self._paused += 1
+        if self._paused == 1 and self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Undo one `pause_reading`."""
+        self._paused -= 1
+        if self._paused == 0 and self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _receive(self, frame: Frame) -> None:
+        command = decode_header(frame.serialize_type, frame.header)
+        if command is None:
+            self._refuse("a header that cannot be read")
+        elif command.flag & RESPONSE_FLAG:
+            on_response = self._asked.pop(command.opaque, None)
+            if on_response is not None:
+                on_response(command, frame.body)
+        else:
+            self.service.serve(Request(self, command, frame.body))
+
+    def _encode(self, command: RemotingCommand, body: bytes) -> bytes:
+        kind = BINARY_TYPE if self.hub.binary else JSON_TYPE
+        return encode_frame(kind, encode_header(command, kind), body)
+
+    def _read_slowly(self, seconds: float) -> None:
+        if seconds > 0:
+            self.pause_reading()
+            asyncio.get_running_loop().call_later(seconds, self.resume_reading)
+
+    def _refuse(self, why: str) -> None:
+        self.service.tell(EventKind.BAD_BYTES, self, why)
+        self.close(reset=True)
+
+    def _forget(self) -> None:
+        if self._transport is None:
+            return
+        self._transport = None
+        self._out = []
+        self.hub.connections.discard(self)
+        self.hub.hold(-self._held)
+        self._held = 0
+        asked, self._asked = self._asked, {}
+        for on_response in asked.values():
+            on_response(None, b"")
+        self.service.closed(self)
+
+
+def _address_of(name: object) -> str:
+    """`ip:port` of a socket name, IPv6 in brackets."""
+    if not isinstance(name, tuple) or len(name) < 2:
+        return ""
+    host, port = str(name[0]), name[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

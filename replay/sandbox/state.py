@@ -1,0 +1,169 @@
+"""What a broker of the sandbox is made of, for the handlers of its requests.
+
+RocketMQ: BrokerController.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.versions import VERSIONS
+
+from .clients import ClientTable
+from .events import Event, EventKind
+from .groups import GroupTable
+from .long_polling import LongPolling
+from .offsets import LockTable, OffsetTable
+from .options import SandboxOptions
+from .server import Connection, Hub
+from .store import MessageStore, NewMessage, Record
+from .topics import TopicConfig, TopicTable
+
+REGION: Final = "DefaultRegion"
+_V5_3_2: Final = VERSIONS.index("V5_3_2")
+
+
+class BrokerState:
+    """The tables of one broker."""
+
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        options: SandboxOptions,
+        hub: Hub,
+        now_ms: Callable[[], int],
+        random_: random.Random,
+    ) -> None:
+        """`address` is what routes name, `ip:port`."""
+        self.name = name
+        """name of the broker"""
+        self.address = address
+        """`ip:port` in routes and ids"""
+        self.options = options
+        """what the sandbox shall be"""
+        self.hub = hub
+        """limits and numbers shared with the other brokers"""
+        self.now_ms = now_ms
+        """the clock, ms since the epoch"""
+        self.random = random_
+        """where chance is wanted"""
+        self.started_ms = now_ms()
+        """when the broker started"""
+        self.topics = TopicTable()
+        """its topics"""
+        self.groups = GroupTable()
+        """its subscription groups"""
+        self.clients = ClientTable()
+        """who is connected"""
+        self.offsets = OffsetTable()
+        """how far groups are"""
+        self.locks = LockTable()
+        """queues of orderly consumers"""
+        self.store = MessageStore(address, options.store_limit, options.drop_oldest)
+        """its messages"""
+        self.holds = LongPolling(options.held_limit)
+        """pulls that wait"""
+        self.config: dict[str, str] = {}
+        """settings that an administrator changed"""
+        self.requests: Counter[int] = Counter()
+        """requests by code"""
+        self.answers: Counter[tuple[int, int]] = Counter()
+        """answers by request code and response code"""
+        self.messages_in = 0
+        """messages that clients sent and that were stored"""
+        self.messages_out = 0
+        """messages that clients were given"""
+
+    @property
+    def argument_code(self) -> int:
+        """What a bad name or queue id is answered with: it changed with 5.3.2."""
+        later = self.options.version >= _V5_3_2
+        return ResponseCode.INVALID_PARAMETER if later else ResponseCode.SYSTEM_ERROR
+
+    def data_version(self, counter: int) -> dict[str, object]:
+        """A DataVersion that changes with `counter`."""
+        return {"counter": counter, "stateVersion": 0, "timestamp": self.started_ms}
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def put(self, message: NewMessage) -> Record:
+        """Store a message and wake whoever waits for it. Raises what `MessageStore.put` does."""
+        record = self.store.put(message, self.now_ms())
+        self.holds.arrived((record.topic, record.queue_id), record)
+        return record
+
+    # -- topics and offsets, kept where there is a file -----------------------------------------
+
+    def put_topic(self, config: TopicConfig) -> bool:
+        """Make or change a topic; False where there are too many."""
+        new = self.topics.get(config.name) is None
+        if not self.topics.put(config):
+            return False
+        if self.store.journal is not None:
+            self.store.journal.put_topic(config)
+        if new:
+            self.tell(EventKind.TOPIC, detail=f"{config.write_queues} queues", topic=config.name)
+        return True
+
+    def drop_topic(self, topic: str) -> None:
+        """Remove a topic with its queues and offsets."""
+        if self.topics.drop(topic) and self.store.journal is not None:
+            self.store.journal.drop_topic(topic)
+        self.store.drop_topic(topic)
+        for key in self.offsets.drop_topic(topic):
+            if self.store.journal is not None:
+                self.store.journal.drop_offset(*key)
+        self.holds.wake(topic)
+
+    def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Store how far a group is."""
+        if self.offsets.put(group, topic, queue_id, offset) and self.store.journal is not None:
+            self.store.journal.put_offset(group, topic, queue_id, offset)
+
+    def topic_of_retries(self, topic: str, queues: int = 1, perm: int = 6) -> TopicConfig:
+        """A %RETRY%, %DLQ% or system topic, made where it was not there."""
+        config = self.topics.get(topic)
+        if config is None:
+            config = TopicConfig(topic, queues, queues, perm)
+            self.put_topic(config)
+        return config
+
+    # -- clients --------------------------------------------------------------------------------
+
+    def notify_group(self, group: str) -> None:
+        """Tell the members of a group that it changed: they rebalance."""
+        known = self.clients.consumers.get(group)
+        if known is None or not self.groups.notifies(group):
+            return
+        for connection in list(known.members):
+            connection.ask(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": group})
+
+    def forget(self, connection: Connection) -> None:
+        """A connection has ended: its client leaves all groups, its pulls wait no more."""
+        self.holds.forget(connection)
+        for group in self.clients.remove(connection)[1]:
+            self.notify_group(group)
+
+    # -- events ---------------------------------------------------------------------------------
+
+    def tell(
+        self,
+        kind: EventKind,
+        connection: Connection | None = None,
+        detail: str = "",
+        *,
+        code: int | None = None,
+        topic: str = "",
+        count: int = 1,
+        response: int | None = None,
+    ) -> None:
+        """Tell whoever watches."""
+        sink = self.options.on_event
+        if sink is not None:
+            peer = connection.peer if connection is not None else ""
+            sink(Event(self.now_ms(), kind, self.name, peer, detail, code, topic, count, response))

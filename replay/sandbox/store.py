@@ -1,0 +1,417 @@
+"""Messages of one broker: a commit log, its queues, and the index by key; all in memory.
+
+Rules: a record has the bytes that a pull delivers, so reading is joining. Offsets in the commit log
+are those that the records would have in one endless file. The index by key is made when somebody
+asks, not for each message. What must survive a crash goes to a `Journal` as well.
+RocketMQ: CommitLog, ConsumeQueue, IndexService, DefaultMessageStore.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Protocol
+
+from dissectors.remoting.counting import MAGIC_V1, MAGIC_V2
+from dissectors.remoting.message import StoredMessage, decode_messages
+from dissectors.remoting.properties import encode_properties
+from dissectors.remoting.record_layout import CRC_MASK, V1_TOPIC_LIMIT, address_of
+from dissectors.remoting.sysflag import HOST_BITS, SysFlag
+
+if TYPE_CHECKING:
+    from .groups import GroupConfig
+    from .topics import TopicConfig
+
+RECORD_OVERHEAD: Final = 400
+"""bytes of memory that a record takes beside its own"""
+_HEADS: Final = tuple(
+    struct.Struct(f">iIiiiqqiq{born}siq{store}siiqi")
+    for born, store in ((4, 4), (16, 4), (4, 16), (16, 16))
+)
+"""Fixed part of a record, by the host bits: the layout of `record_layout`, in one call."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to store."""
+
+    topic: str
+    """topic to store it under"""
+    queue_id: int
+    """queue of it"""
+    body: bytes
+    """body, compressed where `sys_flag` says so"""
+    properties: Mapping[str, str]
+    """all properties"""
+    flag: int = 0
+    """the application's flag"""
+    sys_flag: int = 0
+    """compression and transaction bits; the host bits follow from the hosts"""
+    born_timestamp: int = 0
+    """when the client made it, ms since the epoch"""
+    born_host: str = "0.0.0.0:0"
+    """the client, `ip:port`"""
+    reconsume_times: int = 0
+    """how often it was given back"""
+    prepared_transaction_offset: int = 0
+    """commit log offset of the half message that it ends"""
+
+
+class Record:
+    """A stored message."""
+
+    __slots__ = (
+        "data",
+        "physical_offset",
+        "queue_id",
+        "queue_offset",
+        "store_ms",
+        "tag",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        data: bytes,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        physical_offset: int,
+        store_ms: int,
+        tag: str,
+    ) -> None:
+        self.data = data
+        """the record as a pull delivers it"""
+        self.topic = topic
+        self.queue_id = queue_id
+        self.queue_offset = queue_offset
+        self.physical_offset = physical_offset
+        self.store_ms = store_ms
+        """when it was stored, ms since the epoch"""
+        self.tag = tag
+        """its tag; empty for none"""
+
+    def message(self) -> StoredMessage:
+        """The record taken apart."""
+        return decode_messages(self.data).messages[0]
+
+
+class Shelf:
+    """Records in order, added behind and forgotten in front; any place is found at once."""
+
+    __slots__ = ("_first", "_records")
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+        self._first = 0
+
+    def __len__(self) -> int:
+        return len(self._records) - self._first
+
+    def __getitem__(self, place: int) -> Record:
+        return self._records[self._first + place]
+
+    def append(self, record: Record) -> None:
+        """Add the next one."""
+        self._records.append(record)
+
+    def drop_first(self) -> Record:
+        """Forget the first one and return it."""
+        record = self._records[self._first]
+        self._first += 1
+        if self._first * 8 > len(self._records):
+            # Moved in one go, so that each record is moved a few times at the most.
+            del self._records[: self._first]
+            self._first = 0
+        return record
+
+    def place_of(self, value: int, key: Callable[[Record], int]) -> int:
+        """Place of the first record whose key is not below `value`; keys never fall."""
+        return bisect_left(self._records, value, self._first, key=key) - self._first
+
+
+class Queue:
+    """One queue of a topic."""
+
+    __slots__ = ("min_offset", "records")
+
+    def __init__(self) -> None:
+        self.min_offset = 0
+        """offset of the first record that is still there"""
+        self.records = Shelf()
+        """the records from there on"""
+
+    @property
+    def max_offset(self) -> int:
+        """Offset of the next record."""
+        return self.min_offset + len(self.records)
+
+    def at(self, offset: int) -> Record | None:
+        """The record with that offset, if it is there."""
+        place = offset - self.min_offset
+        return self.records[place] if 0 <= place < len(self.records) else None
+
+    def since(self, offset: int) -> Iterator[Record]:
+        """The records from that offset on."""
+        for place in range(max(0, offset - self.min_offset), len(self.records)):
+            yield self.records[place]
+
+    def offset_at(self, time_ms: int, upper: bool = False) -> int:
+        """Offset of the first record stored at or after a time; `upper`: of the last up to it."""
+        if not len(self.records):
+            return self.max_offset
+        if upper:
+            return self.min_offset + max(0, self.records.place_of(time_ms + 1, _stored_at) - 1)
+        return self.min_offset + self.records.place_of(time_ms, _stored_at)
+
+
+def _stored_at(record: Record) -> int:
+    return record.store_ms
+
+
+def _physical_offset(record: Record) -> int:
+    return record.physical_offset
+
+
+class Journal(Protocol):
+    """Where messages and state go that shall survive a crash."""
+
+    def put_message(self, record: Record) -> None:
+        """A message was stored."""
+
+    def drop_messages(self, below: int) -> None:
+        """Messages below a commit log offset were forgotten."""
+
+    def put_topic(self, config: TopicConfig) -> None:
+        """A topic was made or changed."""
+
+    def drop_topic(self, topic: str) -> None:
+        """A topic is gone, with its queues."""
+
+    def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """A group is so far in a queue."""
+
+    def drop_offset(self, group: str, topic: str, queue_id: int) -> None:
+        """An offset is gone."""
+
+    def put_group(self, config: GroupConfig) -> None:
+        """A group was made or changed."""
+
+    def drop_group(self, group: str) -> None:
+        """A group is gone."""
+
+    def finish_message(self, physical_offset: int) -> None:
+        """A scheduled or half message is done with."""
+
+    def commit(self) -> None:
+        """Everything up to here must be on the disk before this returns."""
+
+
+class StoreFull(Exception):
+    """The limit of the store is reached and nothing may be dropped."""
+
+
+class MessageStore:
+    """The messages of one broker."""
+
+    def __init__(self, store_host: str, limit: int, drop_oldest: bool = False) -> None:
+        """`store_host` is the broker's `ip:port`; `limit` bytes are held at the most."""
+        self.store_host = store_host
+        self.journal: Journal | None = None
+        """where messages go besides"""
+        self.end_offset = 0
+        """commit log offset of the next record"""
+        self.held_bytes = 0
+        """bytes that the records take"""
+        self.last_store_ms = 0
+        """when the last record was stored"""
+        self._limit = limit
+        self._drop_oldest = drop_oldest
+        self._store_address = address_of(store_host)
+        self._log = Shelf()
+        self._queues: dict[tuple[str, int], Queue] = {}
+        self._indexed_to = 0
+        self._index: dict[tuple[str, str], list[Record]] = {}
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def put(self, message: NewMessage, now_ms: int) -> Record:
+        """Store a message; its record. Raises StoreFull; ValueError for what no record can be."""
+        key = (message.topic, message.queue_id)
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = Queue()
+        queue_offset = queue.min_offset + len(queue.records)
+        data = self._encode(message, queue_offset, now_ms)
+        self._make_room(len(data) + RECORD_OVERHEAD)
+        record = Record(
+            data,
+            message.topic,
+            message.queue_id,
+            queue_offset,
+            self.end_offset,
+            now_ms,
+            message.properties.get("TAGS", ""),
+        )
+        self._add(record, queue)
+        if self.journal is not None:
+            self.journal.put_message(record)
+        return record
+
+    def restore(self, record: Record) -> None:
+        """Take a record back that the journal has kept; they come in order."""
+        key = (record.topic, record.queue_id)
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = Queue()
+        if not len(queue.records):
+            queue.min_offset = record.queue_offset
+        self._add(record, queue)
+
+    def _add(self, record: Record, queue: Queue) -> None:
+        queue.records.append(record)
+        self._log.append(record)
+        size = len(record.data)
+        self.end_offset = record.physical_offset + size
+        self.held_bytes += size + RECORD_OVERHEAD
+        self.last_store_ms = record.store_ms
+
+    def _make_room(self, size: int) -> None:
+        if self.held_bytes + size <= self._limit:
+            return
+        if not self._drop_oldest or size > self._limit:
+            raise StoreFull
+        while len(self._log) and self.held_bytes + size > self._limit:
+            self._forget(self._log.drop_first())
+        if self.journal is not None:
+            self.journal.drop_messages(self.begin_offset)
+
+    def _forget(self, record: Record) -> None:
+        self.held_bytes -= len(record.data) + RECORD_OVERHEAD
+        queue = self._queues.get((record.topic, record.queue_id))
+        if queue is not None and len(queue.records) and queue.records[0] is record:
+            queue.records.drop_first()
+            queue.min_offset += 1
+
+    def _encode(self, message: NewMessage, queue_offset: int, now_ms: int) -> bytes:
+        topic = _utf8(message.topic)
+        properties = encode_properties(message.properties).encode("utf-8", "replace")
+        born_address, born_port = _host(message.born_host)
+        store_address, store_port = self._store_address
+        sys_flag = message.sys_flag & ~HOST_BITS
+        hosts = 0
+        if len(born_address) == 16:
+            sys_flag |= SysFlag.BORNHOST_V6
+            hosts = 1
+        if len(store_address) == 16:
+            sys_flag |= SysFlag.STOREHOST_V6
+            hosts += 2
+        long_topic = len(topic) > V1_TOPIC_LIMIT
+        width = 2 if long_topic else 1
+        head = _HEADS[hosts]
+        body = message.body
+        try:
+            fixed = head.pack(
+                head.size + len(body) + width + len(topic) + 2 + len(properties),
+                MAGIC_V2 if long_topic else MAGIC_V1,
+                zlib.crc32(body) & CRC_MASK,
+                message.queue_id,
+                message.flag,
+                queue_offset,
+                self.end_offset,
+                sys_flag,
+                message.born_timestamp,
+                born_address,
+                born_port,
+                now_ms,
+                store_address,
+                store_port,
+                message.reconsume_times,
+                message.prepared_transaction_offset,
+                len(body),
+            )
+            topic_size = len(topic).to_bytes(width, "big")
+            properties_size = len(properties).to_bytes(2, "big")
+        except (struct.error, OverflowError) as error:
+            raise ValueError(str(error)) from None
+        return b"".join((fixed, body, topic_size, topic, properties_size, properties))
+
+    def drop_topic(self, topic: str) -> None:
+        """Forget the queues of a topic; its records stay in the commit log."""
+        for key in [key for key in self._queues if key[0] == topic]:
+            del self._queues[key]
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def queue(self, topic: str, queue_id: int) -> Queue:
+        """A queue; an empty one where nothing was stored."""
+        return self._queues.get((topic, queue_id)) or Queue()
+
+    @property
+    def begin_offset(self) -> int:
+        """Commit log offset of the oldest record that is still there."""
+        return self._log[0].physical_offset if len(self._log) else self.end_offset
+
+    def at(self, physical_offset: int) -> Record | None:
+        """The record that begins at a commit log offset, if one does."""
+        place = self._log.place_of(physical_offset, _physical_offset)
+        if place < len(self._log) and self._log[place].physical_offset == physical_offset:
+            return self._log[place]
+        return None
+
+    def offset_id(self, record: Record) -> str:
+        """The offset message id of a record, upper-case hex."""
+        return offset_id(self.store_host, record.physical_offset)
+
+    def find(self, topic: str, key: str, limit: int, begin_ms: int, end_ms: int) -> list[Record]:
+        """Records of a topic with that key or UNIQ_KEY, the latest `limit` ones, oldest first."""
+        self._catch_up()
+        begin = self.begin_offset
+        found = [
+            record
+            for record in self._index.get((topic, key), ())
+            if begin_ms <= record.store_ms <= end_ms and record.physical_offset >= begin
+        ]
+        return found[-limit:] if limit > 0 else []
+
+    def __len__(self) -> int:
+        return len(self._log)
+
+    def _catch_up(self) -> None:
+        """Index the records that came since the last question."""
+        first = self._log.place_of(self._indexed_to, _physical_offset)
+        for place in range(first, len(self._log)):
+            record = self._log[place]
+            for key in _keys_of(record.message()):
+                self._index.setdefault((record.topic, key), []).append(record)
+        self._indexed_to = self.end_offset
+
+
+def _keys_of(message: StoredMessage) -> set[str]:
+    keys = set(message.keys)
+    if message.unique_key:
+        keys.add(message.unique_key)
+    return keys
+
+
+@lru_cache(maxsize=4096)
+def _utf8(topic: str) -> bytes:
+    return topic.encode("utf-8", "replace")
+
+
+@lru_cache(maxsize=4096)
+def _host(host: str) -> tuple[bytes, int]:
+    return address_of(host)
+
+
+_ID_TAIL: Final = struct.Struct(">iq")
+
+
+def offset_id(store_host: str, physical_offset: int) -> str:
+    """The offset message id of a host and a commit log offset, upper-case hex."""
+    address, port = _host(store_host)
+    return (address + _ID_TAIL.pack(port, physical_offset)).hex().upper()

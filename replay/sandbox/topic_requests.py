@@ -1,0 +1,137 @@
+"""Requests about topics at a broker: making, changing, listing, statistics.
+
+RocketMQ: AdminBrokerProcessor.
+"""
+
+from __future__ import annotations
+
+from dissectors.remoting.bodies.registry import encode_body
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.fastjson import encode_json
+
+from .client_requests import json_object, objects_of
+from .request import Answer, BadRequest, Handler, Request
+from .state import BrokerState
+from .topics import SYSTEM_TOPICS, TopicConfig, is_system, topic_of_value, why_no_name
+
+
+class TopicHandlers:
+    """Serves topic administration at one broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code → what serves it."""
+        return {
+            RequestCode.UPDATE_AND_CREATE_TOPIC: self.update,
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.update_list,
+            RequestCode.GET_ALL_TOPIC_CONFIG: self.all_configs,
+            RequestCode.GET_TOPIC_CONFIG: self.config,
+            RequestCode.GET_TOPIC_STATS_INFO: self.stats,
+            RequestCode.DELETE_TOPIC_IN_BROKER: self.delete,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.system_topics,
+        }
+
+    def update(self, request: Request) -> Answer:
+        """17: a topic as an administrator wants it."""
+        config = TopicConfig(
+            request.text("topic"),
+            request.number("readQueueNums"),
+            request.number("writeQueueNums"),
+            request.number("perm"),
+            request.number("topicSysFlag", 0),
+            request.flag("order"),
+            request.text("topicFilterType", "SINGLE_TAG"),
+            _attributes(request.text("attributes", "")),
+        )
+        self._put(config)
+        return Answer()
+
+    def update_list(self, request: Request) -> Answer:
+        """18: several topics."""
+        for value in objects_of(json_object(request.body).get("topicConfigList")):
+            config = topic_of_value(value)
+            if config is not None:
+                self._put(config)
+        return Answer()
+
+    def _put(self, config: TopicConfig) -> None:
+        problem = why_no_name(config.name)
+        if problem is None and is_system(config.name):
+            problem = f"The topic[{config.name}] is conflict with system topic."
+        if problem is None and not (
+            0 <= config.read_queues <= 65536 and 0 <= config.write_queues <= 65536
+        ):
+            problem = "the numbers of queues are out of range"
+        if problem is None and not 0 <= config.perm <= 7:
+            problem = f"perm {config.perm} is illegal"
+        if problem is not None:
+            raise BadRequest(problem, self._state.argument_code)
+        if not self._state.put_topic(config):
+            raise BadRequest("there are too many topics")
+
+    def all_configs(self, request: Request) -> Answer:  # noqa: ARG002
+        """21: every topic."""
+        value = {
+            "dataVersion": self._state.data_version(self._state.topics.changes),
+            "topicConfigTable": {config.name: config.value() for config in self._state.topics},
+        }
+        return Answer(0, None, encode_json(value))
+
+    def config(self, request: Request) -> Answer:
+        """351: one topic."""
+        return Answer(0, None, encode_json(self._topic(request).value()))
+
+    def stats(self, request: Request) -> Answer:
+        """202: offsets and times of the queues of a topic."""
+        config = self._topic(request)
+        table = []
+        for queue_id in range(max(config.read_queues, config.write_queues)):
+            queue = self._state.store.queue(config.name, queue_id)
+            last = queue.at(queue.max_offset - 1)
+            table.append(
+                {
+                    "key": {
+                        "brokerName": self._state.name,
+                        "queueId": queue_id,
+                        "topic": config.name,
+                    },
+                    "value": {
+                        "lastUpdateTimestamp": last.store_ms if last is not None else 0,
+                        "maxOffset": queue.max_offset,
+                        "minOffset": queue.min_offset,
+                    },
+                }
+            )
+        value = {"offsetTable": table, "topicPutTps": 0.0}
+        return Answer(0, None, encode_body(RequestCode.GET_TOPIC_STATS_INFO, True, value))
+
+    def delete(self, request: Request) -> Answer:
+        """215: a topic and its queues."""
+        topic = request.text("topic")
+        if is_system(topic):
+            raise BadRequest(f"The topic[{topic}] is conflict with system topic.")
+        self._state.drop_topic(topic)
+        return Answer()
+
+    def system_topics(self, request: Request) -> Answer:  # noqa: ARG002
+        """305: RocketMQ's own topics."""
+        return Answer(0, None, encode_json({"topicList": sorted(SYSTEM_TOPICS)}))
+
+    def _topic(self, request: Request) -> TopicConfig:
+        topic = request.text("topic")
+        config = self._state.topics.get(topic)
+        if config is None:
+            raise BadRequest(f"topic[{topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+        return config
+
+
+def _attributes(text: str) -> tuple[tuple[str, str], ...]:
+    """`+name=value,-other` as the attributes that are set."""
+    pairs = []
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        if name.startswith("+") and equals:
+            pairs.append((name[1:], value))
+    return tuple(pairs)

@@ -1,0 +1,183 @@
+"""Topics of one broker: their settings, which names are reserved, and how a send makes one.
+
+RocketMQ: TopicConfig, TopicConfigManager, TopicValidator, PermName.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+READ: Final = 4
+WRITE: Final = 2
+INHERIT: Final = 1
+
+DEFAULT_TOPIC: Final = "TBW102"
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+CHECKED_OUT_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
+RETRY_PREFIX: Final = "%RETRY%"
+DLQ_PREFIX: Final = "%DLQ%"
+
+SYSTEM_TOPICS: Final = frozenset(
+    {
+        DEFAULT_TOPIC,
+        SCHEDULE_TOPIC,
+        TIMER_TOPIC,
+        HALF_TOPIC,
+        OP_TOPIC,
+        CHECKED_OUT_TOPIC,
+        "BenchmarkTest",
+        "RMQ_SYS_TRACE_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+NOT_FOR_SENDS: Final = frozenset(
+    {
+        SCHEDULE_TOPIC,
+        HALF_TOPIC,
+        OP_TOPIC,
+        CHECKED_OUT_TOPIC,
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+"""System topics that no client may send to."""
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+_LONGEST: Final = 127
+_LONGEST_RETRY: Final = 255
+TOPICS_LIMIT: Final = 100_000
+"""topics of one broker: names come from the network"""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """Settings of one topic."""
+
+    name: str
+    """name of the topic"""
+    read_queues: int = 16
+    """queues that consumers read"""
+    write_queues: int = 16
+    """queues that producers write"""
+    perm: int = READ | WRITE
+    """4 readable, 2 writable, 1 other topics are made after it"""
+    sys_flag: int = 0
+    """bits of the topic, passed on"""
+    order: bool = False
+    """an ordered topic"""
+    filter_type: str = "SINGLE_TAG"
+    """SINGLE_TAG or MULTI_TAG"""
+    attributes: tuple[tuple[str, str], ...] = ()
+    """attributes of 5.x"""
+
+    def value(self) -> dict[str, object]:
+        """Members of the JSON that RocketMQ writes."""
+        return {
+            "attributes": dict(self.attributes),
+            "order": self.order,
+            "perm": self.perm,
+            "readQueueNums": self.read_queues,
+            "topicFilterType": self.filter_type,
+            "topicName": self.name,
+            "topicSysFlag": self.sys_flag,
+            "writeQueueNums": self.write_queues,
+        }
+
+
+def topic_of_value(value: dict[str, object]) -> TopicConfig | None:
+    """The topic that such members describe; None when they describe none."""
+    name = value.get("topicName")
+    if not isinstance(name, str) or not name:
+        return None
+
+    def number(member: str, default: int) -> int:
+        found = value.get(member, default)
+        return found if isinstance(found, int) and 0 <= found <= 1 << 16 else default
+
+    attributes = value.get("attributes")
+    pairs = attributes.items() if isinstance(attributes, dict) else ()
+    return TopicConfig(
+        name,
+        number("readQueueNums", 16),
+        number("writeQueueNums", 16),
+        number("perm", READ | WRITE),
+        number("topicSysFlag", 0),
+        value.get("order") is True,
+        str(value.get("topicFilterType", "SINGLE_TAG")),
+        tuple((str(key), str(item)) for key, item in pairs),
+    )
+
+
+def why_no_name(topic: str) -> str | None:
+    """Why a topic cannot be called so; None when it can."""
+    if not topic.strip():
+        return "The specified topic is blank."
+    retry = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+    longest = _LONGEST_RETRY if retry else _LONGEST
+    if len(topic) > longest:
+        return f"The specified topic is longer than topic max length {longest}."
+    if not _NAME.fullmatch(topic):
+        return "The specified topic contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+    return None
+
+
+def is_system(topic: str) -> bool:
+    """Whether the topic is RocketMQ's own."""
+    return topic in SYSTEM_TOPICS or topic.startswith("rmq_sys_")
+
+
+class TopicTable:
+    """The topics of one broker."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, TopicConfig] = {}
+        self.changes = 0
+        """how often a topic was made, changed or removed: the counter of its DataVersion"""
+
+    def get(self, topic: str) -> TopicConfig | None:
+        """The topic of that name."""
+        return self._topics.get(topic)
+
+    def put(self, config: TopicConfig) -> bool:
+        """Make or change a topic; False where there are too many."""
+        if config.name not in self._topics and len(self._topics) >= TOPICS_LIMIT:
+            return False
+        self._topics[config.name] = config
+        self.changes += 1
+        return True
+
+    def drop(self, topic: str) -> bool:
+        """Remove a topic; whether it was there."""
+        if self._topics.pop(topic, None) is None:
+            return False
+        self.changes += 1
+        return True
+
+    def __iter__(self) -> Iterator[TopicConfig]:
+        return iter(list(self._topics.values()))
+
+    def made_by_send(
+        self, topic: str, default_topic: str, queues: int, auto_create: bool
+    ) -> TopicConfig | None:
+        """The topic that a send makes after `default_topic`; None when it may not.
+
+        Retry topics are made with one queue, whatever the default topic is.
+        """
+        if topic.startswith(RETRY_PREFIX):
+            return TopicConfig(topic, 1, 1)
+        pattern = self._topics.get(default_topic)
+        if pattern is None or not pattern.perm & INHERIT:
+            return None
+        if default_topic == DEFAULT_TOPIC and not auto_create:
+            return None
+        number = max(0, min(queues, pattern.write_queues))
+        perm = pattern.perm & ~INHERIT
+        return replace(
+            pattern, name=topic, read_queues=number, write_queues=number, perm=perm, order=False
+        )

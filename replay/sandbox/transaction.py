@@ -1,0 +1,216 @@
+"""Half messages: stored apart until their producer says commit or rollback, or is asked and asked.
+
+RocketMQ: TransactionalMessageServiceImpl, AbstractTransactionalMessageCheckListener,
+EndTransactionProcessor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.message import StoredMessage, encode_message
+from dissectors.remoting.sysflag import TRANSACTION_MASK
+
+from .events import EventKind
+from .schedule import Schedule
+from .state import BrokerState
+from .store import NewMessage, Record, StoreFull, offset_id
+from .topics import CHECKED_OUT_TOPIC, HALF_TOPIC
+
+COMMIT: Final = 8
+ROLLBACK: Final = 12
+_PENDING_LIMIT: Final = 200_000
+"""half messages that wait at one broker"""
+
+
+@dataclass(slots=True)
+class Half:
+    """A half message that is not settled."""
+
+    record: Record
+    """where it is stored"""
+    group: str
+    """producer group that can be asked"""
+    next_ms: int
+    """when to ask"""
+    checks: int = 0
+    """how often it was asked"""
+
+
+class Transactions:
+    """The half messages of one broker."""
+
+    def __init__(self, state: BrokerState, schedule: Schedule) -> None:
+        self._state = state
+        self._schedule = schedule
+        self._pending: dict[int, Half] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._turn = 0
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def put(self, message: NewMessage) -> Record:
+        """Store a half message; its record. Raises what `MessageStore.put` raises."""
+        if len(self._pending) >= _PENDING_LIMIT:
+            raise StoreFull
+        properties = dict(message.properties)
+        properties["REAL_TOPIC"] = message.topic
+        properties["REAL_QID"] = str(message.queue_id)
+        self._state.topic_of_retries(HALF_TOPIC)
+        record = self._state.put(
+            replace(
+                message,
+                topic=HALF_TOPIC,
+                queue_id=0,
+                properties=properties,
+                sys_flag=message.sys_flag & ~TRANSACTION_MASK,
+            )
+        )
+        self._wait_for(record, properties)
+        return record
+
+    def restore(self, record: Record) -> None:
+        """A half message is unsettled after a restart."""
+        self._wait_for(record, record.message().properties)
+
+    def _wait_for(self, record: Record, properties: dict[str, str]) -> None:
+        immunity = properties.get("CHECK_IMMUNITY_TIME_IN_SECONDS", "")
+        options = self._state.options
+        wait = int(immunity) * 1000 if immunity.isdigit() else options.transaction_timeout_ms
+        due = record.store_ms + wait
+        group = properties.get("PGROUP", "")
+        self._pending[record.physical_offset] = Half(record, group, due)
+        if self._timer is None:
+            self._arm()
+
+    def end(self, physical_offset: int, outcome: int, group: str) -> str | None:
+        """Settle a half message; None when that is done, else why not.
+
+        `outcome` is COMMIT or ROLLBACK. Raises what `MessageStore.put` raises.
+        """
+        half = self._pending.get(physical_offset)
+        if half is None:
+            return "Find prepared transaction message failed"
+        if half.group != group:
+            return "The producer group wrong"
+        if outcome == COMMIT:
+            self._commit(half.record.message(), half.record)
+        self._settle(half)
+        return None
+
+    def _commit(self, stored: StoredMessage, record: Record) -> None:
+        message = _committed(stored, record)
+        if self._state.topics.get(message.topic) is not None:
+            self._schedule.put(message)
+
+    def _settle(self, half: Half) -> None:
+        self._pending.pop(half.record.physical_offset, None)
+        if self._state.store.journal is not None:
+            self._state.store.journal.finish_message(half.record.physical_offset)
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # -- checks ---------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        self.close()
+        if self._pending:
+            due = min(half.next_ms for half in self._pending.values())
+            seconds = max(0.02, (due - self._state.now_ms()) / 1000)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._check_due)
+
+    def _check_due(self) -> None:
+        self._timer = None
+        now = self._state.now_ms()
+        for half in list(self._pending.values()):
+            if half.next_ms <= now:
+                self._check(half, now)
+        self._arm()
+
+    def _check(self, half: Half, now: int) -> None:
+        options = self._state.options
+        if half.checks >= options.transaction_checks:
+            self._give_up(half)
+            return
+        half.next_ms = now + options.transaction_interval_ms
+        members = list(self._state.clients.producers.get(half.group, {}))
+        if not members:
+            return
+        half.checks += 1
+        self._turn += 1
+        connection = members[self._turn % len(members)]
+        stored = half.record.message()
+        fields, body = check_request(stored, half.record, self._state.store.store_host, half.checks)
+        connection.ask(RequestCode.CHECK_TRANSACTION_STATE, fields, body)
+        self._state.tell(
+            EventKind.CHECK,
+            connection,
+            f"check {half.checks} of a half message, group {half.group}",
+            topic=fields["topic"],
+        )
+
+    def _give_up(self, half: Half) -> None:
+        stored = half.record.message()
+        self._state.topic_of_retries(CHECKED_OUT_TOPIC)
+        message = replace(
+            _committed(stored, half.record), topic=CHECKED_OUT_TOPIC, queue_id=0, sys_flag=0
+        )
+        try:
+            self._state.put(message)
+        except StoreFull:
+            return
+        self._settle(half)
+
+
+def check_request(
+    stored: StoredMessage, record: Record, store_host: str, checks: int
+) -> tuple[dict[str, str], bytes]:
+    """Ext fields and body of the request that asks for the outcome of a half message."""
+    properties = {**stored.properties, "TRANSACTION_CHECK_TIMES": str(checks)}
+    topic = properties.get("REAL_TOPIC", stored.topic)
+    queue_text = properties.get("REAL_QID", "0")
+    message = replace(
+        stored,
+        topic=topic,
+        queue_id=int(queue_text) if queue_text.isdigit() else 0,
+        properties=properties,
+        raw_properties=None,
+    )
+    unique_key = properties.get("UNIQ_KEY", "")
+    fields = {
+        "topic": topic,
+        "commitLogOffset": str(record.physical_offset),
+        "tranStateTableOffset": str(record.queue_offset),
+        "offsetMsgId": offset_id(store_host, record.physical_offset),
+        "msgId": unique_key,
+        "transactionId": unique_key,
+    }
+    return fields, encode_message(message.sealed())
+
+
+def _committed(stored: StoredMessage, record: Record) -> NewMessage:
+    """The message under its real topic."""
+    properties = dict(stored.properties)
+    topic = properties.pop("REAL_TOPIC", stored.topic)
+    queue_text = properties.pop("REAL_QID", "0")
+    properties.pop("TRAN_MSG", None)
+    return NewMessage(
+        topic,
+        int(queue_text) if queue_text.isdigit() else 0,
+        stored.body,
+        properties,
+        stored.flag,
+        stored.sys_flag & ~TRANSACTION_MASK | COMMIT,
+        stored.born_timestamp,
+        stored.born_host,
+        stored.reconsume_times,
+        record.physical_offset,
+    )
