@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from . import __version__, cli_live, cli_wireshark, codes_options, options
+from . import __version__, cli_live, cli_wireshark, cli_replay, codes_options, options
 from .console import When
 from .decode_options import DecodeRequest
 from .errors import guarded
@@ -135,6 +135,7 @@ def decode_pcap(
 
 
 decode_app.command("live")(cli_live.decode_live)
+app.command("replay")(cli_replay.replay)
 
 
 @app.command("codes", context_settings={**_CONTEXT, "ignore_unknown_options": True})

@@ -70,6 +70,8 @@ def _known(error: Exception) -> ExitStatus | None:
     names = {cls.__name__ for cls in type(error).__mro__}
     if names & {"CaptureError", "LiveError", "DecodedLogError", "MissingLibraryError"}:
         return said(str(error))
+    if names & {"SourceError", "RewriteError", "JournalError", "TargetRefused"}:
+        return said(str(error))
     return None
 
 

@@ -1,0 +1,105 @@
+"""The sources joined with the planner: steps and skipped sends, loop after loop, as they are read.
+
+Rules: memory does not depend on the sources; what was skipped is counted by reason. The planner is
+made when the first command was read, because a time of day means one of that command's day.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from .captured import Why
+from .captured_source import CapturedSource
+from .plan import Planner, PlanOptions, Skipped, Step
+from .rewrite import Rewrite
+
+MAX_TOPICS = 10_000
+"""topics that are counted apart"""
+
+
+class Planned:
+    """One run over the sources; iterate `batches` once."""
+
+    def __init__(
+        self,
+        sources: Sequence[str],
+        options_of: Callable[[int], PlanOptions],
+        rewrite: Rewrite | None = None,
+        loops: int = 1,
+        decode_as: frozenset[int] = frozenset(),
+        raw_codes: frozenset[int] | None = None,
+    ) -> None:
+        """`options_of` gives the options when the time of the first command is known, in ns."""
+        self.skipped: Counter[tuple[Why, str]] = Counter()
+        """captured commands that are not replayed, by reason and name; of the first loop"""
+        self.topics: Counter[str] = Counter()
+        """messages to replay, by topic"""
+        self.sends = 0
+        """steps so far"""
+        self.last_due = 0
+        """when the last step so far is due, ns since the run began"""
+        self.planner: Planner | None = None
+        """the plan; None before the first command"""
+        self.source = CapturedSource(sources, decode_as, raw_codes)
+        """what is read, of the present loop"""
+        self.loop = 0
+        """which time it is read, 0 first"""
+        self._make = (sources, decode_as, raw_codes)
+        self._options_of = options_of
+        self._rewrite = rewrite
+        self._loops = loops
+
+    @property
+    def messages(self) -> int:
+        """Messages of all steps so far."""
+        return self.planner.messages if self.planner is not None else 0
+
+    @property
+    def commands(self) -> int:
+        """Commands read in the present loop."""
+        return self.source.commands
+
+    def batches(self) -> Iterator[list[Step | Skipped]]:
+        """Steps in the order in which they are due, and what is skipped between them."""
+        while True:
+            yield from self._loop_once()
+            self.loop += 1
+            planner = self.planner
+            if self.loop >= self._loops or planner is None or planner.ended or not self.sends:
+                return
+            planner.again()
+            self.source = CapturedSource(*self._make)
+
+    def _loop_once(self) -> Iterator[list[Step | Skipped]]:
+        for batch in self.source.batches():
+            if self.planner is None:
+                if self.source.first_time is None:
+                    continue
+                self.planner = Planner(self._options_of(self.source.first_time), self._rewrite)
+            planned = list(self.planner.steps(batch))
+            self._count(planned)
+            yield planned
+            if self.planner.ended:
+                break
+        if self.loop == 0:
+            self.skipped.update(self.source.skipped)
+
+    def _count(self, planned: list[Step | Skipped]) -> None:
+        for one in planned:
+            if isinstance(one, Step):
+                self.sends += 1
+                self.last_due = one.due
+                topic = one.messages[0].topic
+                if topic in self.topics or len(self.topics) < MAX_TOPICS:
+                    self.topics[topic] += len(one.messages)
+                continue
+            if self.loop == 0:
+                self.skipped[one.why, _detail_of(one)] += 1
+
+
+def _detail_of(one: Skipped) -> str:
+    """What skipped sends are counted by besides the reason: nothing that is another for each."""
+    if one.why in (Why.ANOTHER_ATTEMPT, Why.CUT, Why.DAMAGED):
+        return ""
+    return one.detail
