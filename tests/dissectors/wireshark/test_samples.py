@@ -1,4 +1,4 @@
-"""The Lua dissector against our own decode: every sample in tshark, command by command, field by field.
+"""The Lua dissector against our own decode: every sample, command by command, field by field.
 
 What is expected comes from `Decode(...).commands()`, which Java's own classes have checked; what is
 seen comes from `tshark -2 -T json`, so that requests know their responses too.
@@ -6,114 +6,31 @@ seen comes from `tshark -2 -T json`, so that requests know their responses too.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from dissectors.command_row import CommandRow, command_row_of
-from dissectors.exchange import Exchange
 from dissectors.pipeline import CommandSeen, Decode
 from dissectors.remoting.bodies.secrets import without_secrets
 from dissectors.remoting.fastjson_reader import FastjsonReader, PairMap
-from dissectors.remoting.headers import mask_secret
 from dissectors.tcp.capture import packet_number
-from dissectors.wireshark import lua_text
 from dissectors.wireshark.field_names import header_filters, property_filters
+
+from .tshark import Layer, commands_of, flat, in_any_order, layer_of, text_of, texts_of
 
 pytestmark = pytest.mark.tshark
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SHARED = ROOT.parent / "shared" / "captures"
 CAPTURES = sorted(
     path for path in (ROOT / "samples").glob("*.pcap*") if ".expected" not in path.name
 ) + sorted(SHARED.glob("*.pcap"))
 
-Layer = list[tuple[str, object]]
-"""What tshark shows of one command: names and values in order; values of subtrees are layers."""
 TYPES = {one.name: one for one in header_filters()}
 PROPERTIES = {one.name: one for one in property_filters()}
-
-
-@pytest.fixture(scope="session")
-def dissector(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The dissector as a file."""
-    path = tmp_path_factory.mktemp("wireshark") / "rocketmq.lua"
-    path.write_text(lua_text("0.0.0-test"), encoding="utf-8")
-    return path
-
-
-# -- tshark -------------------------------------------------------------------------------------
-
-
-def run_tshark(dissector: Path, capture: Path, *options: str) -> str:
-    """What tshark says of a capture; nothing of Lua may be wrong."""
-    environment = {**os.environ, "HOME": str(dissector.parent), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-    done = subprocess.run(
-        ["tshark", "-n", "-X", f"lua_script:{dissector}", "-r", str(capture), *options],
-        capture_output=True,
-        check=False,
-        env=environment,
-    )
-    out, errors = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
-    assert "Lua" not in errors.replace("Running as user", ""), errors
-    assert "Lua Error" not in out
-    return out
-
-
-def seen_by_tshark(dissector: Path, capture: Path, in_any_order: bool) -> dict[int, list[Layer]]:
-    """The commands that tshark shows, by number of the packet."""
-    out = run_tshark(
-        dissector,
-        capture,
-        "-2",
-        "-o",
-        f"tcp.reassemble_out_of_order:{in_any_order}".upper().replace(
-            "TCP.REASSEMBLE_OUT_OF_ORDER", "tcp.reassemble_out_of_order"
-        ),
-        *("-T", "json", "-J", "rocketmq frame", "-Y", "rocketmq"),
-    )
-    found: dict[int, list[Layer]] = defaultdict(list)
-    for packet in json.loads(out, object_pairs_hook=list, strict=False):
-        layers = layer_of(layer_of(packet, "_source"), "layers")
-        number = int(text_of(layer_of(layers, "frame"), "frame.number"))
-        for name, layer in layers:
-            if name == "rocketmq" and isinstance(layer, list) and has(layer, "rocketmq.code"):
-                found[number].append(layer)
-    return found
-
-
-def has(layer: Layer, name: str) -> bool:
-    return any(one == name for one, _ in layer)
-
-
-def layer_of(layer: Layer, name: str) -> Layer:
-    for one, value in layer:
-        if one == name and isinstance(value, list):
-            return value
-    return []
-
-
-def text_of(layer: Layer, name: str) -> str:
-    """The last value of a field in a layer, its subtrees included; empty where there is none."""
-    values = texts_of(layer, name)
-    return values[-1] if values else ""
-
-
-def texts_of(layer: Layer, name: str, skip: Sequence[str] = ()) -> list[str]:
-    return [value for one, value in flat(layer, skip) if one == name]
-
-
-def flat(layer: Layer, skip: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    for name, value in layer:
-        if isinstance(value, str):
-            yield name, value
-        elif isinstance(value, list) and name not in skip:
-            yield from flat(value, skip)
 
 
 # -- ours ---------------------------------------------------------------------------------------
@@ -328,7 +245,7 @@ def test_captures(dissector: Path, capture: Path) -> None:
     """Every command, every field, every message; each response with its request and its time."""
     ours, run, answers = decoded(capture)
     # With the preference, tshark waits for the bytes of a hole as long as the capture lasts.
-    theirs = seen_by_tshark(dissector, capture, run.stats.gaps == 0)
+    theirs = commands_of(dissector, capture, *in_any_order(run.stats.gaps == 0))
     assert {number: len(found) for number, found in ours.items()} == {
         number: len(found) for number, found in theirs.items()
     }
