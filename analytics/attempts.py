@@ -1,0 +1,300 @@
+"""Sends of one message stitched together: attempts, in order, each with what became of it.
+
+Pure logic over rows of sends, without Spark. Rules: attempts of a message have its UNIQ_KEY,
+whatever connection, broker or capture they were seen on; one that two captures saw is one attempt.
+What the client took an attempt for is told by what it did next: an answer that came after the next
+attempt had begun came too late. "No answer" is said only where the packets show it, else the
+outcome is `unknown`. A connect that failed while the message was being sent, to another broker of
+the topic, is an attempt without a request, and marked as inferred.
+RocketMQ: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.onExceptionImpl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from dissectors.remoting.versions import ordinal_of
+
+DEFAULT_TIMEOUT_US = 3_000_000
+"""sendMsgTimeout of the Java client unless it is set."""
+_SEES_FIN = ordinal_of("V5_1_3") or 0
+"""First version that ends its requests when the broker closes the connection by FIN."""
+_CLOCK_STEP_US = 1000
+"""A UNIQ_KEY says its birth in whole milliseconds, rounded down."""
+
+STORED_CODES = frozenset((0, 10, 11, 12))
+"""SUCCESS, FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE, FLUSH_SLAVE_TIMEOUT: the message is stored."""
+
+STORED = "stored"
+REFUSED = "refused"
+LATE = "stored too late"
+RESET = "connection reset"
+CLOSED = "connection closed"
+GIVEN_UP = "no answer in time"
+CONNECT_REFUSED = "connect refused"
+CONNECT_NO_ANSWER = "connect not answered"
+ONEWAY = "one-way"
+UNKNOWN = "unknown"
+OUTCOMES = (
+    STORED,
+    REFUSED,
+    LATE,
+    RESET,
+    CLOSED,
+    GIVEN_UP,
+    CONNECT_REFUSED,
+    CONNECT_NO_ANSWER,
+    ONEWAY,
+    UNKNOWN,
+)
+"""What may become of an attempt."""
+
+FAILURES = frozenset((REFUSED, RESET, CLOSED, GIVEN_UP, CONNECT_REFUSED, CONNECT_NO_ANSWER))
+"""Outcomes that the client took for a failure, and rightly so."""
+MAY_BE_STORED = frozenset((RESET, CLOSED, GIVEN_UP, UNKNOWN, ONEWAY))
+"""Outcomes after which the broker may have stored the message all the same."""
+
+
+class Send(NamedTuple):
+    """What an exchange and its connection say of one send; times in µs since the epoch."""
+
+    unique_key: str
+    host: str
+    group: str | None
+    topic: str | None
+    requester: str
+    responder: str
+    broker: str
+    """name of the broker at the responder's address, else that address"""
+    asked_broker: str | None
+    """broker name in the request"""
+    queue_id: int | None
+    opaque: int
+    begin: int
+    """time of the request"""
+    end: int | None
+    """time of the answer"""
+    status: str
+    response_code: int | None
+    response_name: str | None
+    remark: str | None
+    how_ended: str | None
+    """column `end` of the exchange"""
+    language: str | None
+    version: int | None
+    version_name: str | None
+    source: str
+    capture: str | None
+    conversation: int | None
+    request_packet: int | None
+    response_packet: int | None
+    offset_msg_id: str | None
+    lead: int | None
+    """µs from the birth of the UNIQ_KEY to the request; None: the key does not say"""
+    connected: int | None
+    """time of the connection's first packet, where that was its SYN"""
+    closed: int | None
+    """time when the connection ended"""
+    ended_by: str | None
+    """client or server"""
+    whole: bool
+    """both directions of the connection were captured without holes"""
+
+
+class ConnectFailure(NamedTuple):
+    """A connection that never came about."""
+
+    host: str
+    server: str
+    broker: str
+    begin: int
+    end: int
+    refused: bool
+    source: str
+    capture: str | None
+    conversation: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt to send a message, as far as it can be known; times in µs since the epoch."""
+
+    send: Send
+    """what was seen; of an inferred attempt the send after it, with its own begin and end"""
+    number: int
+    """1 for the first that is known"""
+    outcome: str
+    """one of OUTCOMES"""
+    begin: int
+    """when the client began: its connect, where one came first; else the request"""
+    end: int | None
+    """when the client knew of the outcome, as well as packets tell; None: they do not"""
+    certain: bool
+    """false: the capture is not whole there"""
+    inferred: bool = False
+    """no request was seen, only a connect that failed"""
+    views: int = 1
+    """captures that saw it"""
+
+    @property
+    def stored(self) -> bool:
+        """Whether the broker said that it stored the message."""
+        return self.outcome in (STORED, LATE)
+
+    @property
+    def stale_queue(self) -> bool:
+        """Whether the request was made for another broker: an asynchronous retry's header."""
+        asked = self.send.asked_broker
+        return (
+            not self.inferred
+            and bool(asked)
+            and ":" not in self.send.broker
+            and (asked != self.send.broker)
+        )
+
+
+def attempts_of(
+    sends: Iterable[Send],
+    failures: Sequence[ConnectFailure] = (),
+    timeout_us: int = DEFAULT_TIMEOUT_US,
+) -> list[Attempt]:
+    """Return the attempts of one message, in order; `sends` have its UNIQ_KEY, at least one.
+
+    `failures` are connects of the same host, by `begin`; `timeout_us` is its sendMsgTimeout.
+    """
+    merged = _merged(sends)
+    attempts: list[Attempt] = []
+    for place, (send, views) in enumerate(merged):
+        following = merged[place + 1][0] if place + 1 < len(merged) else None
+        since = merged[place - 1][0].begin if place else born_of(send, timeout_us)
+        inferred = _inferred(send, since, failures)
+        attempts.extend(inferred)
+        begin = _begin_of(send, since, first=not place and not inferred)
+        attempts.append(_attempt(send, views, begin, following))
+    return _numbered(attempts, timeout_us)
+
+
+def _begin_of(send: Send, since: int | None, first: bool) -> int:
+    """Return when the client began: the birth of the message, a connect, or the request."""
+    if since is None:
+        return send.begin
+    if first and send.lead is not None:
+        return since
+    connected = send.connected
+    return connected if connected is not None and since <= connected <= send.begin else send.begin
+
+
+def born_of(send: Send, timeout_us: int) -> int | None:
+    """Return when the message got its UNIQ_KEY, which is when its first attempt begins.
+
+    None where the key does not say, or says that it was longer ago than a call of `send` lasts.
+    """
+    if send.lead is None or send.lead > timeout_us:
+        return None
+    return send.begin - max(send.lead, 0)
+
+
+def _merged(sends: Iterable[Send]) -> list[tuple[Send, int]]:
+    """Return each request once, with how often it was seen, by time."""
+    seen: dict[tuple[str, str, int], list[Send]] = {}
+    for send in sends:
+        seen.setdefault((send.requester, send.responder, send.opaque), []).append(send)
+    best = [(max(same, key=_knows), len(same)) for same in seen.values()]
+    return sorted(best, key=lambda one: (one[0].begin, one[0].opaque))
+
+
+def _knows(send: Send) -> tuple[bool, bool, int]:
+    return send.status == "answered", send.whole, -send.begin
+
+
+def _attempt(send: Send, views: int, begin: int, following: Send | None) -> Attempt:
+    outcome = _outcome(send, following)
+    certain = outcome != UNKNOWN and (send.whole or send.end is not None)
+    return Attempt(send, 0, outcome, begin, send.end, certain, views=views)
+
+
+def _outcome(send: Send, following: Send | None) -> str:
+    if send.status == "oneway":
+        return ONEWAY
+    if send.end is not None:
+        late = following is not None and send.end > following.begin
+        gone = send.ended_by == "client" and send.closed is not None and send.end > send.closed
+        if send.response_code not in STORED_CODES:
+            return REFUSED
+        return LATE if late or gone else STORED
+    if not send.whole or send.how_ended not in ("reset", "closed"):
+        return UNKNOWN
+    if send.ended_by == "client":
+        return GIVEN_UP
+    return RESET if send.how_ended == "reset" else CLOSED
+
+
+def _inferred(send: Send, since: int | None, failures: Sequence[ConnectFailure]) -> list[Attempt]:
+    """Return the failed connects that must have come before a request.
+
+    They lie between the birth of the message, or its former attempt, and the request; and they were
+    to another broker than the request, as a retry is.
+    """
+    if since is None:
+        return []
+    return [
+        _without_request(send, failure)
+        for failure in failures
+        if since - _CLOCK_STEP_US <= failure.begin
+        and failure.end <= send.begin
+        and failure.broker != send.broker
+    ]
+
+
+def _without_request(send: Send, failure: ConnectFailure) -> Attempt:
+    seen = send._replace(
+        responder=failure.server,
+        broker=failure.broker,
+        begin=failure.begin,
+        end=None,
+        status="unanswered",
+        source=failure.source,
+        capture=failure.capture,
+        conversation=failure.conversation,
+        queue_id=None,
+        response_code=None,
+        response_name=None,
+        remark=None,
+        request_packet=None,
+        response_packet=None,
+        offset_msg_id=None,
+    )
+    outcome = CONNECT_REFUSED if failure.refused else CONNECT_NO_ANSWER
+    return Attempt(seen, 0, outcome, failure.begin, failure.end, certain=True, inferred=True)
+
+
+def _numbered(attempts: list[Attempt], timeout_us: int) -> list[Attempt]:
+    numbered = []
+    for place, attempt in enumerate(attempts):
+        following = attempts[place + 1] if place + 1 < len(attempts) else None
+        end = _known_at(attempt, following, timeout_us)
+        numbered.append(replace(attempt, number=place + 1, end=end))
+    return numbered
+
+
+def _known_at(attempt: Attempt, following: Attempt | None, timeout_us: int) -> int | None:
+    """Return when the client knew what became of an attempt.
+
+    By the answer, or the refusal to connect. Else a client that tries again has just made up its mind: it reports the failure,
+    then chooses the next queue, so the next attempt says it best. Else the end of the connection
+    does, but for a FIN of the broker, which clients before 5.1.3 do not look at until they have
+    waited in vain.
+    """
+    send = attempt.send
+    if attempt.outcome in (STORED, REFUSED, ONEWAY):
+        return send.end
+    if attempt.inferred:
+        return attempt.end
+    if following is not None and following.begin - attempt.begin <= timeout_us:
+        return following.begin
+    deaf = attempt.outcome == CLOSED and (send.version or 0) < _SEES_FIN
+    if send.closed is not None and attempt.outcome != UNKNOWN and not deaf:
+        return send.closed
+    return send.begin + timeout_us
