@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from . import __version__, cli_live, cli_wireshark, cli_replay, codes_options, options
+from . import __version__, cli_live, cli_replay, cli_wireshark, codes_options, options
 from .console import When
 from .decode_options import DecodeRequest
 from .errors import guarded
