@@ -246,6 +246,28 @@ class Captured:
         self.overtaken_by = []
 
 
+class Refused(NamedTuple):
+    """A send request that is not replayed."""
+
+    seen: Seen
+    """the request, without its body"""
+    refusal: Refusal
+    """why"""
+
+
+def any_header_of(seen: Seen) -> SendHeader:
+    """What the header of any request says of topic, group and queue; for the raw mode."""
+    header = send_header_of(seen) if seen.code in SENDS else None
+    if isinstance(header, SendHeader):
+        return header
+    get = seen.ext_fields.get
+    group = get("producerGroup") or get("consumerGroup") or get("group") or ""
+    queue = _int(get("queueId"), -1)
+    broker = get("bname") or get("brokerName") or ""
+    queue_id = -1 if queue is None else queue
+    return SendHeader(get("topic") or "", group, queue_id, broker, 0, 0, 0, "", False, False)
+
+
 def send_header_of(seen: Seen) -> SendHeader | Refusal:
     """The header of a send request, or why it cannot be read."""
     get = seen.ext_fields.get

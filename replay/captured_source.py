@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from dissectors.conversation import Pdu
 from dissectors.decoded_log import MANIFEST
@@ -19,7 +19,7 @@ from dissectors.remoting.codes import request_name
 from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.tcp.source import ByteSource, expand_sources
 
-from .captured import END_TRANSACTION, SENDS, Captured, Origin, Refusal, Seen, Why
+from .captured import END_TRANSACTION, SENDS, Captured, Origin, Refused, Seen, Why
 from .captured_log import LogReader, LogRow
 from .look_ahead import LookAhead
 
@@ -31,15 +31,6 @@ MAX_REASONS: Final = 500
 
 class SourceError(Exception):
     """A source cannot be replayed; the text says why and what to do."""
-
-
-class Refused(NamedTuple):
-    """A send request that is not replayed."""
-
-    seen: Seen
-    """the request"""
-    refusal: Refusal
-    """why"""
 
 
 class CapturedSource:
@@ -65,7 +56,7 @@ class CapturedSource:
         """the decoding of captures; None for logs"""
         self._decode_as = decode_as
         self._raw_codes = raw_codes
-        self._ahead = LookAhead()
+        self._ahead = LookAhead(raw_codes is not None)
 
     @property
     def bytes_read(self) -> int:
@@ -200,8 +191,7 @@ class CapturedSource:
             responders.add(address)
 
     def _taken(self, everything: bool = False) -> list[Captured | Refused]:
-        taken: list[Captured | Refused] = [Refused(*one) for one in self._ahead.take_refused()]
-        return taken + self._ahead.take(everything)
+        return self._ahead.take(everything)
 
 
 def _are_logs(sources: Sequence[str]) -> bool:

@@ -23,9 +23,11 @@ from .captured import (
     END_TRANSACTION,
     Captured,
     Refusal,
+    Refused,
     Seen,
     Why,
     answered,
+    any_header_of,
     send_header_of,
     transaction_state_of,
 )
@@ -48,11 +50,12 @@ Key = tuple[str, int, int, int]
 class LookAhead:
     """Requests and responses as they were seen; send requests out, in order, as they settle."""
 
-    def __init__(self) -> None:
+    def __init__(self, raw: bool = False) -> None:
+        """`raw`: requests are what is replayed, whatever they are; no two are one message."""
         self.waiting_bytes = 0
         """bytes of the bodies that wait"""
-        self._queue: deque[Captured] = deque()
-        self._refused: list[tuple[Seen, Refusal]] = []
+        self._raw = raw
+        self._queue: deque[Captured | Refused] = deque()
         self._pending: dict[Key, tuple[Captured, int]] = {}
         self._open: dict[tuple[str, int], dict[Key, Captured]] = {}
         self._keys: dict[str, Captured] = {}
@@ -61,21 +64,22 @@ class LookAhead:
     def request(self, seen: Seen) -> None:
         """The next request: a send or the end of a transaction; others do not come here."""
         self._now = max(self._now, seen.origin.time)
-        if seen.code == END_TRANSACTION:
+        if seen.code == END_TRANSACTION and not self._raw:
             self._end_transaction(seen)
             return
-        header = send_header_of(seen)
+        header = any_header_of(seen) if self._raw else send_header_of(seen)
         if isinstance(header, Refusal):
-            self._refused.append((seen, header))
+            self._refuse(seen, header)
             return
         captured = Captured(seen, header)
         captured.answer.responder = seen.origin.responder
-        if header.unique_key is not None and self._is_another_attempt(captured, header.unique_key):
+        key = None if self._raw else header.unique_key
+        if key is not None and self._is_another_attempt(captured, key):
             return
         self._note_open(captured, seen)
         if seen.is_oneway:
             captured.answer.status = ONEWAY
-            captured.settled = not header.is_half
+            captured.settled = self._raw or not header.is_half
         captured.due = self._now + MAX_WAIT
         self._queue.append(captured)
         self.waiting_bytes += seen.size
@@ -104,7 +108,7 @@ class LookAhead:
         answer.pdu = pdu
         if not answer.is_stored:
             return
-        if not captured.header.is_half or _is_final(captured.state):
+        if self._raw or not captured.header.is_half or _is_final(captured.state):
             captured.settled = True
             self._forget(captured)
 
@@ -112,20 +116,18 @@ class LookAhead:
         """The capture has come to a time."""
         self._now = max(self._now, time)
 
-    def take(self, everything: bool = False) -> list[Captured]:
+    def take(self, everything: bool = False) -> list[Captured | Refused]:
         """The requests that are settled, in the order sent; `everything`: nothing more comes."""
-        taken = []
+        taken: list[Captured | Refused] = []
         queue = self._queue
-        while queue and (everything or queue[0].settled or self._is_over(queue[0])):
-            captured = queue.popleft()
-            captured.settled = True
-            self.waiting_bytes -= captured.seen.size
-            taken.append(captured)
-        return taken
-
-    def take_refused(self) -> list[tuple[Seen, Refusal]]:
-        """The requests that turned out to be nothing to replay, since the last call."""
-        taken, self._refused = self._refused, []
+        while queue:
+            first = queue[0]
+            if isinstance(first, Captured):
+                if not (everything or first.settled or self._is_over(first)):
+                    break
+                first.settled = True
+                self.waiting_bytes -= first.seen.size
+            taken.append(queue.popleft())
         return taken
 
     def _is_over(self, captured: Captured) -> bool:
@@ -134,6 +136,10 @@ class LookAhead:
             or len(self._queue) > MAX_WAITING
             or self.waiting_bytes > MAX_WAITING_BYTES
         )
+
+    def _refuse(self, seen: Seen, refusal: Refusal) -> None:
+        seen.body, seen.messages, seen.pdu = b"", None, None
+        self._queue.append(Refused(seen, refusal))
 
     def _is_another_attempt(self, captured: Captured, key: str) -> bool:
         """Whether the message is known and failed so far; the request is then that message's."""
@@ -151,7 +157,7 @@ class LookAhead:
         first.due = self._now + MAX_WAIT
         self._wait_for(seen, first)
         detail = f"attempt {answer.attempts} of {key}"
-        self._refused.append((seen, Refusal(Why.ANOTHER_ATTEMPT, detail)))
+        self._refuse(seen, Refusal(Why.ANOTHER_ATTEMPT, detail))
         return True
 
     def _remember(self, key: str, captured: Captured) -> None:
@@ -220,9 +226,9 @@ class LookAhead:
         half = self._keys.get(get("msgId") or "") or self._keys.get(get("transactionId") or "")
         state = transaction_state_of(seen.ext_fields)
         if half is None or not half.header.is_half or state is None:
-            self._refused.append((seen, Refusal(Why.NOT_A_SEND, "END_TRANSACTION")))
+            self._refuse(seen, Refusal(Why.NOT_A_SEND, "END_TRANSACTION"))
             return
-        self._refused.append((seen, Refusal(Why.ENDS_TRANSACTION, state.name)))
+        self._refuse(seen, Refusal(Why.ENDS_TRANSACTION, state.name))
         if not _is_final(half.state):
             half.state = state
         if not _is_final(half.state):

@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 
 from dissectors.record import ONEWAY
 
-from .captured import Captured, Origin, Refusal, Why, messages_of
-from .captured_source import Refused
+from .captured import Captured, Origin, Refusal, Refused, Why, messages_of
 from .choose import Choice, in_sample, refusal_of
 from .message import UNIQ_KEY, Message, SendMode, TransactionState
 from .pace import Pace, PaceOptions
