@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from dissectors.outcome import LONG_POLLS, NORMAL_ANSWERS
 
+from .expressions import adding, grouped, texts
 from .schema import SOURCE
 
 if TYPE_CHECKING:
@@ -42,21 +43,41 @@ NOT_TO_A_BROKER = (
 AGREEMENT = 0.8
 """Share of the requests to an address that must name the same broker."""
 
+WAITS = f"coalesce(request_name in {texts(LONG_POLLS)}, false)"
+"""SQL: the broker may hold the request back until there is a message."""
+IS_FAILURE = (
+    f"coalesce(status = 'answered' and response_name not in {texts(NORMAL_ANSWERS)}, false)"
+)
+"""SQL: the answer says that something is wrong; an exchange without answer: no."""
+HAPPENED = "coalesce(request_time, response_time)"
+"""SQL: when an exchange began, or ended where only that was seen."""
+OPERATION = "coalesce(request_name, '?')"
+"""SQL: name of the request."""
+
+
+def address_of(endpoint: str) -> str:
+    """Return, as SQL, ``address:port`` without the port, IPv6 without brackets."""
+    return rf"regexp_extract({endpoint}, r'^\[?(.*?)\]?:\d+$', 1)"
+
 
 def address(endpoint: str) -> Column:
     """Return a column ``address:port`` without the port, IPv6 without brackets."""
-    return F.regexp_extract(F.col(endpoint), r"^\[?(.*?)\]?:\d+$", 1)
+    return F.expr(address_of(endpoint))
 
 
 def waits_on_purpose() -> Column:
     """Return whether the broker may hold the request back until there is a message."""
-    return F.coalesce(F.col("request_name").isin(*sorted(LONG_POLLS)), F.lit(False))
+    return F.expr(WAITS)
 
 
 def is_failure() -> Column:
     """Return whether the answer says that something is wrong; an exchange without answer: no."""
-    failed = ~F.col("response_name").isin(*sorted(NORMAL_ANSWERS))
-    return F.coalesce((F.col("status") == "answered") & failed, F.lit(False))
+    return F.expr(IS_FAILURE)
+
+
+def happened() -> Column:
+    """Return when an exchange began, or ended where only that was seen."""
+    return F.expr(HAPPENED)
 
 
 def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataFrame:
@@ -67,27 +88,18 @@ def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataF
     capture ended first, has holes, or does not say how connections went.
     """
     if conversations is None:
-        sound = exchanges.withColumn("_sound", F.lit(False))
+        sound = adding(exchanges, {"_sound": "false"})
     else:
-        whole = conversations.where(
-            (F.col("directions") == "both") & (F.coalesce("gaps", F.lit(0)) == 0)
-        )
-        keys = whole.select(
-            SOURCE, "conversation", F.lit(True).alias("_sound")
-        )  # numbers are unique within a source, so no exchange is doubled
-        sound = exchanges.join(F.broadcast(keys), [SOURCE, "conversation"], "left")
-    ended = F.col("end").isin("reset", "closed") & F.coalesce("_sound", F.lit(False))
+        # numbers are unique within a source, so no exchange is doubled
+        whole = conversations.where("directions = 'both' and coalesce(gaps, 0) = 0")
+        keys = F.broadcast(whole.selectExpr(SOURCE, "conversation", "true as _sound"))
+        sound = exchanges.join(keys, [SOURCE, "conversation"], "left")
+    no_answer = f"if(_sound and `end` in ('reset', 'closed'), '{NO_ANSWER}', '{UNKNOWN}')"
     outcome = (
-        F.when(F.col("status") == "answered", F.when(is_failure(), FAILED).otherwise(OK))
-        .when(F.col("status") == "unanswered", F.when(ended, NO_ANSWER).otherwise(UNKNOWN))
-        .otherwise(F.col("status"))
+        f"case status when 'answered' then if({IS_FAILURE}, '{FAILED}', '{OK}') "
+        f"when 'unanswered' then {no_answer} else status end"
     )
-    return sound.withColumn("outcome", outcome).drop("_sound")
-
-
-def happened() -> Column:
-    """Return when an exchange began, or ended where only that was seen."""
-    return F.coalesce(F.col("request_time"), F.col("response_time"))
+    return adding(sound, {"outcome": outcome}).drop("_sound")
 
 
 def broker_names(counted: DataFrame) -> DataFrame:
@@ -96,22 +108,30 @@ def broker_names(counted: DataFrame) -> DataFrame:
     `counted` has `operation`, `responder`, `broker_name` and `exchanges`, a count; addresses that
     no request names are not in the result.
     """
-    telling = (F.col("broker_name") != "") & ~F.col("operation").isin(*NOT_TO_A_BROKER)
-    named = (
-        counted.where(telling)
-        .groupBy("responder", "broker_name")
-        .agg(F.sum("exchanges").alias("exchanges"))
+    telling = counted.where(f"broker_name != '' and operation not in {texts(NOT_TO_A_BROKER)}")
+    named = grouped(telling, ["responder", "broker_name"], {"exchanges": "sum(exchanges)"})
+    chosen = grouped(
+        named,
+        ["responder"],
+        {
+            "broker": "max_by(broker_name, struct(exchanges, broker_name))",
+            "_agreement": "max(exchanges) / sum(exchanges)",
+        },
     )
-    chosen = named.groupBy("responder").agg(
-        F.max_by("broker_name", F.struct("exchanges", "broker_name")).alias("broker"),
-        (F.max("exchanges") / F.sum("exchanges")).alias("agreement"),
+    return chosen.where(f"_agreement >= {AGREEMENT}").select("responder", "broker")
+
+
+def with_names(frame: DataFrame, names: DataFrame) -> DataFrame:
+    """Return `frame`, which has `responder`, with `broker`: its name of `names`, else its address."""
+    joined = frame.join(
+        F.broadcast(names.withColumnRenamed("broker", "_broker")), "responder", "left"
     )
-    return chosen.where(F.col("agreement") >= AGREEMENT).select("responder", "broker")
+    return adding(joined, {"broker": "coalesce(_broker, responder)"}).drop("_broker")
 
 
 def with_broker(exchanges: DataFrame) -> DataFrame:
     """Return the exchanges with a column `broker`: the responder's name, else its address."""
-    one = {"exchanges": F.lit(1), "operation": F.coalesce("request_name", F.lit("?"))}
-    names = broker_names(exchanges.withColumns(one))
-    joined = exchanges.join(F.broadcast(names), "responder", "left")
-    return joined.withColumn("broker", F.coalesce("broker", "responder"))
+    counted = exchanges.selectExpr(
+        "responder", "broker_name", f"{OPERATION} as operation", "1L as exchanges"
+    )
+    return with_names(exchanges, broker_names(counted))

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from dissectors.histogram import SUB_BITS
 
+from .expressions import grouped
+
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _EXACT = 1 << (SUB_BITS + 1)
 _PER_POWER = 1 << SUB_BITS
@@ -32,18 +31,18 @@ PERCENTILES: tuple[tuple[str, float], ...] = (
 """Column -> percent."""
 
 
-def bucket_of(value: str) -> Column:
-    """Return the bucket that `Histogram.add` counts a whole number in; null for null."""
+def bucket_of(value: str) -> str:
+    """Return, as SQL, the bucket that `Histogram.add` counts a whole number in; null for null."""
     shift = f"(({_power(value)}) - {SUB_BITS})"
-    return F.expr(
+    return (
         f"case when {value} < {_EXACT} then greatest({value}, 0L) "
         f"else cast({shift} as bigint) * {_PER_POWER} + shiftright({value}, {shift}) end"
     )
 
 
-def power_below(value: str) -> Column:
-    """Return the greatest power of two that is not above a column of whole numbers; 0 below 1."""
-    return F.expr(f"case when {value} < 1 then 0L else shiftleft(1L, {_power(value)}) end")
+def power_below(value: str) -> str:
+    """Return, as SQL, the greatest power of two that is not above a whole number; 0 below 1."""
+    return f"case when {value} < 1 then 0L else shiftleft(1L, {_power(value)}) end"
 
 
 def _power(value: str) -> str:
@@ -55,49 +54,56 @@ def _power(value: str) -> str:
     )
 
 
-def middle_of(bucket: str) -> Column:
-    """Return the value in the middle of a bucket, as `dissectors.histogram.middle_of`."""
+def middle_of(bucket: str) -> str:
+    """Return, as SQL, the value in the middle of a bucket: `dissectors.histogram.middle_of`."""
     shift = f"cast(shiftright({bucket}, {SUB_BITS}) - 1 as int)"
     low = f"shiftleft(({bucket} & {_PER_POWER - 1}) | {_PER_POWER}, {shift})"
-    return F.expr(
+    return (
         f"case when {bucket} < {_EXACT} then {bucket} "
         f"else {low} + shiftright(shiftleft(1L, {shift}), 1) end"
     )
 
 
-def percentiles(
-    cells: DataFrame, keys: Sequence[str], sums: Sequence[str] = (), largest: Sequence[str] = ()
-) -> DataFrame:
+def percentiles(cells: DataFrame, keys: Sequence[str], sums: Sequence[str] = ()) -> DataFrame:
     """Return a row for each group of `keys`: the percentiles, and what is added up besides.
 
     `cells` has `bucket` (null: cells without a value), `values` (how many), `total_us`,
-    `smallest_us`, `largest_us`, and the columns of `sums`, which are added up, and of `largest`, of
-    which the largest is taken. The result has `values`, `mean_us`, `max_us`, those columns, and
-    `PERCENTILES`; null where a group has no value.
+    `smallest_us`, `largest_us`, and the columns of `sums`, which are added up. The result has
+    `values`, `mean_us`, `max_us`, those columns, and `PERCENTILES`; null where a group has no
+    value.
     """
-    group = Window.partitionBy(*keys)
-    below = group.orderBy("bucket").rangeBetween(Window.unboundedPreceding, Window.currentRow)
-    counted = cells.withColumn("_below", F.sum("values").over(below)).withColumn(
-        "_all", F.sum("values").over(group)
+    quoted = ", ".join(f"`{key}`" for key in keys)
+    group = f"partition by {quoted}" if keys else "partition by 1"
+    counted = cells.selectExpr(
+        "*",
+        f"sum(values) over ({group} order by bucket range unbounded preceding) as _below",
+        f"sum(values) over ({group}) as _all",
+        f"case when bucket is not null then {middle_of('bucket')} end as _middle",
     )
-    middle = F.when(F.col("bucket").isNotNull(), middle_of("bucket"))
-    ranks = {
-        name: F.min(F.when(F.col("_below") >= F.ceil(F.col("_all") * F.lit(q) / 100), middle))
-        for name, q in PERCENTILES
-    }
-    found = counted.groupBy(*keys).agg(
-        F.sum("values").alias("values"),
-        (F.sum("total_us") / F.sum("values")).alias("mean_us"),
-        F.min("smallest_us").alias("_smallest"),
-        F.max("largest_us").alias("max_us"),
-        *(F.sum(name).alias(name) for name in sums),
-        *(F.max(name).alias(name) for name in largest),
-        *(column.alias(name) for name, column in ranks.items()),
+    found = grouped(
+        counted,
+        keys,
+        {
+            "_values": "sum(values)",
+            "mean_us": "try_divide(sum(total_us), sum(values))",
+            "_smallest": "min(smallest_us)",
+            "max_us": "max(largest_us)",
+            **{name: f"sum({name})" for name in sums},
+            **{
+                f"_{name}": f"min(if(_below >= ceil(_all * {percent}BD / 100), _middle, null))"
+                for name, percent in PERCENTILES
+            },
+        },
     )
-    clamped = {
-        name: F.when(
-            F.col(name).isNotNull(), F.least(F.greatest(name, "_smallest"), F.col("max_us"))
-        )
-        for name, _ in PERCENTILES
-    }
-    return found.withColumns(clamped).drop("_smallest")
+    return found.selectExpr(
+        *(f"`{key}`" for key in keys),
+        "_values as values",
+        "mean_us",
+        "max_us",
+        *sums,
+        *(
+            # least and greatest skip nulls: a group without values must stay without
+            f"if(_{name} is null, null, least(greatest(_{name}, _smallest), max_us)) as {name}"
+            for name, _ in PERCENTILES
+        ),
+    )

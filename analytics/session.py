@@ -1,46 +1,243 @@
-"""The SparkSession of the reports: local by default, quiet, and without settings to be made.
+"""The SparkSession of the reports: local by default, quiet, quick, and without settings to be made.
 
-Rules: whoever asks gets what is already running in this process; what the user set (spark-submit,
-`SPARK_CONF_DIR`) is left as it is. Python workers are this interpreter.
+Rules: whoever asks gets what is already running in this process, untouched; what Java and Spark say
+goes to a file that `-v` shows. Python workers are this interpreter. A local session listens on the
+loopback interface only.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from .errors import ReportError, reason_of
+from .java import ClassArchive, cache_folder, java_of, options_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
 """Master unless another is asked for."""
+_LEAST_MEMORY, _MOST_MEMORY = 1 << 30, 8 << 30
+_LOGGING = """\
+status = error
+appender.file.type = Console
+appender.file.name = file
+appender.file.target = SYSTEM_ERR
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+"""
 
-SETTINGS: Mapping[str, str] = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-}
-"""What is set for a session of our own."""
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session is started."""
+
+    master: str = LOCAL
+    """as for `spark-submit --master`"""
+    small: bool = True
+    """the input is done in seconds: start quickly rather than run fast"""
+    memory: str | None = None
+    """heap of the driver, as Java writes it (`8g`); None: a quarter of the machine, 1 to 8 GiB"""
+    verbose: bool = False
+    """what Spark and Java say is shown on standard error"""
+    archive: bool = True
+    """use, or make, the archive of Java's classes"""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Spark settings over ours"""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether everything runs on this machine, in one Java."""
+        return self.master.startswith("local")
 
 
-def session_of(
-    master: str | None = None, settings: Mapping[str, str] | None = None
-) -> SparkSession:
-    """Return the running session, else a new one on `master`; `settings` go over `SETTINGS`."""
+class Session:
+    """A SparkSession that was started here; `stop` it."""
+
+    def __init__(
+        self, spark: SparkSession, archive: ClassArchive | None, log: IO[bytes] | None
+    ) -> None:
+        self.spark = spark
+        """the session"""
+        self.log = log
+        """what Java and Spark said; None: it went to standard error"""
+        self._archive = archive
+
+    @property
+    def makes_archive(self) -> bool:
+        """Whether `stop` takes some seconds more, this once."""
+        return self._archive is not None and not self._archive.exists
+
+    def stop(self) -> None:
+        """End Spark and Java."""
+        gateway = self.spark.sparkContext._gateway
+        process = getattr(gateway, "proc", None)
+        self.spark.stop()
+        if gateway is not None:
+            with suppress(Exception):
+                gateway.shutdown()
+        _forget_gateway()
+        if process is not None:
+            with suppress(OSError):
+                process.stdin.close()  # at the end of its input Java ends itself
+            process.wait()
+        if self._archive is not None:
+            self._archive.keep()
+        if self.log is not None:
+            self.log.close()
+
+
+def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
+    """Return the Spark settings of a session of our own."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+        "spark.sql.ansi.enabled": "true",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.debug.maxToStringFields": "200",
+        "spark.driver.memory": options.memory or _memory_of_machine(),
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.log.level": "WARN" if options.verbose else "ERROR",
+    }
+    if options.is_local:
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.shuffle.partitions": str(1 if options.small else cores),
+            "spark.default.parallelism": str(cores),
+        }
+        if options.small:  # compiling a query takes longer than running it interpreted
+            settings["spark.sql.codegen.wholeStage"] = "false"
+            settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
+    return {**settings, **options.settings}
+
+
+def start_session(options: SessionOptions | None = None) -> Session:
+    """Start Spark; raise NoJavaError or ReportError where that cannot be done."""
+    options = options or SessionOptions()
+    java = java_of()
+    import pyspark
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    java_options = options_of(options.small)
+    archive = None
+    if options.archive and options.is_local:
+        archive = ClassArchive(java, pyspark.__version__, java_options, cache_folder())
+        java_options += archive.options()
+    conf = SparkConf(loadDefaults=False)
+    conf.setMaster(options.master).setAppName("rmqtool report")
+    for name, value in settings_of(options, os.cpu_count() or 1).items():
+        conf.set(name, value)
+    log = None if options.verbose else tempfile.TemporaryFile(prefix="rmqtool-spark-")  # noqa: SIM115
+    with _environment(_variables(java.home, options)), _logging_file() as logging:
+        said = f"-Dlog4j2.configurationFile={logging}"
+        conf.set("spark.driver.extraJavaOptions", " ".join((*java_options, said)))
+        try:
+            pipes = {} if log is None else {"stdout": log, "stderr": log}
+            gateway = launch_gateway(conf, dict(pipes))
+            context = SparkContext(conf=conf, gateway=gateway)
+        except Exception as error:
+            _forget_gateway()
+            raise _not_started(error, log) from error
+    return Session(SparkSession(context), archive, log)
+
+
+def session_of(master: str | None = None) -> SparkSession:
+    """Return the running session (spark-submit, a notebook), else a plain new one on `master`."""
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("rmqtool report").master(master or LOCAL)
-    for name, value in {**SETTINGS, **(settings or {})}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return start_session(SessionOptions(master or LOCAL)).spark
+
+
+def _variables(java_home: str, options: SessionOptions) -> dict[str, str]:
+    """Return the environment that Spark and its Python workers are started with."""
+    root = str(Path(__file__).resolve().parents[1])
+    path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    variables = {
+        "JAVA_HOME": java_home,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(path),
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+    }
+    if options.is_local:
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return variables
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of the environment for as long as Spark starts; workers keep them."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _logging_file() -> Iterator[str]:
+    """Give the name of a log4j configuration, which Java reads when it starts."""
+    with tempfile.NamedTemporaryFile("w", prefix="rmqtool-log4j-", suffix=".properties") as file:
+        file.write(_LOGGING)
+        file.flush()
+        yield file.name
+
+
+def _forget_gateway() -> None:
+    """Let PySpark start a new Java next time: it keeps the first one for ever."""
+    from pyspark import SparkContext
+
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def _not_started(error: Exception, log: IO[bytes] | None) -> ReportError:
+    """Return why Spark did not start; Java says it in its log."""
+    said = ""
+    if log is not None:
+        with suppress(OSError, ValueError):
+            log.seek(0)
+            said = log.read().decode("utf-8", "replace").strip()
+            log.close()
+    if not said:
+        return reason_of(error)
+    lines = [line for line in said.splitlines() if "Error" in line or "Exception" in line]
+    return ReportError(f"Spark did not start: {(lines or said.splitlines())[0]}", "-v shows more")
+
+
+def _memory_of_machine() -> str:
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        whole = 4 * _LEAST_MEMORY
+    chosen = min(max(whole // 4, _LEAST_MEMORY), _MOST_MEMORY)
+    return f"{chosen >> 20}m"
+
+
+Starter = Callable[[SessionOptions], Session]
+"""`start_session`, or what a test puts in its place."""

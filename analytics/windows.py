@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 WINDOWS = 60
 """About how many windows there are."""
@@ -31,21 +31,20 @@ def with_window(frame: DataFrame, time: str, length_us: int | None) -> DataFrame
     The length is looked for with another look at the column where none is given.
     """
     if length_us is None:
-        span = frame.agg(
-            (F.unix_micros(F.max(time)) - F.unix_micros(F.min(time))).alias("_span")
-        ).select(length_of("_span").alias("window_us"))
-        frame = frame.crossJoin(F.broadcast(span))
+        span = frame.selectExpr(f"unix_micros(max({time})) - unix_micros(min({time})) as _span")
+        length = span.selectExpr(f"{length_of('_span')} as window_us")
+        frame = frame.crossJoin(F.broadcast(length))
     else:
-        frame = frame.withColumn("window_us", F.lit(length_us).cast("long"))
-    micros = F.unix_micros(F.col(time))
-    start = F.timestamp_micros(micros - F.pmod(micros, F.col("window_us")))
-    return frame.withColumn("window_start", start)
-
-
-def length_of(span_us: str) -> Column:
-    """Return the length that cuts a span into at most about `WINDOWS` windows; null: a second."""
-    lengths = F.array(*(F.lit(length).cast("long") for length in LENGTHS_US))
-    fitting = F.filter(lengths, lambda length: length * WINDOWS >= F.col(span_us))
-    return F.when(F.col(span_us).isNull(), F.lit(_S)).otherwise(
-        F.coalesce(F.try_element_at(fitting, F.lit(1)), F.lit(LENGTHS_US[-1]))
+        frame = frame.selectExpr("*", f"{int(length_us)}L as window_us")
+    micros = f"unix_micros({time})"
+    return frame.selectExpr(
+        "*", f"timestamp_micros({micros} - pmod({micros}, window_us)) as window_start"
     )
+
+
+def length_of(span_us: str) -> str:
+    """Return, as SQL, the length that cuts a span into at most about `WINDOWS`; null: a second."""
+    cases = " ".join(
+        f"when {span_us} <= {length * WINDOWS}L then {length}L" for length in LENGTHS_US
+    )
+    return f"case when {span_us} is null then {_S}L {cases} else {LENGTHS_US[-1]}L end"

@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from .. import derived
+from ..expressions import adding, grouped, texts
 from ..percentiles import bucket_of, percentiles, power_below
 from ..schema import SOURCE
 from ..windows import with_window
 from . import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, WindowSpec
+    from pyspark.sql import DataFrame
 
 _ANSWERS: tuple[TableColumn, ...] = (
     TableColumn("exchanges", "int", "", "requests; responses without a request are not counted"),
@@ -274,11 +274,11 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     """Return the tables; `NETWORK` is absent where the input has no connections."""
     cells = _cells(given, options).persist()
     names = derived.broker_names(cells)
-    named = _with_broker(cells, names)
-    span = named.agg((F.unix_micros(F.max("last")) - F.unix_micros(F.min("first"))).alias("_span"))
-    calls = named.where(~F.col("long_poll"))
+    named = derived.with_names(cells, names)
+    span = cells.selectExpr("unix_micros(max(last)) - unix_micros(min(first)) as _span")
+    calls = named.where("not long_poll")
     over_time = _table(calls, span, [*_PER_WINDOW, "broker"]).unionByName(
-        _table(calls, span, _PER_WINDOW).withColumn("broker", F.lit(None).cast("string"))
+        adding(_table(calls, span, _PER_WINDOW), {"broker": "cast(null as string)"})
     )
     tables = {
         OPERATIONS.name: _table(named, span, ["operation", "long_poll"]),
@@ -286,11 +286,9 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
         GROUPS.name: _table(
             named, span, ["operation", "broker", "topic", "group", "client", "long_poll"]
         ),
-        OVER_TIME.name: over_time.withColumn(
-            "rate", F.col("exchanges") * 1_000_000 / F.col("window_us")
-        ),
+        OVER_TIME.name: adding(over_time.drop("rate"), {"rate": "exchanges * 1000000 / window_us"}),
         HISTOGRAM.name: _histogram(cells),
-        HEAT.name: _coarse(cells.where(~F.col("long_poll")), _PER_WINDOW),
+        HEAT.name: _coarse(cells.where("not long_poll"), _PER_WINDOW),
         SLOWEST.name: _slowest(given, names, options.slowest),
     }
     if given.conversations is not None:
@@ -300,172 +298,160 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
 
 def _cells(given: ReportInput, options: ReportOptions) -> DataFrame:
     """Return a row a combination, window and bucket; the one pass over the exchanges."""
-    seen = derived.with_outcome(given.exchanges, given.conversations)
-    seen = seen.where(F.col("outcome") != "orphan").withColumns(
+    seen = adding(
+        derived.with_outcome(given.exchanges, given.conversations).where("outcome != 'orphan'"),
         {
-            "operation": F.coalesce("request_name", F.lit("?")),
-            "client": derived.address("requester"),
-            "long_poll": derived.waits_on_purpose(),
-            "time": derived.happened(),
+            "operation": derived.OPERATION,
+            "client": derived.address_of("requester"),
+            "long_poll": derived.WAITS,
+            "time": derived.HAPPENED,
             "bucket": bucket_of("latency_us"),
-        }
+        },
     )
     windowed = with_window(seen, "time", options.window_us)
-
-    def counted(*outcomes: str) -> Column:
-        return F.count(F.when(F.col("outcome").isin(*outcomes), 1))
-
-    return windowed.groupBy(*_KEYS, *_PER_WINDOW, "bucket").agg(
-        F.count("*").alias("exchanges"),
-        counted(derived.OK, derived.FAILED).alias("answered"),
-        counted(derived.FAILED).alias("failed"),
-        counted(derived.NO_ANSWER).alias("no_answer"),
-        counted(derived.UNKNOWN).alias("unknown"),
-        counted("oneway").alias("oneway"),
-        F.count("latency_us").alias("values"),
-        F.sum("latency_us").alias("total_us"),
-        F.min("latency_us").alias("smallest_us"),
-        F.max("latency_us").alias("largest_us"),
-        F.min("time").alias("first"),
-        F.max("time").alias("last"),
+    return grouped(
+        windowed,
+        [*_KEYS, *_PER_WINDOW, "bucket"],
+        {
+            "exchanges": "count(*)",
+            "answered": f"count_if(outcome in ('{derived.OK}', '{derived.FAILED}'))",
+            "failed": f"count_if(outcome = '{derived.FAILED}')",
+            "no_answer": f"count_if(outcome = '{derived.NO_ANSWER}')",
+            "unknown": f"count_if(outcome = '{derived.UNKNOWN}')",
+            "oneway": "count_if(outcome = 'oneway')",
+            "values": "count(latency_us)",
+            "total_us": "sum(latency_us)",
+            "smallest_us": "min(latency_us)",
+            "largest_us": "max(latency_us)",
+            "first": "min(time)",
+            "last": "max(time)",
+        },
     )
-
-
-def _with_broker(frame: DataFrame, names: DataFrame) -> DataFrame:
-    joined = frame.join(F.broadcast(names), "responder", "left")
-    return joined.withColumn("broker", F.coalesce("broker", "responder"))
 
 
 def _table(cells: DataFrame, span: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return a row a group of `keys`, with what all these tables have in common."""
     found = percentiles(cells, keys, [*_SUMS, "total_us"]).crossJoin(F.broadcast(span))
-    asked = F.col("answered") + F.col("no_answer")
-    return found.withColumns(
+    return adding(
+        found,
         {
-            "failed_share": F.try_divide("failed", "answered"),
-            "no_answer_share": F.try_divide(F.col("no_answer"), asked),
-            "rate": F.try_divide(F.col("exchanges") * 1_000_000, F.col("_span")),
-        }
+            "failed_share": "try_divide(failed, answered)",
+            "no_answer_share": "try_divide(no_answer, answered + no_answer)",
+            "rate": "try_divide(exchanges * 1000000, _span)",
+        },
     )
 
 
 def _histogram(cells: DataFrame) -> DataFrame:
     keys = ["operation", "long_poll"]
-    whole = cells.groupBy(*keys).agg(F.sum("values").alias("_all"))
+    whole = grouped(cells, keys, {"_all": "sum(values)"})
     joined = _coarse(cells, keys).join(F.broadcast(whole), keys)
-    return joined.withColumn("share", F.col("exchanges") / F.col("_all"))
+    return adding(joined, {"share": "exchanges / _all"})
 
 
 def _coarse(cells: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return the answered exchanges of each group by powers of two, which no bucket straddles."""
-    known = cells.where(F.col("bucket").isNotNull())
-    powers = known.withColumn("from_us", power_below("largest_us"))
-    counted = powers.groupBy(*keys, "from_us").agg(F.sum("values").alias("exchanges"))
-    return counted.withColumn("below_us", F.greatest(F.col("from_us") * 2, F.lit(1)))
+    known = cells.where("bucket is not null")
+    powers = adding(known, {"from_us": power_below("largest_us")})
+    counted = grouped(powers, [*keys, "from_us"], {"exchanges": "sum(values)"})
+    return adding(counted, {"below_us": "greatest(from_us * 2, 1L)"})
 
 
 def _slowest(given: ReportInput, names: DataFrame, count: int) -> DataFrame:
-    order = [F.desc("latency_us"), "request_time", "capture", "request_packet", "response_packet"]
-    chosen = given.exchanges.where(
-        F.col("latency_us").isNotNull()
-        & ~derived.waits_on_purpose()
-        & (F.col("status") == "answered")
+    calls = given.exchanges.where(
+        f"latency_us is not null and status = 'answered' and not {derived.WAITS}"
     )
-    chosen = chosen.orderBy(*order).limit(count)
+    order = ["request_time", "capture", "request_packet", "response_packet"]
+    chosen = calls.orderBy(F.desc("latency_us"), *order).limit(count)
     if given.conversations is None:
-        known = chosen.withColumn("network_us", F.lit(None).cast("long"))
+        known = adding(chosen, {"network_us": "cast(null as bigint)"})
     else:
         ends = given.conversations.select(
             SOURCE, "conversation", "client", "syn_rtt_us", "ack_rtt_us"
         )
-        known = chosen.join(ends, [SOURCE, "conversation"], "left").withColumn(
-            "network_us", _network_us()
-        )
-    return _with_broker(known, names).withColumns(
+        joined = chosen.join(ends, [SOURCE, "conversation"], "left")
+        known = adding(joined, {"network_us": _NEAR})
+    return adding(
+        derived.with_names(known, names),
         {
-            "time": F.col("request_time"),
-            "operation": F.coalesce("request_name", F.lit("?")),
-            "answer": F.col("response_name"),
-            "broker_us": F.greatest(F.col("latency_us") - F.col("network_us"), F.lit(0)),
-            "retransmitted": F.array_contains("expert", "RETRANSMISSION"),
-        }
+            "time": "request_time",
+            "operation": derived.OPERATION,
+            "answer": "response_name",
+            "broker_us": "if(network_us is null, null, greatest(latency_us - network_us, 0L))",
+            "retransmitted": _REPEATED,
+        },
     )
 
 
-def _network_us() -> Column:
-    """Return the round trip between the place of the capture and the end that answered."""
-    is_client = F.col("requester") == F.col("client")
-    return F.when(is_client, F.col("syn_rtt_us")).otherwise(F.col("ack_rtt_us"))
+_NEAR = "if(requester = client, syn_rtt_us, ack_rtt_us)"
+"""SQL: round trip between the place of the capture and the end that answered."""
+_FAR = "if(requester = client, ack_rtt_us, syn_rtt_us)"
+"""SQL: round trip between the end that asked and the place of the capture."""
+_REPEATED = "array_contains(expert, 'RETRANSMISSION')"
 
 
 def _network(exchanges: DataFrame, conversations: DataFrame, names: DataFrame) -> DataFrame:
-    repeated = F.array_contains("expert", "RETRANSMISSION")
-    answered = exchanges.where(F.col("latency_us").isNotNull() & ~derived.waits_on_purpose())
-    carried = answered.groupBy(SOURCE, "conversation", "requester").agg(
-        F.count("*").alias("carried"),
-        F.sum("latency_us").alias("total_us"),
-        F.count(F.when(repeated, 1)).alias("repeated"),
-        F.sum(F.when(repeated, F.col("latency_us"))).alias("repeated_us"),
-    )
-    sides = conversations.where(F.col("protocol").isin(*_PROTOCOLS)).join(
-        carried, [SOURCE, "conversation"], "left"
-    )
-    # a connection on which both ends asked comes twice: its own facts count once
-    once = F.coalesce(F.col("requester") == F.col("client"), F.lit(True)) | (
-        F.count("*").over(_one_connection()) == 1
-    )
-    sides = sides.withColumns(
+    """Return a row a client and server; connections without exchanges count as well."""
+    carried = grouped(
+        exchanges.where(f"latency_us is not null and not {derived.WAITS}"),
+        [SOURCE, "conversation", "requester"],
         {
-            "network": _network_us(),
-            "beyond": F.when(F.col("requester") == F.col("client"), F.col("ack_rtt_us")).otherwise(
-                F.col("syn_rtt_us")
-            ),
-            "once": once,
-        }
+            "carried": "count(*)",
+            "total_us": "sum(latency_us)",
+            "repeated": f"count_if({_REPEATED})",
+            "repeated_us": f"sum(if({_REPEATED}, latency_us, 0L))",
+        },
     )
-    return _per_pair(sides, names)
-
-
-def _one_connection() -> WindowSpec:
-    return Window.partitionBy(SOURCE, "conversation")
+    known = conversations.where(f"protocol in {texts(_PROTOCOLS)}")
+    sides = adding(
+        known.join(carried, [SOURCE, "conversation"], "left"),
+        {
+            "near": _NEAR,
+            "far": _FAR,
+            # a connection on which both ends ask comes twice; its own facts count once
+            "once": f"row_number() over (partition by {SOURCE}, conversation order by requester)"
+            " = 1",
+            "_client": derived.address_of("client"),
+        },
+    )
+    return _per_pair(sides.drop("client").withColumnRenamed("_client", "client"), names)
 
 
 def _per_pair(sides: DataFrame, names: DataFrame) -> DataFrame:
     """Return a row a pair of client address and server."""
-
-    def connections(condition: Column) -> Column:
-        return F.count(F.when(F.col("once") & condition, 1))
-
-    def summed(*columns: str) -> Column:
-        value = sum((F.col(name) for name in columns[1:]), F.col(columns[0]))
-        return F.coalesce(F.sum(F.when(F.col("once"), value)), F.lit(0))
-
-    known = F.col("network").isNotNull()
-    part = F.least(F.col("network") * F.col("carried"), F.col("total_us"))
-    found = sides.groupBy(derived.address("client").alias("client"), "server").agg(
-        connections(F.lit(True)).alias("connections"),
-        connections(F.col("end") == "refused").alias("refused"),
-        connections(F.col("end") == "no_answer").alias("unreachable"),
-        connections(F.col("end") == "reset").alias("reset"),
-        F.coalesce(F.sum("carried"), F.lit(0)).alias("exchanges"),
-        (F.sum("total_us") / F.sum("carried")).alias("mean_us"),
-        F.sum(F.when(known, F.col("carried"))).alias("_known"),
-        F.sum(part).alias("_part"),
-        F.sum(F.when(known, F.col("total_us"))).alias("_known_us"),
-        F.avg("beyond").alias("beyond_us"),
-        F.coalesce(F.sum("repeated"), F.lit(0)).alias("retransmitted"),
-        F.try_divide(F.sum("repeated_us"), F.sum("repeated")).alias("retransmitted_mean_us"),
-        summed("client_retransmissions", "server_retransmissions").alias("retransmissions"),
-        summed("client_zero_windows", "server_zero_windows").alias("zero_windows"),
-        summed("gap_bytes").alias("gap_bytes"),
-    )
-    named = found.withColumn("responder", F.col("server"))
-    return _with_broker(named, names).withColumns(
+    found = grouped(
+        sides,
+        ["client", "server"],
         {
-            "network_us": F.try_divide("_part", "_known"),
-            "network_share": F.try_divide("_part", "_known_us"),
-            "known_share": F.try_divide(F.coalesce("_known", F.lit(0)), "exchanges"),
-        }
+            "connections": "count_if(once)",
+            "refused": "count_if(once and `end` = 'refused')",
+            "unreachable": "count_if(once and `end` = 'no_answer')",
+            "reset": "count_if(once and `end` = 'reset')",
+            "exchanges": "coalesce(sum(carried), 0L)",
+            "mean_us": "try_divide(sum(total_us), sum(carried))",
+            "_known": "sum(if(near is null, 0L, carried))",
+            "_part": "sum(least(near * carried, total_us) * if(near is null, 0, 1))",
+            "_known_us": "sum(if(near is null, 0L, total_us))",
+            "beyond_us": "avg(far)",
+            "retransmitted": "coalesce(sum(repeated), 0L)",
+            "retransmitted_mean_us": "try_divide(sum(repeated_us), sum(repeated))",
+            **{
+                name: f"coalesce(sum(if(once, {columns}, 0L)), 0L)"
+                for name, columns in (
+                    ("retransmissions", "client_retransmissions + server_retransmissions"),
+                    ("zero_windows", "client_zero_windows + server_zero_windows"),
+                    ("gap_bytes", "gap_bytes"),
+                )
+            },
+        },
+    )
+    return adding(
+        derived.with_names(adding(found, {"responder": "server"}), names),
+        {
+            "network_us": "try_divide(_part, _known)",
+            "network_share": "try_divide(_part, _known_us)",
+            "known_share": "try_divide(coalesce(_known, 0L), exchanges)",
+        },
     )
 
 

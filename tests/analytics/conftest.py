@@ -19,10 +19,10 @@ def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
         pytest.skip("no Java")
-    from analytics.session import session_of
+    from analytics.session import SessionOptions, start_session
 
-    session = session_of("local[2]")
-    yield session
+    session = start_session(SessionOptions("local[2]"))
+    yield session.spark
     session.stop()
 
 

@@ -1,0 +1,79 @@
+"""Errors of the reports, as values that a command line can say; never a Java stack trace.
+
+Rules: what Spark, Java or a Python worker raises is turned into `ReportError` at the edge
+(`reason_of`), which keeps the one line that says what happened and drops the rest.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PYTHON_ERROR = re.compile(
+    r"^(?:[A-Za-z_][\w.]*\.)?(?P<type>[A-Z]\w*(?:Error|Exception)): (?P<text>.*)$", re.MULTILINE
+)
+_OURS = ("CaptureError", "CaptureOptionError", "DecodedLogError", "MissingLibraryError")
+_JAVA_CAUSE = re.compile(
+    r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (?P<text>.+)$", re.MULTILINE
+)
+_DAMAGED = re.compile(
+    r"(file:\S+\.parquet)[^\n]*|(?:not a Parquet file|corrupt|ParquetDecodingException)", re.I
+)
+_LONGEST = 300
+
+
+class ReportError(Exception):
+    """A report cannot be made: what is wrong, and the way out."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        """what is wrong, with the name of the input"""
+        self.hint = hint
+        """the way out; may be empty"""
+
+
+class NoJavaError(ReportError):
+    """There is no Java, or one that Spark cannot use."""
+
+
+def reason_of(error: BaseException) -> ReportError:
+    """Return what an error of Spark, py4j or a Python worker comes to, in one line."""
+    text = _text_of(error)
+    for match in reversed(list(_PYTHON_ERROR.finditer(text))):
+        if match["type"] in _OURS:
+            return ReportError(_short(match["text"]))
+    if "OutOfMemoryError" in text or "GC overhead limit" in text:
+        return ReportError(
+            "Spark has too little memory for this input",
+            "give it more: --memory 8g; or fewer rows: --where, --since, --until",
+        )
+    if "No space left on device" in text:
+        return ReportError(
+            "the disk for Spark's temporary files is full", "SPARK_LOCAL_DIRS names another"
+        )
+    if "ConnectException" in text or "All masters are unresponsive" in text:
+        return ReportError("the Spark master cannot be reached", "check --master")
+    damaged = _DAMAGED.search(text)
+    if damaged is not None and ("parquet" in text.lower()):
+        name = f"{damaged[1].removeprefix('file://').removeprefix('file:')}: " if damaged[1] else ""
+        return ReportError(
+            f"{name}the Parquet file is damaged or cut short", "write the decoded log again"
+        )
+    causes = _JAVA_CAUSE.findall(text)
+    said = causes[-1] if causes else next(iter(text.strip().splitlines()), type(error).__name__)
+    return ReportError(f"Spark could not finish: {_short(said)}", "-v shows what Spark said")
+
+
+def _text_of(error: BaseException) -> str:
+    """Return all that an error knows: py4j keeps the Java trace apart."""
+    parts = [str(error)]
+    for name in ("desc", "_desc", "stackTrace", "_stackTrace"):
+        value = getattr(error, name, None)
+        if isinstance(value, str):
+            parts.append(value)
+    return "\n".join(parts)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
