@@ -1,0 +1,77 @@
+"""Captures into a decoded log that lives as long as the report: the local way, while Spark starts.
+
+Rules: the same rows as the Spark data source gives (`capture_source`), in one pass for exchanges,
+connections and findings, and without a Python worker; on a cluster the data source decodes where
+the tasks run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import time_ns
+
+from dissectors.decoded_log import DecodedLogWriter, finding_of, manifest_of
+from dissectors.pipeline import DecodeOptions
+from dissectors.shards import decode_of
+
+from .inputs import Input, inputs_of
+
+SHARE_BYTES = 64 * 1024 * 1024
+"""Captures up to this size are decoded by one process: more would cost more to start."""
+
+Seen = Callable[[int, int | None, int], None]
+"""Progress: bytes read, bytes in all, exchanges found."""
+
+
+class TemporaryLog:
+    """A decoded log in a temporary folder; `close` removes it."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="rmqtool-report-"))
+        self.path = self._folder / "log"
+        """the log"""
+
+    def close(self) -> None:
+        """Remove it."""
+        with suppress(OSError):
+            shutil.rmtree(self._folder)
+
+    def write(self, captures: Input, decode_as: Sequence[int], version: str, seen: Seen) -> Input:
+        """Decode captures into the log; return it as an input under the captures' name.
+
+        Raise CaptureError where a capture cannot be read.
+        """
+        options = DecodeOptions(decode_as=frozenset(decode_as), conversations=True)
+        jobs = 1 if captures.bytes < SHARE_BYTES else os.cpu_count() or 1
+        decode = decode_of(captures.exchanges, options, jobs)
+        log = DecodedLogWriter(self.path)
+        found = 0
+        try:
+            for records in decode.records():
+                found += len(records)
+                log.write(records)
+                log.write_conversations(decode.take_conversations())
+                log.write_findings(
+                    [finding_of(info, decode.sources) for info in decode.take_experts()]
+                )
+                seen(decode.bytes_read, decode.bytes_total, found)
+            log.finish(manifest_of(decode.stats, version, time_ns(), {}))
+        except BaseException:
+            log.discard()
+            raise
+        (written,) = inputs_of([str(self.path)])
+        return Input(
+            captures.name,
+            written.kind,
+            written.exchanges,
+            written.conversations,
+            written.findings,
+            written.manifest,
+            written.rows,
+            written.bytes,
+        )

@@ -1,0 +1,125 @@
+"""Which exchanges a report is about: `--where`, `--since`, `--until` on a DataFrame.
+
+Rules: a filter means the same as in `rmqtool decode pcap`, by the same code (`dissectors.where`), so
+it runs in Python workers; only the columns that the expression names are sent there. Times are
+compared by Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType
+
+from dissectors.record import COLUMNS
+from dissectors.times import DAY, Moment
+from dissectors.where import Test, compile_where
+from dissectors.where_fields import FieldSet, WhereField, exchange_fields
+
+from . import derived
+from .reports import ReportInput
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import Column, DataFrame
+
+_TIMES = frozenset(column.name for column in COLUMNS if column.type == "time")
+
+
+class _Naming(FieldSet):
+    """The columns of an exchange; remembers which an expression asks for."""
+
+    def __init__(self) -> None:
+        known = exchange_fields()
+        fields = [known.find(name) for name in known.names]
+        super().__init__([field for field in fields if field is not None])
+        self.asked: list[str] = []
+
+    def find(self, name: str) -> WhereField | None:
+        field = super().find(name)
+        if field is None:
+            return None
+        column = "latency_us" if name == "latency" else name
+        if column not in self.asked:
+            self.asked.append(column)
+        get = itemgetter(self.asked.index(column))
+        return WhereField(
+            field.name,
+            field.type,
+            get,
+            field.unit,
+            field.needs_unit,
+            field.known,
+            field.number_of,
+            field.canonical,
+        )
+
+
+@lru_cache(maxsize=8)
+def compiled(expression: str) -> tuple[Test, tuple[str, ...]]:
+    """Return the test of a row of the columns that it needs, and their names.
+
+    Raise WhereError where the expression is none.
+    """
+    fields = _Naming()
+    return compile_where(expression, fields), tuple(fields.asked)
+
+
+def chosen(
+    given: ReportInput, where: str = "", since: Moment | None = None, until: Moment | None = None
+) -> ReportInput:
+    """Return the input with the exchanges that are asked for, and the connections of that time.
+
+    A time without a date is on the day of the first exchange. Raise WhereError.
+    """
+    exchanges, conversations = given.exchanges, given.conversations
+    day = 0
+    if any(moment is not None and not moment.has_date for moment in (since, until)):
+        day = _first_day(exchanges)
+    for moment, compare in ((since, ">="), (until, "<")):
+        if moment is None:
+            continue
+        micros = (moment.ns if moment.has_date else day + moment.ns % DAY) // 1000
+        exchanges = exchanges.where(f"unix_micros({derived.HAPPENED}) {compare} {micros}")
+        if conversations is not None:
+            end = "end_time" if compare == ">=" else "start_time"
+            conversations = conversations.where(f"unix_micros({end}) {compare} {micros}")
+    if where:
+        exchanges = exchanges.where(_column_of(where))
+    return ReportInput(exchanges, conversations, given.findings)
+
+
+def _first_day(exchanges: DataFrame) -> int:
+    """Return the midnight before the first exchange, nanoseconds since the epoch."""
+    first = exchanges.selectExpr(f"min(unix_micros({derived.HAPPENED}))").first()
+    micros = first[0] if first is not None and first[0] is not None else 0
+    return int(micros) * 1000 // DAY * DAY
+
+
+def _column_of(where: str) -> Column:
+    _, names = compiled(where)
+
+    def test(*columns: pyarrow.Array) -> pyarrow.Array:
+        import pyarrow
+
+        holds, asked = compiled(where)
+        return pyarrow.array([holds(row) for row in _rows_of(columns, asked)], pyarrow.bool_())
+
+    return F.arrow_udf(test, BooleanType())(*(F.col(name) for name in names))
+
+
+def _rows_of(
+    columns: Sequence[pyarrow.Array], names: Sequence[str]
+) -> Iterator[tuple[object, ...]]:
+    """Give rows as the filter knows them: times are nanoseconds since the epoch."""
+    values = [
+        [None if micros is None else micros * 1000 for micros in column.cast("int64").to_pylist()]
+        if name in _TIMES
+        else column.to_pylist()
+        for name, column in zip(names, columns, strict=True)
+    ]
+    yield from zip(*values, strict=True)

@@ -1,0 +1,278 @@
+"""What a report is given: decoded logs, exchanges in single files, captures; told apart by content.
+
+Rules: nothing of Spark here, so that what is wrong with an input is said before Java is started. A
+Parquet file is looked at by its footer and a JSON file by its first line: what is no log, damaged,
+or newer than this program is an `InputError` that names the file and says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from dissectors.decoded_log import (
+    CONVERSATIONS,
+    EXPERT,
+    FINDING_COLUMNS,
+    MANIFEST,
+    SCHEMA_VERSION,
+    DecodedLogError,
+    Manifest,
+    read_manifest,
+)
+from dissectors.parquet import load_pyarrow
+from dissectors.tcp.source import CaptureError, expand_sources
+
+from .errors import ReportError
+
+_LEAST_COLUMNS = frozenset(("requester", "responder", "status", "opaque"))
+"""Columns without which a row is no exchange."""
+_VERSION_KEY = b"rmqtool.schema_version"
+
+
+class InputError(ReportError):
+    """An input cannot be read: which, why, and the way out."""
+
+
+class Kind(StrEnum):
+    """What an input is."""
+
+    log = "decoded log"
+    parquet = "Parquet file"
+    jsonl = "JSON lines"
+    captures = "captures"
+    remote = "remote"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input."""
+
+    name: str
+    """as it was given; the column `source`"""
+    kind: Kind
+    """what it is"""
+    exchanges: tuple[str, ...]
+    """files with exchanges; of captures, the captures in order"""
+    conversations: str | None = None
+    """file with the TCP connections; None: it has none"""
+    findings: str | None = None
+    """file with the findings; None: it has none"""
+    manifest: Manifest | None = None
+    """of a decoded log"""
+    rows: int | None = None
+    """exchanges in it; None: unknown"""
+    bytes: int = 0
+    """of all its files"""
+
+
+def inputs_of(names: Sequence[str]) -> list[Input]:
+    """Return the inputs that the names stand for; all captures together are one, and come last."""
+    inputs: list[Input] = []
+    captures: list[str] = []
+    seen: set[str] = set()
+    for name in names:
+        place = name if "://" in name else os.path.realpath(name)
+        if place in seen:
+            continue
+        seen.add(place)
+        one = _input_of(name)
+        if one is None:
+            captures.append(name)
+        else:
+            inputs.append(one)
+    if captures:
+        inputs.append(_captures(captures))
+    if not inputs:
+        raise InputError("no input", "name captures, a decoded log, or a file of its rows")
+    return inputs
+
+
+def _input_of(name: str) -> Input | None:
+    """Return the input of that name, None for captures."""
+    if name.startswith("file://"):
+        name = name.removeprefix("file://")
+    if "://" in name:
+        return Input(name, Kind.remote, (name,))
+    if name == "-":
+        raise InputError(
+            "standard input can be read once only", "decode it first: rmqtool decode pcap - -o log/"
+        )
+    path = Path(name)
+    if not path.exists():
+        raise InputError(f"{name}: no such file or folder")
+    if path.is_dir():
+        return _folder(name, path)
+    head = _head_of(path)
+    if head.startswith(b"PAR1"):
+        return _parquet_file(name, path)
+    if head[:1] == b"{":
+        return _jsonl_file(name, path)
+    return None
+
+
+def _folder(name: str, path: Path) -> Input | None:
+    if (path / MANIFEST).exists():
+        return _log(name, path)
+    files = sorted(str(file) for file in path.iterdir() if file.is_file())
+    parquet = [file for file in files if file.endswith(".parquet")]
+    jsonl = [file for file in files if file.endswith((".jsonl", ".ndjson"))]
+    if parquet or jsonl:  # as Spark and others write them, or attempts that producers logged
+        check = _check_parquet if parquet else _check_jsonl
+        chosen = parquet or jsonl
+        for file in chosen:
+            check(file)
+        kind = Kind.parquet if parquet else Kind.jsonl
+        return Input(name, kind, tuple(chosen), bytes=_size_of(chosen))
+    return None
+
+
+def _log(name: str, path: Path) -> Input:
+    try:
+        manifest = read_manifest(path)
+    except DecodedLogError as error:
+        raise InputError(str(error), "decode the captures again") from None
+    files = [str(path / part.file) for part in manifest.parts]
+    form = files[0].rpartition(".")[2] if files else "parquet"
+    missing = [file for file in files if not os.path.exists(file)]
+    if missing:
+        raise InputError(f"{missing[0]} is missing from the decoded log", "decode again")
+    if form == "parquet":
+        for file, part in zip(files, manifest.parts, strict=True):
+            rows = _check_parquet(file)
+            if rows != part.rows:
+                raise InputError(
+                    f"{file} has {rows:,} rows, the manifest says {part.rows:,}", "decode again"
+                )
+    beside = {what: path / f"{what}.{form}" for what in (CONVERSATIONS, EXPERT)}
+    there = {what: str(file) for what, file in beside.items() if file.exists()}
+    if form == "parquet":
+        for file in there.values():
+            _footer_of(file)
+    return Input(
+        name,
+        Kind.log,
+        tuple(files),
+        there.get(CONVERSATIONS),
+        there.get(EXPERT),
+        manifest,
+        manifest.exchanges,
+        _size_of(files),
+    )
+
+
+def _parquet_file(name: str, path: Path) -> Input:
+    rows = _check_parquet(str(path))
+    return Input(name, Kind.parquet, (str(path),), rows=rows, bytes=_size_of([str(path)]))
+
+
+def _jsonl_file(name: str, path: Path) -> Input:
+    _check_jsonl(str(path))
+    return Input(name, Kind.jsonl, (str(path),), bytes=_size_of([str(path)]))
+
+
+def _captures(names: Sequence[str]) -> Input:
+    try:
+        captures = expand_sources(names)
+    except CaptureError as error:
+        raise InputError(str(error), error.hint) from None
+    for capture in captures:
+        with open(capture, "rb"):  # what may not be read is said now
+            pass
+    return Input(names[0], Kind.captures, tuple(captures), bytes=_size_of(captures))
+
+
+def _check_parquet(file: str) -> int:
+    """Return how many exchanges a file has; raise InputError where it has something else."""
+    names, version, rows = _footer_of(file)
+    if version is not None and version > SCHEMA_VERSION:
+        raise InputError(
+            f"{file} was written by a newer rmqtool: its columns are of schema {version}, those"
+            f" known here of {SCHEMA_VERSION}",
+            "use that rmqtool, or decode again with this one",
+        )
+    if not names >= _LEAST_COLUMNS:
+        raise InputError(f"{file} {_no_exchanges(names)}", _HINT)
+    return rows
+
+
+def _footer_of(file: str) -> tuple[set[str], int | None, int]:
+    """Return (columns, schema version, rows) of a Parquet file."""
+    load_pyarrow()
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        metadata = pyarrow.parquet.read_metadata(file)
+        names = set(metadata.schema.to_arrow_schema().names)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        reason = str(error).partition(".")[0] or type(error).__name__
+        raise InputError(
+            f"{file} is a damaged or unfinished Parquet file: {reason}", "write it again"
+        ) from None
+    version = (metadata.metadata or {}).get(_VERSION_KEY, b"")
+    return names, int(version) if version.isdigit() else None, metadata.num_rows
+
+
+def _check_jsonl(file: str) -> None:
+    with open(file, "rb") as stream:
+        line = stream.readline(1 << 24)
+    if not line.strip():
+        return
+    try:
+        first = msgspec.json.decode(line)
+    except msgspec.DecodeError as error:
+        raise InputError(
+            f"{file}: its first line is no JSON object: {error}",
+            "JSON lines have one object a line: rmqtool decode pcap … -f jsonl",
+        ) from None
+    names = set(first) if isinstance(first, dict) else set()
+    if not names >= _LEAST_COLUMNS:
+        raise InputError(f"{file} {_no_exchanges(names)}", _HINT)
+
+
+_HINT = "reports need exchanges: rmqtool decode pcap CAPTURE… -f parquet -o log/"
+
+
+def _no_exchanges(names: Iterable[str]) -> str:
+    """Return what rows with such columns are."""
+    found = set(names)
+    if found >= {"src", "dst", "flag"}:
+        return "has commands (--commands), not exchanges"
+    if found >= {name for name, _, _ in FINDING_COLUMNS}:
+        return "has findings, not exchanges; name the folder it is in"
+    if found >= {"client", "server", "directions"}:
+        return "has TCP connections, not exchanges; name the folder it is in"
+    return "has no exchanges"
+
+
+def _head_of(path: Path) -> bytes:
+    if not path.is_file():
+        raise InputError(f"{path} is neither a file nor a folder")
+    with path.open("rb") as stream:
+        return stream.read(8)
+
+
+def _size_of(files: Iterable[str]) -> int:
+    return sum(os.path.getsize(file) for file in files)
+
+
+SMALL_BYTES = {
+    Kind.log: 60_000_000,
+    Kind.parquet: 60_000_000,
+    Kind.jsonl: 400_000_000,
+    Kind.captures: 400_000_000,
+    Kind.remote: 0,
+}
+"""Inputs up to this size are done within seconds, whatever the settings."""
+
+
+def is_small(inputs: Iterable[Input]) -> bool:
+    """Return whether Spark's start takes longer than its work."""
+    shares = [one.bytes / SMALL_BYTES[one.kind] if SMALL_BYTES[one.kind] else 2.0 for one in inputs]
+    return sum(shares) <= 1

@@ -1,0 +1,89 @@
+"""Reports as computed: Arrow tables on the driver, with what describes them.
+
+Rules: a table is computed once, for all outputs; a table with more than `MAX_ROWS` rows is cut, and
+says so. Tables of a report that the input cannot say anything about are named, never empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .reports import Report, ReportInput, ReportOptions, ReportTable, Row, conforming
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame
+
+MAX_ROWS = 1_000_000
+"""Rows of a table that are taken to the driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableResult:
+    """A table that was computed."""
+
+    table: ReportTable
+    """what it is"""
+    data: pyarrow.Table
+    """its rows, columns as described"""
+    cut: bool = False
+    """there are more rows than these"""
+
+    def rows(self, limit: int | None = None) -> list[Row]:
+        """Return its rows, or the first of them, as dictionaries; times are datetimes in UTC."""
+        return list((self.data if limit is None else self.data.slice(0, limit)).to_pylist())
+
+
+@dataclass(slots=True)
+class ReportResult:
+    """A report that was computed."""
+
+    report: Report
+    """what it is"""
+    tables: dict[str, TableResult] = field(default_factory=dict)
+    """by name, in the report's order"""
+    unknown: list[ReportTable] = field(default_factory=list)
+    """tables that the input cannot say anything about"""
+    remarks: list[str] = field(default_factory=list)
+    """what a reader must know first"""
+
+
+Done = Callable[[str, str], None]
+"""Progress: name of the report, of the table that is computed now."""
+
+
+def computed(
+    reports: Sequence[Report],
+    given: ReportInput,
+    options: ReportOptions,
+    now: Done = lambda report, table: None,  # noqa: ARG005
+) -> list[ReportResult]:
+    """Return the reports, computed one table after the other."""
+    results = []
+    for report in reports:
+        now(report.name, "")
+        result = ReportResult(report)
+        frames = report.build(given, options)
+        for table in report.tables:
+            if table.name not in frames:
+                result.unknown.append(table)
+                continue
+            now(report.name, table.name)
+            result.tables[table.name] = _collected(frames[table.name], table)
+        rows = {name: one.rows() for name, one in result.tables.items()}
+        result.remarks = report.remarks(rows)
+        results.append(result)
+    return results
+
+
+def _collected(frame: DataFrame, table: ReportTable) -> TableResult:
+    chosen = conforming(frame, table).limit(MAX_ROWS + 1).toArrow()
+    cut = chosen.num_rows > MAX_ROWS
+    return TableResult(table, chosen.slice(0, MAX_ROWS) if cut else chosen, cut)
+
+
+def table_names(results: Sequence[ReportResult]) -> Mapping[str, TableResult]:
+    """Return all tables by name."""
+    return {name: one for result in results for name, one in result.tables.items()}

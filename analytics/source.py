@@ -1,0 +1,227 @@
+"""Inputs as DataFrames with one schema, whatever they are: `read_inputs`.
+
+Rules: every table has the columns of this program, in order; a column that an older log does not
+have is null. `source` says which input a row is from, and numbers of conversations are unique
+within it. Captures are decoded by Spark's tasks: each capture by its own where no connection is in
+two of them, else all together by shares of the connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from . import capture_source
+from .capture_source import ALL, KIND, OTHER, CaptureSource
+from .errors import ReportError
+from .expressions import text
+from .inputs import Input, InputError, Kind
+from .reports import ReportInput
+from .schema import SOURCE, conversation_schema, exchange_schema, finding_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_BROKEN = "_broken_line"
+
+
+@dataclass(slots=True)
+class Tables:
+    """What inputs have, and what there is to say about reading them."""
+
+    given: ReportInput
+    """the tables"""
+    remarks: list[str] = field(default_factory=list)
+    """what a reader of the report must know about the input"""
+
+
+@dataclass(slots=True)
+class _Parts:
+    exchanges: list[DataFrame] = field(default_factory=list)
+    conversations: list[DataFrame] = field(default_factory=list)
+    findings: list[DataFrame] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+    """inputs that have no connections"""
+
+
+def read_inputs(
+    spark: SparkSession, inputs: Sequence[Input], decode_as: Sequence[int] = ()
+) -> Tables:
+    """Return the tables of all inputs together; raise ReportError where one cannot be read.
+
+    Connections are given only if every input has them: what is known of half the rows would look
+    like knowledge of all.
+    """
+    parts = _Parts()
+    for one in inputs:
+        if one.kind is Kind.captures:
+            _add_captures(spark, one, decode_as, parts)
+        elif one.kind is Kind.remote:
+            _add_remote(spark, one, parts)
+        else:
+            _add_files(spark, one, parts)
+    if parts.without and parts.conversations:
+        parts.remarks.append(
+            f"{', '.join(parts.without)}: no TCP connections in it, so nothing is said about those"
+            " of the other inputs either"
+        )
+    known = not parts.without
+    return Tables(
+        ReportInput(
+            _together(parts.exchanges),
+            _together(parts.conversations) if known and parts.conversations else None,
+            _together(parts.findings) if known and parts.findings else None,
+        ),
+        parts.remarks,
+    )
+
+
+def _together(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+def _add_files(spark: SparkSession, one: Input, parts: _Parts) -> None:
+    form = "jsonl" if one.exchanges and one.exchanges[0].endswith(("json", "jsonl")) else None
+    if one.kind is Kind.jsonl:
+        form = "jsonl"
+    read: Callable[..., DataFrame] = _read_jsonl if form == "jsonl" else _read_parquet
+    parts.exchanges.append(read(spark, one.exchanges, exchange_schema(), one.name, parts))
+    if one.conversations is None:
+        parts.without.append(one.name)
+    else:
+        parts.conversations.append(
+            read(spark, [one.conversations], conversation_schema(), one.name, parts)
+        )
+    if one.findings is not None:
+        parts.findings.append(read(spark, [one.findings], finding_schema(), one.name, parts))
+    if one.manifest is not None and one.manifest.options:
+        chosen = ", ".join(f"{name} {value}" for name, value in one.manifest.options.items())
+        parts.remarks.append(f"{one.name} has only what was chosen when it was decoded: {chosen}")
+
+
+def _read_parquet(
+    spark: SparkSession,
+    files: Sequence[str],
+    schema: StructType,
+    source: str,
+    parts: _Parts,  # noqa: ARG001
+) -> DataFrame:
+    if not files:
+        return spark.createDataFrame([], schema).withColumn(SOURCE, F.lit(source))
+    frame = spark.read.schema(schema).parquet(*map(_uri, files))
+    return frame.selectExpr("*", f"{text(source)} as {SOURCE}")
+
+
+def _read_jsonl(
+    spark: SparkSession, files: Sequence[str], schema: StructType, source: str, parts: _Parts
+) -> DataFrame:
+    reader = spark.read.schema(schema.add(_BROKEN, "string")).options(
+        mode="PERMISSIVE", columnNameOfCorruptRecord=_BROKEN
+    )
+    frame = reader.json([_uri(file) for file in files]).cache()
+    broken = frame.where(F.col(_BROKEN).isNotNull())
+    count = broken.count()
+    if count:
+        example = broken.select(_BROKEN).first()
+        start = str(example[0])[:40] if example is not None else ""
+        parts.remarks.append(
+            f"{source}: {count:,} lines are no exchanges and were left out, the first begins"
+            f" with {start!r}"
+        )
+    return frame.where(F.col(_BROKEN).isNull()).drop(_BROKEN).withColumn(SOURCE, F.lit(source))
+
+
+def _add_remote(spark: SparkSession, one: Input, parts: _Parts) -> None:
+    """A log on a file system that Spark reads: its folder, or a file."""
+    base = one.name.rstrip("/")
+    single = base.endswith((".parquet", ".jsonl", ".ndjson"))
+    form = "jsonl" if base.endswith(("jsonl", "ndjson")) else "parquet"
+    read: Callable[..., DataFrame] = _read_jsonl if form == "jsonl" else _read_parquet
+    files = [base] if single else [f"{base}/{capture_source.EXCHANGES}"]
+    parts.exchanges.append(read(spark, files, exchange_schema(), one.name, parts))
+    if single:
+        parts.without.append(one.name)
+        return
+    conversations = f"{base}/conversations.{form}"
+    try:
+        parts.conversations.append(
+            read(spark, [conversations], conversation_schema(), one.name, parts)
+        )
+    except Exception:
+        parts.without.append(one.name)
+
+
+def _uri(file: str) -> str:
+    """Return a path so that Spark takes none of its characters for a pattern."""
+    if "://" in file:
+        return file
+    for char in "\\{}[]*?":
+        file = file.replace(char, "\\" + char)
+    return file
+
+
+def _add_captures(spark: SparkSession, one: Input, decode_as: Sequence[int], parts: _Parts) -> None:
+    spark.dataSource.register(CaptureSource)
+    each = len(one.exchanges) > 1
+    rows = _decoded(spark, one, decode_as, each)
+    if each and _cut(_others(rows, capture_source.CONVERSATIONS, conversation_schema())):
+        rows.unpersist()
+        rows = _decoded(spark, one, decode_as, each=False)
+    names = exchange_schema().fieldNames()
+    exchanges = rows.where(f"{KIND} = {text(capture_source.EXCHANGES)}")
+    parts.exchanges.append(exchanges.select(*names, SOURCE))
+    parts.conversations.append(_others(rows, capture_source.CONVERSATIONS, conversation_schema()))
+    parts.findings.append(_others(rows, capture_source.FINDINGS, finding_schema()))
+
+
+def _decoded(spark: SparkSession, one: Input, decode_as: Sequence[int], each: bool) -> DataFrame:
+    """Return the table `all`, which is decoded once and kept."""
+    reader = spark.read.format(capture_source.NAME).options(
+        table=ALL,
+        each=str(each).lower(),
+        tasks=str(max(1, spark.sparkContext.defaultParallelism)),
+        decode_as=",".join(map(str, decode_as)),
+    )
+    return reader.load(list(one.exchanges)).persist()
+
+
+def _others(rows: DataFrame, kind: str, schema: StructType) -> DataFrame:
+    """Return the rows of another table than the exchanges."""
+    chosen = rows.where(f"{KIND} = {text(kind)}")
+    parsed = chosen.select(F.from_json(OTHER, schema).alias("row"), SOURCE)
+    return parsed.select("row.*", SOURCE)
+
+
+def _cut(conversations: DataFrame) -> bool:
+    """Return whether a connection goes on in another capture: then captures are read together.
+
+    A connection that begins in the middle where another capture has one of the same two ends.
+    """
+    ends = conversations.selectExpr(
+        "least(client, server) as one",
+        "greatest(client, server) as other",
+        SOURCE,
+        "start = 'midstream' as cut",
+    )
+    pairs = ends.groupBy("one", "other").agg(
+        F.count_distinct(SOURCE).alias("sources"), F.bool_or("cut").alias("cut")
+    )
+    return pairs.where("sources > 1 and cut").limit(1).count() > 0
+
+
+def refuse_nothing(tables: Tables) -> None:
+    """Raise ReportError where there is not one exchange."""
+    if tables.given.exchanges.limit(1).count() == 0:
+        raise ReportError(
+            "no exchange in the input",
+            "rmqtool decode pcap CAPTURE --summary says what a capture has",
+        )
+
+
+__all__ = ["InputError", "Tables", "read_inputs", "refuse_nothing"]
