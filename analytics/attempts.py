@@ -282,10 +282,10 @@ def _numbered(attempts: list[Attempt], timeout_us: int) -> list[Attempt]:
 def _known_at(attempt: Attempt, following: Attempt | None, timeout_us: int) -> int | None:
     """Return when the client knew what became of an attempt.
 
-    By the answer, or the refusal to connect. Else a client that tries again has just made up its mind: it reports the failure,
-    then chooses the next queue, so the next attempt says it best. Else the end of the connection
-    does, but for a FIN of the broker, which clients before 5.1.3 do not look at until they have
-    waited in vain.
+    By the answer, or by the refusal to connect. Else a client that tries again has just made up
+    its mind: it reports the failure, then chooses the next queue, so the next attempt says it best.
+    Else the end of the connection does, but for a FIN of the broker, which clients before 5.1.3 do
+    not look at until they have waited in vain.
     """
     send = attempt.send
     if attempt.outcome in (STORED, REFUSED, ONEWAY):

@@ -1,0 +1,251 @@
+"""Attempts as a table: sends of a host in Arrow in, a row an attempt out.
+
+The one place where the retry reports leave Spark's own functions: what became of an attempt depends
+on the next one. Rules: the functions that Spark calls take and give Arrow tables and know nothing
+of Spark. Columns of the message are the same in all rows of its attempts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from .attempts import Attempt, ConnectFailure, Send, attempts_of
+from .chains import Chain, Limits, chain_of
+from .reports import TableColumn
+from .schema import SOURCE, schema_of
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame
+
+MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
+    TableColumn("unique_key", "string", "", "UNIQ_KEY, which all attempts of a message share"),
+    TableColumn("topic", "string", "", "topic of the message"),
+    TableColumn("group", "string", "", "producer group"),
+    TableColumn("client", "string", "", "address of the client, without port"),
+    TableColumn("process", "string", "", "process that made the UNIQ_KEY: process id, loader hash"),
+    TableColumn("language", "string", "", "language of the client"),
+    TableColumn("version_name", "string", "", "version that the client says"),
+    TableColumn("attempts", "int", "", "attempts known, with the inferred ones"),
+    TableColumn("views", "int", "", "requests of the message in all captures, equal ones counted"),
+    TableColumn(
+        "final",
+        "string",
+        "",
+        "`stored`, `stored, client not told`, `failed`, `may be stored` (a failure for the client,"
+        " which no broker said), or `unknown`",
+    ),
+    TableColumn("copies", "int", "", "times that a broker said that it stored the message"),
+    TableColumn("unsure", "int", "", "attempts without answer, which may have stored it too"),
+    TableColumn("late", "int", "", "attempts whose success came when they were given up"),
+    TableColumn("over_budget", "int", "", "attempts that began after sendMsgTimeout"),
+    TableColumn("verdict", "string", "", "what is odd about the retries; absent: nothing"),
+    TableColumn("brokers", "string", "", "brokers in the order of the attempts"),
+    TableColumn("causes", "string", "", "what became of each attempt, in order"),
+    TableColumn("begin", "time", "", "begin of the first attempt"),
+    TableColumn("lasted_us", "int", "µs", "from there to the last sign of the message"),
+)
+"""What the attempts of a message come to."""
+
+ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
+    TableColumn("attempt", "int", "", "number of the attempt, from 1"),
+    TableColumn("broker", "string", "", "broker that it was sent to"),
+    TableColumn("next_broker", "string", "", "broker of the next attempt; absent: the last one"),
+    TableColumn("queue_id", "int", "", "queue asked for"),
+    TableColumn("asked_broker", "string", "", "broker that the request names"),
+    TableColumn(
+        "stale_queue",
+        "bool",
+        "",
+        "sent to another broker with the first one's name and queue, as asynchronous retries are",
+    ),
+    TableColumn("outcome", "string", "", "what became of it; `unknown`: the capture cannot say"),
+    TableColumn("cause", "string", "", "name of the error code, else the outcome"),
+    TableColumn("response_code", "int", "", "code of the answer"),
+    TableColumn("remark", "string", "", "remark of the answer"),
+    TableColumn("attempt_begin", "time", "", "when the client began, as well as packets tell"),
+    TableColumn("attempt_end", "time", "", "when the client knew, as well as packets tell"),
+    TableColumn("latency_us", "int", "µs", "from request to answer; absent: no answer"),
+    TableColumn("gap_us", "int", "µs", "from the begin of the attempt before to this one's"),
+    TableColumn("after_budget", "bool", "", "began when sendMsgTimeout was over"),
+    TableColumn("certain", "bool", "", "the packets show it; false: the capture has holes there"),
+    TableColumn("inferred", "bool", "", "no request was seen, only a connect that failed"),
+    TableColumn("requester", "string", "", "`address:port` of the client"),
+    TableColumn("responder", "string", "", "`address:port` of the broker"),
+    TableColumn("source", "string", "", "input that it was found in"),
+    TableColumn("capture", "string", "", "capture file"),
+    TableColumn("conversation", "int", "", "TCP connection"),
+    TableColumn("request_packet", "int", "", "packet of the request"),
+    TableColumn("response_packet", "int", "", "packet of the answer"),
+)
+"""What is known of one attempt."""
+
+_SEND_FIELDS = tuple(name for name in Send._fields if name not in ("end", "how_ended"))
+SEND_SELECTION = (*_SEND_FIELDS, "end_us", "end")
+"""Columns of the sends that `attempt_rows` reads."""
+
+
+def with_attempts(sends: DataFrame, failures: DataFrame | None, limits: Limits) -> DataFrame:
+    """Return a row an attempt: MESSAGE_COLUMNS and ATTEMPT_COLUMNS.
+
+    `sends` are all sends of the messages in question, with their connections.
+    """
+    schema = schema_of((*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
+    renamed = sends.withColumnRenamed("broker_name", "asked_broker")
+    chosen = renamed.select(*SEND_SELECTION, "process").groupBy("host")
+    if failures is None:
+        return chosen.applyInArrow(_of_one_host(limits), schema)
+    return chosen.cogroup(failures.groupBy("host")).applyInArrow(_with_failures(limits), schema)
+
+
+def _of_one_host(limits: Limits) -> Callable[[pyarrow.Table], pyarrow.Table]:
+    def attempts(sends: pyarrow.Table) -> pyarrow.Table:
+        return attempt_rows(sends, (), limits)
+
+    return attempts
+
+
+def _with_failures(
+    limits: Limits,
+) -> Callable[[pyarrow.Table, pyarrow.Table], pyarrow.Table]:
+    def attempts(sends: pyarrow.Table, failed: pyarrow.Table) -> pyarrow.Table:
+        columns = [failed.column(name).to_pylist() for name in ConnectFailure._fields]
+        failures = sorted(map(ConnectFailure._make, zip(*columns, strict=True)), key=_begin)
+        return attempt_rows(sends, failures, limits)
+
+    return attempts
+
+
+def _begin(failure: ConnectFailure) -> int:
+    return failure.begin
+
+
+def attempt_rows(
+    sends: pyarrow.Table, failures: Sequence[ConnectFailure], limits: Limits
+) -> pyarrow.Table:
+    """Return the attempts of the messages of one host, as Arrow."""
+    rows = [
+        row
+        for process, same in _by_message(sends)
+        for row in _rows_of(process, attempts_of(same, failures, limits.timeout_us), limits)
+    ]
+    return arrow_table(rows, (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
+
+
+def arrow_table(rows: Sequence[dict[str, object]], columns: Sequence[TableColumn]) -> pyarrow.Table:
+    """Return rows as an Arrow table; times are µs since the epoch in the rows."""
+    import pyarrow as pa
+
+    types = {
+        "string": pa.string(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "bool": pa.bool_(),
+        "time": pa.timestamp("us", tz="UTC"),
+    }
+    return pa.table(
+        {
+            column.name: pa.array([row.get(column.name) for row in rows], types[column.type])
+            for column in columns
+        }
+    )
+
+
+def sends_in(table: pyarrow.Table) -> Iterator[Send]:
+    """Return the sends of an Arrow table with SEND_SELECTION."""
+    names = ["end_us" if name == "end" else name for name in Send._fields]
+    columns = [table.column("end" if name == "how_ended" else name).to_pylist() for name in names]
+    return map(Send._make, zip(*columns, strict=True))
+
+
+def _by_message(table: pyarrow.Table) -> Iterator[tuple[str | None, list[Send]]]:
+    messages: dict[str, tuple[str | None, list[Send]]] = {}
+    for send, process in zip(sends_in(table), table.column("process").to_pylist(), strict=True):
+        messages.setdefault(send.unique_key, (process, []))[1].append(send)
+    return iter(messages.values())
+
+
+def _rows_of(
+    process: str | None, attempts: Sequence[Attempt], limits: Limits
+) -> Iterator[dict[str, object]]:
+    message = _message_row(process, attempts, chain_of(attempts, limits))
+    begin = attempts[0].begin
+    for place, attempt in enumerate(attempts):
+        following = attempts[place + 1] if place + 1 < len(attempts) else None
+        row = _attempt_row(attempt)
+        row["next_broker"] = following.send.broker if following else None
+        row["gap_us"] = attempt.begin - attempts[place - 1].begin if place else None
+        row["after_budget"] = attempt.begin - begin > limits.timeout_us
+        yield {**message, **row}
+
+
+def _message_row(
+    process: str | None, attempts: Sequence[Attempt], chain: Chain
+) -> dict[str, object]:
+    first = attempts[0].send
+    last = max(max(one.begin, one.send.end or 0, one.end or 0) for one in attempts)
+    return {
+        "unique_key": first.unique_key,
+        "topic": first.topic,
+        "group": first.group,
+        "client": first.host,
+        "process": process,
+        "language": first.language,
+        "version_name": first.version_name,
+        "attempts": len(attempts),
+        "views": sum(one.views for one in attempts if not one.inferred),
+        "final": chain.final,
+        "copies": chain.copies,
+        "unsure": chain.unsure,
+        "late": chain.late,
+        "over_budget": chain.after_budget,
+        "verdict": chain.verdict,
+        "brokers": " → ".join(one.send.broker for one in attempts),
+        "causes": " → ".join(cause_of(one) for one in attempts),
+        "begin": attempts[0].begin,
+        "lasted_us": last - attempts[0].begin,
+    }
+
+
+def cause_of(attempt: Attempt) -> str:
+    """Return the name of the error code, else the outcome."""
+    send = attempt.send
+    return (
+        (send.response_name or str(send.response_code))
+        if attempt.outcome == "refused"
+        else (attempt.outcome)
+    )
+
+
+def _attempt_row(attempt: Attempt) -> dict[str, object]:
+    send = attempt.send
+    row: dict[str, object] = {
+        name: getattr(send, name)
+        for name in (
+            "broker",
+            "queue_id",
+            "asked_broker",
+            "response_code",
+            "remark",
+            "requester",
+            "responder",
+            SOURCE,
+            "capture",
+            "conversation",
+            "request_packet",
+            "response_packet",
+        )
+    }
+    return {
+        **row,
+        "attempt": attempt.number,
+        "stale_queue": attempt.stale_queue,
+        "outcome": attempt.outcome,
+        "cause": cause_of(attempt),
+        "attempt_begin": attempt.begin,
+        "attempt_end": attempt.end,
+        "latency_us": None if send.end is None else send.end - send.begin,
+        "certain": attempt.certain,
+        "inferred": attempt.inferred,
+    }
