@@ -40,7 +40,7 @@ do
   -- A body of JSON; why it is none, nil if it is.
   local function dissect_json(view, tree, range)
     local raw = range:raw()
-    local wanted = view.visible or tree:referenced(fields.json)
+    local wanted = view.visible or view.some and messages.is_wanted(view, tree, fields.json)
     if not wanted then
       return nil
     end
@@ -66,7 +66,7 @@ do
 
   -- Lines of `name=value`; what is called a password or secret is masked.
   local function dissect_lines(view, tree, range)
-    if not view.visible and not tree:referenced(fields.text) then
+    if not view.visible and not (view.some and messages.is_wanted(view, tree, fields.text)) then
       return nil
     end
     local raw = range:raw(0, math.min(range:len(), TEXT_LIMIT))
@@ -86,7 +86,7 @@ do
   end
 
   local function dissect_text(view, tree, range)
-    if view.visible or tree:referenced(fields.text) then
+    if view.visible or view.some and messages.is_wanted(view, tree, fields.text) then
       local raw = range:raw(0, math.min(range:len(), TEXT_LIMIT))
       tree:add(fields.text, range, texts.shown(raw))
     end
@@ -103,7 +103,10 @@ do
     "dataVersionStateVersion", "dataVersionTimestamp", "dataVersionCounter",
   }
 
-  local function dissect_checkpoint(_, tree, range)
+  local function dissect_checkpoint(view, tree, range)
+    if not view.some then
+      return nil
+    end
     for index, name in ipairs(TIMER_FIELDS) do
       local at = (index - 1) * 8
       if at + 8 > range:len() then
@@ -119,7 +122,7 @@ do
   local function dissect_registration(view, tree, range)
     if byte(range:raw(0, 1)) ~= 0x78 then
       return dissect_json(view, tree, range)
-    elseif not view.visible and not tree:referenced(fields.json) and not tree:referenced(fields.text) then
+    elseif not view.some then
       return nil
     end
     local plain = messages.uncompress(range, "Decompressed registration")
@@ -224,9 +227,12 @@ do
   -- Adds the body of a command to its tree. What is odd about it goes to `view.say`.
   function bodies.dissect(view, tree, range, header, request_code)
     local form, known = form_of(header, request_code, range)
-    local node = add(view, tree, fields.body, range:tvb(), 0, range:len()) or tree
+    local node = tree
+    if view.some then
+      node = add(view, tree, fields.body, range:tvb(), 0, range:len()) or tree
+      add(view, node, fields.body_kind, range:tvb(), 0, 0, form)
+    end
     view.wants_messages = messages.are_wanted(view, tree)
-    add(view, node, fields.body_kind, range:tvb(), 0, 0, form)
     if view.visible then
       node:set_text(format("Body: %s, %d bytes", form, range:len()))
     end

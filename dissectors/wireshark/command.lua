@@ -59,6 +59,11 @@ do
     return messages.add_properties(view, item, entry.value, tvb, base + entry.first - 1, length, exact)
   end
 
+  local function say_unreadable(view, node, name, value)
+    local text = sub(texts.masked(name, value), 1, 40)
+    view.say(node, "bad_field", format("%s does not parse: %s", name, text))
+  end
+
   -- Adds one ext field by its long name and typed, as text where it does not parse.
   local function add_ext_field(view, node, class, entry, name, kind, tvb, base)
     local offset, length = base + entry.first - 1, entry.last - entry.first + 1
@@ -83,7 +88,7 @@ do
         item:set_text(texts.shown(name .. ": " .. value))
       end
       if kind then
-        view.say(item or node, "bad_field", format("%s does not parse: %s", name, sub(value, 1, 40)))
+        say_unreadable(view, item or node, name, value)
       end
     end
     if name == "properties" then
@@ -108,8 +113,24 @@ do
 
   local NO_LAYOUT = { fields = {}, required = {}, wires = {} }
 
+  -- What is wrong with ext fields that nobody wants to see.
+  local function check_ext_fields(view, node, header, layout)
+    for _, entry in ipairs(header.ext) do
+      local row = layout.fields[entry.name]
+      if row and row[2] ~= "string" and messages.value_of(row[2], entry.value) == nil then
+        say_unreadable(view, node, row[1], entry.value)
+      end
+    end
+  end
+
   local function add_ext_fields(view, tree, header, class, tvb, base)
     local layout = class and tables.headers[class] or NO_LAYOUT
+    if #layout.required > 0 then
+      say_missing(view, tree, header, layout)
+    end
+    if not view.some then
+      return check_ext_fields(view, tree, header, layout)
+    end
     local node = tree
     if #header.ext > 0 then
       local first, last = header.ext[1].first, header.ext[#header.ext].last
@@ -129,24 +150,18 @@ do
       end
       add_ext_field(view, node, class or "", entry, name, kind, tvb, base)
     end
-    if #layout.required > 0 then
-      say_missing(view, node, header, layout)
-    end
   end
 
   local FLAGS = { [0] = "REQUEST", "RESPONSE", "REQUEST|ONEWAY", "RESPONSE|ONEWAY" }
 
   local function add_members(view, tree, header, names, tvb, base)
-    local function place(name)
-      local one = header.places[name]
-      if one then
-        return base + one[1] - 1, one[2] - one[1] + 1
-      end
-      return base, 0
-    end
+    local firsts, lasts = header.firsts, header.lasts
     local function member(field, name, value)
-      local offset, length = place(name)
-      return add(view, tree, fields[field], tvb, offset, length, value)
+      local first = firsts[name]
+      if first then
+        return add(view, tree, fields[field], tvb, base + first - 1, lasts[name] - first + 1, value)
+      end
+      return add(view, tree, fields[field], tvb, base, 0, value)
     end
     local item = member("kind", "flag", names.kind)
     if item then
@@ -288,8 +303,10 @@ do
     local names = names_of(header, exchange)
     local operation = request_code and tables.operations[request_code]
     local class = operation and operation[header.is_response and 2 or 1] or nil
-    add_members(view, tree, header, names, tvb, base)
-    add_pairing(view, tree, tvb, base, header, exchange)
+    if view.some then
+      add_members(view, tree, header, names, tvb, base)
+      add_pairing(view, tree, tvb, base, header, exchange)
+    end
     add_ext_fields(view, tree, header, class, tvb, base)
     say_code(view, tree, header, names)
     say_pairing(view, tree, header, exchange)

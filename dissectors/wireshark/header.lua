@@ -1,11 +1,11 @@
 -- Headers, in both serializations: what they say, and where in the header it stands.
 --
--- A header is a table: code, opaque, flag, language, version, remark, `places` (name → first and
--- last byte, counted from 1), `ext` (a list of name, value, first, last) and `values` (name →
+-- A header is a table: code, opaque, flag, language, version, remark, `firsts` and `lasts` (name →
+-- first and last byte, counted from 1), `ext` (a list of name, value, first, last) and `values` (name →
 -- value; of names that occur twice the last one counts, as it does for RocketMQ).
 local headers = {}
 do
-  local byte, sub, floor = string.byte, string.sub, math.floor
+  local byte, sub, find, match, floor = string.byte, string.sub, string.find, string.match, math.floor
 
   local function int32_at(text, at)
     local a, b, c, d = byte(text, at, at + 3)
@@ -45,6 +45,11 @@ do
     return node.kind == '"' and node.text or ""
   end
 
+  -- Members and the types that they have where nothing is odd.
+  local COMPACT = {
+    code = "number", opaque = "number", flag = "number", version = "number", language = "string",
+    remark = "string",
+  }
   local MEMBERS = { code = 1, opaque = 1, flag = 1, version = 1, language = 1, remark = 1, extFields = 1 }
 
   local function read_ext(node, raw, header)
@@ -59,7 +64,105 @@ do
     end
   end
 
+  -- The place of the quote that ends a string, and whether the string has escapes.
+  local function string_end(raw, from)
+    local stop = find(raw, '["\\]', from)
+    if not stop or byte(raw, stop) == 34 then
+      return stop, false
+    end
+    repeat
+      stop = find(raw, '["\\]', stop + 2)
+    until not stop or byte(raw, stop) == 34
+    return stop, true
+  end
+
+  -- The string that begins with the quote at `at`: its value and its last byte, nil if it is cut.
+  local function string_at(raw, at)
+    local stop, escaped = string_end(raw, at + 1)
+    if not stop then
+      return nil
+    end
+    local value = sub(raw, at + 1, stop - 1)
+    return escaped and json.unescape(value) or value, stop
+  end
+
+  -- Ext fields written without blanks; the place behind them, nil where they are written otherwise.
+  local function read_compact_ext(raw, at, header)
+    if byte(raw, at) == 125 then
+      return at + 1
+    end
+    local ext, values, count = header.ext, header.values, #header.ext
+    while true do
+      local name, first = match(raw, '^"([^"\\]*)":()"', at)
+      if not name then
+        return nil
+      end
+      local value, last = string_at(raw, first)
+      if not value then
+        return nil
+      end
+      count = count + 1
+      ext[count] = { name = name, value = value, first = first, last = last }
+      values[name] = value
+      local after = byte(raw, last + 1)
+      at = last + 2
+      if after == 125 then
+        return at
+      elseif after ~= 44 then
+        return nil
+      end
+    end
+  end
+
+  -- A header without blanks, as Java writes it; nil where it is written otherwise.
+  local function read_compact(raw)
+    local firsts, lasts, ext, values = {}, {}, {}, {}
+    local header = { firsts = firsts, lasts = lasts, ext = ext, values = values, flag = 0, version = 0, language = "" }
+    local at, size = 2, #raw
+    while true do
+      local name, first = match(raw, '^"(%a+)":()', at)
+      if not name then
+        return nil
+      end
+      local past, value
+      local code = byte(raw, first)
+      if code == 34 then
+        value, past = string_at(raw, first)
+        if not value then
+          return nil
+        end
+        past = past + 1
+      elseif code == 123 and name == "extFields" then
+        past = read_compact_ext(raw, first + 1, header)
+      else
+        value, past = match(raw, "^(%-?%d+)()", first)
+        value = value and tonumber(value)
+        if not value or value < -0x80000000 or value > 0x7FFFFFFF then
+          return nil
+        end
+      end
+      local wanted = COMPACT[name]
+      if not past or (wanted and type(value) ~= wanted) then
+        return nil
+      elseif wanted then
+        header[name], firsts[name], lasts[name] = value, first, past - 1
+      end
+      local after = byte(raw, past)
+      if after == 44 then
+        at = past + 1
+      elseif after == 125 and past == size then
+        return header.code and header.opaque and header or nil
+      else
+        return nil
+      end
+    end
+  end
+
   local function read_json(raw)
+    local compact = byte(raw, 1) == 123 and read_compact(raw)
+    if compact then
+      return compact
+    end
     local root, problem = json.read(raw, 65536)
     if problem or not root or root.kind ~= "{" then
       return nil
@@ -82,12 +185,13 @@ do
       version = int32_of(found.version),
       language = language_of(found.language),
       remark = found.remark and json.string_of(found.remark, raw),
-      places = {},
+      firsts = {},
+      lasts = {},
       ext = {},
       values = {},
     }
     for name, node in pairs(found) do
-      header.places[name] = { node.first, node.last }
+      header.firsts[name], header.lasts[name] = node.first, node.last
     end
     if found.extFields then
       read_ext(found.extFields, raw, header)
@@ -121,7 +225,8 @@ do
     return true
   end
 
-  local PLACES = { code = { 1, 2 }, language = { 3, 3 }, version = { 4, 5 }, opaque = { 6, 9 }, flag = { 10, 13 } }
+  local FIRSTS = { code = 1, language = 3, version = 4, opaque = 6, flag = 10, remark = 18 }
+  local LASTS = { code = 2, language = 3, version = 5, opaque = 9, flag = 13 }
 
   local function read_binary(raw)
     local size = #raw
@@ -146,13 +251,14 @@ do
       flag = flag,
       version = int16_at(raw, 4),
       language = tables.languages[language] or string.format("UNKNOWN(%d)", language),
-      places = PLACES,
+      firsts = FIRSTS,
+      lasts = LASTS,
       ext = {},
       values = {},
     }
     if remark_length > 0 then
       header.remark = sub(raw, 18, 17 + remark_length)
-      header.places = setmetatable({ remark = { 18, 17 + remark_length } }, { __index = PLACES })
+      header.lasts = setmetatable({ remark = 17 + remark_length }, { __index = LASTS })
     end
     if ext_length > 0 and not read_entries(sub(raw, 1, at + 3 + ext_length), at + 4, header) then
       return nil

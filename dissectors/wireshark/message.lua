@@ -1,6 +1,7 @@
 -- Messages: their properties, stored records of both versions, the items of batches.
 --
--- `view` is what one look at a packet needs: `visible` (a person sees the tree), `limit`.
+-- `view` is one look at a packet: `visible` (a person or a program sees the whole tree), `some` (at
+-- least one field is asked for), `fields` (which ones).
 local messages = {}
 do
   local find, sub, byte, format = string.find, string.sub, string.byte, string.format
@@ -10,9 +11,20 @@ do
     return a * 256 + b
   end
 
+  -- Whether somebody wants to see a field; asked once a packet and field.
+  local function is_wanted(view, tree, field)
+    local wanted = view.fields[field]
+    if wanted == nil then
+      wanted = tree:referenced(field)
+      view.fields[field] = wanted
+    end
+    return wanted
+  end
+  messages.is_wanted = is_wanted
+
   -- Adds a field if somebody wants it; the new item, or nil.
   function messages.add(view, tree, field, tvb, offset, length, value)
-    if not view.visible and not tree:referenced(field) then
+    if not view.visible and (not view.some or not is_wanted(view, tree, field)) then
       return nil
     elseif value == nil then
       return tree:add(field, tvb(offset, length))
@@ -62,6 +74,9 @@ do
   -- in the text cannot be placed exactly where the text stood escaped (`exact` is false).
   function messages.add_properties(view, tree, text, tvb, offset, length, exact)
     local found, at, size = {}, 1, #text
+    if not messages.properties_are_wanted(view, tree) then
+      return found
+    end
     while at <= size do
       local stop = find(text, "\2", at, true) or size + 1
       local middle = find(text, "\1", at, true)
@@ -153,7 +168,7 @@ do
     end
     add(view, tree, fields.message_body, tvb, offset, length)
     local range, kind = tvb(offset, length), messages.compression_of(sys_flag)
-    local wants_text = view.visible or tree:referenced(fields.message_text)
+    local wants_text = view.visible or is_wanted(view, tree, fields.message_text)
     if kind then
       local item = add(view, tree, fields.compression, tvb, offset, length, kind)
       if not wants_text and not view.unwraps then
@@ -228,7 +243,7 @@ do
   end
 
   function messages.add_stored_properties(view, tree, tvb, offset, length)
-    if length == 0 then
+    if length == 0 or not messages.properties_are_wanted(view, tree) then
       return {}
     end
     local node = add(view, tree, fields.properties, tvb, offset, length) or tree
@@ -236,7 +251,7 @@ do
   end
 
   local function add_time(view, tree, field, tvb, at)
-    if view.visible or tree:referenced(field) then
+    if view.visible or is_wanted(view, tree, field) then
       local high, low = tvb(at, 4):int(), tvb(at + 4, 4):uint()
       local milliseconds = high * 0x100000000 + low
       local seconds = math.floor(milliseconds / 1000)
@@ -248,7 +263,7 @@ do
   end
 
   local function add_host(view, tree, field, tvb, at, width)
-    if view.visible or tree:referenced(field) then
+    if view.visible or is_wanted(view, tree, field) then
       local address = width == 16 and tvb(at, 16):ipv6() or tvb(at, 4):ipv4()
       local text = width == 16 and "[%s]:%d" or "%s:%d"
       local port = tvb(at + width, 4):int()
@@ -360,11 +375,11 @@ do
 
   -- Whether somebody wants to see anything of messages.
   function messages.are_wanted(view, tree)
-    if view.visible then
-      return true
+    if view.visible or not view.some then
+      return view.visible
     end
     for _, name in ipairs(WANTED) do
-      if tree:referenced(fields[name]) then
+      if is_wanted(view, tree, fields[name]) then
         return true
       end
     end
@@ -372,14 +387,15 @@ do
   end
 
   function messages.properties_are_wanted(view, tree)
-    if view.visible or tree:referenced(fields.property) then
-      return true
-    end
-    for _, known in pairs(property_fields) do
-      if tree:referenced(known.field) then
-        return true
+    if view.visible or not view.some then
+      return view.visible
+    elseif view.properties_wanted == nil then
+      local wanted = is_wanted(view, tree, fields.property)
+      for _, known in pairs(property_fields) do
+        wanted = wanted or is_wanted(view, tree, known.field)
       end
+      view.properties_wanted = wanted
     end
-    return false
+    return view.properties_wanted
   end
 end

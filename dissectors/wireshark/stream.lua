@@ -10,8 +10,8 @@ do
   -- Total length behind the first number, serialization and header length of a prefix; nil where
   -- eight bytes are none.
   local function prefix_at(tvb, offset)
-    local total, word = tvb(offset, 4):int(), tvb(offset + 4, 4):uint()
-    local serialize_type, header_length = math.floor(word / 0x1000000), word % 0x1000000
+    local a, b, c, d, serialize_type, e, f, g = byte(tvb:raw(offset, PREFIX), 1, PREFIX)
+    local total, header_length = ((a * 256 + b) * 256 + c) * 256 + d, (e * 256 + f) * 256 + g
     if total < 4 or total + 4 > tables.max_frame or header_length > total - 4 then
       return nil
     elseif serialize_type == tables.json_type then
@@ -89,14 +89,17 @@ do
     pinfo.cols.info:fence()
   end
 
+  local function say(node, kind, detail)
+    node:add_proto_expert_info(experts[kind], texts.shown(detail))
+  end
+
+  local handle -- of the dissector: asked for with it, Wireshark tells of all fields at once
+
   local function new_view(pinfo, tree)
-    return {
-      visible = tree.visible,
-      visited = pinfo.visited,
-      say = function(node, kind, detail)
-        node:add_proto_expert_info(experts[kind], texts.shown(detail))
-      end,
-    }
+    handle = handle or Dissector.get("rocketmq")
+    local visible = tree.visible
+    local some = visible or tree:referenced(handle)
+    return { visible = visible, some = some, visited = pinfo.visited, fields = {}, say = say }
   end
 
   local function add_prefix(view, node, tvb, offset, header_length, body_length)
@@ -116,11 +119,13 @@ do
     local node = tree:add(rocketmq, tvb(offset, there))
     local view = new_view(pinfo, tree)
     local body_length = total - 4 - header_length
-    add_prefix(view, node, tvb, offset, header_length, body_length)
+    if view.some then
+      add_prefix(view, node, tvb, offset, header_length, body_length)
+    end
     local missing = total + 4 - there
     if missing > 0 then
       messages.add(view, node, fields.missing, tvb, offset, 0, missing)
-      view.say(node, "frame_cut", format("%d bytes of the frame are not there", missing))
+      say(node, "frame_cut", format("%d bytes of the frame are not there", missing))
     end
     if PREFIX + header_length > there then
       note_columns(pinfo, "Frame cut inside its header")
@@ -128,7 +133,7 @@ do
     end
     local header = headers.read(serialize_type, tvb:raw(offset + PREFIX, header_length))
     if not header then
-      view.say(node, "bad_header", "the header does not parse")
+      say(node, "bad_header", "the header does not parse")
       note_columns(pinfo, "Bad header")
       return
     end
