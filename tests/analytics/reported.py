@@ -1,0 +1,34 @@
+"""Tables of a report as rows, from captures or from rows made up for a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from analytics.reports import ReportInput
+
+Tables = Mapping[str, list[dict[str, object]]]
+
+
+def tables_of(spark: SparkSession, report: str, files: Sequence[str], **options: object) -> Tables:
+    """Return the tables of a report on captures."""
+    from analytics.inputs import inputs_of
+    from analytics.source import read_inputs
+
+    return tables_from(report, read_inputs(spark, inputs_of(files)).given, **options)
+
+
+def tables_from(report: str, given: ReportInput, **options: object) -> Tables:
+    """Return the tables of a report on an input, each row with the columns as described."""
+    from analytics.reports import ReportOptions, conforming, report_of
+
+    described = report_of(report)
+    frames = described.build(given, ReportOptions(**options))  # type: ignore[arg-type]
+    return {
+        table.name: [row.asDict() for row in conforming(frames[table.name], table).collect()]
+        for table in described.tables
+        if table.name in frames
+    }

@@ -1,0 +1,106 @@
+"""The retry report: on recorded fault runs what the Java producers logged; on rows, each rule."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pytest
+
+from replay.fault import Event
+from tests.analytics.reported import Tables, tables_of
+from tests.replay.recorded import ALL_RUNS, SAMPLES, run_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CAUSES = {
+    "fault-kill-5x": "connection reset",
+    "fault-kill-4x": "connect refused",
+    "fault-proxy-kill-5x": "connection closed",
+    "fault-proxy-kill-4x": "connection closed",
+    "fault-freeze-5x": "no answer in time",
+    "fault-freeze-4x": "no answer in time",
+    "fault-freeze-detector-5x": "no answer in time",
+    "fault-freeze-plain-5x": "no answer in time",
+    "fault-disk-full-5x": "SERVICE_NOT_AVAILABLE",
+    "fault-disk-full-4x": "SERVICE_NOT_AVAILABLE",
+    "fault-disk-full-plain-5x": "SERVICE_NOT_AVAILABLE",
+    "fault-no-permission-5x": "NO_PERMISSION",
+    "fault-no-permission-4x": "NO_PERMISSION",
+    "fault-reset-5x": "connection reset",
+    "fault-reset-4x": "connection reset",
+}
+"""Runs in which attempts failed, and as what the packets show it."""
+QUIET = set(ALL_RUNS) - set(CAUSES)
+
+
+@pytest.fixture(scope="module")
+def recorded(spark: SparkSession) -> Tables:
+    """The report of all recorded fault runs together."""
+    files = [str(SAMPLES / f"{name}.pcap") for name in ALL_RUNS]
+    return tables_of(spark, "retries", files, send_timeout_ms=1500)
+
+
+def attempts_by_message(tables: Tables) -> dict[object, list[dict[str, object]]]:
+    found = defaultdict(list)
+    for attempt in sorted(tables["retry_attempts"], key=lambda one: int(str(one["attempt"]))):
+        found[attempt["unique_key"]].append(attempt)
+    return found
+
+
+@pytest.mark.parametrize("name", ALL_RUNS)
+def test_attempts_are_those_that_java_logged(recorded: Tables, name: str) -> None:
+    """Each attempt, its broker and cause; messages that went through at once are not listed."""
+    reported = attempts_by_message(recorded)
+    failed = 0
+    for step in run_of(name).steps:
+        if step.kind != "send":
+            continue
+        attempts = reported.pop(step.unique_key, [])
+        logged = [update.broker for update in step.updates if update.event is not Event.ANSWERED]
+        if not attempts:
+            assert not logged
+            assert not step.error
+            continue
+        broken = attempts if step.error else attempts[:-1]
+        failed += len(broken)
+        assert [attempt["attempt"] for attempt in attempts] == [*range(1, len(attempts) + 1)]
+        assert {attempt["cause"] for attempt in broken} == {CAUSES[name]}
+        if run_of(name).settings.enabled:
+            assert [attempt["broker"] for attempt in broken] == logged
+        if not step.error:
+            last = attempts[-1]
+            assert last["outcome"] == "stored"
+            assert (last["broker"], last["queue_id"]) == (step.broker, step.queue_id)
+        assert {attempt["certain"] for attempt in attempts} == {True}
+    assert (failed > 0) == (name in CAUSES)
+    run = {step.unique_key for step in run_of(name).steps}
+    assert not run & set(reported)
+
+
+def test_every_logged_call_is_a_message(recorded: Tables) -> None:
+    counted = sorted(row["messages"] for row in recorded["retry_totals"])
+    assert counted == sorted(
+        sum(step.kind == "send" for step in run_of(name).steps) for name in ALL_RUNS
+    )
+
+
+def test_messages_say_what_became_of_them(recorded: Tables) -> None:
+    finals = {message["unique_key"]: message["final"] for message in recorded["retry_messages"]}
+    for name in ALL_RUNS:
+        for step in run_of(name).steps:
+            if step.unique_key in finals:
+                expected = "may be stored" if step.error else "stored"
+                assert finals[step.unique_key] == expected
+
+
+def test_flows_lead_from_the_broken_broker_to_the_other(recorded: Tables) -> None:
+    flows = {
+        (flow["cause"], flow["from_broker"], flow["to_broker"]): flow["retries"]
+        for flow in recorded["retry_flows"]
+    }
+    assert flows["SERVICE_NOT_AVAILABLE", "broker-a", "broker-b"] == 18
+    assert flows["connect refused", "broker-b", "broker-a"] == 1
+    assert flows["connection reset", "broker-b", "broker-a"] == 1
+    assert all(start != end for _, start, end in flows)
