@@ -13,9 +13,11 @@ from typing import Final
 
 from dissectors.remoting.codes import ResponseCode
 
+from .broker_requests import BrokerHandlers
 from .client_requests import ClientHandlers
 from .events import EventKind
 from .faults import FaultSet
+from .group_requests import GroupHandlers
 from .offset_requests import OffsetHandlers
 from .pull import PullHandlers
 from .query import QueryHandlers
@@ -58,6 +60,8 @@ class Broker:
             **OffsetHandlers(state).handlers(),
             **QueryHandlers(state).handlers(),
             **TopicHandlers(state).handlers(),
+            **GroupHandlers(state).handlers(),
+            **BrokerHandlers(state).handlers(),
         }
         self._make_topics()
 

@@ -165,6 +165,11 @@ class PullHandlers:
 
     def _check(self, group: str, topic: str, queue_id: int) -> None:
         state = self._state
+        if not state.perm & READ:
+            raise BadRequest(
+                f"the broker[{state.address.rpartition(':')[0]}] pulling message is forbidden",
+                ResponseCode.NO_PERMISSION,
+            )
         if not state.groups.of(group).consume_enable:
             raise BadRequest(
                 f"subscription group no permission, {group}", ResponseCode.NO_PERMISSION

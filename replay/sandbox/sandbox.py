@@ -105,7 +105,15 @@ class Sandbox:
             address = _text(options.advertised or options.host, bound.getsockname()[1])
             broker = self._broker(name, address, faults)
             addresses[name] = address
-            names.add(Registered(options.cluster, name, {0: address}, broker.state.topics))
+            names.add(
+                Registered(
+                    options.cluster,
+                    name,
+                    {0: address},
+                    broker.state.topics,
+                    perm=functools.partial(getattr, broker.state, "perm"),
+                )
+            )
             broker.start()
             await self._listen(broker, bound)
             if options.vip:

@@ -188,6 +188,11 @@ class SendHandlers:
     def _topic_for(self, header: SendHeader) -> TopicConfig:
         """The topic of a send, made where it may be; BadRequest for one that cannot be sent to."""
         state = self._state
+        if not state.perm & WRITE:
+            raise BadRequest(
+                f"the broker[{state.address.rpartition(':')[0]}] sending message is forbidden",
+                ResponseCode.NO_PERMISSION,
+            )
         config = state.topics.get(header.topic)
         if config is not None and config.perm & WRITE and header.topic not in NOT_FOR_SENDS:
             return config

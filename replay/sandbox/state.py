@@ -15,7 +15,7 @@ from dissectors.remoting.versions import VERSIONS
 
 from .clients import ClientTable
 from .events import Event, EventKind
-from .groups import GroupTable
+from .groups import GroupConfig, GroupTable
 from .long_polling import LongPolling
 from .offsets import LockTable, OffsetTable
 from .options import SandboxOptions
@@ -119,6 +119,27 @@ class BrokerState:
             if self.store.journal is not None:
                 self.store.journal.drop_offset(*key)
         self.holds.wake(topic)
+
+    def put_group(self, config: GroupConfig) -> None:
+        """Make or change a group."""
+        self.groups.put(config)
+        if self.store.journal is not None:
+            self.store.journal.put_group(config)
+
+    def drop_group(self, group: str, *, with_offsets: bool) -> None:
+        """Remove a group."""
+        journal = self.store.journal
+        if self.groups.drop(group) and journal is not None:
+            journal.drop_group(group)
+        for key in self.offsets.drop_group(group) if with_offsets else ():
+            if journal is not None:
+                journal.drop_offset(*key)
+
+    @property
+    def perm(self) -> int:
+        """What may be done with its topics: brokerPermission."""
+        text = self.config.get("brokerPermission", "6")
+        return int(text) & 6 if text.isdigit() else 6
 
     def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Store how far a group is."""

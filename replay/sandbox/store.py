@@ -356,6 +356,16 @@ class MessageStore:
         """Commit log offset of the oldest record that is still there."""
         return self._log[0].physical_offset if len(self._log) else self.end_offset
 
+    @property
+    def first_ms(self) -> int | None:
+        """When the oldest record was stored; None when there is none."""
+        return self._log[0].store_ms if len(self._log) else None
+
+    @property
+    def filled(self) -> float:
+        """How full it is, from 0 to 1."""
+        return self.held_bytes / self._limit if self._limit else 1.0
+
     def at(self, physical_offset: int) -> Record | None:
         """The record that begins at a commit log offset, if one does."""
         place = self._log.place_of(physical_offset, _physical_offset)

@@ -1,0 +1,134 @@
+"""Requests about the broker itself: what it is doing, its settings.
+
+RocketMQ: AdminBrokerProcessor.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.fastjson import encode_json
+
+from .request import Answer, BadRequest, Handler, Request
+from .state import BrokerState
+
+_SETTING: Final = re.compile(r"([A-Za-z][A-Za-z0-9_.-]{0,100})=(.{0,1000})")
+_SETTINGS_LIMIT: Final = 1000
+_NOTHING: Final = (
+    *("sendThreadPoolQueueHeadWaitTimeMills", "pullThreadPoolQueueHeadWaitTimeMills"),
+    *("queryThreadPoolQueueHeadWaitTimeMills", "pageCacheLockTimeMills", "dispatchBehindBytes"),
+    *("timerReadBehind", "timerOffsetBehind", "timerCongestNum", "sendThreadPoolQueueSize"),
+    *("pullThreadPoolQueueSize", "queryThreadPoolQueueSize", "msgPutTotalYesterdayMorning"),
+    *("msgPutTotalTodayMorning", "msgGetTotalYesterdayMorning", "msgGetTotalTodayMorning"),
+    *("litePullThreadPoolQueueSize", "litePullThreadPoolQueueHeadWaitTimeMills"),
+)
+"""Figures of a real broker's queues and days, which the sandbox has none of."""
+
+
+class BrokerHandlers:
+    """Serves questions about one broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code → what serves it."""
+        return {
+            RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime,
+            RequestCode.GET_BROKER_CONFIG: self.config,
+            RequestCode.UPDATE_BROKER_CONFIG: self.change,
+            RequestCode.GET_BROKER_MEMBER_GROUP: self.members,
+            RequestCode.VIEW_BROKER_STATS_DATA: self.stats,
+            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.done,
+            RequestCode.CLEAN_UNUSED_TOPIC: self.done,
+            RequestCode.DELETE_EXPIRED_COMMITLOG: self.done,
+        }
+
+    def runtime(self, request: Request) -> Answer:  # noqa: ARG002
+        """28: figures, as `mqadmin brokerStatus` shows them."""
+        state = self._state
+        now = state.now_ms()
+        seconds = max(1, (now - state.started_ms) // 1000)
+        put, got = state.messages_in / seconds, state.messages_out / seconds
+        first = state.store.first_ms
+        table = {
+            **dict.fromkeys(_NOTHING, "0"),
+            "bootTimestamp": str(state.started_ms),
+            "brokerActive": "true",
+            "brokerVersion": str(state.hub.version),
+            "brokerVersionDesc": "V" + state.options.server_version.replace(".", "_"),
+            "commitLogDirCapacity": "Total : 0.0 B, Free : 0.0 B.",
+            "commitLogDiskRatio": f"{state.store.filled:.4f}",
+            "commitLogMaxOffset": str(state.store.end_offset),
+            "commitLogMinOffset": str(state.store.begin_offset),
+            "consumeQueueDiskRatio": "0.0",
+            "earliestMessageTimeStamp": str(first if first is not None else -1),
+            "getFoundTps": _three(got),
+            "getTotalTps": _three(got),
+            "getTransferredTps": _three(got),
+            "getTransferedTps": _three(got),
+            "putTps": _three(put),
+            "putMessageTimesTotal": str(state.messages_in),
+            "runtime": f"[ 0 days, 0 hours, {seconds // 60} minutes, {seconds % 60} seconds ]",
+            "startAcceptSendRequestTimeStamp": "0",
+            "timerEnqueueTps": "0.0",
+            "timerDequeueTps": "0.0",
+        }
+        return Answer(0, None, encode_json({"table": dict(sorted(table.items()))}))
+
+    def config(self, request: Request) -> Answer:  # noqa: ARG002
+        """26: settings, a line each."""
+        options = self._state.options
+        settings = {
+            "autoCreateTopicEnable": str(options.auto_create).lower(),
+            "brokerClusterName": options.cluster,
+            "brokerId": "0",
+            "brokerName": self._state.name,
+            "brokerPermission": "6",
+            "defaultTopicQueueNums": str(options.auto_create_queues),
+            "listenPort": self._state.address.rpartition(":")[2],
+            "maxMessageSize": str(options.max_message_size),
+            "messageDelayLevel": options.delay_levels,
+            "transactionCheckInterval": str(options.transaction_interval_ms),
+            "transactionCheckMax": str(options.transaction_checks),
+            "transactionTimeOut": str(options.transaction_timeout_ms),
+            **self._state.config,
+        }
+        text = "".join(f"{name}={value}\n" for name, value in sorted(settings.items()))
+        fields = {"version": encode_json(self._state.data_version(0)).decode()}
+        return Answer(0, fields, text.encode())
+
+    def change(self, request: Request) -> Answer:
+        """25: settings; only brokerPermission has an effect."""
+        for line in request.body.decode("utf-8", "replace").splitlines():
+            match = _SETTING.fullmatch(line.strip())
+            if match is not None and len(self._state.config) < _SETTINGS_LIMIT:
+                self._state.config[match[1]] = match[2]
+        return Answer()
+
+    def members(self, request: Request) -> Answer:
+        """901: the brokers of a name."""
+        if request.text("brokerName") != self._state.name:
+            raise BadRequest("no such broker group")
+        group = {
+            "brokerAddrs": {"0": self._state.address},
+            "brokerName": self._state.name,
+            "cluster": self._state.options.cluster,
+        }
+        return Answer(0, None, encode_json({"brokerMemberGroup": group}))
+
+    def stats(self, request: Request) -> Answer:
+        """315: figures by time, which the sandbox has none of."""
+        name, key = request.text("statsName"), request.text("statsKey")
+        raise BadRequest(f"The stats <{name}> <{key}> not exist")
+
+    def done(self, request: Request) -> Answer:  # noqa: ARG002
+        """What there is nothing to do for."""
+        return Answer()
+
+
+def _three(rate: float) -> str:
+    """A rate over the last 10, 60 and 600 seconds, of which there is only one."""
+    return f"{rate:.2f} {rate:.2f} {rate:.2f}"

@@ -1,0 +1,287 @@
+"""Requests about groups: settings, connections, progress, resetting offsets, asking their clients.
+
+RocketMQ: AdminBrokerProcessor, Broker2Client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dissectors.remoting.bodies.registry import encode_body
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.fastjson import encode_json
+from dissectors.remoting.ids import decode_offset_id
+from dissectors.remoting.message import encode_message
+
+from .client_requests import json_object, objects_of
+from .clients import ConsumerGroup
+from .groups import group_of_value
+from .request import Answer, BadRequest, Handler, Request
+from .server import Connection
+from .state import BrokerState
+from .topics import RETRY_PREFIX
+
+
+class GroupHandlers:
+    """Serves group administration at one broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code → what serves it."""
+        return {
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.update,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.update_list,
+            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.all_configs,
+            RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: self.config,
+            RequestCode.DELETE_SUBSCRIPTIONGROUP: self.delete,
+            RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumers,
+            RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producers,
+            RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
+            RequestCode.GET_CONSUME_STATS: self.progress,
+            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
+            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.groups_of_topic,
+            RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics_of_group,
+            RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self.subscription,
+            RequestCode.GET_ALL_CONSUMER_OFFSET: self.all_offsets,
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self.ask_client,
+            RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
+        }
+
+    # -- settings -------------------------------------------------------------------------------
+
+    def update(self, request: Request) -> Answer:
+        """200: a group as an administrator wants it."""
+        self._put(json_object(request.body))
+        return Answer()
+
+    def update_list(self, request: Request) -> Answer:
+        """225: several groups."""
+        for value in objects_of(json_object(request.body).get("groupConfigList")):
+            self._put(value)
+        return Answer()
+
+    def _put(self, value: dict[str, object]) -> None:
+        config = group_of_value(value)
+        if config is None:
+            raise BadRequest("the body names no group", ResponseCode.INVALID_PARAMETER)
+        self._state.put_group(config)
+
+    def all_configs(self, request: Request) -> Answer:  # noqa: ARG002
+        """201: every group."""
+        table = {config.name: config.value() for config in self._state.groups}
+        value = {
+            "dataVersion": self._state.data_version(len(table)),
+            "forbiddenTable": {},
+            "subscriptionGroupTable": table,
+        }
+        return Answer(0, None, encode_json(value))
+
+    def config(self, request: Request) -> Answer:
+        """352: one group."""
+        name = request.text("group")
+        config = self._state.groups.get(name)
+        if config is None:
+            raise BadRequest(
+                f"No group in this broker: {name}", ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+            )
+        return Answer(0, None, encode_json(config.value()))
+
+    def delete(self, request: Request) -> Answer:
+        """207: a group goes, with its offsets when asked to."""
+        name = request.text("groupName")
+        self._state.drop_group(name, with_offsets=request.flag("cleanOffset"))
+        return Answer()
+
+    # -- connections ----------------------------------------------------------------------------
+
+    def consumers(self, request: Request) -> Answer:
+        """203: the clients of a consumer group and what it wants."""
+        group = self._online(request.text("consumerGroup"))
+        value = {
+            "connectionSet": [client.value() for client in group.members.values()],
+            "consumeFromWhere": group.from_where,
+            "consumeType": group.consume_type,
+            "messageModel": group.message_model,
+            "subscriptionTable": {
+                topic: subscription.value() for topic, subscription in group.subscriptions.items()
+            },
+        }
+        return Answer(0, None, encode_json(value))
+
+    def _online(self, name: str) -> ConsumerGroup:
+        group = self._state.clients.consumers.get(name)
+        if group is None:
+            raise BadRequest(
+                f"the consumer group[{name}] not online", ResponseCode.CONSUMER_NOT_ONLINE
+            )
+        return group
+
+    def producers(self, request: Request) -> Answer:
+        """204: the clients of a producer group."""
+        name = request.text("producerGroup")
+        members = self._state.clients.producers.get(name)
+        if not members:
+            raise BadRequest(f"the producer group[{name}] not exist")
+        value = {"connectionSet": [client.value() for client in members.values()]}
+        return Answer(0, None, encode_json(value))
+
+    def all_producers(self, request: Request) -> Answer:  # noqa: ARG002
+        """328: the clients of all producer groups."""
+        data = {
+            group: [
+                {
+                    "clientId": client.client_id,
+                    "language": client.language or "OTHER",
+                    "lastUpdateTimestamp": client.seen_ms,
+                    "remoteIP": client.connection.peer,
+                    "version": client.version,
+                }
+                for client in members.values()
+            ]
+            for group, members in self._state.clients.producers.items()
+        }
+        return Answer(0, None, encode_json({"data": data}))
+
+    # -- progress -------------------------------------------------------------------------------
+
+    def progress(self, request: Request) -> Answer:
+        """208: how far a group is in the queues of its topics."""
+        group = request.text("consumerGroup")
+        wanted = request.fields.get("topic")
+        topics = [wanted] if wanted else self._topics_of(group)
+        table = [row for topic in topics for row in self._progress_in(group, topic)]
+        value = {"consumeTps": 0.0, "offsetTable": table}
+        return Answer(0, None, encode_body(RequestCode.GET_CONSUME_STATS, True, value))
+
+    def _progress_in(self, group: str, topic: str) -> Iterable[dict[str, object]]:
+        config = self._state.topics.get(topic)
+        for queue_id in range(config.read_queues if config is not None else 0):
+            queue = self._state.store.queue(topic, queue_id)
+            offset = self._state.offsets.get(group, topic, queue_id)
+            last = queue.at((offset or 0) - 1)
+            yield {
+                "key": self._queue_key(topic, queue_id),
+                "value": {
+                    "brokerOffset": queue.max_offset,
+                    "consumerOffset": offset or 0,
+                    "lastTimestamp": last.store_ms if last is not None else 0,
+                    "pullOffset": offset or 0,
+                },
+            }
+
+    def _queue_key(self, topic: str, queue_id: int) -> dict[str, object]:
+        return {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
+
+    def _topics_of(self, group: str) -> list[str]:
+        """Topics of a group: those it wants now, and those it has offsets in."""
+        known = self._state.clients.consumers.get(group)
+        wanted = set(known.subscriptions) if known is not None else set()
+        return sorted(wanted | set(self._state.offsets.topics_of(group)))
+
+    def reset(self, request: Request) -> Answer:
+        """222: a group goes on at a time; its clients learn it from their next pull (5.x)."""
+        group, topic = request.text("group"), request.text("topic")
+        config = self._state.topics.get(topic)
+        if config is None:
+            raise BadRequest(f"topic[{topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+        time_ms = request.number("timestamp")
+        table = []
+        for queue_id in range(config.read_queues):
+            queue = self._state.store.queue(topic, queue_id)
+            offset = queue.max_offset if time_ms < 0 else queue.offset_at(time_ms)
+            self._state.put_offset(group, topic, queue_id, offset)
+            if self._state.options.is_5:
+                self._state.offsets.resets[(group, topic, queue_id)] = offset
+            table.append({"key": self._queue_key(topic, queue_id), "value": offset})
+        body = encode_body(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, True, {"offsetTable": table})
+        if self._state.options.is_5:
+            self._state.holds.wake(topic)
+        else:
+            self._tell_members(group, topic, time_ms, body)
+        return Answer(0, None, body)
+
+    def _tell_members(self, group: str, topic: str, time_ms: int, body: bytes) -> None:
+        known = self._state.clients.consumers.get(group)
+        fields = {"topic": topic, "group": group, "timestamp": str(time_ms), "isForce": "true"}
+        for connection in list(known.members) if known is not None else []:
+            connection.ask(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
+
+    # -- who wants what -------------------------------------------------------------------------
+
+    def groups_of_topic(self, request: Request) -> Answer:
+        """300: groups that want a topic, now or before."""
+        topic = request.text("topic")
+        online = {
+            group.name
+            for group in self._state.clients.consumers.values()
+            if topic in group.subscriptions
+        }
+        groups = sorted(online | set(self._state.offsets.groups_of(topic)))
+        return Answer(0, None, encode_json({"groupList": groups}))
+
+    def topics_of_group(self, request: Request) -> Answer:
+        """343: topics that a group has offsets in."""
+        topics = self._state.offsets.topics_of(request.text("group"))
+        return Answer(0, None, encode_json({"topicList": topics}))
+
+    def subscription(self, request: Request) -> Answer:
+        """345: what a group wants of a topic."""
+        group, topic = request.text("group"), request.text("topic")
+        known = self._state.clients.consumers.get(group)
+        found = known.subscriptions.get(topic) if known is not None else None
+        value: dict[str, object] = {"group": group, "topic": topic}
+        if found is not None:
+            value["subscriptionData"] = found.value()
+        return Answer(0, None, encode_json(value))
+
+    def all_offsets(self, request: Request) -> Answer:  # noqa: ARG002
+        """43: every offset."""
+        value = {
+            "dataVersion": self._state.data_version(0),
+            "offsetTable": self._state.offsets.table(),
+        }
+        return Answer(0, None, encode_body(RequestCode.GET_ALL_CONSUMER_OFFSET, True, value))
+
+    # -- asking clients -------------------------------------------------------------------------
+
+    def ask_client(self, request: Request) -> None:
+        """307: what a consumer does just now; the client knows."""
+        self._forward(request, dict(request.fields), request.body)
+
+    def consume_directly(self, request: Request) -> None:
+        """309: a client consumes one message, now."""
+        found = decode_offset_id(request.text("msgId"))
+        record = self._state.store.at(found.physical_offset) if found is not None else None
+        if record is None:
+            raise BadRequest("no message has that id")
+        stored = record.message()
+        group = request.text("consumerGroup")
+        topic = stored.properties.get("RETRY_TOPIC", stored.topic)
+        if stored.topic == RETRY_PREFIX + group:
+            stored = replace(stored, topic=topic, raw_properties=None)
+        fields = {**request.fields, "brokerName": self._state.name}
+        self._forward(request, fields, encode_message(stored.sealed()))
+
+    def _forward(self, request: Request, fields: dict[str, str], body: bytes) -> None:
+        client_id = request.text("clientId")
+        target = self._member(self._online(request.text("consumerGroup")), client_id)
+
+        def answered(response: RemotingCommand | None, answer: bytes) -> None:
+            if response is None:
+                request.answer(Answer(ResponseCode.SYSTEM_ERROR, None, b"", f"{client_id} is gone"))
+            else:
+                request.answer(Answer(response.code, response.ext_fields, answer, response.remark))
+
+        if not target.ask(request.code, fields, body, answered):
+            raise BadRequest(f"{client_id} cannot be asked")
+
+    @staticmethod
+    def _member(group: ConsumerGroup, client_id: str) -> Connection:
+        for connection, client in group.members.items():
+            if client.client_id == client_id:
+                return connection
+        raise BadRequest(f"The Consumer <{group.name}> <{client_id}> not online")
