@@ -1,7 +1,7 @@
 """Which exchanges a report is about: `--where`, `--since`, `--until` on a DataFrame.
 
-Rules: a filter means the same as in `rmqtool decode pcap`, by the same code (`dissectors.where`), so
-it runs in Python workers; only the columns that the expression names are sent there. Times are
+Rules: a filter means the same as in `rmqtool decode pcap`, by the same code (`dissectors.where`),
+so it runs in Python workers; only the columns that the expression names are sent there. Times are
 compared by Spark.
 """
 

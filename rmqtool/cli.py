@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from . import __version__, cli_live, cli_replay, cli_wireshark, codes_options, options
+from . import __version__, cli_live, cli_replay, cli_report, cli_wireshark, codes_options, options
 from .console import When
 from .decode_options import DecodeRequest
 from .errors import guarded
@@ -136,6 +136,7 @@ def decode_pcap(
 
 decode_app.command("live")(cli_live.decode_live)
 app.command("replay")(cli_replay.replay)
+app.command("report")(cli_report.report)
 
 
 @app.command("codes", context_settings={**_CONTEXT, "ignore_unknown_options": True})

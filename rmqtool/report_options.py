@@ -1,0 +1,181 @@
+"""What a user asked `report` for, checked: texts of the command line become values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dissectors.times import Moment
+
+from .console import When
+from .decode_options import usage_error
+
+if TYPE_CHECKING:
+    from analytics.reports import ReportOptions
+
+ALL = "all"
+REPORTS = ("latency", "retries", "isolation", "overview", "quality")
+"""What there is; the same as `analytics.reports.REPORT_MODULES`, which is not imported for help."""
+
+
+class Format(StrEnum):
+    """How a report is written."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    parquet = "parquet"
+    html = "html"
+
+
+_SUFFIXES = {
+    ".json": Format.json,
+    ".csv": Format.csv,
+    ".parquet": Format.parquet,
+    ".html": Format.html,
+    ".htm": Format.html,
+    ".txt": Format.table,
+}
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(us|µs|ms|s|m|min|h|d)", re.ASCII | re.IGNORECASE)
+_SPAN_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRequest:
+    """A `report` command, checked."""
+
+    reports: tuple[str, ...]
+    """names of reports, in order"""
+    inputs: Sequence[str]
+    """captures, decoded logs, files of their rows"""
+    compare: Sequence[str] = ()
+    """other inputs to compare with"""
+    format: Format | None = None
+    """how it is written; None: all forms, into a folder"""
+    output: str = "-"
+    """where to"""
+    tables: tuple[str, ...] = ()
+    """only these tables; empty: all"""
+    force: bool = False
+    """an existing report may be replaced"""
+    where: str = ""
+    """filter expression; empty: all"""
+    since: Moment | None = None
+    """earliest time"""
+    until: Moment | None = None
+    """time that is too late"""
+    decode_as: frozenset[int] = frozenset()
+    """ports whose conversations are RocketMQ"""
+    master: str = "local[*]"
+    """Spark master"""
+    memory: str | None = None
+    """heap of the driver"""
+    settings: dict[str, str] = field(default_factory=dict)
+    """Spark settings"""
+    plain_start: bool = False
+    """start Spark as it comes, without archive of classes: for measuring"""
+    verbose: bool = False
+    """show what Spark and Java say"""
+    quiet: bool = False
+    """no progress and no remarks"""
+    colour: When = When.auto
+    """when to use colours"""
+    window_us: int | None = None
+    """length of a window over time"""
+    slowest: int = 20
+    """how many of the slowest exchanges are listed"""
+    send_timeout_ms: int | None = None
+    """sendMsgTimeout of the producers"""
+    retry_times: int | None = None
+    """retryTimesWhenSendFailed of the producers"""
+    generation: str | None = None
+    """generation of the fault strategy"""
+    latency_max_ms: tuple[int, ...] | None = None
+    """latencyMax of the fault strategy"""
+    not_available_ms: tuple[int, ...] | None = None
+    """notAvailableDuration of the fault strategy"""
+    fault_strategy: bool | None = None
+    """whether the producers had sendLatencyFaultEnable; None: judged"""
+
+    def options(self) -> ReportOptions:
+        """Return what the reports take."""
+        from analytics.reports import ReportOptions
+
+        return ReportOptions(
+            window_us=self.window_us,
+            slowest=self.slowest,
+            send_timeout_ms=self.send_timeout_ms,
+            retry_times=self.retry_times,
+            generation=self.generation,
+            latency_max_ms=self.latency_max_ms,
+            not_available_ms=self.not_available_ms,
+            fault_strategy=self.fault_strategy,
+        )
+
+
+def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Return (reports, inputs): leading words that are names of reports, and the rest.
+
+    No name is all reports; a file that is called like a report is ``./latency``.
+    """
+    names: list[str] = []
+    rest = list(words)
+    while rest and rest[0] in (*REPORTS, ALL):
+        names.append(rest.pop(0))
+    if not rest:
+        raise usage_error("report", "no input; name captures, a decoded log, or a file of its rows")
+    chosen = REPORTS if not names or ALL in names else tuple(dict.fromkeys(names))
+    return chosen, rest
+
+
+def format_of(wanted: Format | None, output: str) -> Format | None:
+    """Return the format that was named, else the one of the output's name; None: all forms."""
+    if wanted is not None:
+        return wanted
+    if output == "-":
+        return Format.table
+    return _SUFFIXES.get(Path(output).suffix.lower())
+
+
+def span_option(option: str, text: str | None) -> int | None:
+    """Return the microseconds that an option names: ``500ms``, ``10s``, ``5m``."""
+    if text is None:
+        return None
+    match = _SPAN.fullmatch(text.strip())
+    length = float(match[1]) * _SPAN_US[match[2].lower().replace("µs", "us")] if match else 0
+    if length < 1:
+        raise usage_error(option, f"{text!r} is no length of time; give 500ms, 10s, 5m or 1h")
+    return int(length)
+
+
+def numbers_option(option: str, text: str | None) -> tuple[int, ...] | None:
+    """Return the milliseconds that an option names: ``50,100,550``."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
+        raise usage_error(option, f"{text!r} are no milliseconds; give 50,100,550")
+    return tuple(map(int, parts))
+
+
+def settings_option(texts: Sequence[str]) -> dict[str, str]:
+    """Return the Spark settings of ``--conf NAME=VALUE``."""
+    settings = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise usage_error("--conf", f"{text!r} is none; give spark.NAME=VALUE")
+        settings[name] = value
+    return settings

@@ -1,0 +1,233 @@
+"""One run of `report`: inputs to tables by Spark, then where they were asked for.
+
+Rules: what is wrong with the command line or an input is said before Java is started. Captures are
+decoded here while Spark starts, unless a cluster decodes them. Whatever happens, Java is ended and
+temporary files are removed.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dissectors.printable import printable
+from dissectors.where import WhereError
+
+from . import __version__
+from .figures import counted, size
+from .report_options import ReportRequest
+from .report_steps import Steps
+from .status import CommandError, ExitStatus
+
+if TYPE_CHECKING:
+    from analytics.captures import TemporaryLog
+    from analytics.inputs import Input
+    from analytics.reports import Report
+    from analytics.result import ReportResult
+    from analytics.session import Session
+    from analytics.source import Tables
+
+
+def run_report(request: ReportRequest) -> ExitStatus:
+    """Do what was asked; raise CommandError where it cannot be done."""
+    from analytics.errors import ReportError
+
+    from .report_output import check_output, write_report
+
+    _check_where(request.where)
+    check_output(request)
+    try:
+        results, remarks = _computed(request)
+    except ReportError as error:
+        raise CommandError(error.message, error.hint) from error
+    written = write_report(request, results)
+    if not request.quiet:
+        for remark in [*written, *remarks]:
+            print(printable(f"rmqtool: {remark}"), file=sys.stderr)
+    return ExitStatus.OK
+
+
+def _check_where(where: str) -> None:
+    if not where.strip():
+        return
+    from dissectors.where import compile_where
+    from dissectors.where_fields import exchange_fields
+
+    try:
+        compile_where(where, exchange_fields())
+    except WhereError as error:
+        raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
+
+
+def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
+    """Return the reports, and what there is to say about the input."""
+    from analytics.errors import ReportError, reason_of
+    from analytics.inputs import inputs_of
+
+    inputs = inputs_of(request.inputs)
+    others = inputs_of(request.compare) if request.compare else []
+    with ExitStack() as stack:
+        steps = stack.enter_context(Steps(sys.stderr, not (request.quiet or request.verbose)))
+        starting = _Starting(request, [*inputs, *others])
+        stack.callback(starting.end)
+        inputs = _decoded(request, inputs, steps, stack)
+        others = _decoded(request, others, steps, stack)
+        steps.at("starting Spark")
+        session = starting.session()
+        try:
+            return _reports(request, session, inputs, others, steps)
+        except (ReportError, CommandError):
+            raise
+        except Exception as error:
+            raise reason_of(error) from error
+        finally:
+            if session.makes_archive:
+                steps.at("saving Java's classes for a faster start next time (this once)")
+            starting.end()
+
+
+class _Starting:
+    """Spark, which starts in a thread of its own."""
+
+    def __init__(self, request: ReportRequest, inputs: Sequence[Input]) -> None:
+        from analytics.inputs import is_small
+        from analytics.java import java_of
+        from analytics.session import SessionOptions
+
+        java_of()  # without Java, that is all there is to say
+        self._options = SessionOptions(
+            master=request.master,
+            small=is_small(inputs),
+            memory=request.memory,
+            verbose=request.verbose,
+            archive=not request.plain_start,
+            settings=request.settings,
+        )
+        self._session: Session | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._start, daemon=True)
+        self._thread.start()
+
+    def session(self) -> Session:
+        """Wait for Spark; raise what kept it from starting."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        assert self._session is not None
+        return self._session
+
+    def end(self) -> None:
+        """End Spark, if it was started."""
+        self._thread.join()
+        if self._session is not None:
+            session, self._session = self._session, None
+            session.stop()
+
+    def _start(self) -> None:
+        from analytics.session import start_session
+
+        try:
+            self._session = start_session(self._options)
+        except BaseException as error:
+            self._error = error
+
+
+def _decoded(
+    request: ReportRequest, inputs: Sequence[Input], steps: Steps, stack: ExitStack
+) -> list[Input]:
+    """Return the inputs with captures as a decoded log, unless a cluster is to decode them."""
+    from analytics.captures import TemporaryLog
+    from analytics.inputs import Kind
+
+    if not request.master.startswith("local"):
+        return list(inputs)
+    done = []
+    for one in inputs:
+        if one.kind is Kind.captures:
+            log = TemporaryLog()
+            stack.callback(log.close)
+            one = _decode(request, one, steps, log)
+        done.append(one)
+    return done
+
+
+def _decode(request: ReportRequest, captures: Input, steps: Steps, log: TemporaryLog) -> Input:
+    seen = [0, 0]
+
+    def detail() -> str:
+        total = f" of {size(captures.bytes)}" if captures.bytes else ""
+        return f"{size(seen[0])}{total}, {counted(seen[1], 'exchange')}"
+
+    def note(read: int, total: int | None, found: int) -> None:  # noqa: ARG001
+        seen[:] = read, found
+
+    steps.at("decoding", detail)
+    return log.write(captures, sorted(request.decode_as), __version__, note)
+
+
+def _reports(
+    request: ReportRequest,
+    session: Session,
+    inputs: Sequence[Input],
+    others: Sequence[Input],
+    steps: Steps,
+) -> tuple[list[ReportResult], list[str]]:
+    from analytics.result import computed
+
+    reports = _chosen_reports(request)
+    options = request.options()
+    spark = session.spark
+
+    def tables_of(some: Sequence[Input]) -> Tables:
+        from analytics.filters import chosen
+        from analytics.source import read_inputs, refuse_nothing
+
+        tables = read_inputs(spark, some, sorted(request.decode_as))
+        tables.given = chosen(tables.given, request.where, request.since, request.until)
+        refuse_nothing(tables)
+        return tables
+
+    def now(report: str, table: str) -> None:
+        steps.at(" ".join(filter(None, [report, table])), _tasks_of(session))
+
+    steps.at("reading the input", _tasks_of(session))
+    tables = tables_of(inputs)
+    results = computed(reports, tables.given, options, now)
+    if others:
+        from analytics.compare import compared
+
+        other = tables_of(others)
+        results = compared(results, computed(reports, other.given, options, now))
+        tables.remarks += other.remarks
+    return results, tables.remarks
+
+
+def _chosen_reports(request: ReportRequest) -> list[Report]:
+    from analytics.reports import report_of
+
+    reports = [report_of(name) for name in request.reports]
+    if not request.tables:
+        return reports
+    return [
+        replace(report, tables=tuple(t for t in report.tables if t.name in request.tables))
+        for report in reports
+        if any(table.name in request.tables for table in report.tables)
+    ]
+
+
+def _tasks_of(session: Session) -> Callable[[], str]:
+    """Return what says how far Spark is with its current work."""
+
+    def detail() -> str:
+        tracker = session.spark.sparkContext.statusTracker()
+        infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        known = [info for info in infos if info is not None]
+        total = sum(info.numTasks for info in known)
+        done = sum(info.numCompletedTasks for info in known)
+        return f"{done} of {total} tasks" if total > 1 else ""
+
+    return detail

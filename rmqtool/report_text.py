@@ -1,0 +1,135 @@
+"""Reports as text: what must be known first, then a table a question.
+
+Rules: what is unknown is a dash and never a zero; a table that the input cannot fill is named with
+the reason. Text of the network is made printable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from .columns import Column, LineTable
+from .console import Style, Terminal, one_line, styled
+from .figures import count, counted, duration, moment, size
+
+if TYPE_CHECKING:
+    from analytics.reports import ReportTable, Row, TableColumn
+    from analytics.result import ReportResult, TableResult
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LINE = 100
+_UNITS = ("_us", "_bytes", "_ms")
+UNKNOWN = "-"
+
+
+def report_lines(results: Sequence[ReportResult], terminal: Terminal) -> list[str]:
+    """Return the reports as printable lines."""
+    lines: list[str] = []
+    for result in results:
+        lines += _heading(result.report.title, result.report.question, terminal, bool(lines))
+        for remark in result.remarks:
+            lines += [f"  {line}" for line in _wrapped(one_line(remark), terminal)]
+        for table in result.tables.values():
+            if table.table.shown:
+                lines += ["", *_table_lines(table, terminal)]
+        for unknown in result.unknown:
+            lines += ["", f"{unknown.title}: unknown, the input cannot say"]
+    return lines
+
+
+def _heading(title: str, question: str, terminal: Terminal, apart: bool) -> list[str]:
+    text = styled(title.upper(), Style.BOLD + Style.CYAN) if terminal.colour else title.upper()
+    asked = styled(question, Style.DIM) if terminal.colour else question
+    return [*([""] if apart else []), f"{text}  {asked}"]
+
+
+def _wrapped(text: str, terminal: Terminal) -> list[str]:
+    return wrap(text, min(terminal.width, _LINE) - 2) or [""]
+
+
+def _table_lines(result: TableResult, terminal: Terminal) -> list[str]:
+    table, whole = result.table, result.data.num_rows
+    title = styled(table.title, Style.BOLD) if terminal.colour else table.title
+    if not whole:
+        return [f"{title}: none"]
+    rows = result.rows(table.shown)
+    lines = LineTable(columns_of(table), terminal, sample=len(rows) + 1)
+    found = lines.lines_of(rows) + lines.rest()
+    more = whole - len(rows)
+    if more > 0:
+        at_least = "at least " if result.cut else ""
+        found.append(f"… and {at_least}{counted(more, 'row')} more: --format json, csv, parquet")
+    return [title, *found]
+
+
+def columns_of(table: ReportTable) -> list[Column[Row]]:
+    """Return how a table is shown in lines: its brief columns, the first the most important."""
+    by_name = {column.name: column for column in table.columns}
+    names = table.brief or tuple(by_name)
+    return [_column(by_name[name], rank) for rank, name in enumerate(names, 1)]
+
+
+def _column(column: TableColumn, rank: int) -> Column[Row]:
+    name, show = column.name, shower_of(column)
+    right = column.type in ("int", "float")
+
+    def cell(row: Row) -> str:
+        return show(row.get(name))
+
+    title = title_of(name)
+    least = len(title) if right else min(8, len(title))
+    return Column(title, cell, rank, least, 14 if right else 48, right)
+
+
+def title_of(name: str) -> str:
+    """Return the head of a column: its name without the unit, which the cells show."""
+    for unit in _UNITS:
+        name = name.removesuffix(unit)
+    return {"p999": "p99.9"}.get(name, name.replace("_", " ")).upper()
+
+
+def shower_of(column: TableColumn) -> Callable[[object], str]:
+    """Return what makes a cell of a value; None becomes a dash."""
+    by_unit: Mapping[str, Callable[[float], str]] = {
+        "µs": lambda value: duration(round(value)),
+        "ms": lambda value: duration(round(value * 1000)),
+        "bytes": lambda value: size(round(value)),
+        "share": percentage,
+        "1/s": lambda value: f"{value:,.1f}/s",
+    }
+    if column.type in ("int", "float"):
+        number = by_unit.get(column.unit) or (count if column.type == "int" else _plain)
+        return lambda value: UNKNOWN if not isinstance(value, int | float) else number(value)
+    by_type: Mapping[str, Callable[[object], str]] = {
+        "time": _time,
+        "bool": lambda value: "yes" if value else "no",
+        "list": lambda value: ", ".join(map(_text, value)) if isinstance(value, list) else "",
+    }
+    show = by_type.get(column.type, _text)
+    return lambda value: UNKNOWN if value is None else show(value)
+
+
+def percentage(part: float) -> str:
+    """Return a share as a percentage that is 0% only for nothing and 100% only for all."""
+    if part in (0, 1):
+        return f"{part:.0%}"
+    if 0 < part < 0.001:
+        return "<0.1%"
+    return f"{100 * part:.1f}%" if part < 0.9995 or part > 1 else "99.9%"
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def _text(value: object) -> str:
+    return one_line(str(value))
+
+
+def _time(value: object) -> str:
+    if not isinstance(value, datetime):
+        return _text(value)
+    return moment((value - _EPOCH) // timedelta(microseconds=1) * 1000).replace("T", " ")
