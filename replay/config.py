@@ -58,7 +58,7 @@ class TlsSettings:
     ca_file: str | None = None
     """certificates that are trusted (tls.client.trustCertPath); None: those of the system"""
     verify: bool = True
-    """whether the server must prove who it is (tls.client.authServer, where Java's default is no)"""
+    """whether the server must prove who it is (tls.client.authServer; Java's default: no)"""
     check_hostname: bool = False
     """whether the certificate must name the host of the address; Java does not look"""
     cert_file: str | None = None

@@ -99,6 +99,12 @@ class ProtocolError(TransportError):
     """The peer sent what is no RocketMQ."""
 
 
+class AnswerError(ClientError):
+    """The broker answered, and the answer cannot be used."""
+
+    retriable = True
+
+
 class TooManyRequestsError(TransportError):
     """The limit of requests in flight was reached, and stayed so within the time."""
 

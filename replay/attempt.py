@@ -1,0 +1,315 @@
+"""One attempt to send: request, answer, and the record of both, whatever came of it.
+
+RocketMQ: DefaultMQProducerImpl.sendKernelImpl, MQClientAPIImpl.processSendResponse.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .channels import MS
+from .client import Client, vip_address
+from .errors import (
+    AnswerError,
+    BrokerError,
+    ClientError,
+    ClosedError,
+    ConnectError,
+    ConnectionLostError,
+    ProtocolError,
+    SendTimeoutError,
+    TooManyRequestsError,
+    UnknownBrokerError,
+)
+from .hooks import SendContext, guarded
+from .message import Attempt, Message, MessageQueue, Outcome, SendMode, SendResult, SendStatus
+from .namespace import unwrap_namespace
+from .send_request import Prepared, SendEncoder, SendRequest
+from .send_response import Stored, stored_of
+from .steps import Acquire, Invoke, Permits, Steps
+
+_OUTCOMES: tuple[tuple[type[ClientError], Outcome], ...] = (
+    (SendTimeoutError, Outcome.TIMEOUT),
+    (ConnectError, Outcome.CONNECT),
+    (UnknownBrokerError, Outcome.CONNECT),
+    (ConnectionLostError, Outcome.LOST),
+    (TooManyRequestsError, Outcome.BUSY),
+    (ProtocolError, Outcome.GARBAGE),
+    (AnswerError, Outcome.GARBAGE),
+    (ClosedError, Outcome.CANCELLED),
+)
+_GO_AWAY = "the broker said GO_AWAY: again on a new connection"
+_HINTS = {
+    1: "the broker's own log says more",
+    2: "the broker is overloaded: send more slowly or to more brokers",
+    13: "the broker takes no such message: too large, or a property is wrong",
+    14: "the broker cannot store: its disk is full, it is a slave, or it is stopping",
+    16: "the topic or broker cannot be written to, or the credentials do not allow it",
+    17: "create the topic, or let the broker create it (autoCreateTopicEnable)",
+}
+
+
+class Sending:
+    """One message (or batch) on its way."""
+
+    __slots__ = (
+        "attempts",
+        "begin",
+        "deadline",
+        "half",
+        "message",
+        "messages",
+        "mode",
+        "prepared",
+    )
+
+    def __init__(
+        self, message: Message, mode: SendMode, begin: int, timeout_ms: int, half: bool = False
+    ) -> None:
+        self.message = message
+        """the message; of a batch its first one"""
+        self.messages: list[Message] | None = None
+        """all of a batch"""
+        self.mode = mode
+        self.begin = begin
+        """when the send was called, ns of the steady clock"""
+        self.deadline = begin + timeout_ms * MS
+        """when it must have ended"""
+        self.half = half
+        """it opens a transaction"""
+        self.prepared: Prepared
+        """as it travels; set when its route is known"""
+        self.attempts: list[Attempt] = []
+
+
+class Attempts:
+    """Makes attempts for one producer."""
+
+    def __init__(self, client: Client, encoder: SendEncoder) -> None:
+        config = client.config
+        self.encoder = encoder
+        self.permits = {
+            SendMode.ASYNC: Permits(config.async_limit),
+            SendMode.ONEWAY: Permits(config.oneway_limit),
+        }
+        """requests of each kind that may be on their way at the same time"""
+        self._client = client
+        self._network = client.network
+        self._config = config
+        self._vip = config.vip_channel
+        self._hooks = config.hooks
+        self._on_attempt = config.on_attempt
+        self._group = client.group
+
+    def request(self, sending: Sending, queue: MessageQueue, broker: str) -> SendRequest:
+        """The request of an attempt that begins now."""
+        client = self._client
+        born = (self._network.now() + client.offset) // MS
+        oneway = sending.mode is SendMode.ONEWAY
+        return self.encoder.request(
+            sending.prepared, queue, born, oneway=oneway, broker_name=broker
+        )
+
+    def attempt(
+        self,
+        sending: Sending,
+        request: SendRequest,
+        queue: MessageQueue,
+        broker: str,
+        why: str,
+        deadline: int,
+    ) -> Steps[SendResult]:
+        """Send `request` to the master of `broker`; the result, as stored.
+
+        Raises ClientError: BrokerError for a code that means it is not stored, TransportError where
+        that is not known.
+        """
+        address = self._client.master_of(broker)
+        if address is None:
+            error = UnknownBrokerError(
+                f"broker {broker} has no master in the route", "it is down, or being replaced"
+            )
+            invoke = Invoke("", request, deadline)
+            invoke.ended = self._network.now()
+            self._record(sending, invoke, queue, why, error)
+            raise error
+        if self._vip and not (sending.mode is SendMode.ASYNC and sending.attempts):
+            address = vip_address(address)
+        synchronous = sending.mode is SendMode.SYNC
+        invoke = Invoke(address, request, deadline, synchronous)
+        context = self._before(sending, queue, address) if self._hooks else None
+        permits = self.permits.get(sending.mode)
+        taken = False
+        started = self._network.now()
+        try:
+            if permits is not None and not permits.take():
+                yield Acquire(permits, 1, deadline)
+            taken = permits is not None
+            yield invoke
+            again = self._client.again_of(invoke)
+            if again is not None:
+                self._record(sending, invoke, queue, why, None)
+                invoke, why = again, _GO_AWAY
+                yield invoke
+        except BaseException as problem:
+            invoke.began = invoke.began or started
+            invoke.ended = invoke.ended or self._network.now()
+            failure = problem if isinstance(problem, ClientError) else _given_up(problem)
+            attempt = self._record(sending, invoke, queue, why, failure)
+            self._after(context, attempt, None, failure)
+            raise
+        finally:
+            if permits is not None and taken:
+                permits.give()
+        return self._finish(sending, invoke, queue, why, context)
+
+    def _finish(
+        self,
+        sending: Sending,
+        invoke: Invoke,
+        queue: MessageQueue,
+        why: str,
+        context: SendContext | None,
+    ) -> SendResult:
+        """The result of an attempt that was answered, or that needs no answer."""
+        command = invoke.command
+        if command is None:
+            attempt = self._record(sending, invoke, queue, why, None)
+            result = SendResult(
+                SendStatus.SEND_OK,
+                sending.prepared.unique_key,
+                self._seen(queue),
+                attempts=tuple(sending.attempts),
+            )
+            self._after(context, attempt, result, None)
+            return result
+        stored = stored_of(command, queue)
+        error: ClientError | None = None
+        if stored is None:
+            error = BrokerError(command.code, command.remark, _HINTS.get(command.code, ""))
+        elif isinstance(stored, str):
+            error = AnswerError(stored, f"{invoke.address} may be no RocketMQ broker")
+        attempt = self._record(
+            sending, invoke, queue, why, error, stored if isinstance(stored, Stored) else None
+        )
+        if error is not None or stored is None or isinstance(stored, str):
+            self._after(context, attempt, None, error)
+            assert error is not None
+            raise error
+        result = SendResult(
+            stored.status,
+            sending.prepared.unique_key,
+            self._seen(stored.queue),
+            stored.queue_offset,
+            stored.offset_msg_id,
+            stored.transaction_id,
+            stored.recall_handle,
+            stored.region,
+            stored.trace_on,
+            None,
+            tuple(sending.attempts),
+        )
+        self._after(context, attempt, result, None)
+        return result
+
+    def _seen(self, queue: MessageQueue) -> MessageQueue:
+        """A queue as the application knows it: its topic without namespace."""
+        namespace = self._config.namespace
+        if not namespace:
+            return queue
+        return queue._replace(topic=unwrap_namespace(namespace, queue.topic))
+
+    def _record(
+        self,
+        sending: Sending,
+        invoke: Invoke,
+        queue: MessageQueue,
+        why: str,
+        error: ClientError | None,
+        stored: Stored | None = None,
+    ) -> Attempt:
+        """Note an attempt, and tell who wants to know."""
+        command = invoke.command
+        offset = self._client.offset
+        prepared = sending.prepared
+        oneway = command is None and error is None
+        ended = invoke.ended or invoke.began
+        if oneway:
+            outcome = Outcome.ONEWAY
+        elif command is not None and not isinstance(error, AnswerError):
+            outcome = Outcome.ANSWERED
+        else:
+            outcome = _outcome_of(error)
+        attempt = Attempt(
+            len(sending.attempts) + 1,
+            self._seen(queue),
+            invoke.address,
+            (invoke.began or ended) + offset,
+            None if oneway else ended + offset,
+            outcome,
+            command.code if command is not None else None,
+            command.remark if command is not None else None,
+            error.reason if error is not None and command is None else None,
+            why,
+            invoke.local,
+            invoke.conversation,
+            invoke.opaque,
+            prepared.code,
+            self._config.serialize_type,
+            self._config.language,
+            self._config.client_version,
+            self._group,
+            invoke.request_bytes,
+            invoke.response_bytes,
+            len(prepared.body),
+            prepared.message_count,
+            stored.queue.queue_id if stored is not None else None,
+            stored.queue_offset if stored is not None else None,
+            stored.offset_msg_id if stored is not None else None,
+        )
+        sending.attempts.append(attempt)
+        if self._on_attempt is not None:
+            self._on_attempt(sending.message, attempt)
+        return attempt
+
+    # -- hooks ----------------------------------------------------------------------------------
+
+    def _before(self, sending: Sending, queue: MessageQueue, address: str) -> SendContext:
+        context = SendContext(
+            sending.message, self._group, self._seen(queue), address, sending.mode
+        )
+        for hook in self._hooks:
+            guarded(hook.before_send, context)
+        return context
+
+    def _after(
+        self,
+        context: SendContext | None,
+        attempt: Attempt,
+        result: SendResult | None,
+        error: ClientError | None,
+    ) -> None:
+        if context is None:
+            return
+        context.attempt, context.result, context.error = attempt, result, error
+        for hook in self._hooks:
+            guarded(hook.after_send, context)
+
+
+def _outcome_of(error: ClientError | None) -> Outcome:
+    for kind, outcome in _OUTCOMES:
+        if isinstance(error, kind):
+            return outcome
+    return Outcome.CANCELLED
+
+
+def _given_up(problem: BaseException) -> ClosedError:
+    """The reason of an attempt that its caller gave up."""
+    if isinstance(problem, GeneratorExit):
+        return ClosedError("given up by the caller")
+    return ClosedError(f"{type(problem).__name__}: {problem}")
+
+
+def with_attempts(result: SendResult, sending: Sending) -> SendResult:
+    """A result that tells of all attempts, those after it included."""
+    return msgspec.structs.replace(result, attempts=tuple(sending.attempts))

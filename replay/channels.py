@@ -1,0 +1,374 @@
+"""The connections of one client: one an address, opened when needed, closed when silent.
+
+Rules: requests to an address that is being connected wait for it; all of them share its end. A
+request is written to no address but its own. A connection whose peer says GO_AWAY takes no further
+request and ends when the last answer is there. Everything that a peer or the network does ends in
+an answer or an error of the requests concerned, within their time.
+RocketMQ: NettyRemotingClient (channelTables, invokeImpl, GO_AWAY), IdleStateHandler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from dissectors.remoting.command import RemotingCommand
+
+from .config import ProducerConfig
+from .connection import NEVER, Opaques, RemotingConnection, timeout_error
+from .errors import (
+    ClientError,
+    ClosedError,
+    ConnectError,
+    ConnectionLostError,
+    InvalidMessageError,
+    SendTimeoutError,
+)
+from .network import Link, Network
+from .request import decoration_of, encode_command
+from .steps import Invoke
+
+if TYPE_CHECKING:
+    from .wire_capture import WireConnection
+
+MS: Final = 1_000_000
+"""ns"""
+_CLOSE_LEAST: Final = 100 * MS
+"""a request that had more time than this closes its connection when it times out"""
+
+
+OnRequest = Callable[["Channel", RemotingCommand, bytes], None]
+
+
+class Channel:
+    """The way to one address."""
+
+    __slots__ = (
+        "_channels",
+        "_give_up",
+        "_oneways",
+        "_tap",
+        "_waiting",
+        "address",
+        "connection",
+        "leaving",
+        "link",
+        "opened_by",
+    )
+
+    def __init__(self, channels: Channels, address: str) -> None:
+        self.address = address
+        self.connection: RemotingConnection | None = None
+        self.link: Link | None = None
+        self.leaving = False
+        """no further request goes this way"""
+        self.opened_by = NEVER
+        """the connection must be open by then"""
+        self._channels = channels
+        self._waiting: list[Invoke] = []
+        self._oneways: list[Invoke] = []
+        self._give_up: Callable[[], None] | None = None
+        self._tap: WireConnection | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that wait for an answer, or to be written."""
+        table = self.connection.table if self.connection is not None else ()
+        return len(table) + len(self._waiting) + len(self._oneways)
+
+    @property
+    def earliest(self) -> int:
+        """No time of this channel is over before."""
+        earliest = self.connection.earliest if self.connection is not None else NEVER
+        return min(
+            earliest,
+            self.opened_by,
+            min([invoke.deadline for invoke in self._waiting], default=NEVER),
+            min([invoke.deadline for invoke in self._oneways], default=NEVER),
+        )
+
+    # -- requests -------------------------------------------------------------------------------
+
+    def send(self, invoke: Invoke) -> None:
+        """Write a request, or let it wait for the connection."""
+        link, connection = self.link, self.connection
+        if link is None or connection is None:
+            self._waiting.append(invoke)
+            if self._give_up is None:
+                self._open(invoke.deadline)
+            self._channels.watch(min(invoke.deadline, self.opened_by))
+            return
+        channels = self._channels
+        now = channels.network.now()
+        try:
+            data = connection.begin(invoke, now)
+        except ValueError as error:
+            invoke.fail(InvalidMessageError(str(error), "send less in one message"), now)
+            return
+        link.write(data)
+        if self._tap is not None:
+            self._tap.sent(channels.network.epoch(), data)
+        if not invoke.request.oneway:
+            if invoke.deadline < channels.watched:
+                channels.watch(invoke.deadline)
+        elif link.writable:
+            invoke.written(now)
+        else:
+            self._oneways.append(invoke)
+            channels.watch(invoke.deadline)
+
+    def answer(self, request: RemotingCommand, answer: RemotingCommand, body: bytes = b"") -> None:
+        """Answer a request of the peer, unless it wants no answer or is gone."""
+        if request.is_oneway or self.link is None or self.connection is None:
+            return
+        answer.opaque = request.opaque
+        answer.serialize_type = request.serialize_type
+        data = encode_command(answer, body)
+        self.link.write(data)
+        if self._tap is not None:
+            self._tap.sent(self._channels.network.epoch(), data)
+
+    def _open(self, deadline: int) -> None:
+        channels = self._channels
+        now = channels.network.now()
+        timeout = min(deadline - now, channels.config.connect_timeout_ms * MS)
+        self.opened_by = now + timeout
+        self._give_up = _nothing  # the transport may fail before it returns
+        give_up = channels.network.open(self.address, timeout, self)
+        if self._give_up is not None:
+            self._give_up = give_up
+
+    # -- what the transport tells ---------------------------------------------------------------
+
+    def opened(self, link: Link) -> None:
+        """The connection is there: what waits is written."""
+        channels = self._channels
+        self._give_up = None
+        self.opened_by = NEVER
+        number = channels.next_number()
+        self.link = link
+        connection = RemotingConnection(
+            number, self.address, link.local, channels.opaques, self._request
+        )
+        connection.used = channels.network.now()
+        self.connection = connection
+        if channels.config.wire is not None:
+            now = channels.network.epoch()
+            self._tap = channels.config.wire.opened(now, link.local, link.peer)
+        waiting, self._waiting = self._waiting, []
+        for invoke in waiting:
+            self.send(invoke)
+
+    def refused(self, reason: str, hint: str) -> None:
+        """The connection could not be opened: what waits has failed."""
+        self._fail(ConnectError(f"no connection to {self.address}: {reason}", hint))
+
+    def received(self, data: bytes) -> None:
+        """Bytes came."""
+        connection, channels = self.connection, self._channels
+        if connection is None:
+            return
+        if self._tap is not None:
+            self._tap.received(channels.network.epoch(), data)
+        error = connection.receive(data, channels.network.now())
+        if error is not None:
+            self.end(error)
+        elif self.leaving and not self.in_flight:
+            self.end(ClosedError(f"{self.address} went away"))
+
+    def ended(self, reason: str) -> None:
+        """The connection ended, not by us."""
+        if self._tap is not None:
+            self._tap.closed(self._channels.network.epoch(), by_peer=True)
+        hint = "the broker went down, or something between closes connections"
+        self._fail(ConnectionLostError(f"the connection to {self.address} ended: {reason}", hint))
+
+    def resumed(self) -> None:
+        """What was written has left."""
+        now = self._channels.network.now()
+        oneways, self._oneways = self._oneways, []
+        for invoke in oneways:
+            invoke.written(now)
+
+    def end(self, error: ClientError) -> None:
+        """End the connection, or the attempt to open it; its requests fail with the error."""
+        link, give_up = self.link, self._give_up
+        if link is not None:
+            link.abort()
+        elif give_up is not None:
+            give_up()
+        self._fail(error)
+
+    def close(self) -> None:
+        """End the connection when what was written has left."""
+        if self.link is not None and not self.in_flight:
+            self.link.close()
+            self._fail(ClosedError("the producer is closed"))
+        else:
+            self.end(ClosedError("the producer is closed"))
+
+    def _fail(self, error: ClientError) -> None:
+        """The channel is of no more use: it is forgotten, its requests fail."""
+        channels = self._channels
+        now = channels.network.now()
+        connection, self.connection = self.connection, None
+        self.link = None
+        self._give_up = None
+        self.opened_by = NEVER
+        waiting, self._waiting = self._waiting, []
+        oneways, self._oneways = self._oneways, []
+        channels.forget(self)
+        if connection is not None:
+            if self._tap is not None:
+                self._tap.closed(channels.network.epoch())
+            connection.fail(error, now)
+        for invoke in (*waiting, *oneways):
+            invoke.fail(error, now)
+
+    def _request(self, _: RemotingConnection, command: RemotingCommand, body: bytes) -> None:
+        self._channels.on_request(self, command, body)
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def expire(self, now: int) -> None:
+        """Fail the requests whose time is over."""
+        if self.connection is not None:
+            close = False
+            for invoke in self.connection.expire(now):
+                had = invoke.deadline - invoke.began
+                close |= invoke.synchronous and had > _CLOSE_LEAST
+                invoke.fail(timeout_error(invoke, max(had // MS, 0)), now)
+            if close and self._channels.config.close_on_timeout and self.link is not None:
+                reason = f"the connection to {self.address} was closed: a request timed out"
+                self.end(ConnectionLostError(reason))
+                return
+        if self.link is None and now >= self.opened_by:
+            self.end(_too_slow(self.address))
+            return
+        self._waiting = self._expire(self._waiting, now)
+        self._oneways = self._expire(self._oneways, now)
+
+    def _expire(self, waiting: list[Invoke], now: int) -> list[Invoke]:
+        if not waiting:
+            return waiting
+        over = [invoke for invoke in waiting if invoke.deadline <= now]
+        rest = [invoke for invoke in waiting if invoke.deadline > now]
+        for invoke in over:
+            error = _too_slow(self.address) if self.link is None else _stuck(self.address)
+            invoke.fail(error, now)
+        return rest
+
+
+class Channels:
+    """All connections of one client."""
+
+    def __init__(self, config: ProducerConfig, network: Network, on_request: OnRequest) -> None:
+        self.config = config
+        self.network = network
+        self.opaques = Opaques()
+        self.on_request = on_request
+        self.watched = NEVER
+        """when the clock must be looked at next"""
+        self.on_watch: Callable[[int], None] = _ignore
+        """told of a time that is earlier than `watched`"""
+        self._by_address: dict[str, Channel] = {}
+        self._leaving: list[Channel] = []
+        self._number = 0
+        self._decorate = decoration_of(config)
+        self._closed = False
+
+    def __iter__(self) -> Iterator[Channel]:
+        return iter([*self._by_address.values(), *self._leaving])
+
+    @property
+    def open_count(self) -> int:
+        """Connections that are open or being opened."""
+        return len(self._by_address) + len(self._leaving)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that are not answered."""
+        return sum([channel.in_flight for channel in self])
+
+    def next_number(self) -> int:
+        """The number of a new connection."""
+        self._number += 1
+        return self._number
+
+    def get(self, address: str) -> Channel | None:
+        """The channel to an address, if there is one."""
+        return self._by_address.get(address)
+
+    def invoke(self, invoke: Invoke) -> None:
+        """Send a request; its waiter is told what became of it."""
+        if self._closed:
+            invoke.fail(ClosedError("the producer is closed"), self.network.now())
+            return
+        if self._decorate is not None:
+            self._decorate(invoke.address, invoke.request)
+        channel = self._by_address.get(invoke.address)
+        if channel is None:
+            channel = self._by_address[invoke.address] = Channel(self, invoke.address)
+        channel.send(invoke)
+
+    def retire(self, conversation: int, address: str) -> None:
+        """A peer said GO_AWAY on this connection: the next request opens a new one."""
+        channel = self._by_address.get(address)
+        if channel is None or channel.connection is None:
+            return
+        if channel.connection.number == conversation:
+            del self._by_address[address]
+            channel.leaving = True
+            self._leaving.append(channel)
+
+    def forget(self, channel: Channel) -> None:
+        """A channel has ended."""
+        if self._by_address.get(channel.address) is channel:
+            del self._by_address[channel.address]
+        elif channel in self._leaving:
+            self._leaving.remove(channel)
+
+    def watch(self, when: int) -> None:
+        """Look at the clock at this time, or before."""
+        if when < self.watched:
+            self.on_watch(when)
+
+    def expire(self, now: int) -> int:
+        """Fail what is over its time; returns when to look again."""
+        for channel in self:
+            if channel.earliest <= now:
+                channel.expire(now)
+        return min([channel.earliest for channel in self], default=NEVER)
+
+    def close_silent(self, now: int, kept: Callable[[str], bool]) -> None:
+        """Close connections that were silent for too long, or whose address is no longer used."""
+        oldest = now - self.config.max_idle_ms * MS
+        for channel in list(self):
+            connection = channel.connection
+            if connection is None or channel.in_flight:
+                continue
+            if connection.used <= oldest or channel.leaving or not kept(channel.address):
+                channel.close()
+
+    def close(self) -> None:
+        """End all connections; no further request is sent."""
+        self._closed = True
+        for channel in list(self):
+            channel.close()
+
+
+def _too_slow(address: str) -> ConnectError:
+    hint = "is the address right and reachable from here, and is there no firewall between?"
+    return ConnectError(f"no connection to {address}: no answer in time", hint)
+
+
+def _stuck(address: str) -> SendTimeoutError:
+    return SendTimeoutError(f"{address} takes no more data", "the broker is frozen or overloaded")
+
+
+def _nothing() -> None:
+    pass
+
+
+def _ignore(_: int) -> None:
+    pass

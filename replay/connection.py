@@ -1,0 +1,171 @@
+"""One connection to a NameServer or broker, without the socket: bytes in, answers out, and back.
+
+`begin` numbers a request and gives its bytes; `receive` takes what came and tells the requests that
+were answered; `expire` tells those whose time is over. Unlike a capture's reader, a client does not
+look for the next frame: bytes that are none, or a header that cannot be read, end the connection.
+Rules: the clock is an argument (ns, steady); held are one unfinished frame and one entry a request.
+RocketMQ: NettyRemotingAbstract (responseTable, processMessageReceived, scanResponseTable).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from dissectors.expert import ExpertInfo
+from dissectors.recognition import protocol_of
+from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
+from dissectors.remoting.frame import KEEP_ALL, Frame, FrameDecoder
+from dissectors.remoting.frame_layout import PREFIX
+from dissectors.remoting.header_codec import decode_header
+
+from .errors import ClientError, ProtocolError, SendTimeoutError
+from .steps import Invoke
+
+NEVER: Final = 1 << 62
+"""ns: a time that does not come"""
+_OPAQUES: Final = 0x7FFFFFFF
+
+
+class Opaques:
+    """The numbers of a client's requests: no two connections use the same."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self, last: int = -1) -> None:
+        self._last = last
+
+    def next(self) -> int:
+        """The next number, 0 to 2^31 - 1."""
+        self._last = number = (self._last + 1) & _OPAQUES
+        return number
+
+
+OnRequest = Callable[["RemotingConnection", RemotingCommand, bytes], None]
+
+
+class RemotingConnection:
+    """The state of one connection."""
+
+    __slots__ = (
+        "_decoder",
+        "_experts",
+        "_offset",
+        "_on_request",
+        "_opaques",
+        "address",
+        "earliest",
+        "first",
+        "local",
+        "number",
+        "orphans",
+        "table",
+        "used",
+    )
+
+    def __init__(
+        self, number: int, address: str, local: str, opaques: Opaques, on_request: OnRequest
+    ) -> None:
+        self.number = number
+        """number of the connection, in the order in which they were opened"""
+        self.address = address
+        """the other side"""
+        self.local = local
+        """our side, `address:port`"""
+        self.table: dict[int, Invoke] = {}
+        """requests that are not answered, by opaque, the oldest first"""
+        self.earliest = NEVER
+        """no request's time is over before"""
+        self.used = 0
+        """when something was last sent or received"""
+        self.orphans = 0
+        """answers that nobody waited for: they came too late, or twice"""
+        self.first = b""
+        """what the peer said first, for telling what it is if it is no RocketMQ"""
+        self._opaques = opaques
+        self._on_request = on_request
+        self._experts: list[ExpertInfo] = []
+        self._decoder = FrameDecoder(number, self._experts, KEEP_ALL, True)
+        self._offset = 0
+
+    def begin(self, invoke: Invoke, now: int) -> bytes:
+        """Number a request; its bytes. Raises ValueError where it is over the frame limit."""
+        opaque = self._opaques.next()
+        request = invoke.request
+        data = request.encode(opaque)
+        invoke.opaque = opaque
+        invoke.began = self.used = now
+        invoke.local = self.local
+        invoke.conversation = self.number
+        invoke.request_bytes = len(data)
+        if not request.oneway:
+            self.table[opaque] = invoke
+            if invoke.deadline < self.earliest:
+                self.earliest = invoke.deadline
+        return data
+
+    def receive(self, data: bytes, now: int) -> ProtocolError | None:
+        """Bytes that came: answers go to their requests, requests to whoever serves them.
+
+        Returns why the connection must end; None if it may go on.
+        """
+        self.used = now
+        if not self._offset:
+            self.first = data[:64]
+        frames: list[Frame] = []
+        size = len(data)
+        decoder = self._decoder
+        decoder.receive(data, 0, size, self._offset, 0, now, frames)
+        self._offset += size
+        pop = self.table.pop
+        for frame in frames:
+            command = decode_header(frame.serialize_type, frame.header)
+            if command is None:
+                return ProtocolError(f"{self.address} sent a header that cannot be read")
+            if command.flag & RESPONSE_FLAG:
+                invoke = pop(command.opaque, None)
+                if invoke is None:
+                    self.orphans += 1
+                    continue
+                length = PREFIX + len(frame.header) + frame.body_length
+                invoke.answer(command, frame.body, length, now)
+            else:
+                self._on_request(self, command, frame.body)
+        if not decoder.synchronized:
+            return self._garbage()
+        return None
+
+    def expire(self, now: int) -> list[Invoke]:
+        """Take out the requests whose time is over."""
+        if now < self.earliest:
+            return []
+        table = self.table
+        over = [invoke for invoke in table.values() if invoke.deadline <= now]
+        for invoke in over:
+            del table[invoke.opaque]
+        self.earliest = min([invoke.deadline for invoke in table.values()], default=NEVER)
+        return over
+
+    def fail(self, error: ClientError, now: int) -> None:
+        """The connection has ended: no request of it will be answered."""
+        table, self.table = self.table, {}
+        self.earliest = NEVER
+        for invoke in table.values():
+            invoke.fail(error, now)
+
+    def _garbage(self) -> ProtocolError:
+        told = self._experts[-1].detail if self._experts else "no frame"
+        looks = protocol_of(self.first)
+        if looks is not None:
+            hint = f"it looks like {looks}; is this the right port?"
+            return ProtocolError(f"{self.address} does not speak RocketMQ", hint)
+        hint = "is this the port of a NameServer or broker, and is TLS on or off on both sides?"
+        return ProtocolError(f"{self.address} sent what is no RocketMQ frame ({told})", hint)
+
+
+def timeout_error(invoke: Invoke, asked_ms: int) -> SendTimeoutError:
+    """The error of a request that was not answered in time."""
+    return SendTimeoutError(
+        f"no answer from {invoke.address} within {asked_ms} ms",
+        "the broker is slow, frozen or unreachable; it may have stored the message all the same",
+    )

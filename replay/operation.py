@@ -1,0 +1,168 @@
+"""Runs operations: gives each step of a generator to whoever does it, and resumes with its end.
+
+Rules: an operation ends once, with a value or an error; nothing of it is called afterwards. A step
+whose time is over fails, whatever was promised. An operation that is cancelled gives up its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar, cast
+
+from .channels import Channels
+from .errors import ClientError, SendTimeoutError, TooManyRequestsError
+from .network import Timer
+from .steps import Acquire, Await, Invoke, Join, Resumable, Steps
+
+T = TypeVar("T")
+
+
+class Operation(Generic[T]):
+    """One operation that runs."""
+
+    __slots__ = ("_forget", "_on_end", "_runner", "_steps", "_timer", "done", "error", "value")
+
+    def __init__(
+        self, runner: Runner, steps: Steps[T], on_end: Callable[[Operation[T]], None] | None
+    ) -> None:
+        self.done = False
+        self.value: T | None = None
+        """what it gave"""
+        self.error: Exception | None = None
+        """why it gave nothing"""
+        self._runner = runner
+        self._steps: Steps[T] | None = steps
+        self._on_end = on_end
+        self._forget: Callable[[], None] | None = None
+        self._timer: Timer | None = None
+
+    @property
+    def result(self) -> T:
+        """What it gave; raises why it gave nothing."""
+        if self.error is not None:
+            raise self.error
+        return cast(T, self.value)
+
+    def resume(self, value: object) -> None:
+        """The step has ended well."""
+        steps = self._steps
+        if steps is None:
+            return
+        if self._timer is not None or self._forget is not None:
+            self._leave_step()
+        try:
+            step = steps.send(value)
+        except StopIteration as stop:
+            self._end(stop.value, None)
+        except Exception as error:
+            self._end(None, error)
+        else:
+            if type(step) is Invoke:
+                step.waiter = self
+                self._runner.channels.invoke(step)
+            else:
+                self._begin(step)
+
+    def fail(self, error: Exception) -> None:
+        """The step has failed."""
+        steps = self._steps
+        if steps is None:
+            return
+        self._leave_step()
+        try:
+            # One error may end many requests; each begins its traceback anew.
+            step = steps.throw(error.with_traceback(None))
+        except StopIteration as stop:
+            self._end(stop.value, None)
+        except Exception as raised:
+            self._end(None, raised)
+        else:
+            if type(step) is Invoke:
+                step.waiter = self
+                self._runner.channels.invoke(step)
+            else:
+                self._begin(step)
+
+    def cancel(self) -> None:
+        """Give it up; nobody is told."""
+        steps, self._steps = self._steps, None
+        self._on_end = None
+        self.done = True
+        forget = self._forget
+        self._leave_step()
+        if forget is not None:
+            forget()
+        if steps is not None:
+            steps.close()
+
+    def _begin(self, step: object) -> None:
+        if isinstance(step, Join):
+            self._watch(step.deadline, SendTimeoutError("the time was over", ""))
+            self._runner.join(step, self)
+        elif isinstance(step, Acquire):
+            hint = "send more slowly, or raise the limit"
+            self._watch(step.deadline, TooManyRequestsError("too many requests in flight", hint))
+            self._forget = step.permits.wait(step.count, lambda: self.resume(None))
+        elif isinstance(step, Await):
+            self._watch(step.deadline, step.error)
+            self._forget = step.forget
+            step.begin(self)
+        else:
+            raise TypeError(f"no step: {step!r}")
+
+    def _watch(self, deadline: int, error: ClientError) -> None:
+        def over() -> None:
+            forget = self._forget
+            if forget is not None:
+                forget()
+            self.fail(error)
+
+        self._timer = self._runner.channels.network.call_at(deadline, over)
+
+    def _leave_step(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._forget = None
+
+    def _end(self, value: T | None, error: Exception | None) -> None:
+        self._steps = None
+        self.done = True
+        self.value = value
+        self.error = error
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end(self)
+
+
+class Runner:
+    """Runs the operations of one client."""
+
+    def __init__(self, channels: Channels) -> None:
+        self.channels = channels
+        self._joined: dict[object, list[Resumable]] = {}
+
+    def start(
+        self, steps: Steps[T], on_end: Callable[[Operation[T]], None] | None = None
+    ) -> Operation[T]:
+        """Begin an operation; `on_end` is told when it has ended."""
+        operation = Operation(self, steps, on_end)
+        operation.resume(None)
+        return operation
+
+    def join(self, step: Join, waiter: Resumable) -> None:
+        """Let `waiter` wait for the operation of this key; begin it if it does not run."""
+        waiting = self._joined.get(step.key)
+        if waiting is not None:
+            waiting.append(waiter)
+            return
+        self._joined[step.key] = [waiter]
+
+        def ended(operation: Operation[object]) -> None:
+            for one in self._joined.pop(step.key):
+                if operation.error is not None:
+                    one.fail(operation.error)
+                else:
+                    one.resume(operation.value)
+
+        self.start(step.make(), ended)

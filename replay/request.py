@@ -1,0 +1,89 @@
+"""A request that is not a send: a code, ext fields and a body; and what every request gets added.
+
+Rules: added are, in this order, what the user's hooks add, the namespace of version 2, and the
+signature, which covers what was added before it.
+RocketMQ: RemotingCommand.createRequestCommand, RPCHook, NamespaceRpcHook, AclClientRPCHook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from dissectors.remoting.command import ONEWAY_FLAG, ROCKETMQ, RemotingCommand
+from dissectors.remoting.frame_layout import encode_frame
+from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
+
+from .config import ProducerConfig
+from .namespace import namespace_fields
+from .steps import Request
+
+
+class PlainRequest:
+    """A request of any code."""
+
+    __slots__ = ("_command", "body")
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        code: int,
+        fields: dict[str, str],
+        body: bytes = b"",
+        *,
+        oneway: bool = False,
+    ) -> None:
+        flag = ONEWAY_FLAG if oneway else 0
+        kind = config.serialize_type
+        version = config.client_version
+        self._command = RemotingCommand(code, 0, flag, config.language, version, None, fields, kind)
+        self.body = body
+        """body as it travels"""
+
+    @property
+    def code(self) -> int:
+        """Request code."""
+        return self._command.code
+
+    @property
+    def oneway(self) -> bool:
+        """Whether no answer is wanted."""
+        return self._command.is_oneway
+
+    def fields(self) -> dict[str, str]:
+        """The ext fields; who changes them changes the request."""
+        return self._command.ext_fields
+
+    def encode(self, opaque: int) -> bytes:
+        """The request as a frame. Raises ValueError where it is over the frame limit."""
+        self._command.opaque = opaque
+        return encode_command(self._command, self.body)
+
+
+def encode_command(command: RemotingCommand, body: bytes = b"") -> bytes:
+    """A command as a frame. Raises ValueError where it is over the frame limit."""
+    kind = BINARY_TYPE if command.serialize_type == ROCKETMQ else JSON_TYPE
+    return encode_frame(kind, encode_header(command), body)
+
+
+class _FieldHook(Protocol):
+    def before_request(self, address: str, code: int, fields: dict[str, str]) -> None: ...
+
+
+def decoration_of(config: ProducerConfig) -> Callable[[str, Request], None] | None:
+    """What adds to a request (to an address) all that this producer adds; None for nothing."""
+    hooks: tuple[_FieldHook, ...] = config.rpc_hooks
+    credentials = config.credentials
+    added = namespace_fields(config.namespace_v2)
+    if not hooks and not added and credentials is None:
+        return None
+
+    def decorate(address: str, request: Request) -> None:
+        fields = request.fields()
+        for hook in hooks:
+            hook.before_request(address, request.code, fields)
+        fields.update(added)
+        if credentials is not None:
+            credentials.sign(fields, request.body)
+
+    return decorate

@@ -1,0 +1,178 @@
+"""A topic's route: which queues can be written to, and where their brokers are.
+
+A route is what a NameServer says (TopicRouteData); a `PublishTable` is what a producer makes of it,
+with the index by which it goes round. Nothing raises because of what a NameServer says: what cannot
+be used is left out, what is no route at all is None.
+RocketMQ: TopicRouteData, MQClientInstance.topicRouteData2TopicPublishInfo, TopicPublishInfo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from dissectors.remoting.bodies import decode_body
+from dissectors.remoting.codes import RequestCode
+
+from .config import split_address
+from .fault import QueueIndex
+from .message import MessageQueue
+
+GET_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+MASTER: Final = "0"
+WRITE: Final = 2
+MOST_QUEUES: Final = 65536
+"""queues of one topic; a NameServer that says more is not believed"""
+NO_BROKER: Final = "__syslo__none__"
+"""broker of a static topic's queue that no broker has"""
+_LOGICAL: Final = "__syslo__"
+_GLOBAL: Final = "__global__"
+
+Addresses = Mapping[str, str]
+"""broker id, as text → `host:port`; "0" is the master"""
+
+
+class Route:
+    """What a NameServer says of a topic, as far as a producer needs it."""
+
+    __slots__ = ("addresses", "logical", "queues", "topic", "write_counts")
+
+    def __init__(
+        self,
+        topic: str,
+        queues: tuple[MessageQueue, ...],
+        addresses: dict[str, dict[str, str]],
+        write_counts: dict[str, int],
+        logical: dict[MessageQueue, str],
+    ) -> None:
+        self.topic = topic
+        self.queues = queues
+        """queues that can be written to, in the order in which they are gone round"""
+        self.addresses = addresses
+        """broker name → its addresses by broker id"""
+        self.write_counts = write_counts
+        """broker name → write queues that the route gives it"""
+        self.logical = logical
+        """queue of a static topic → broker that has it now"""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Route) and all(
+            getattr(self, name) == getattr(other, name) for name in self.__slots__
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class PublishTable:
+    """The queues of a topic that can be written to, and who goes round them where it stands."""
+
+    __slots__ = ("index", "queues", "route")
+
+    def __init__(self, route: Route, index: QueueIndex | None = None) -> None:
+        self.route = route
+        self.queues = list(route.queues)
+        self.index = index or QueueIndex()
+
+    def write_queue_nums(self, broker_name: str) -> int:
+        """How many write queues the route gives a broker; -1 where it has none."""
+        return self.route.write_counts.get(broker_name, -1)
+
+    def broker_of(self, queue: MessageQueue) -> str:
+        """The broker that has a queue; with static topics it is not the queue's name."""
+        return self.route.logical.get(queue, queue.broker_name) if self.route.logical else queue[1]
+
+
+def decode_route(topic: str, body: bytes, most_queues: int | None = None) -> Route | None:
+    """The route of `topic` that the body of an answer says; None for what is no route.
+
+    `most_queues`: it is the route of the topic from which `topic` will be made, of whose queues no
+    more than so many are made on each broker.
+    """
+    value = decode_body(GET_ROUTE, True, 0, body, {}).value
+    if not isinstance(value, dict):
+        return None
+    addresses = _addresses_of(value.get("brokerDatas"))
+    rows = list(_rows_of(value.get("queueDatas"), most_queues))
+    counts = {name: writes for name, _, writes in rows}
+    order = value.get("orderTopicConf")
+    mapping = value.get("topicQueueMappingByBroker")
+    if isinstance(order, str) and order:
+        return Route(topic, _ordered(topic, order), addresses, counts, {})
+    if order is None and isinstance(mapping, dict) and mapping:
+        logical = _logical(topic, mapping)
+        queues = sorted(logical, key=lambda queue: queue.queue_id)
+        return Route(topic, tuple(queues), addresses, counts, logical)
+    queues = [
+        MessageQueue(topic, name, number)
+        for name, perm, writes in sorted(rows)
+        if perm & WRITE and MASTER in addresses.get(name, {})
+        for number in range(writes)
+    ]
+    return Route(topic, tuple(queues[:MOST_QUEUES]), addresses, counts, {})
+
+
+def _addresses_of(rows: object) -> dict[str, dict[str, str]]:
+    """Broker name → broker id → address, of those that are addresses."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows if isinstance(rows, list) else ():
+        name, table = _member(row, "brokerName"), _member(row, "brokerAddrs")
+        if isinstance(name, str) and isinstance(table, dict):
+            found[name] = {
+                str(number): address
+                for number, address in table.items()
+                if isinstance(address, str) and split_address(address) is not None
+            }
+    return found
+
+
+def _rows_of(rows: object, most_queues: int | None) -> Iterator[tuple[str, int, int]]:
+    """Broker name, permission and number of write queues of each row."""
+    for row in rows if isinstance(rows, list) else ():
+        name = _member(row, "brokerName")
+        perm, writes = _number(row, "perm"), _number(row, "writeQueueNums")
+        if most_queues is not None:
+            writes = min(most_queues, _number(row, "readQueueNums"))
+        if isinstance(name, str):
+            yield name, perm, min(max(writes, 0), MOST_QUEUES)
+
+
+def _ordered(topic: str, order: str) -> tuple[MessageQueue, ...]:
+    """The queues of an ordered topic, `brokerA:4;brokerB:4`, in the order of the list."""
+    queues: list[MessageQueue] = []
+    for part in order.split(";"):
+        name, _, count = part.partition(":")
+        if count.isascii() and count.isdecimal():
+            for number in range(min(int(count[:9]), MOST_QUEUES - len(queues))):
+                queues.append(MessageQueue(topic, name, number))
+    return tuple(queues)
+
+
+def _logical(topic: str, mapping: Mapping[object, object]) -> dict[MessageQueue, str]:
+    """The queues of a static topic → the broker of the newest epoch that has each now."""
+    newest: dict[MessageQueue, tuple[int, str]] = {}
+    totals: dict[str, tuple[int, int]] = {}
+    for name, info in mapping.items():
+        scope, current = _member(info, "scope"), _member(info, "currIdMap")
+        scope = scope if isinstance(scope, str) and scope else _GLOBAL
+        logical_name = "__syslo__global__" if scope == _GLOBAL else f"{_LOGICAL}{scope}"
+        epoch, total = _number(info, "epoch"), _number(info, "totalQueues")
+        totals[logical_name] = max(totals.get(logical_name, (-1, 0)), (epoch, total))
+        for number in current if isinstance(current, dict) else ():
+            text = str(number)
+            if not (text.isascii() and text.isdecimal() and len(text) < 10):
+                continue
+            queue = MessageQueue(topic, logical_name, int(text))
+            newest[queue] = max(newest.get(queue, (-1, "")), (epoch, str(name)))
+    for logical_name, (_, total) in totals.items():
+        for number in range(min(total, MOST_QUEUES)):  # those that no broker has have no address
+            newest.setdefault(MessageQueue(topic, logical_name, number), (-1, NO_BROKER))
+    return {queue: broker for queue, (_, broker) in newest.items()}
+
+
+def _member(row: object, name: str) -> object:
+    return row.get(name) if isinstance(row, dict) else None
+
+
+def _number(row: object, name: str) -> int:
+    value = _member(row, name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

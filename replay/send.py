@@ -1,0 +1,384 @@
+"""Sending, as operations: which queue, which broker, how often, in which time, and what is told.
+
+Rules, Java's: a synchronous send tries up to 1 + `retries` brokers within one time for all; what is
+retried is an error of transport, a broker without address, an unusable answer, and a response code
+in the configured set. An asynchronous send repeats the *same* request (queue id and born time
+included) after errors of transport only. A send to a chosen queue is tried once, or, asynchronous,
+with the same broker. One-way is one attempt. 10, 11 and 12 are stored.
+RocketMQ: DefaultMQProducerImpl (sendDefaultImpl, sendSelectImpl), MQClientAPIImpl
+(sendMessageAsync, onExceptionImpl), SelectMessageQueueByHash.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final
+
+from .attempt import Attempts, Sending, with_attempts
+from .channels import MS
+from .client import Client
+from .config import ProducerConfig
+from .errors import (
+    AnswerError,
+    BrokerError,
+    ClientError,
+    ConnectError,
+    InvalidMessageError,
+    RouteError,
+    SendFailed,
+    TooManyRequestsError,
+    TransportError,
+    UnknownBrokerError,
+)
+from .fault import Event, FaultSettings, FaultStrategy
+from .message import Message, MessageQueue, SendMode, SendResult, SendStatus
+from .namespace import wrap_namespace
+from .route import PublishTable
+from .send_request import SendEncoder, SendForm
+from .steps import Acquire, Permits, Steps
+from .unique_id import UniqueIds
+from .validators import Invalid, why_not_batch, why_not_encoded, why_not_message
+
+Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+"""chooses the queue of a message among those of its topic"""
+
+CALLER: Final = "chosen by the caller"
+SELECTED: Final = "chosen by the selector"
+_LEAST_NUM: Final = 10
+_LEAST_SIZE: Final = 1024 * 1024
+
+
+class Sender:
+    """The sends of one producer."""
+
+    def __init__(self, client: Client, random: Random | None = None) -> None:
+        config = client.config
+        self.config: ProducerConfig = config
+        self.client = client
+        fault = config.fault or FaultSettings.of_version(config.client_version, enabled=False)
+        self.strategy = FaultStrategy(fault, random)
+        """state of the latency fault strategy"""
+        instance = (random or client.random).getrandbits(32)
+        self.encoder = SendEncoder(_form_of(config), UniqueIds(client.ip, os.getpid(), instance))
+        self.attempts = Attempts(client, self.encoder)
+        self._watches = fault.enabled
+        self._room = Permits(max(config.backpressure_num, _LEAST_NUM))
+        self._size_room = Permits(max(config.backpressure_size, _LEAST_SIZE))
+
+    # -- what a producer begins -----------------------------------------------------------------
+
+    def send(
+        self,
+        message: Message,
+        mode: SendMode,
+        timeout_ms: int | None = None,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        half: bool = False,
+    ) -> Steps[SendResult]:
+        """Send one message; raises InvalidMessageError at once, SendFailed when given up."""
+        _refuse(why_not_message(message, self.config.max_message_size))
+        sending = self._sending(message, mode, timeout_ms, half)
+        return self._run(sending, queue, selector)
+
+    def send_batch(
+        self,
+        messages: Sequence[Message],
+        mode: SendMode,
+        timeout_ms: int | None = None,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+    ) -> Steps[SendResult]:
+        """Send messages of one topic as one request; as `send`."""
+        batch = list(messages)
+        _refuse(why_not_batch(batch, self.config.max_message_size))
+        sending = self._sending(batch[0], mode, timeout_ms, False)
+        sending.messages = batch
+        return self._run(sending, queue, selector)
+
+    def find_queues(self, topic: str, timeout_ms: int | None = None) -> Steps[list[MessageQueue]]:
+        """The queues of a topic that can be written to; raises RouteError, NameServerError."""
+        timeout = self.config.api_timeout_ms if timeout_ms is None else timeout_ms
+        deadline = self.client.network.now() + timeout * MS
+        table = yield from self.client.find_table(self._wrapped(topic), deadline)
+        return [queue._replace(topic=topic) for queue in table.queues]
+
+    def _sending(
+        self, message: Message, mode: SendMode, timeout_ms: int | None, half: bool
+    ) -> Sending:
+        timeout = self.config.send_timeout_ms if timeout_ms is None else timeout_ms
+        return Sending(message, mode, self.client.network.now(), timeout, half)
+
+    def _run(
+        self, sending: Sending, queue: MessageQueue | None, selector: Selector | None
+    ) -> Steps[SendResult]:
+        if sending.mode is SendMode.ASYNC:
+            if self.config.backpressure:
+                return self._with_room(sending, queue, selector)
+            return self._async(sending, queue, selector)
+        if sending.mode is SendMode.ONEWAY or queue is not None or selector is not None:
+            return self._once(sending, queue, selector)
+        return self._sync(sending)
+
+    # -- the three ways -------------------------------------------------------------------------
+
+    def _sync(self, sending: Sending) -> Steps[SendResult]:
+        """Attempts until one is stored, within the time and number allowed."""
+        table = yield from self._table(sending)
+        total = 1 + self.config.retries
+        last: str | None = None
+        cause: ClientError | None = None
+        stored: SendResult | None = None
+        out_of_time = False
+        for number in range(1, total + 1):
+            began = self.client.network.now()
+            queue, why = self.strategy.select(table, last, number > 1, began // MS)
+            if began > sending.deadline:
+                out_of_time = True
+                break
+            last = queue.broker_name
+            broker = table.broker_of(queue)
+            deadline = self._attempt_deadline(sending, began, number < total)
+            request = self.attempts.request(sending, queue, broker)
+            try:
+                stored = yield from self.attempts.attempt(
+                    sending, request, queue, broker, why, deadline
+                )
+            except ClientError as error:
+                cause = error
+                self._report(last, _event_of(error), began)
+                if self._gives_up(error):
+                    break
+            else:
+                self._report(last, Event.ANSWERED, began)
+                store_ok = stored.status is SendStatus.SEND_OK
+                if store_ok or not self.config.retry_another_broker_when_not_store_ok:
+                    return stored
+        if stored is not None:
+            return with_attempts(stored, sending)
+        raise self._failed(sending, cause, out_of_time) from cause
+
+    def _once(
+        self, sending: Sending, queue: MessageQueue | None, selector: Selector | None
+    ) -> Steps[SendResult]:
+        """One attempt: one-way, or to the queue that the caller or a selector chose."""
+        table = yield from self._table(sending, queue)
+        began = self.client.network.now()
+        target, why = self._choice(sending, table, queue, selector, began)
+        broker = table.broker_of(target)
+        request = self.attempts.request(sending, target, broker)
+        free = queue is None and selector is None
+        try:
+            result = yield from self.attempts.attempt(
+                sending, request, target, broker, why, sending.deadline
+            )
+        except ClientError as error:
+            if free:
+                self._report(target.broker_name, _event_of(error), began)
+            raise self._failed(sending, error, False) from error
+        if free:
+            self._report(target.broker_name, Event.HANDED_OVER, began)
+        return result
+
+    def _async(
+        self, sending: Sending, queue: MessageQueue | None, selector: Selector | None
+    ) -> Steps[SendResult]:
+        """The same request again and again, after errors of transport."""
+        table = yield from self._table(sending, queue)
+        began = self.client.network.now()
+        target, why = self._choice(sending, table, queue, selector, began)
+        broker = table.broker_of(target)
+        request = self.attempts.request(sending, target, broker)
+        free = queue is None and selector is None
+        if free and self._watches:
+            self._report(target.broker_name, Event.HANDED_OVER, began)
+        retried = 0
+        while True:
+            try:
+                result = yield from self.attempts.attempt(
+                    sending, request, target, broker, why, sending.deadline
+                )
+            except ClientError as error:
+                self._report(target.broker_name, _async_event_of(error), began)
+                now = self.client.network.now()
+                again = isinstance(error, TransportError)
+                again = again and not isinstance(error, TooManyRequestsError)
+                retried += 1
+                out_of_time = again and now >= sending.deadline
+                if not again or out_of_time or retried > self.config.retries_async:
+                    raise self._failed(sending, error, out_of_time) from error
+                began = now
+            else:
+                self._report(target.broker_name, Event.ANSWERED, began)
+                return result
+            if free:
+                other, why = self.strategy.select(table, target.broker_name, False, now // MS)
+                broker = table.broker_of(other)
+                # Java repeats what was written: only where it goes is new, not what it says.
+                target = target._replace(broker_name=other.broker_name)
+
+    def _with_room(
+        self, sending: Sending, queue: MessageQueue | None, selector: Selector | None
+    ) -> Steps[SendResult]:
+        """An asynchronous send that first waits until few enough are in flight."""
+        messages = sending.messages or [sending.message]
+        size = min(sum([len(message.body) for message in messages]), self._size_room.limit)
+        taken: list[tuple[Permits, int]] = []
+        try:
+            for permits, count in ((self._room, 1), (self._size_room, size)):
+                if not permits.take(count):
+                    try:
+                        yield Acquire(permits, count, sending.deadline)
+                    except TooManyRequestsError as error:
+                        raise self._failed(sending, error, True) from error
+                taken.append((permits, count))
+            return (yield from self._async(sending, queue, selector))
+        finally:
+            for permits, count in taken:
+                permits.give(count)
+
+    # -- parts of them --------------------------------------------------------------------------
+
+    def _table(self, sending: Sending, queue: MessageQueue | None = None) -> Steps[PublishTable]:
+        """The queues of the message's topic; the message as it travels is made on the way."""
+        now_ms = (sending.begin + self.client.offset) // MS
+        try:
+            if sending.messages is not None:
+                prepared = self.encoder.prepare_batch(sending.messages, now_ms)
+                size, most = len(prepared.body), self.config.max_message_size
+                if size > most:
+                    reason = f"the batch has {size} bytes, more than the {most} allowed"
+                    raise InvalidMessageError(reason, "send fewer messages in one batch", 13)
+            else:
+                prepared = self.encoder.prepare(sending.message, now_ms, half=sending.half)
+        except ValueError as error:
+            if isinstance(error, InvalidMessageError):
+                raise
+            raise InvalidMessageError(str(error)) from None
+        if len(prepared.properties) > 8000:  # a character has four bytes at most
+            _refuse(why_not_encoded(prepared.properties.encode("utf-8", "surrogatepass")))
+        sending.prepared = prepared
+        topic = prepared.topic
+        if queue is not None and self._wrapped(queue.topic) != topic:
+            raise InvalidMessageError(
+                f"a message of {sending.message.topic} for a queue of {queue.topic}",
+                "choose a queue of the message's topic",
+            )
+        table = self.client.table_of(topic)
+        if table is None:
+            table = yield from self.client.find_table(topic, sending.deadline)
+        return table
+
+    def _choice(
+        self,
+        sending: Sending,
+        table: PublishTable,
+        queue: MessageQueue | None,
+        selector: Selector | None,
+        now: int,
+    ) -> tuple[MessageQueue, str]:
+        """Where the first attempt goes, and why."""
+        if queue is not None:
+            return MessageQueue(sending.prepared.topic, *queue[1:]), CALLER
+        if selector is None:
+            return self.strategy.select(table, None, False, now // MS)
+        topic = sending.message.topic
+        seen = [each._replace(topic=topic) for each in table.queues]
+        chosen = selector(seen, sending.message)
+        if chosen not in seen:
+            raise InvalidMessageError(f"the selector chose {chosen}, no queue of {topic}")
+        return table.queues[seen.index(chosen)], getattr(selector, "why", SELECTED)
+
+    def _attempt_deadline(self, sending: Sending, now: int, more: bool) -> int:
+        """When an attempt must have ended: a part of the time may be kept for further ones."""
+        most = self.config.send_max_timeout_per_request_ms
+        if most < 0 or not more:
+            return sending.deadline
+        return min(sending.deadline, now + most * MS)
+
+    def _gives_up(self, error: ClientError) -> bool:
+        if isinstance(error, BrokerError):
+            return error.code not in self.config.retried
+        return not error.retriable
+
+    def _report(self, broker: str, event: Event, began: int) -> None:
+        """Tell the fault strategy how an attempt ended."""
+        if self._watches:
+            now = self.client.network.now()
+            self.strategy.report(broker, event, (now - began) // MS, now // MS)
+
+    def _failed(self, sending: Sending, cause: ClientError | None, out_of_time: bool) -> SendFailed:
+        elapsed = (self.client.network.now() - sending.begin) // MS
+        topic = sending.message.topic
+        return SendFailed(topic, tuple(sending.attempts), elapsed, cause, out_of_time)
+
+    def _wrapped(self, topic: str) -> str:
+        return wrap_namespace(self.config.namespace, topic)
+
+
+class KeySelector:
+    """Messages of one key go to one queue, the one that a Java client chooses for that string."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.why = f"order key {key!r}"
+
+    def __call__(self, queues: Sequence[MessageQueue], _: Message) -> MessageQueue:
+        """The queue of the key."""
+        number = java_hash(self.key)
+        place = abs(number) % len(queues)
+        return queues[place]
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode of Java: over UTF-16 units, 32 bits with sign."""
+    number = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        number = (31 * number + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    return number - 0x100000000 if number & 0x80000000 else number
+
+
+def _event_of(error: ClientError) -> Event:
+    """What the fault strategy is told of an attempt of a synchronous send that failed so."""
+    if isinstance(error, BrokerError):
+        return Event.BROKER_ERROR
+    if isinstance(error, (AnswerError, RouteError)):
+        return Event.CLIENT_ERROR
+    return Event.TRANSPORT_ERROR
+
+
+def _async_event_of(error: ClientError) -> Event:
+    if isinstance(error, (BrokerError, AnswerError)):
+        return Event.ASYNC_ERROR
+    if isinstance(error, (ConnectError, UnknownBrokerError, TooManyRequestsError)):
+        return Event.NOT_SENT
+    return Event.ASYNC_LOST
+
+
+def _form_of(config: ProducerConfig) -> SendForm:
+    return SendForm(
+        config.group,
+        config.client_version,
+        config.language,
+        config.serialize_type,
+        config.smart_msg,
+        config.create_topic_key,
+        config.default_topic_queue_nums,
+        config.unit_mode,
+        config.namespace,
+        config.compress_over,
+        config.compress_type,
+        config.compress_level,
+    )
+
+
+def _refuse(problem: Invalid | None) -> None:
+    if problem is not None:
+        raise InvalidMessageError(
+            problem.reason, problem.hint, problem.code if problem.code >= 0 else None
+        )

@@ -1,0 +1,225 @@
+"""What an operation asks of its driver: the values that its generator yields.
+
+An operation (a send, a route query) is a generator: it yields steps, is resumed with what a step
+gives, and has the error of a step thrown into it. It knows neither sockets nor the clock's source.
+RocketMQ: ResponseFuture is `Invoke`; SemaphoreReleaseOnlyOnce is `Permits`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Protocol, TypeVar
+
+from dissectors.remoting.command import RemotingCommand
+
+from .errors import ClientError
+
+T = TypeVar("T")
+
+
+class Resumable(Protocol):
+    """What waits for the end of a step."""
+
+    def resume(self, value: object) -> None:
+        """The step has ended well."""
+
+    def fail(self, error: Exception) -> None:
+        """The step has failed."""
+
+
+class Request(Protocol):
+    """What is asked of a peer, before it has a number."""
+
+    @property
+    def code(self) -> int:
+        """Request code."""
+
+    @property
+    def body(self) -> bytes:
+        """Body as it travels."""
+
+    @property
+    def oneway(self) -> bool:
+        """Whether no answer is wanted."""
+
+    def fields(self) -> dict[str, str]:
+        """The ext fields; who changes them changes the request."""
+
+    def encode(self, opaque: int) -> bytes:
+        """The request as a frame. Raises ValueError where it is over the frame limit."""
+
+
+class Invoke:
+    """One request to one address, and what became of it."""
+
+    __slots__ = (
+        "address",
+        "again",
+        "began",
+        "body",
+        "command",
+        "conversation",
+        "deadline",
+        "ended",
+        "local",
+        "opaque",
+        "request",
+        "request_bytes",
+        "response_bytes",
+        "synchronous",
+        "waiter",
+    )
+
+    def __init__(
+        self, address: str, request: Request, deadline: int, synchronous: bool = False
+    ) -> None:
+        self.address = address
+        """`host:port` to ask"""
+        self.request = request
+        self.deadline = deadline
+        """when the answer must be there, ns of the steady clock"""
+        self.synchronous = synchronous
+        """somebody waits for this answer alone: a timeout closes the connection, as in Java"""
+        self.again = False
+        """it was repeated because the broker said GO_AWAY"""
+        self.began = 0
+        """when it was written, ns of the steady clock; 0: it was not"""
+        self.ended = 0
+        """when its end was known"""
+        self.opaque = 0
+        self.conversation = 0
+        """number of the connection"""
+        self.local = ""
+        """our side of it, `address:port`"""
+        self.request_bytes: int | None = None
+        """whole frame; None: nothing was written"""
+        self.response_bytes: int | None = None
+        self.command: RemotingCommand | None = None
+        """the answer"""
+        self.body = b""
+        """its body"""
+        self.waiter: Resumable | None = None
+
+    def answer(self, command: RemotingCommand, body: bytes, size: int, now: int) -> None:
+        """The answer is there."""
+        waiter = self.waiter
+        if waiter is None:
+            return
+        self.waiter = None
+        self.command = command
+        self.body = body
+        self.response_bytes = size
+        self.ended = now
+        waiter.resume(self)
+
+    def written(self, now: int) -> None:
+        """A oneway request has left."""
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None:
+            self.ended = now
+            waiter.resume(self)
+
+    def fail(self, error: Exception, now: int) -> None:
+        """There will be no answer."""
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None:
+            self.ended = now
+            waiter.fail(error)
+
+
+class Acquire:
+    """Wait for permits."""
+
+    __slots__ = ("count", "deadline", "permits")
+
+    def __init__(self, permits: Permits, count: int, deadline: int) -> None:
+        self.permits = permits
+        self.count = count
+        self.deadline = deadline
+        """ns of the steady clock; then TooManyRequestsError is thrown"""
+
+
+class Join:
+    """Wait for an operation that many need, such as a route query: it runs once for all."""
+
+    __slots__ = ("deadline", "key", "make")
+
+    def __init__(self, key: object, make: Callable[[], Steps[object]], deadline: int) -> None:
+        self.key = key
+        """those who say the same key wait for the same operation"""
+        self.make = make
+        self.deadline = deadline
+        """ns of the steady clock; then SendTimeoutError is thrown"""
+
+
+class Await:
+    """Wait until somebody else resumes: `begin` is told whom, `forget` that it is too late."""
+
+    __slots__ = ("begin", "deadline", "error", "forget")
+
+    def __init__(
+        self,
+        begin: Callable[[Resumable], None],
+        forget: Callable[[], None],
+        deadline: int,
+        error: ClientError,
+    ) -> None:
+        self.begin = begin
+        self.forget = forget
+        self.deadline = deadline
+        """ns of the steady clock; then `error` is thrown"""
+        self.error = error
+
+
+Step = Invoke | Acquire | Join | Await
+Steps = Generator[Step, object, T]
+"""an operation that gives a T"""
+
+
+class Permits:
+    """So many at a time; who comes too late waits in the order of coming."""
+
+    __slots__ = ("_waiting", "free", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        """permits in all"""
+        self.free = limit
+        """permits that nobody has"""
+        self._waiting: deque[list[object]] = deque()
+
+    def take(self, count: int = 1) -> bool:
+        """Take permits if they are free and nobody waits for some."""
+        if self._waiting or self.free < count:
+            return False
+        self.free -= count
+        return True
+
+    def wait(self, count: int, ready: Callable[[], None]) -> Callable[[], None]:
+        """Call `ready` when the permits are taken; returns what gives the wait up."""
+        entry: list[object] = [count, ready]
+        self._waiting.append(entry)
+
+        def forget() -> None:
+            entry[1] = None
+            self._grant()
+
+        return forget
+
+    def give(self, count: int = 1) -> None:
+        """Give permits back."""
+        self.free += count
+        if self._waiting:
+            self._grant()
+
+    def _grant(self) -> None:
+        while self._waiting:
+            count, ready = self._waiting[0]
+            assert isinstance(count, int)
+            if ready is not None and self.free < count:
+                return
+            self._waiting.popleft()
+            if callable(ready):
+                self.free -= count
+                ready()

@@ -1,0 +1,1 @@
+"""The only sockets of the producer: a blocking and an asyncio driver of the same core."""

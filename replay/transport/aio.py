@@ -1,0 +1,156 @@
+"""The core on an asyncio loop: protocols that call back, no task a message.
+
+Rules: what is written in one turn of the loop leaves in one write; one timer is set at a time; the
+only task is that of a connection being opened.
+RocketMQ: NettyRemotingClient.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+
+from ..config import TlsSettings, split_address
+from ..network import LinkUser
+from .problems import connect_problem, local_ip, text_of
+from .tls import tls_context
+
+_HIGH_WATER = 1 << 20
+"""bytes that wait to be sent, from which on a connection is not `writable`"""
+
+
+class AioLink(asyncio.Protocol):
+    """One connection on the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, user: LinkUser) -> None:
+        self.local = ""
+        self.peer = ""
+        self.writable = True
+        self._loop = loop
+        self._user: LinkUser | None = user
+        self._transport: asyncio.Transport | None = None
+        self._out: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; those of one turn leave together."""
+        out = self._out
+        if not out:
+            self._loop.call_soon(self._flush)
+        out.append(data)
+
+    def close(self) -> None:
+        """End the connection when all that was written has left."""
+        self._flush()
+        self._user = None
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """End the connection now."""
+        self._user = None
+        self._out.clear()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _flush(self) -> None:
+        out = self._out
+        if out and self._transport is not None:
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+            out.clear()
+
+    # -- what the loop tells --------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is there."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=_HIGH_WATER)
+        self.local = text_of(transport.get_extra_info("sockname"))
+        self.peer = text_of(transport.get_extra_info("peername"))
+        if self._user is None:  # given up in the meantime
+            transport.abort()
+        else:
+            self._user.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        if self._user is not None:
+            self._user.received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection ended."""
+        user, self._user = self._user, None
+        self._out.clear()
+        if user is not None:
+            user.ended("closed by the other side" if exc is None else connect_problem(exc)[0])
+
+    def pause_writing(self) -> None:
+        """Too much waits to be sent."""
+        self.writable = False
+
+    def resume_writing(self) -> None:
+        """What waited has left."""
+        self.writable = True
+        if self._user is not None:
+            self._user.resumed()
+
+
+class AioNetwork:
+    """The transport of an asynchronous producer; made within a running loop."""
+
+    def __init__(self, tls: TlsSettings | None) -> None:
+        """Raises ConfigError for TLS files that cannot be used."""
+        self.loop = asyncio.get_running_loop()
+        self._tls: ssl.SSLContext | None = tls_context(tls) if tls is not None else None
+        self._opening: set[asyncio.Task[None]] = set()
+        self.now: Callable[[], int] = time.monotonic_ns
+        self.epoch: Callable[[], int] = time.time_ns
+
+    def open(self, address: str, timeout_ns: int, user: LinkUser) -> Callable[[], None]:
+        """Open a connection to `host:port`; returns what gives the attempt up."""
+        task = self.loop.create_task(self._open(address, timeout_ns / 1e9, user))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+        return task.cancel  # type: ignore[return-value]
+
+    async def _open(self, address: str, timeout: float, user: LinkUser) -> None:
+        parts = split_address(address)
+        if parts is None:
+            user.refused("that is no address", "a route names it: is the broker set up right?")
+            return
+        link = AioLink(self.loop, user)
+        try:
+            async with asyncio.timeout(timeout):
+                await self.loop.create_connection(
+                    lambda: link,
+                    *parts,
+                    ssl=self._tls,
+                    server_hostname=parts[0] if self._tls is not None else None,
+                )
+        except (OSError, TimeoutError) as error:
+            if not link.local:
+                link.abort()
+                user.refused(*connect_problem(error))
+        except asyncio.CancelledError:
+            link.abort()
+
+    def call_at(self, when: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call at a time of `now`; never before it."""
+        return self.loop.call_later(max((when - self.now()) / 1e9, 0) + 0.0005, callback)
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call when the current event is dealt with."""
+        self.loop.call_soon(callback)
+
+    def local_address(self, address: str) -> str:
+        """The own IP address from which an address is reached; nothing is sent."""
+        return local_ip(address)
+
+    async def close(self) -> None:
+        """Give up the connections that are being opened, and let the others end."""
+        for task in list(self._opening):
+            task.cancel()
+        await asyncio.gather(*self._opening, return_exceptions=True)
+        await asyncio.sleep(0)

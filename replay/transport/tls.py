@@ -1,0 +1,45 @@
+"""TLS of connections to brokers and NameServers.
+
+Rules: nothing older than TLS 1.2; a certificate is checked unless the user says otherwise, its
+host name only if the user says so, because brokers are named by address. No password is shown.
+RocketMQ: TlsHelper, TlsSystemConfig.
+"""
+
+from __future__ import annotations
+
+import ssl
+
+from ..config import TlsSettings
+from ..errors import ConfigError
+
+
+def tls_context(settings: TlsSettings) -> ssl.SSLContext:
+    """What connections are encrypted with. Raises ConfigError for files that cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = settings.verify and settings.check_hostname
+    context.verify_mode = ssl.CERT_REQUIRED if settings.verify else ssl.CERT_NONE
+    try:
+        if settings.ca_file is not None:
+            context.load_verify_locations(settings.ca_file)
+        elif settings.verify:
+            context.load_default_certs()
+        if settings.cert_file is not None:
+            password = settings.key_password or ""
+            context.load_cert_chain(settings.cert_file, settings.key_file, lambda: password)
+    except (OSError, ValueError) as error:
+        names = (settings.ca_file, settings.cert_file, settings.key_file)
+        files = ", ".join(name for name in names if name)
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "unusable"
+        hint = "PEM files are expected, and the password of the key"
+        raise ConfigError(f"TLS files {files}: {reason}", hint) from None
+    return context
+
+
+def tls_problem(error: ssl.SSLError) -> tuple[str, str]:
+    """What a failed handshake means, and the way out."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        hint = "name the certificate of its authority (ca_file), or do not verify"
+        return f"its certificate is not trusted ({error.verify_message})", hint
+    reason = (error.reason or "TLS failed").lower().replace("_", " ")
+    return f"no TLS ({reason})", "is TLS on at this port, and does it accept our certificate?"
