@@ -13,7 +13,16 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from . import __version__, cli_live, cli_replay, cli_report, cli_wireshark, codes_options, options
+from . import (
+    __version__,
+    cli_live,
+    cli_replay,
+    cli_report,
+    cli_send,
+    cli_wireshark,
+    codes_options,
+    options,
+)
 from .console import When
 from .decode_options import DecodeRequest
 from .errors import guarded
@@ -168,6 +177,7 @@ def codes(
 
 
 app.command("wireshark")(cli_wireshark.wireshark)
+app.command("send")(cli_send.send)
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001

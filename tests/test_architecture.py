@@ -76,7 +76,7 @@ UNITS: dict[str, tuple[str, ...]] = {
 }
 """unit → units that it may import; a module belongs to the unit with the longest name"""
 
-NETWORK = ("replay.transport", "replay.replayer", "replay.sandbox")
+NETWORK = ("replay.transport", "replay.replayer", "replay.send_many", "replay.sandbox")
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "scapy": ("dissectors.live", "dissectors.scapy_layer"),
     "pyspark": ("analytics",),

@@ -1,0 +1,279 @@
+"""Many messages through one asynchronous producer: so many at once, at a rate, until stopped.
+
+Rules: as many workers as messages may be in flight, no task a message; each takes the next message
+when its last one has ended, so a slow broker slows the reading of the source. After `stop` no
+further message is taken, and what is in flight ends as it does. Messages keep their due times: what
+fell behind a rate catches up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from fractions import Fraction
+from stat import S_ISREG
+from time import monotonic
+from typing import Final, Generic, Protocol, TypeVar
+
+from .async_producer import AsyncProducer
+from .config import ProducerConfig
+from .errors import ClientError
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+R = TypeVar("R")
+
+_CHUNK: Final = 1 << 16
+_MOST_BUFFERED: Final = 1 << 20
+"""bytes of lines that are read ahead"""
+
+
+class Feed(Protocol[T_co]):
+    """Where messages come from."""
+
+    async def next(self) -> T_co | None:
+        """The next one; None at the end."""
+
+    def close(self) -> None:
+        """Nothing more is wanted: whoever waits in `next` is given None."""
+
+
+class IteratorFeed(Generic[T]):
+    """What an iterator gives, at once."""
+
+    def __init__(self, items: Iterator[T]) -> None:
+        self._items = items
+
+    async def next(self) -> T | None:
+        """The next one; None at the end."""
+        return next(self._items, None)
+
+    def close(self) -> None:
+        """Nothing more is wanted."""
+        self._items = iter(())
+
+
+class LineFeed(Generic[T]):
+    """The lines of a file, pipe or terminal, decoded; the loop goes on while a pipe is silent."""
+
+    def __init__(self, number: int, decode: Callable[[bytes], T | None], longest: int) -> None:
+        """`number` is that of the open file; `decode` gives None for a line to leave out.
+
+        A line of more than `longest` bytes is cut, so that a source without line ends is bounded.
+        """
+        self._number = number
+        self._decode = decode
+        self._longest = longest
+        self._lines: deque[bytes] = deque()
+        self._held = 0
+        self._parts: list[bytes] = []
+        self._part_bytes = 0
+        self._ended = False
+        self._watched = False
+        self._arrived = asyncio.Event()
+        self._regular = S_ISREG(os.fstat(number).st_mode)
+
+    async def next(self) -> T | None:
+        """The next one; None at the end."""
+        while True:
+            while self._lines:
+                line = self._lines.popleft()
+                self._held -= len(line)
+                item = self._decode(line)
+                if item is not None:
+                    return item
+            if self._ended:
+                return None
+            await self._wait()
+
+    def close(self) -> None:
+        """Nothing more is wanted."""
+        self._unwatch()
+        self._lines.clear()
+        self._ended = True
+        self._arrived.set()
+
+    async def _wait(self) -> None:
+        if self._regular:
+            self._read()
+            return
+        if not self._watched:
+            asyncio.get_running_loop().add_reader(self._number, self._read)
+            self._watched = True
+        self._arrived.clear()
+        await self._arrived.wait()
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._number, _CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            self._unwatch()
+            self._ended = True
+            if self._parts:
+                self._keep(b"".join(self._parts))
+        else:
+            self._cut(data)
+            if self._held > _MOST_BUFFERED:
+                self._unwatch()
+        self._arrived.set()
+
+    def _cut(self, data: bytes) -> None:
+        first, *others = data.split(b"\n")
+        self._parts.append(first)
+        self._part_bytes += len(first)
+        for part in others:
+            self._keep(b"".join(self._parts))
+            self._parts, self._part_bytes = [part], len(part)
+        if self._part_bytes > self._longest:
+            self._keep(b"".join(self._parts))
+            self._parts, self._part_bytes = [], 0
+
+    def _keep(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._held += len(line)
+
+    def _unwatch(self) -> None:
+        if self._watched:
+            self._watched = False
+            asyncio.get_running_loop().remove_reader(self._number)
+
+
+class BatchFeed(Generic[T]):
+    """What a feed gives, so many at a time: those of one batch go together."""
+
+    def __init__(self, feed: Feed[T], most: int, together: Callable[[T, T], bool]) -> None:
+        self._feed = feed
+        self._most = most
+        self._together = together
+        self._next: T | None = None
+        self._lock = asyncio.Lock()
+
+    async def next(self) -> Sequence[T] | None:
+        """The next ones; None at the end."""
+        if self._most == 1:
+            one = await self._feed.next()
+            return None if one is None else (one,)
+        async with self._lock:
+            batch: list[T] = []
+            while len(batch) < self._most:
+                one, self._next = self._next, None
+                if one is None:
+                    one = await self._feed.next()
+                if one is None:
+                    break
+                if batch and not self._together(batch[0], one):
+                    self._next = one
+                    break
+                batch.append(one)
+            return batch or None
+
+    def close(self) -> None:
+        """Nothing more is wanted."""
+        self._feed.close()
+
+
+class ManySends(Protocol[T, R]):
+    """What is sent, and how."""
+
+    in_flight: int
+    """sends at once"""
+    rate: Fraction | None
+    """messages a second; None: as fast as it goes"""
+
+    def feed(self) -> Feed[T]:
+        """Where it comes from; asked for once, when the loop runs."""
+
+    def send(self, producer: AsyncProducer, item: T) -> Awaitable[R]:
+        """Send one."""
+
+    def weight(self, item: T) -> int:
+        """For how many messages one counts."""
+
+    def ended(self, item: T, result: R | None, error: ClientError | None) -> None:
+        """What came of one."""
+
+
+def send_many(
+    config: ProducerConfig,
+    sends: ManySends[T, R],
+    stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]],
+) -> float:
+    """Send until the feed ends and nothing is in flight; returns the seconds that it took.
+
+    `stoppable` is given what takes no further message, which may be called by a signal handler, and
+    is entered for as long as messages are taken. Raises what the producer raises at its start.
+    """
+    return asyncio.run(_send_many(config, sends, stoppable))
+
+
+async def _send_many(
+    config: ProducerConfig,
+    sends: ManySends[T, R],
+    stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]],
+) -> float:
+    async with AsyncProducer(config) as producer:
+        run = _Run(producer, sends)
+        begin = monotonic()
+        with stoppable(run.stop):
+            await run.send()
+        return monotonic() - begin
+
+
+class _Run(Generic[T, R]):
+    """One run."""
+
+    def __init__(self, producer: AsyncProducer, sends: ManySends[T, R]) -> None:
+        self._producer = producer
+        self._sends = sends
+        self._feed = sends.feed()
+        self._taken = 0
+        self._stopped = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._start = self._loop.time()
+
+    def stop(self) -> None:
+        """Take no further message; may be called by a signal handler."""
+        self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        self._stopped.set()
+        self._feed.close()
+
+    async def send(self) -> None:
+        """Send until the feed ends or `stop`, and until nothing is in flight."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._sends.in_flight):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        stopped, sends, producer = self._stopped, self._sends, self._producer
+        while not stopped.is_set():
+            item = await self._feed.next()
+            if item is None:
+                return
+            if sends.rate is not None and not await self._is_due(item, sends.rate):
+                return
+            try:
+                result = await sends.send(producer, item)
+            except ClientError as error:
+                sends.ended(item, None, error)
+            else:
+                sends.ended(item, result, None)
+
+    async def _is_due(self, item: T, rate: Fraction) -> bool:
+        """Wait for the time of a message; False if the run was stopped before."""
+        due = self._start + float(self._taken / rate)
+        self._taken += self._sends.weight(item)
+        wait = due - self._loop.time()
+        if wait <= 0:
+            return True
+        try:
+            await asyncio.wait_for(self._stopped.wait(), wait)
+        except TimeoutError:
+            return True
+        return False

@@ -1,0 +1,187 @@
+"""Messages from lines: a line is a body, or a JSON object that says more.
+
+Rules: what a line does not say is taken from the command line. A line that makes no sense is a
+`BadLine` with its number and the reason, and the lines after it are read on.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import msgspec
+
+from replay.message import Message
+from replay.validators import why_not_user_properties
+
+from .send_options import InputForm
+from .status import CommandError
+
+_MEMBERS: Final = (
+    *("topic", "body", "body_base64", "tags", "keys", "properties", "flag"),
+    *("delay_level", "deliver_at", "order_key", "broker", "queue"),
+)
+
+
+class Outgoing(NamedTuple):
+    """A message on its way to the producer."""
+
+    number: int
+    """place among all messages, 1 first"""
+    message: Message
+    broker: str | None = None
+    """only to this broker"""
+    queue_id: int | None = None
+    """only to this queue of it"""
+    order_key: str | None = None
+    """to the queue of this key"""
+
+
+class BadLine(NamedTuple):
+    """A line that is no message."""
+
+    number: int
+    """number of the line, 1 first"""
+    reason: str
+    """what is wrong with it"""
+
+
+class LineReader:
+    """Turns the lines of an input into messages."""
+
+    def __init__(
+        self,
+        form: InputForm,
+        pattern: Outgoing,
+        delivery_of: Callable[[str, str], int],
+    ) -> None:
+        """`pattern` is what lines do not say; `delivery_of` reads the text of a time."""
+        self._form = form
+        self._pattern = pattern
+        self._delivery_of = delivery_of
+        self._lines = 0
+        self._messages = 0
+
+    def read(self, line: bytes) -> Outgoing | BadLine | None:
+        """The message of one line without its end; None for an empty line."""
+        self._lines += 1
+        line = line.removesuffix(b"\r")
+        if not line.strip():
+            return None
+        pattern = self._pattern
+        if self._form is InputForm.lines:
+            message = replace(pattern.message, body=line, properties={**pattern.message.properties})
+            return self._numbered(pattern._replace(message=message))
+        try:
+            return self._numbered(self._decode(line))
+        except (_Wrong, CommandError) as problem:
+            return BadLine(self._lines, str(problem))
+
+    def _numbered(self, outgoing: Outgoing) -> Outgoing:
+        self._messages += 1
+        return outgoing._replace(number=self._messages)
+
+    def _decode(self, line: bytes) -> Outgoing:
+        try:
+            members = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _Wrong(f"is no JSON: {error}") from None
+        if not isinstance(members, dict):
+            raise _Wrong("is no JSON object")
+        for name in members:
+            if name not in _MEMBERS:
+                raise _Wrong(f"has a member {name!r}; known are {', '.join(_MEMBERS)}")
+        pattern = self._pattern
+        order_key = _text(members, "order_key") or pattern.order_key
+        broker = _text(members, "broker") or pattern.broker
+        queue = _whole(members, "queue", 0, 1 << 31)
+        message = self._message_of(members)
+        if queue is None:
+            queue = pattern.queue_id
+        if queue is not None and broker is None:
+            raise _Wrong("has a queue and no broker")
+        if broker is not None and order_key is not None:
+            raise _Wrong("has a broker and an order_key: each chooses the queue")
+        return Outgoing(0, message, broker, queue, order_key)
+
+    def _message_of(self, members: dict[str, object]) -> Message:
+        given = self._pattern.message
+        topic = _text(members, "topic") or given.topic
+        if not topic:
+            raise _Wrong("has no topic, and none was given with -t")
+        properties = {**given.properties, **_properties(members.get("properties"))}
+        level = _whole(members, "delay_level", 1, 18)
+        if level is not None:
+            properties["DELAY"] = str(level)
+        if (text := _text(members, "deliver_at")) is not None:
+            properties["TIMER_DELIVER_MS"] = str(self._delivery_of("deliver_at", text))
+        flag = _whole(members, "flag", -(1 << 31), 1 << 31)
+        return Message(
+            topic,
+            _body(members),
+            _text(members, "tags") or given.tags,
+            _keys(members.get("keys")) or given.keys,
+            properties,
+            given.flag if flag is None else flag,
+            given.wait_store_ok,
+        )
+
+
+class _Wrong(Exception):
+    """What is wrong with a line."""
+
+
+def _text(members: dict[str, object], name: str) -> str | None:
+    value = members.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    raise _Wrong(f"has a {name} that is no text")
+
+
+def _whole(members: dict[str, object], name: str, least: int, beyond: int) -> int | None:
+    value = members.get(name)
+    if value is None:
+        return None
+    if type(value) is not int or not least <= value < beyond + (name == "delay_level"):
+        raise _Wrong(f"has a {name} that is no number of {least} and up")
+    return value
+
+
+def _body(members: dict[str, object]) -> bytes:
+    body, encoded = members.get("body"), members.get("body_base64")
+    if (body is None) == (encoded is None):
+        raise _Wrong("must have either a body or a body_base64")
+    if encoded is None:
+        # An object is a body too: the JSON that it is.
+        return body.encode() if isinstance(body, str) else msgspec.json.encode(body)
+    try:
+        return base64.b64decode(str(encoded), validate=True)
+    except (binascii.Error, ValueError):
+        raise _Wrong("has a body_base64 that is not base64") from None
+
+
+def _keys(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(key, str) and key for key in value):
+        return " ".join(value)
+    raise _Wrong("has keys that are neither a text nor a list of texts")
+
+
+def _properties(value: object) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _Wrong("has properties that are no object")
+    properties = {}
+    for name, member in value.items():
+        if isinstance(member, bool) or not isinstance(member, (str, int, float)):
+            raise _Wrong(f"has a property {name!r} that is neither text nor number")
+        properties[name] = str(member)
+    problem = why_not_user_properties(properties)
+    if problem is not None:
+        raise _Wrong(f"cannot be sent: {problem.reason}")
+    return properties

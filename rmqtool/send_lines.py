@@ -1,0 +1,224 @@
+"""What came of each message: a line an attempt for people, a JSON object a message for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from dissectors.remoting.codes import response_name
+from dissectors.times import text_of_time
+from replay.errors import ClientError
+from replay.message import Attempt, Outcome, SendResult, TransactionState
+from replay.send_response import STORED
+
+from .columns import Column, LineTable
+from .console import Style, Terminal, one_line
+from .figures import clock, duration
+from .send_input import Outgoing
+
+SAMPLE = 1
+"""rows that settle the widths of the columns: they come slowly"""
+
+
+class Ended(NamedTuple):
+    """A message, or a batch, of which the end is known."""
+
+    outgoing: Sequence[Outgoing]
+    """the message; several for a batch"""
+    result: SendResult | None
+    """where it is; None: it failed"""
+    error: ClientError | None
+    """why it failed; of a transaction perhaps beside a result"""
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Every try."""
+        if self.result is not None:
+            return self.result.attempts
+        return self.error.attempts if self.error is not None else ()
+
+    @property
+    def unique_key(self) -> str | None:
+        """The id of the (first) message."""
+        return self.outgoing[0].message.unique_key
+
+    @property
+    def latency_us(self) -> int | None:
+        """From the beginning of the first attempt to the end of the last one."""
+        attempts = self.attempts
+        end = attempts[-1].end if attempts else None
+        return None if end is None else (end - attempts[0].begin) // 1000
+
+
+class AttemptRow(NamedTuple):
+    """One line."""
+
+    ended: Ended
+    attempt: Attempt | None
+    """None: the message failed before it was tried"""
+
+
+def rows_of(ended: Ended) -> list[AttemptRow]:
+    """The lines of a message."""
+    return [AttemptRow(ended, attempt) for attempt in ended.attempts] or [AttemptRow(ended, None)]
+
+
+def outcome_of(attempt: Attempt) -> str:
+    """What came of an attempt: a SendStatus, the name of a code, or what happened instead."""
+    if attempt.code is None:
+        return attempt.outcome
+    status = STORED.get(attempt.code)
+    return response_name(attempt.code) if status is None else status.value
+
+
+def is_good(attempt: Attempt) -> bool:
+    """Whether the broker has the message, or nothing else was wanted of it."""
+    return attempt.code in STORED or attempt.outcome == Outcome.ONEWAY
+
+
+def _number(row: AttemptRow) -> str:
+    first, last = row.ended.outgoing[0].number, row.ended.outgoing[-1].number
+    return f"{first}" if first == last else f"{first}-{last}"
+
+
+def _try(row: AttemptRow) -> str:
+    return "" if row.attempt is None else str(row.attempt.number)
+
+
+def _time(row: AttemptRow) -> str:
+    return "" if row.attempt is None else clock(row.attempt.begin)
+
+
+def _latency(row: AttemptRow) -> str:
+    return "-" if row.attempt is None else duration(row.attempt.latency_us)
+
+
+def _outcome(row: AttemptRow) -> str:
+    if row.attempt is None:
+        return "not sent"
+    result = row.ended.result
+    if result is None or row.attempt is not result.attempts[-1]:
+        return one_line(outcome_of(row.attempt))
+    state = result.transaction_state
+    return outcome_of(row.attempt) + ("" if state is None else f", {state.name.lower()}")
+
+
+def _style(row: AttemptRow) -> str:
+    good = row.attempt is not None and is_good(row.attempt)
+    return Style.GREEN if good else Style.RED
+
+
+def _broker(row: AttemptRow) -> str:
+    return "-" if row.attempt is None else one_line(row.attempt.queue.broker_name)
+
+
+def _queue(row: AttemptRow) -> str:
+    attempt = row.attempt
+    if attempt is None:
+        return "-"
+    return str(attempt.queue.queue_id if attempt.queue_id is None else attempt.queue_id)
+
+
+def _offset(row: AttemptRow) -> str:
+    attempt = row.attempt
+    return "-" if attempt is None or attempt.queue_offset is None else str(attempt.queue_offset)
+
+
+def _why(row: AttemptRow) -> str:
+    return "" if row.attempt is None else one_line(row.attempt.why)
+
+
+def _note(row: AttemptRow) -> str:
+    attempt = row.attempt
+    if attempt is None:
+        return one_line(row.ended.error.reason) if row.ended.error is not None else ""
+    if is_good(attempt):
+        return ""
+    return one_line(attempt.remark or attempt.error)
+
+
+def _address(row: AttemptRow) -> str:
+    return "" if row.attempt is None else one_line(row.attempt.address)
+
+
+def _key(row: AttemptRow) -> str:
+    return one_line(row.ended.unique_key)
+
+
+COLUMNS: tuple[Column[AttemptRow], ...] = (
+    Column("MESSAGE", _number, 1, 7, 12, True),
+    Column("TRY", _try, 2, 3, 3, True),
+    Column("TIME", _time, 8, 12, 12),
+    Column("LATENCY", _latency, 1, 7, 7, True),
+    Column("OUTCOME", _outcome, 1, 12, 24, style=_style),
+    Column("BROKER", _broker, 2, 8, 24),
+    Column("QUEUE", _queue, 3, 5, 5, True),
+    Column("OFFSET", _offset, 6, 6, 12, True),
+    Column("WHY", _why, 4, 16, 44),
+    Column("NOTE", _note, 4, 12, 80),
+    Column("ADDRESS", _address, 9, 15, 24, keep_end=True),
+    Column("UNIQ_KEY", _key, 9, 32, 56),
+)
+
+
+def attempt_lines(terminal: Terminal) -> LineTable[AttemptRow]:
+    """The table of attempts."""
+    return LineTable(COLUMNS, terminal, SAMPLE)
+
+
+def json_of(ended: Ended) -> bytes:
+    """One message, or one batch, as a JSON object on a line."""
+    result, error, first = ended.result, ended.error, ended.outgoing[0]
+    members: dict[str, object] = {
+        "message": first.number,
+        "messages": len(ended.outgoing),
+        "status": "failed" if result is None else result.status.value,
+        "topic": first.message.topic,
+        "unique_key": first.message.unique_key if result is None else result.unique_key,
+        "latency_us": ended.latency_us,
+    }
+    if result is not None:
+        members |= _members_of(result)
+    if error is not None:
+        members["error"] = {
+            "kind": type(error).__name__,
+            "code": error.code,
+            "reason": error.reason,
+            "hint": error.hint,
+        }
+    members["attempts"] = [_attempt_members(attempt) for attempt in ended.attempts]
+    return msgspec.json.encode(members) + b"\n"
+
+
+def _members_of(result: SendResult) -> dict[str, object]:
+    members: dict[str, object] = {
+        "broker": result.queue.broker_name,
+        "queue_id": result.queue.queue_id,
+        "queue_offset": result.queue_offset,
+        "offset_msg_id": result.offset_msg_id,
+        "transaction_id": result.transaction_id,
+        "recall_handle": result.recall_handle,
+    }
+    state = result.transaction_state
+    if state is not None:
+        members["transaction_state"] = TransactionState(state).name.lower()
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _attempt_members(attempt: Attempt) -> dict[str, object]:
+    return {
+        "number": attempt.number,
+        "broker": attempt.queue.broker_name,
+        "queue_id": attempt.queue.queue_id,
+        "address": attempt.address,
+        "begin": text_of_time(attempt.begin),
+        "latency_us": attempt.latency_us,
+        "outcome": attempt.outcome,
+        "code": attempt.code,
+        "code_name": None if attempt.code is None else response_name(attempt.code),
+        "remark": attempt.remark,
+        "error": attempt.error,
+        "why": attempt.why,
+    }

@@ -1,0 +1,330 @@
+"""What a user asked `send` for, checked: texts of the command line become values."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from time import time_ns
+from typing import Final, TypeVar
+
+from replay.acl import Credentials, CredentialsError, credentials_of, read_credentials
+from replay.config import ProducerConfig, TlsSettings, version_of_release
+from replay.errors import ConfigError
+from replay.fault import FaultSettings
+from replay.message import Message, SendMode, TransactionState
+from replay.pace import PaceError, duration_of, rate_of
+from replay.validators import why_not_user_properties
+
+from .console import When
+from .decode_options import time_option, usage_error
+from .status import CommandError, ExitStatus
+
+_MS: Final = 1_000_000
+_OFF: Final = "off"
+_DEFAULT_IN_FLIGHT: Final = {SendMode.SYNC: 1, SendMode.ASYNC: 64, SendMode.ONEWAY: 64}
+_Value = TypeVar("_Value")
+_Enum = TypeVar("_Enum", bound=StrEnum)
+
+
+class InputForm(StrEnum):
+    """What a line of the input is."""
+
+    lines = "lines"
+    jsonl = "jsonl"
+
+
+class Shown(StrEnum):
+    """How the result is written."""
+
+    table = "table"
+    jsonl = "jsonl"
+
+
+@dataclass(slots=True)
+class Given:
+    """The command line as it is; the fields are its options."""
+
+    source: str | None = None
+    namesrv: str | None = None
+    topic: str | None = None
+    broker: str | None = None
+    queue: int | None = None
+    group: str = "rmqtool"
+    acl: str | None = None
+    tls: str | None = None
+    body: str | None = None
+    file: str | None = None
+    tags: str | None = None
+    keys: str | None = None
+    properties: Sequence[str] = ()
+    delay_level: int | None = None
+    deliver_at: str | None = None
+    order_key: str | None = None
+    transaction: str | None = None
+    compress: str | None = None
+    count: int = 1
+    rate: str | None = None
+    in_flight: int | None = None
+    batch: int = 1
+    input: str | None = None
+    mode: str = "sync"
+    timeout: str = "3s"
+    retries: int = 2
+    fault_strategy: str = _OFF
+    client: str = "5.3.3"
+    header: str = "json"
+    namespace: str = ""
+    vip: bool = False
+    trace: bool = False
+    format: str = "table"
+    verbose: bool = False
+    log: str | None = None
+    capture: str | None = None
+    colour: When = When.auto
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SendCommand:
+    """A `send` command, checked."""
+
+    config: ProducerConfig
+    """the producer's, without hooks"""
+    message: Message
+    """what is sent, or what the lines of the input are laid over"""
+    broker: str | None
+    """only this broker"""
+    queue_id: int | None
+    """only this queue of it"""
+    order_key: str | None
+    """all messages go to the queue of this key"""
+    transaction: TransactionState | None
+    """how each half message ends; None: no transactions"""
+    source: str | None
+    """file with lines, `-` for standard input; None: the message of the command line"""
+    input_form: InputForm
+    """what a line is"""
+    count: int
+    """how often the message of the command line is sent"""
+    rate: Fraction | None
+    """messages a second; None: as fast as it goes"""
+    in_flight: int
+    """sends at once"""
+    batch: int
+    """messages a request"""
+    mode: SendMode
+    shown: Shown
+    verbose: bool
+    log: str | None
+    """file for the attempts"""
+    capture: str | None
+    """file for the packets"""
+    colour: When
+    quiet: bool
+
+
+def command_of(given: Given) -> SendCommand:
+    """Return what was asked for; raise CommandError where it makes no sense."""
+    mode = _one_of("--mode", SendMode, given.mode)
+    _refuse_contradictions(given, mode)
+    message = Message(given.topic or "", _body_of(given), given.tags, given.keys)
+    message.properties.update(_properties_of(given.properties))
+    message = _delayed(given, message)
+    input_form = InputForm.jsonl if (given.source or "").endswith(".jsonl") else InputForm.lines
+    if given.input is not None:
+        input_form = _one_of("--input", InputForm, given.input)
+    if not given.topic and not (given.source and input_form is InputForm.jsonl):
+        raise usage_error("--topic", "name the topic: -t TOPIC")
+    return SendCommand(
+        config=_config_of(given),
+        message=message,
+        broker=given.broker,
+        queue_id=given.queue,
+        order_key=given.order_key,
+        transaction=_transaction_of(given.transaction),
+        source=given.source,
+        input_form=input_form,
+        count=given.count,
+        rate=None if given.rate is None else _value("--rate", rate_of, given.rate),
+        in_flight=given.in_flight or _DEFAULT_IN_FLIGHT[mode],
+        batch=given.batch,
+        mode=mode,
+        shown=_one_of("--format", Shown, given.format),
+        verbose=given.verbose,
+        log=given.log,
+        capture=given.capture,
+        colour=given.colour,
+        quiet=given.quiet,
+    )
+
+
+def _refuse_contradictions(given: Given, mode: SendMode) -> None:
+    bodies = [name for name, one in (("-p", given.body), ("-f", given.file)) if one is not None]
+    if given.source is not None:
+        bodies.append("lines")
+    if len(bodies) > 1:
+        raise usage_error(" and ".join(bodies), "the body is one of them")
+    if not bodies:
+        raise usage_error("BODY", "what is to be sent? -p TEXT, -f FILE, or - for lines")
+    if given.source == "-" and sys.stdin.isatty():
+        hint = "pipe lines into it, or give -p TEXT"
+        raise CommandError("standard input is a terminal", hint, ExitStatus.USAGE)
+    if given.source is not None and given.count != 1:
+        raise usage_error("--count", "is for the message of -p or -f; lines are sent once")
+    if given.queue is not None and given.broker is None:
+        raise usage_error("--queue", "is a queue of a broker: name it with -b")
+    if given.order_key is not None and given.broker is not None:
+        raise usage_error("--order-key and --broker", "each of them chooses the queue")
+    if given.transaction is not None:
+        for option, used in (
+            ("--batch", given.batch > 1),
+            ("--broker", given.broker is not None),
+            ("--order-key", given.order_key is not None),
+            (f"--mode {mode}", mode is not SendMode.SYNC),
+        ):
+            if used:
+                raise usage_error("--transaction", f"cannot be had together with {option}")
+    if given.batch > 1 and (given.delay_level is not None or given.deliver_at is not None):
+        raise usage_error("--batch", "messages of a batch cannot be delayed")
+    if given.delay_level is not None and given.deliver_at is not None:
+        raise usage_error("--delay-level and --deliver-at", "only one of them at a time")
+
+
+def _body_of(given: Given) -> bytes:
+    if given.file is not None:
+        return Path(given.file).read_bytes()
+    return os.fsencode(given.body or "")
+
+
+def _properties_of(texts: Sequence[str]) -> dict[str, str]:
+    properties = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise usage_error("--property", f"{text!r} has no value; write NAME=VALUE")
+        properties[name] = value
+    problem = why_not_user_properties(properties)
+    if problem is not None:
+        raise usage_error("--property", f"{problem.reason}; {problem.hint}")
+    return properties
+
+
+def _delayed(given: Given, message: Message) -> Message:
+    if given.delay_level is not None:
+        return message.with_delay_level(given.delay_level)
+    if given.deliver_at is not None:
+        return message.with_delivery_at(delivery_of("--deliver-at", given.deliver_at))
+    return message
+
+
+def delivery_of(option: str, text: str) -> int:
+    """Return the time of delivery that a text names, ms since the epoch."""
+    if text.startswith("+"):
+        return (time_ns() + _value(option, duration_of, text[1:])) // _MS
+    moment = time_option(option, text)
+    if moment is None or not moment.has_date:
+        raise usage_error(option, f"{text!r} has no date; give 2026-11-20T10:00:00 or +90s")
+    return moment.ns // _MS
+
+
+def _transaction_of(text: str | None) -> TransactionState | None:
+    if text is None:
+        return None
+    states = {state.name.lower(): state for state in TransactionState}
+    if text not in states:
+        raise usage_error("--transaction", f"{text!r} is none of {', '.join(sorted(states))}")
+    return states[text]
+
+
+def _config_of(given: Given) -> ProducerConfig:
+    timeout_ms = max(1, _value("--timeout", duration_of, given.timeout) // _MS)
+    compress = given.compress or "zlib"
+    fault = None if given.fault_strategy == _OFF else _fault_of(given.fault_strategy)
+    config = ProducerConfig(
+        group=given.group,
+        namesrv=given.namesrv or "",
+        send_timeout_ms=timeout_ms,
+        retries=given.retries,
+        retries_async=given.retries,
+        fault=fault,
+        client_version=_release_of(given.client),
+        serialize_type=_header_of(given.header),
+        vip_channel=given.vip,
+        namespace=given.namespace,
+        credentials=_credentials_of(given.acl),
+        tls=_tls_of(given.tls),
+        compress_over=1 << 40 if compress == _OFF else 4096,
+        compress_type="zlib" if compress == _OFF else compress,
+        trace=given.trace,
+    )
+    config.namesrv_addresses()  # refused now, not after the files were opened
+    return config
+
+
+def _release_of(text: str) -> int:
+    try:
+        return version_of_release(text)
+    except ConfigError as error:
+        raise usage_error("--client", f"{error.reason}; {error.hint}") from None
+
+
+def _fault_of(text: str) -> FaultSettings:
+    from replay.fault import GENERATIONS
+
+    if text not in GENERATIONS:
+        known = ", ".join((_OFF, *GENERATIONS))
+        raise usage_error("--fault-strategy", f"{text!r} is none of {known}")
+    return FaultSettings(text)
+
+
+def _header_of(text: str) -> str:
+    if text.upper() not in ("JSON", "ROCKETMQ"):
+        raise usage_error("--header", f"{text!r} is neither json nor rocketmq")
+    return text.upper()
+
+
+def _credentials_of(text: str | None) -> Credentials | None:
+    if text is None:
+        return None
+    try:
+        if text != "env":
+            return read_credentials(text)
+        credentials = credentials_of(os.environ)
+    except CredentialsError as error:
+        raise CommandError(f"--acl: {error.reason}", error.hint, ExitStatus.USAGE) from None
+    if credentials is None:
+        hint = "ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY are not set; or name a file"
+        raise CommandError("--acl env: no credentials", hint, ExitStatus.USAGE)
+    return credentials
+
+
+def _tls_of(text: str | None) -> TlsSettings | None:
+    if text is None:
+        return None
+    if text == "insecure":
+        return TlsSettings(verify=False)
+    if text == "system":
+        return TlsSettings()
+    if not Path(text).is_file():
+        raise usage_error("--tls", f"there is no file {text}; or say system or insecure")
+    return TlsSettings(ca_file=text)
+
+
+def _one_of(option: str, kind: type[_Enum], text: str) -> _Enum:
+    try:
+        return kind(text)
+    except ValueError:
+        known = ", ".join(member.value for member in kind)
+        raise usage_error(option, f"{text!r} is none of {known}") from None
+
+
+def _value(option: str, read: Callable[[str], _Value], text: str) -> _Value:
+    try:
+        return read(text)
+    except PaceError as problem:
+        raise usage_error(option, str(problem)) from None

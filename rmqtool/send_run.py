@@ -1,0 +1,266 @@
+"""One run of `send`: messages through a producer, what came of each, and what all come to.
+
+Rules: what was asked for goes to standard output, everything else to standard error. The first
+Ctrl-C takes no further message and lets end what is in flight; the summary is then shown as ever.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final, TextIO
+
+from replay.async_producer import AsyncProducer
+from replay.errors import ClientError, RouteError
+from replay.message import Message, MessageQueue, SendResult
+from replay.send import KeySelector
+from replay.send_many import BatchFeed, Feed, IteratorFeed, LineFeed, send_many
+from replay.wire_capture import WireCapture
+
+from .console import terminal_of
+from .figures import count, counted, duration
+from .interrupt import first_ends
+from .output import Output
+from .progress import Progress
+from .send_input import BadLine, LineReader, Outgoing
+from .send_lines import Ended, attempt_lines, is_good, json_of, rows_of
+from .send_log import AttemptLog
+from .send_options import SendCommand, Shown, delivery_of
+from .send_summary import SendSummary, summary_lines
+from .sinks import EncodedSink, LinesSink
+from .status import CommandError, ExitStatus
+
+MOST_SHOWN: Final = 20
+"""messages that are shown whole; of further ones only those with a failed attempt"""
+_LONGEST_LINE: Final = 8 << 20
+
+_Item = Sequence[Outgoing]
+
+
+def run_send(command: SendCommand) -> ExitStatus:
+    """Send what was asked for; raise CommandError where nothing can be sent at all."""
+    log = AttemptLog(command.log) if command.log is not None else None
+    capture = WireCapture(command.capture) if command.capture is not None else None
+    run = _Run(command, log, capture)
+    on_attempt = log.add if log is not None else None
+    config = replace(command.config, on_attempt=on_attempt, wire=capture)
+    try:
+        seconds = send_many(config, run, run.stoppable)
+    except BaseException:
+        run.clear()
+        if log is not None:
+            log.discard()
+        raise
+    finally:
+        if capture is not None:
+            capture.close()
+    run.finish(seconds)
+    return run.status()
+
+
+class _SendProgress(Progress):
+    """How many messages are through."""
+
+    def _line(self, read: int, total: int | None, found: int, seconds: float) -> str:
+        rate = count(round(read / seconds)) if seconds > 0 else "0"
+        text = f"{count(read)} sent, {rate}/s, {count(found)} failed"
+        if not total:
+            return text
+        left = duration(int((total - read) * seconds / read * 1_000_000)) if read else "-"
+        return f"{100 * read // total:3d}% of {count(total)}: {text}, {left} left"
+
+
+class _Run:
+    """One run."""
+
+    def __init__(
+        self, command: SendCommand, log: AttemptLog | None, capture: WireCapture | None
+    ) -> None:
+        self.in_flight = command.in_flight
+        self.rate = command.rate
+        self._command = command
+        self._log = log
+        self._capture = capture
+        self._summary = SendSummary()
+        self._stopped = False
+        output = Output("-")
+        self._terminal = terminal_of(sys.stdout, command.colour)
+        self._lines = LinesSink(output, attempt_lines(self._terminal))
+        to_screen = self._terminal.is_terminal
+        self._objects = EncodedSink(output, _encode, to_screen=to_screen)
+        self._shown = 0
+        self._progress = _SendProgress(sys.stderr, self._may_show_progress(), "messages")
+        self._total = None if command.source is not None else command.count
+
+    # -- sending --------------------------------------------------------------------------------
+
+    @contextmanager
+    def stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Ctrl-C ends the taking of messages."""
+
+        def end() -> None:
+            self._stopped = True
+            stop()
+
+        with first_ends(end):
+            yield
+
+    def feed(self) -> Feed[_Item]:
+        """Where messages come from."""
+        command = self._command
+        pattern = Outgoing(0, command.message, command.broker, command.queue_id, command.order_key)
+        if command.source is None:
+            feed: Feed[Outgoing] = IteratorFeed(_copies(pattern, command.count))
+        else:
+            reader = LineReader(command.input_form, pattern, delivery_of)
+            number = _open(command.source)
+            feed = LineFeed(number, lambda line: self._decoded(reader.read(line)), _LONGEST_LINE)
+        return BatchFeed(feed, command.batch, lambda one, two: _target(one) == _target(two))
+
+    def weight(self, item: _Item) -> int:
+        """For how many messages one counts."""
+        return len(item)
+
+    async def send(self, producer: AsyncProducer, item: _Item) -> SendResult:
+        """Send one message, or a batch."""
+        one, mode, state = item[0], self._command.mode, self._command.transaction
+        if state is not None:
+            return await producer.send_in_transaction(one.message, lambda _: state)
+        queue, selector = None, None
+        if one.broker is not None and one.queue_id is not None:
+            queue = MessageQueue(one.message.topic, one.broker, one.queue_id)
+        elif one.broker is not None:
+            selector = _of_broker(one.broker, one.number)
+        elif one.order_key is not None:
+            selector = KeySelector(one.order_key)
+        if len(item) > 1:
+            messages = [each.message for each in item]
+            return await producer.send_batch(messages, mode=mode, queue=queue, selector=selector)
+        return await producer.send(one.message, mode=mode, queue=queue, selector=selector)
+
+    def _decoded(self, line: Outgoing | BadLine | None) -> Outgoing | None:
+        if not isinstance(line, BadLine):
+            return line
+        self.clear()
+        print(f"rmqtool: line {line.number} {line.reason}", file=sys.stderr)
+        self._summary.add_bad_line(line.number, line.reason)
+        return None
+
+    # -- results --------------------------------------------------------------------------------
+
+    def ended(self, item: _Item, result: SendResult | None, error: ClientError | None) -> None:
+        """What came of a message, or a batch."""
+        ended = Ended(item, result, error)
+        summary = self._summary
+        summary.add(ended)
+        if self._command.shown is Shown.jsonl:
+            self._objects.write([ended])
+        elif self._is_shown(ended):
+            self.clear()
+            self._lines.write(rows_of(ended))
+        self._progress.update(summary.messages, self._total, summary.failed)
+
+    def _is_shown(self, ended: Ended) -> bool:
+        if self._command.verbose:
+            return True
+        if self._shown < MOST_SHOWN:
+            self._shown += 1
+            return True
+        return ended.result is None or not all(map(is_good, ended.attempts))
+
+    def clear(self) -> None:
+        """Remove the line of the progress."""
+        self._progress.clear()
+
+    def finish(self, seconds: float) -> None:
+        """Show what everything came to."""
+        self.clear()
+        summary, command = self._summary, self._command
+        table = command.shown is Shown.table
+        remarks = [self._log.finish()] if self._log is not None else []
+        if table:
+            self._lines.idle()
+        else:
+            self._objects.idle()
+        if summary.messages > 1 or summary.failed:
+            where: TextIO = sys.stdout if table else sys.stderr
+            if table or not command.quiet:
+                terminal = terminal_of(where, command.colour)
+                lines = summary_lines(summary, seconds, terminal)
+                print("\n".join(["", *lines] if table else lines), file=where)
+        if self._capture is not None:
+            remarks.append(_written(self._capture))
+        if summary.messages > self._shown and table and not command.verbose and self._shown:
+            remarks.append(
+                f"after {MOST_SHOWN} messages only failed attempts were shown; -V shows all"
+            )
+        if self._stopped:
+            remarks.append("stopped; what was in flight has ended")
+        if not command.quiet:
+            for remark in remarks:
+                print(f"rmqtool: {remark}", file=sys.stderr)
+
+    def status(self) -> ExitStatus:
+        """What to exit with."""
+        if self._stopped:
+            return ExitStatus.INTERRUPTED
+        return ExitStatus.FAILURE if self._summary.failed else ExitStatus.OK
+
+    def _may_show_progress(self) -> bool:
+        return not self._command.quiet and not (
+            self._command.verbose and self._terminal.is_terminal
+        )
+
+
+def _target(one: Outgoing) -> tuple[str, str | None, int | None, str | None]:
+    return one.message.topic, one.broker, one.queue_id, one.order_key
+
+
+def _copies(pattern: Outgoing, wanted: int) -> Iterator[Outgoing]:
+    message = pattern.message
+    for number in range(1, wanted + 1):
+        copy = Message(
+            message.topic,
+            message.body,
+            message.tags,
+            message.keys,
+            dict(message.properties),
+            message.flag,
+        )
+        yield pattern._replace(number=number, message=copy)
+
+
+def _of_broker(broker: str, turn: int) -> Callable[[Sequence[MessageQueue], Message], MessageQueue]:
+    """Chooses the queues of one broker in turn."""
+
+    def select(queues: Sequence[MessageQueue], message: Message) -> MessageQueue:
+        own = [queue for queue in queues if queue.broker_name == broker]
+        if not own:
+            names = ", ".join(sorted({queue.broker_name for queue in queues}))
+            reason = f"{message.topic} has no queue on broker {broker}"
+            raise RouteError(reason, f"it has queues on {names}")
+        return own[turn % len(own)]
+
+    return select
+
+
+def _open(source: str) -> int:
+    if source == "-":
+        return sys.stdin.fileno()
+    try:
+        return os.open(source, os.O_RDONLY)
+    except OSError as error:
+        raise CommandError(f"{source}: {error.strerror}") from error
+
+
+def _encode(ended: Sequence[Ended]) -> bytes:
+    return b"".join(map(json_of, ended))
+
+
+def _written(capture: WireCapture) -> str:
+    if capture.error is not None:
+        return f"{capture.path} is not whole: {capture.error.strerror}"
+    return f"{counted(capture.packets, 'packet')} → {capture.path}"

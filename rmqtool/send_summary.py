@@ -1,0 +1,265 @@
+"""What many sends come to: how many, how fast, what failed, what may be there twice.
+
+Rules: memory does not grow with the messages: latencies are histograms, examples and ids are few.
+A message is perhaps stored twice when an attempt without an answer went before the one that
+succeeded: the broker may have stored it and its answer was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from dissectors.histogram import Histogram, middle_of
+from replay.message import Attempt, Outcome
+
+from .columns import Column, LineTable
+from .console import UNLIMITED, Style, Terminal, one_line, styled
+from .figures import count, counted, duration, share, size
+from .send_lines import Ended, is_good, outcome_of
+
+_Row = TypeVar("_Row")
+PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
+_MOST_NAMED: Final = 10
+_MOST_ERRORS: Final = 200
+_BAR: Final = 40
+_UNKNOWN: Final = (Outcome.TIMEOUT, Outcome.LOST, Outcome.GARBAGE)
+"""after these nobody knows whether the broker has the message"""
+
+
+class BrokerSends:
+    """The attempts to send to one broker."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.attempts = 0
+        self.failed = 0
+        self.latency = Histogram()
+        """of those that were answered, µs"""
+
+
+class Failure:
+    """One kind of failed attempt."""
+
+    def __init__(self, code: int | None, name: str, example: str) -> None:
+        self.code = code
+        self.name = name
+        self.count = 0
+        self.example = example
+
+
+class Named:
+    """Ids, of which the first ones are kept."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.keys: list[str] = []
+
+    def add(self, key: str | None) -> None:
+        """Count one."""
+        self.count += 1
+        if len(self.keys) < _MOST_NAMED:
+            self.keys.append(key or "-")
+
+
+class SendSummary:
+    """All that was sent."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        """messages of which the end is known"""
+        self.failed = 0
+        """messages that failed"""
+        self.retried = 0
+        """messages that took more than one attempt"""
+        self.statuses: dict[str, int] = {}
+        """SendStatus, or `oneway` -> messages"""
+        self.bytes = 0
+        """bodies of what was stored or sent"""
+        self.latency = Histogram()
+        """of whole sends that succeeded, µs"""
+        self.brokers: dict[str, BrokerSends] = {}
+        self.failures: dict[str, Failure] = {}
+        self.twice = Named()
+        """perhaps stored twice"""
+        self.unknown = Named()
+        """failed, and perhaps stored nevertheless"""
+
+    def add(self, ended: Ended) -> None:
+        """Count a message or a batch."""
+        number, attempts = len(ended.outgoing), ended.attempts
+        self.messages += number
+        result = ended.result
+        for attempt in attempts:
+            self._add_attempt(attempt)
+        if len(attempts) > 1:
+            self.retried += number
+        lost = any(a.outcome in _UNKNOWN for a in (attempts if result is None else attempts[:-1]))
+        if result is None:
+            self.failed += number
+            if not attempts and ended.error is not None:
+                self._fail(ended.error.code, type(ended.error).__name__, ended.error.reason)
+            if lost:
+                self.unknown.add(ended.unique_key)
+            return
+        if lost:
+            self.twice.add(ended.unique_key)
+        oneway = bool(attempts) and attempts[-1].outcome == Outcome.ONEWAY
+        status = "oneway" if oneway else result.status.value
+        self.statuses[status] = self.statuses.get(status, 0) + number
+        self.bytes += sum(len(one.message.body) for one in ended.outgoing)
+        latency = ended.latency_us
+        if latency is not None and not oneway:
+            self.latency.add(latency)
+
+    def add_bad_line(self, line: int, reason: str) -> None:
+        """Count a line that is no message."""
+        self.messages += 1
+        self.failed += 1
+        self._fail(None, "bad line", f"line {line} {reason}")
+
+    def _add_attempt(self, attempt: Attempt) -> None:
+        name = attempt.queue.broker_name
+        broker = self.brokers.get(name)
+        if broker is None:
+            broker = self.brokers[name] = BrokerSends(name)
+        broker.attempts += 1
+        latency = attempt.latency_us
+        if latency is not None and attempt.code is not None:
+            broker.latency.add(latency)
+        if not is_good(attempt):
+            broker.failed += 1
+            note = attempt.remark or attempt.error or ""
+            self._fail(attempt.code, outcome_of(attempt), note)
+
+    def _fail(self, code: int | None, name: str, example: str) -> None:
+        failure = self.failures.get(name)
+        if failure is None:
+            if len(self.failures) >= _MOST_ERRORS:
+                name, code, example = "others", None, ""
+            failure = self.failures.setdefault(name, Failure(code, name, example))
+        failure.count += 1
+
+
+# -- text -------------------------------------------------------------------------------------
+
+
+class Bar(NamedTuple):
+    """One line of a histogram."""
+
+    least: int
+    """µs from which it counts"""
+    beyond: int
+    """µs that are too many for it"""
+    number: int
+
+
+def bars_of(latency: Histogram) -> list[Bar]:
+    """The histogram by steps of 1, 2 and 5, without empty ends."""
+    edges = [0]
+    step = 1
+    while edges[-1] <= latency.largest:
+        edges += [step, 2 * step, 5 * step]
+        step *= 10
+    numbers = [0] * len(edges)
+    for bucket, number in latency.buckets.items():
+        value = middle_of(bucket)
+        place = max(at for at, edge in enumerate(edges) if edge <= value)
+        numbers[place] += number
+    bars = [
+        Bar(edges[at], edges[at + 1] if at + 1 < len(edges) else 2 * edges[at], numbers[at])
+        for at in range(len(edges))
+    ]
+    filled = [at for at, bar in enumerate(bars) if bar.number]
+    return bars[filled[0] : filled[-1] + 1] if filled else []
+
+
+def _counter(title: str, get: Callable[[BrokerSends], int], rank: int) -> Column[BrokerSends]:
+    return Column(title, lambda row: count(get(row)), rank, max(5, len(title)), 12, True)
+
+
+def _percentile(percent: float) -> Column[BrokerSends]:
+    def cell(row: BrokerSends) -> str:
+        return duration(row.latency.percentile(percent))
+
+    return Column(f"P{percent:g}", cell, 3, 7, 7, True)
+
+
+BROKER_COLUMNS: tuple[Column[BrokerSends], ...] = (
+    Column("BROKER", lambda row: one_line(row.name), 1, 12, 40),
+    _counter("ATTEMPTS", lambda row: row.attempts, 1),
+    _counter("FAILED", lambda row: row.failed, 1)._replace(
+        style=lambda row: Style.RED if row.failed else ""
+    ),
+    *(_percentile(percent) for percent in PERCENTILES),
+    Column(
+        "MAX", lambda row: duration(row.latency.largest if row.latency.count else None), 3, 7, 7
+    ),
+)
+FAILURE_COLUMNS: tuple[Column[Failure], ...] = (
+    Column("CODE", lambda row: "-" if row.code is None else str(row.code), 1, 4, 5, True),
+    Column("FAILED ATTEMPTS", lambda row: one_line(row.name), 1, 15, 32),
+    Column("COUNT", lambda row: count(row.count), 1, 5, 12, True),
+    Column("FIRST", lambda row: one_line(row.example), 2, 20, 200),
+)
+
+
+def summary_lines(summary: SendSummary, seconds: float, terminal: Terminal) -> list[str]:
+    """The summary for people; `seconds` is how long it took."""
+    lines = [_first_line(summary, seconds)]
+    if summary.latency.count > 1:
+        lines += _latency_lines(summary.latency, terminal)
+    if summary.brokers:
+        brokers = sorted(summary.brokers.values(), key=lambda broker: broker.name)
+        lines += ["", *_table(LineTable(BROKER_COLUMNS, terminal), brokers)]
+    if summary.failures:
+        failures = sorted(summary.failures.values(), key=lambda failure: -failure.count)
+        lines += ["", *_table(LineTable(FAILURE_COLUMNS, terminal), failures)]
+    lines += _notes(summary)
+    return lines
+
+
+def _table(table: LineTable[_Row], rows: Sequence[_Row]) -> list[str]:
+    return table.lines_of(rows) + table.rest()
+
+
+def _first_line(summary: SendSummary, seconds: float) -> str:
+    rate = summary.messages / seconds if seconds > 0 else 0.0
+    parts = [f"{count(number)} {name}" for name, number in summary.statuses.items()]
+    if summary.failed:
+        parts.append(f"{count(summary.failed)} failed")
+    retried = f"; {count(summary.retried)} took more than one attempt" if summary.retried else ""
+    took = duration(int(seconds * 1_000_000))
+    return (
+        f"{counted(summary.messages, 'message')} in {took}, {count(round(rate))}/s, "
+        f"{size(summary.bytes)}: {', '.join(parts) or 'none'}{retried}"
+    )
+
+
+def _latency_lines(latency: Histogram, terminal: Terminal) -> list[str]:
+    figures = [f"p{p:g} {duration(latency.percentile(p))}" for p in PERCENTILES]
+    lines = ["", f"latency: {', '.join(figures)}, max {duration(latency.largest)}"]
+    bars = bars_of(latency)
+    most = max(bar.number for bar in bars)
+    wide = _BAR if terminal.width >= UNLIMITED else min(_BAR, max(10, terminal.width - 40))
+    for bar in bars:
+        length = -(-bar.number * wide // most)
+        blocks = styled("█" * length, Style.CYAN) if terminal.colour else "█" * length
+        blanks = " " * (wide - length)
+        part = share(bar.number, latency.count)
+        span = f"{duration(bar.least):>7} – {duration(bar.beyond):<7}"
+        lines.append(f"  {span} {blocks}{blanks} {count(bar.number):>9} {part:>6}")
+    return lines
+
+
+def _notes(summary: SendSummary) -> list[str]:
+    lines = []
+    for named, what in (
+        (summary.twice, "perhaps stored twice (an attempt without answer went before)"),
+        (summary.unknown, "failed without an answer, and perhaps stored nevertheless"),
+    ):
+        if named.count:
+            keys = ", ".join(map(one_line, named.keys))
+            more = ", …" if named.count > len(named.keys) else ""
+            lines.append(f"{counted(named.count, 'message')} {what}: {keys}{more}")
+    return ["", *lines] if lines else []
