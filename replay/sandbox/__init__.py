@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from .errors import SandboxError
 from .events import Event, EventKind
-from .faults import Fault
+from .fault import Fault, FaultKind
+from .fault_text import fault_of_text, faults_of_file
+from .latency import Latency
 from .options import SandboxOptions, TopicSpec
 from .sandbox import Sandbox, SandboxThread, sandbox_thread
 
@@ -16,10 +18,14 @@ __all__ = [
     "Event",
     "EventKind",
     "Fault",
+    "FaultKind",
+    "Latency",
     "Sandbox",
     "SandboxError",
     "SandboxOptions",
     "SandboxThread",
     "TopicSpec",
+    "fault_of_text",
+    "faults_of_file",
     "sandbox_thread",
 ]

@@ -16,12 +16,12 @@ from dissectors.remoting.codes import ResponseCode
 from .broker_requests import BrokerHandlers
 from .client_requests import ClientHandlers
 from .events import EventKind
-from .faults import FaultSet
+from .faults import DISK_FULL, FaultSet
 from .group_requests import GroupHandlers
 from .offset_requests import OffsetHandlers
 from .pull import PullHandlers
 from .query import QueryHandlers
-from .request import Answer, BadRequest, Handler, Request
+from .request import Answer, BadRequest, Handler, Request, topic_of
 from .schedule import Schedule
 from .send import SendHandlers
 from .server import Connection
@@ -32,11 +32,6 @@ from .topics import DEFAULT_TOPIC, READ, SYSTEM_TOPICS, WRITE, TopicConfig
 from .transaction import Transactions
 
 _SCAN_SECONDS: Final = 5.0
-DISK_FULL: Final = (
-    "service not available now. It may be caused by one of the following reasons: the broker's "
-    "disk is full [CL:  1.00 CQ:  1.00 INDEX:  1.00], messages are put to the slave, message store "
-    "has been shut down, etc."
-)
 
 
 class Broker:
@@ -93,7 +88,7 @@ class Broker:
 
     def opened(self, connection: Connection) -> bool:
         """A client connects; a fault may refuse it."""
-        if not self._faults.admits(self, connection):
+        if not self._faults.admits(self.name, connection):
             return False
         self.tell(EventKind.CONNECTED, connection)
         return True
@@ -106,6 +101,12 @@ class Broker:
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
         """Tell whoever watches."""
         self.state.tell(kind, connection, detail)
+
+    def drop_connections(self) -> None:
+        """Reset all connections to this broker."""
+        for connection in list(self.state.hub.connections):
+            if connection.service is self:
+                connection.close(reset=True)
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -163,12 +164,3 @@ class Broker:
         for connection in self.state.clients.silent_since(before):
             self.tell(EventKind.CLIENT_GONE, connection, "no heartbeat for too long")
             connection.close()
-
-
-_TOPIC_LETTER: Final = frozenset({310, 320, 325})
-
-
-def topic_of(request: Request) -> str:
-    """The topic of a request; empty where it names none."""
-    name = "b" if request.command.code in _TOPIC_LETTER else "topic"
-    return request.fields.get(name, "")

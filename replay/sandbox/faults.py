@@ -1,33 +1,318 @@
-"""What goes wrong in the sandbox, and when."""
+"""The faults of a running sandbox: which are on, whom they hit, what they do.
+
+Rules: the faults of a request add up, latencies to each other and then the first of the other kinds
+in the order given. Chance is drawn by fault and broker, so requests of one broker in one order have
+the same fate in every run with the same seed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
-from .request import Request
+from dissectors.remoting.codes import ResponseCode
+
+from .events import EventKind
+from .fault import Fault, FaultKind
+from .request import Answer, Request, topic_of
 from .server import Connection
 
-if TYPE_CHECKING:
-    from .broker import Broker
+_WINDOWS_MS: Final = 24 * 3_600_000
+_FROZEN_LIMIT: Final = 100_000
+DISK_FULL: Final = (
+    "service not available now. It may be caused by one of the following reasons: the broker's "
+    "disk is full [CL:  1.00 CQ:  1.00 INDEX:  1.00], messages are put to the slave, message store "
+    "has been shut down, etc."
+)
+_GARBAGE: Final = bytes(range(128, 256)) * 2
+_HUGE: Final = (1 << 30).to_bytes(4, "big") + b"\x00\x00\x00\x60"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that goes wrong."""
+class Server(Protocol):
+    """What a fault is on: a broker or the NameServer."""
+
+    @property
+    def name(self) -> str:
+        """`namesrv` or the broker's name."""
+
+    def execute(self, request: Request) -> None:
+        """Serve a request as a healthy server does."""
+
+    def note_error(self, request: Request, answer: Answer) -> None:
+        """Count an answer that is no success."""
+
+    def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
+        """Tell whoever watches."""
+
+    def drop_connections(self) -> None:
+        """Reset all connections."""
+
+
+@dataclass(slots=True, eq=False)
+class _Armed:
+    """A fault that waits or is on."""
+
+    fault: Fault
+    """what it is"""
+    since: float
+    """the loop's time that its windows count from"""
+    number: int
+    """place among the faults"""
+    hits: dict[str, int] = field(default_factory=dict)
+    """requests hit, by server"""
+    chances: dict[str, random.Random] = field(default_factory=dict)
+    """where its chance comes from, by server"""
+    timers: list[asyncio.TimerHandle] = field(default_factory=list)
+    """what happens when its windows begin and end"""
 
 
 class FaultSet:
-    """The faults of a sandbox."""
+    """The faults of one sandbox."""
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        self.is_active = bool(faults)
+    def __init__(self, seed: int, clock: Callable[[], float]) -> None:
+        """`clock` gives seconds, as the loop's own does."""
+        self.is_active = False
+        """there are faults"""
+        self.hits = 0
+        """requests that a fault hit"""
+        self._seed = seed
+        self._clock = clock
+        self._armed: list[_Armed] = []
+        self._servers: list[Server] = []
+        self._frozen: list[tuple[Server, Request]] = []
+        self._count = 0
 
-    def admits(self, broker: Broker, connection: Connection) -> bool:
-        """Whether a new connection is taken."""
+    def watch(self, server: Server) -> None:
+        """A server is there that faults may be on."""
+        self._servers.append(server)
+
+    def add(self, faults: Sequence[Fault]) -> None:
+        """Faults whose windows count from now."""
+        loop = asyncio.get_running_loop()
+        for fault in faults:
+            armed = _Armed(fault, self._clock(), self._count)
+            self._count += 1
+            self._armed.append(armed)
+            self.is_active = True
+            windows = fault.windows_ms(_WINDOWS_MS)
+            if windows:
+                armed.timers.append(
+                    loop.call_later(windows[0][0] / 1000, self._begin, armed, windows)
+                )
+
+    def close(self) -> None:
+        """No faults any more, and nobody is served."""
+        self._frozen = []
+        self.clear()
+
+    def clear(self) -> None:
+        """No faults any more; what was frozen is served."""
+        for armed in self._armed:
+            for timer in armed.timers:
+                timer.cancel()
+        self._armed = []
+        self.is_active = False
+        self._thaw()
+
+    # -- what servers ask -----------------------------------------------------------------------
+
+    def admits(self, server: str, connection: Connection) -> bool:
+        """Whether a new connection is taken; a slow reader is made of it where that is wanted."""
+        for armed in self._on(server):
+            if armed.fault.kind is FaultKind.DOWN:
+                return False
+        if any(
+            armed.fault.kind is FaultKind.SLOW_READ and armed.fault.is_on(server)
+            for armed in self._armed
+        ):
+            connection.pace = lambda size: self._seconds_for(server, size)
         return True
 
-    def take(self, broker: Broker, request: Request) -> bool:
-        """Whether a fault has taken care of a request."""
-        return False
+    def is_listed(self, server: str) -> bool:
+        """Whether routes name a broker."""
+        return not any(armed.fault.kind is FaultKind.LEAVE_ROUTE for armed in self._on(server))
+
+    def perm(self, server: str) -> int:
+        """What routes say may be done with a broker: 4, or 6."""
+        read_only = any(armed.fault.kind is FaultKind.READ_ONLY for armed in self._on(server))
+        return 4 if read_only else 6
+
+    def take(self, server: Server, request: Request) -> bool:
+        """Let faults have their way with a request; False where it is served as always."""
+        topic = topic_of(request)
+        delay = 0.0
+        chosen: _Armed | None = None
+        for armed in self._on(server.name):
+            if chosen is not None and armed.fault.kind is not FaultKind.LATENCY:
+                continue
+            if not self._hits(armed, server.name, request.code, topic):
+                continue
+            if armed.fault.latency is not None:
+                delay += armed.fault.latency.draw(self._chance(armed, server.name))
+            if armed.fault.kind is not FaultKind.LATENCY:
+                chosen = armed
+        if chosen is None and not delay:
+            return False
+        self.hits += 1
+        server.tell(
+            EventKind.FAULT,
+            request.connection,
+            _describe(chosen.fault if chosen is not None else None, delay, request.code, topic),
+        )
+        if chosen is None:
+            request.shape = lambda answered, answer: _later(delay, answered.send, answer)
+            server.execute(request)
+        else:
+            self._act(chosen, server, request, delay)
+        return True
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _on(self, server: str) -> list[_Armed]:
+        now = self._clock()
+        return [
+            armed
+            for armed in self._armed
+            if armed.fault.is_on(server) and armed.fault.lasts_at((now - armed.since) * 1000)
+        ]
+
+    def _chance(self, armed: _Armed, server: str) -> random.Random:
+        chance = armed.chances.get(server)
+        if chance is None:
+            chance = armed.chances[server] = random.Random(f"{self._seed} {armed.number} {server}")
+        return chance
+
+    def _hits(self, armed: _Armed, server: str, code: int, topic: str) -> bool:
+        fault = armed.fault
+        if fault.kind in _NOT_OF_REQUESTS or not fault.hits(code, topic):
+            return False
+        hit = armed.hits.get(server, 0)
+        if fault.times is not None and hit >= fault.times:
+            return False
+        if fault.probability < 1 and self._chance(armed, server).random() >= fault.probability:
+            return False
+        armed.hits[server] = hit + 1
+        return True
+
+    def _act(self, armed: _Armed, server: Server, request: Request, delay: float) -> None:
+        fault = armed.fault
+        if fault.kind is FaultKind.FREEZE:
+            self._freeze(server, request)
+            return
+        answer = self._error_of(armed, server.name)
+
+        def shape(answered: Request, done: Answer) -> None:
+            if answer is not None:
+                server.note_error(answered, answer)
+            _later(delay, lambda final: _finish(fault.kind, answered, final), answer or done)
+
+        if fault.stored or fault.kind is FaultKind.HALF:
+            request.shape = shape
+            server.execute(request)
+        else:
+            shape(request, Answer())
+
+    def _error_of(self, armed: _Armed, server: str) -> Answer | None:
+        """The error that a fault answers with; None for other kinds."""
+        fault = armed.fault
+        if fault.kind is FaultKind.ERROR:
+            return Answer(fault.code, None, b"", fault.remark or "injected by the sandbox")
+        if fault.kind is FaultKind.DISK_FULL:
+            return Answer(ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", fault.remark or DISK_FULL)
+        if fault.kind is FaultKind.READ_ONLY:
+            remark = fault.remark or f"the broker[{server}] sending message is forbidden"
+            return Answer(ResponseCode.NO_PERMISSION, None, b"", remark)
+        if fault.kind is FaultKind.BUSY:
+            chance = self._chance(armed, server)
+            remark = fault.remark or (
+                "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in "
+                f"queue: {chance.randrange(200, 400)}ms, size of queue: {chance.randrange(1000)}"
+            )
+            return Answer(ResponseCode.SYSTEM_BUSY, None, b"", remark)
+        return None
+
+    def _seconds_for(self, server: str, size: int) -> float:
+        """How long a connection pauses after so many bytes."""
+        rates = [
+            armed.fault.rate
+            for armed in self._on(server)
+            if armed.fault.kind is FaultKind.SLOW_READ
+        ]
+        return size / min(rates) if rates else 0.0
+
+    # -- windows --------------------------------------------------------------------------------
+
+    def _begin(self, armed: _Armed, windows: list[tuple[int, int | None]]) -> None:
+        loop = asyncio.get_running_loop()
+        begin, end = windows[0]
+        for server in self._servers:
+            if armed.fault.is_on(server.name):
+                server.tell(EventKind.WINDOW, None, f"begins: {armed.fault}")
+                if armed.fault.kind is FaultKind.DOWN:
+                    server.drop_connections()
+        armed.timers = []
+        if end is not None:
+            armed.timers.append(loop.call_later((end - begin) / 1000, self._end, armed))
+        if len(windows) > 1:
+            wait = (windows[1][0] - begin) / 1000
+            armed.timers.append(loop.call_later(wait, self._begin, armed, windows[1:]))
+
+    def _end(self, armed: _Armed) -> None:
+        for server in self._servers:
+            if armed.fault.is_on(server.name):
+                server.tell(EventKind.WINDOW, None, f"ends: {armed.fault}")
+        if armed.fault.kind is FaultKind.FREEZE:
+            self._thaw()
+
+    def _freeze(self, server: Server, request: Request) -> None:
+        if len(self._frozen) < _FROZEN_LIMIT:
+            self._frozen.append((server, request))
+            request.connection.pause_reading()
+        else:
+            request.connection.close(reset=True)
+
+    def _thaw(self) -> None:
+        frozen, self._frozen = self._frozen, []
+        for server, request in frozen:
+            request.connection.resume_reading()
+            if request.connection.is_open:
+                server.execute(request)
+
+
+_NOT_OF_REQUESTS: Final = frozenset({FaultKind.SLOW_READ, FaultKind.DOWN, FaultKind.LEAVE_ROUTE})
+
+
+def _later(seconds: float, act: Callable[[Answer], None], answer: Answer) -> None:
+    if seconds > 0:
+        asyncio.get_running_loop().call_later(seconds, act, answer)
+    else:
+        act(answer)
+
+
+def _finish(kind: FaultKind, request: Request, answer: Answer) -> None:
+    """Answer a request as a fault of this kind does."""
+    connection = request.connection
+    if kind is FaultKind.SILENT:
+        return
+    if kind is FaultKind.DROP:
+        connection.close(reset=True)
+    elif kind is FaultKind.HALF:
+        frame = connection.encode_answer(request.command, answer)
+        connection.write(frame[: len(frame) // 2])
+        connection.close()
+    elif kind is FaultKind.GARBAGE:
+        connection.write(_GARBAGE)
+    elif kind is FaultKind.HUGE:
+        connection.write(_HUGE)
+    else:
+        request.send(answer)
+
+
+def _describe(fault: Fault | None, delay: float, code: int, topic: str) -> str:
+    what = [] if fault is None else [str(fault)]
+    if delay:
+        what.append(f"{delay * 1000:.1f}ms later")
+    return f"{', '.join(what)}: request {code}" + (f" of {topic}" if topic else "")

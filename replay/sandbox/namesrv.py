@@ -16,11 +16,11 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.fastjson import encode_json
 from dissectors.remoting.versions import VERSIONS
 
-from .broker import topic_of
 from .events import Event, EventKind
+from .faults import FaultSet
 from .options import SandboxOptions
-from .request import Answer, BadRequest, Handler, Request
-from .server import Connection
+from .request import Answer, BadRequest, Handler, Request, topic_of
+from .server import Connection, Hub
 from .topics import SYSTEM_TOPICS, WRITE, TopicConfig, TopicTable, topic_of_value
 
 NAME: Final = "namesrv"
@@ -54,8 +54,12 @@ class NameServer:
 
     name = NAME
 
-    def __init__(self, options: SandboxOptions, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, options: SandboxOptions, hub: Hub, faults: FaultSet, now_ms: Callable[[], int]
+    ) -> None:
         self._options = options
+        self._hub = hub
+        self._faults = faults
         self._now_ms = now_ms
         self._brokers: dict[str, Registered] = {}
         self._values: dict[tuple[str, str], str] = {}
@@ -90,7 +94,9 @@ class NameServer:
     # -- connections ----------------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> bool:
-        """A client connects."""
+        """A client connects; a fault may refuse it."""
+        if not self._faults.admits(NAME, connection):
+            return False
         self.tell(EventKind.CONNECTED, connection)
         return True
 
@@ -107,16 +113,37 @@ class NameServer:
             peer = connection.peer if connection is not None else ""
             self._options.on_event(Event(self._now_ms(), kind, NAME, peer, detail))
 
+    def drop_connections(self) -> None:
+        """Reset all connections to the NameServer."""
+        for connection in list(self._hub.connections):
+            if connection.service is self:
+                connection.close(reset=True)
+
+    # -- requests -------------------------------------------------------------------------------
+
     def serve(self, request: Request) -> None:
-        """Serve a request."""
+        """Serve a request, unless a fault wants something else."""
         self.requests += 1
+        if self._faults.is_active and self._faults.take(self, request):
+            return
+        self.execute(request)
+
+    def execute(self, request: Request) -> None:
+        """Serve a request as a healthy NameServer does."""
         answer = self._answer_of(request)
         request.answer(answer)
+        self._note(EventKind.ANSWERED if answer.code else EventKind.REQUEST, request, answer)
+
+    def note_error(self, request: Request, answer: Answer) -> None:
+        """Tell whoever watches of an answer that is no success."""
+        self._note(EventKind.ANSWERED, request, answer)
+
+    def _note(self, kind: EventKind, request: Request, answer: Answer) -> None:
         if self._options.on_event is not None:
             self._options.on_event(
                 Event(
                     self._now_ms(),
-                    EventKind.ANSWERED if answer.code else EventKind.REQUEST,
+                    kind,
                     NAME,
                     request.connection.peer,
                     answer.remark or "",

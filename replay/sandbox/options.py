@@ -21,7 +21,7 @@ from .errors import SandboxError
 
 if TYPE_CHECKING:
     from .events import EventSink
-    from .faults import Fault
+    from .fault import Fault
 
 DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 """RocketMQ's messageDelayLevel: level n is the n-th of them."""

@@ -8,7 +8,7 @@ RocketMQ: RemotingCommand, NettyRequestProcessor.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
@@ -41,7 +41,7 @@ class BadRequest(Exception):
 class Request:
     """One request and whom to answer."""
 
-    __slots__ = ("body", "command", "connection", "fields")
+    __slots__ = ("body", "command", "connection", "fields", "shape")
 
     def __init__(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
         self.connection = connection
@@ -52,6 +52,8 @@ class Request:
         """its body"""
         self.fields = command.ext_fields
         """its ext fields"""
+        self.shape: Callable[[Request, Answer], None] | None = None
+        """a fault: what becomes of the answer, instead of sending it"""
 
     @property
     def code(self) -> int:
@@ -80,8 +82,24 @@ class Request:
         return default if value is None else value.lower() == "true"
 
     def answer(self, answer: Answer) -> None:
+        """Answer it, unless a fault wants something else."""
+        if self.shape is not None:
+            self.shape(self, answer)
+        else:
+            self.connection.answer(self.command, answer)
+
+    def send(self, answer: Answer) -> None:
         """Answer it now; nothing happens for a oneway request and a closed connection."""
         self.connection.answer(self.command, answer)
+
+
+_TOPIC_LETTER: Final = frozenset({310, 320, 325})
+
+
+def topic_of(request: Request) -> str:
+    """The topic of a request; empty where it names none."""
+    name = "b" if request.command.code in _TOPIC_LETTER else "topic"
+    return request.fields.get(name, "")
 
 
 def number_of(name: str, text: str) -> int:

@@ -21,6 +21,7 @@ from typing import TypeVar
 from .broker import Broker
 from .errors import SandboxError
 from .events import EventKind
+from .fault import Fault
 from .faults import FaultSet
 from .namesrv import NameServer, Registered
 from .options import SandboxOptions, check_options
@@ -51,6 +52,8 @@ class Sandbox:
         """broker name → `ip:port`, once started"""
         self.brokers: dict[str, Broker] = {}
         """the brokers by name, for tests that look inside"""
+        self.faults: FaultSet
+        """what goes wrong, once started: `add` and `clear` change it while it runs"""
         self._servers: list[asyncio.Server] = []
         self._hub = Hub(
             self.options.version,
@@ -75,6 +78,8 @@ class Sandbox:
             server.close()
         for broker in self.brokers.values():
             broker.close()
+        if self._servers:
+            self.faults.close()
         for connection in list(self._hub.connections):
             connection.close()
         for server in self._servers:
@@ -96,8 +101,9 @@ class Sandbox:
 
     async def _start(self) -> None:
         options = self.options
-        names = NameServer(options, now_ms)
-        faults = FaultSet(options.faults)
+        faults = self.faults = FaultSet(options.seed, asyncio.get_running_loop().time)
+        names = NameServer(options, self._hub, faults, now_ms)
+        faults.watch(names)
         addresses: dict[str, str] = {}
         for number, name in enumerate(options.broker_names):
             port = options.port + number * _PORT_STEP if options.port else 0
@@ -111,9 +117,11 @@ class Sandbox:
                     name,
                     {0: address},
                     broker.state.topics,
-                    perm=functools.partial(getattr, broker.state, "perm"),
+                    listed=functools.partial(faults.is_listed, name),
+                    perm=functools.partial(_perm_of, broker, faults),
                 )
             )
+            faults.watch(broker)
             broker.start()
             await self._listen(broker, bound)
             if options.vip:
@@ -124,6 +132,7 @@ class Sandbox:
         self.addresses = addresses
         await self._listen(names, bound)
         names.tell(EventKind.LISTENING, detail=self.namesrv)
+        faults.add(options.faults)
 
     def _broker(self, name: str, address: str, faults: FaultSet) -> Broker:
         chance = random.Random(self._random.random())
@@ -185,6 +194,14 @@ class SandboxThread:
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(timeout)
 
+    def add_faults(self, *faults: Fault) -> None:
+        """Faults from now on; their windows count from now."""
+        self.call(lambda box: box.faults.add(faults))
+
+    def clear_faults(self) -> None:
+        """Everything works again."""
+        self.call(lambda box: box.faults.clear())
+
     def start(self) -> SandboxThread:
         """Listen; raises SandboxError as `Sandbox.start` does."""
         self._thread.start()
@@ -223,6 +240,10 @@ def sandbox_thread(options: SandboxOptions | None = None) -> Iterator[SandboxThr
         yield box
     finally:
         box.close()
+
+
+def _perm_of(broker: Broker, faults: FaultSet) -> int:
+    return broker.state.perm & faults.perm(broker.name)
 
 
 def _text(host: str, port: int) -> str:

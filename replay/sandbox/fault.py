@@ -1,0 +1,152 @@
+"""A fault: what goes wrong, for which requests, when. A value; `faults` acts on it.
+
+RocketMQ: BrokerFastFailure, DefaultMessageStore (busy, disk full), PermName.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+
+from .latency import Latency
+
+
+class FaultKind(StrEnum):
+    """What goes wrong."""
+
+    LATENCY = "latency"
+    """answers come later"""
+    ERROR = "error"
+    """an error code instead of the work, or after it (`stored`)"""
+    BUSY = "busy"
+    """code 2, as when requests waited too long: [TIMEOUT_CLEAN_QUEUE]broker busy"""
+    DISK_FULL = "disk-full"
+    """code 14, as by a broker whose disk is full"""
+    READ_ONLY = "read-only"
+    """code 16, and routes say that nothing may be written"""
+    DROP = "drop"
+    """the connection ends instead of an answer"""
+    HALF = "half"
+    """half of the answer's frame, then the connection ends"""
+    SILENT = "silent"
+    """no answer at all"""
+    GARBAGE = "garbage"
+    """bytes that are no frame instead of an answer"""
+    HUGE = "huge"
+    """a frame that announces a gigabyte instead of an answer"""
+    SLOW_READ = "slow-read"
+    """bytes are taken slowly from clients"""
+    FREEZE = "freeze"
+    """nothing is done until the window ends, then everything that waited"""
+    DOWN = "down"
+    """connections are reset, as by a process that was killed"""
+    LEAVE_ROUTE = "leave-route"
+    """routes do not name the broker; it still serves"""
+
+
+SENDS: Final = frozenset(
+    {
+        RequestCode.SEND_MESSAGE,
+        RequestCode.SEND_MESSAGE_V2,
+        RequestCode.SEND_BATCH_MESSAGE,
+        RequestCode.SEND_REPLY_MESSAGE,
+        RequestCode.SEND_REPLY_MESSAGE_V2,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+    }
+)
+FAMILIES: Final[Mapping[str, frozenset[int]]] = {
+    "send": frozenset(map(int, SENDS)),
+    "pull": frozenset({11, 361, 200050, 200070}),
+    "heartbeat": frozenset({34, 35}),
+    "offset": frozenset({14, 15, 29, 30, 31}),
+    "route": frozenset({105}),
+    "all": frozenset(),
+}
+"""Word for requests → their codes; `all`: every one."""
+
+ANY_BROKER: Final = "*"
+NAMESRV: Final = "namesrv"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that goes wrong."""
+
+    kind: FaultKind
+    """what goes wrong"""
+    broker: str = ANY_BROKER
+    """pattern of broker names; `namesrv` for the NameServer, which `*` does not mean"""
+    topic: str = "*"
+    """pattern of topics; `*` also means requests without one"""
+    codes: frozenset[int] = FAMILIES["send"]
+    """request codes; empty: all"""
+    from_ms: int = 0
+    """when it begins, ms after the start of the sandbox"""
+    until_ms: int | None = None
+    """when it is over; None: never"""
+    every_ms: int = 0
+    """it comes back so often, for `for_ms`; 0: it lasts from `from_ms` to `until_ms`"""
+    for_ms: int = 0
+    """how long it lasts each time"""
+    probability: float = 1.0
+    """share of the requests that it hits"""
+    times: int | None = None
+    """how many requests it hits at the most on each broker; None: no limit"""
+    latency: Latency | None = None
+    """how much later answers come; also of the other kinds"""
+    code: int = int(ResponseCode.SYSTEM_ERROR)
+    """response code of ERROR"""
+    remark: str = ""
+    """text of the answer"""
+    stored: bool = False
+    """the work is done all the same; only its answer is lost or an error"""
+    rate: int = 1024
+    """bytes a second of SLOW_READ"""
+
+    def lasts_at(self, elapsed_ms: float) -> bool:
+        """Whether it is on, so long after the start."""
+        if elapsed_ms < self.from_ms or (self.until_ms is not None and elapsed_ms >= self.until_ms):
+            return False
+        return not self.every_ms or (elapsed_ms - self.from_ms) % self.every_ms < self.for_ms
+
+    def is_on(self, server: str) -> bool:
+        """Whether it is for that broker, or for the NameServer."""
+        if server == NAMESRV:
+            return self.broker == NAMESRV
+        return fnmatchcase(server, self.broker)
+
+    def hits(self, code: int, topic: str) -> bool:
+        """Whether it is for requests of that code and topic."""
+        if self.codes and code not in self.codes:
+            return False
+        return self.topic == "*" or fnmatchcase(topic, self.topic)
+
+    def windows_ms(self, horizon_ms: int) -> list[tuple[int, int | None]]:
+        """Begin and end of the times it is on, up to a horizon; end None: it never ends."""
+        if not self.every_ms:
+            return [(self.from_ms, self.until_ms)]
+        windows: list[tuple[int, int | None]] = []
+        begin = self.from_ms
+        last = horizon_ms if self.until_ms is None else min(horizon_ms, self.until_ms)
+        while begin < last:
+            end = begin + self.for_ms
+            windows.append((begin, end if self.until_ms is None else min(end, self.until_ms)))
+            begin += self.every_ms
+        return windows
+
+    def __str__(self) -> str:
+        value = {
+            FaultKind.ERROR: str(self.code),
+            FaultKind.LATENCY: str(self.latency),
+            FaultKind.SLOW_READ: f"{self.rate}B/s",
+        }.get(self.kind)
+        parts = [self.kind.value if value is None else f"{self.kind}={value}"]
+        parts += [f"broker={self.broker}"] if self.broker != ANY_BROKER else []
+        parts += [f"topic={self.topic}"] if self.topic != "*" else []
+        parts += [f"p={self.probability:g}"] if self.probability < 1 else []
+        return " ".join(parts)

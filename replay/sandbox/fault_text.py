@@ -1,0 +1,215 @@
+"""Faults from texts: an option of one line, a TOML file of many; the same words in both.
+
+`latency=20ms..200ms broker=broker-b from=5s until=15s`, `busy p=0.3 requests=send`,
+`error=16 remark='no permission' topic=Order*`; in a file `[[fault]]` tables with these words as
+keys and `kind` for the first one.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+
+from .errors import SandboxError
+from .fault import FAMILIES, Fault, FaultKind
+from .latency import latency_of
+from .options import duration_ms
+
+_EXAMPLE: Final = "for example: busy p=0.3 broker=broker-a from=5s until=15s"
+_FILE_LIMIT: Final = 1024 * 1024
+_SIZE: Final = re.compile(r"(\d{1,9})\s*(B|kB|KiB|MB|MiB)?(?:/s)?")
+_SIZES: Final = {None: 1, "B": 1, "kB": 1000, "KiB": 1024, "MB": 1_000_000, "MiB": 1024 * 1024}
+
+
+def faults_of_file(path: Path) -> tuple[list[Fault], int | None]:
+    """The faults of a TOML file, and its seed if it names one; SandboxError with the place."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_FILE_LIMIT + 1)
+        if len(text) > _FILE_LIMIT:
+            raise SandboxError(f"{path}: more than {_FILE_LIMIT} bytes")
+        table = tomllib.loads(text.decode())
+    except OSError as error:
+        raise SandboxError(f"{path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SandboxError(f"{path}: {error}", "it should be TOML with [[fault]] tables") from None
+    return _faults_of_table(table, str(path))
+
+
+def _faults_of_table(table: dict[str, object], name: str) -> tuple[list[Fault], int | None]:
+    unknown = sorted(set(table) - {"fault", "seed"})
+    if unknown:
+        raise SandboxError(f"{name}: unknown key {unknown[0]}", "there are seed and [[fault]]")
+    seed = table.get("seed")
+    if seed is not None and type(seed) is not int:
+        raise SandboxError(f"{name}: seed is no integer")
+    rows = table.get("fault", [])
+    if not isinstance(rows, list):
+        raise SandboxError(f"{name}: fault is no array of tables", "write [[fault]]")
+    faults = []
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise SandboxError(f"{name}, fault {number}: no table", "write [[fault]]")
+        try:
+            faults.append(fault_of_words({key: _word(value) for key, value in row.items()}))
+        except SandboxError as error:
+            raise SandboxError(f"{name}, fault {number}: {error.reason}", error.hint) from None
+    return faults, seed
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def fault_of_text(text: str) -> Fault:
+    """The fault that an option names; SandboxError for one that makes no sense."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise SandboxError(f"fault {text!r}: {error}", _EXAMPLE) from None
+    if not words:
+        raise SandboxError("an empty fault", _EXAMPLE)
+    pairs: dict[str, str] = {}
+    kind, equals, value = words[0].partition("=")
+    pairs["kind"] = kind
+    if equals:
+        pairs["value"] = value
+    for word in words[1:]:
+        name, equals, value = word.partition("=")
+        if not equals or name in pairs:
+            raise SandboxError(f"fault {text!r}: {word!r} is no new key=value", _EXAMPLE)
+        pairs[name] = value
+    try:
+        return fault_of_words(pairs)
+    except SandboxError as error:
+        raise SandboxError(f"fault {text!r}: {error.reason}", error.hint) from None
+
+
+def fault_of_words(words: Mapping[str, str]) -> Fault:
+    """The fault of key and value texts; `value` is that of the kind. SandboxError for nonsense."""
+    pairs = dict(words)
+    name = pairs.pop("kind", "")
+    if name not in list(FaultKind):
+        raise SandboxError(f"{name!r} is no kind of fault", f"there are {', '.join(FaultKind)}")
+    kind = FaultKind(name)
+    value = pairs.pop("value", None)
+    if value is not None:
+        key = _VALUE_OF.get(kind)
+        if key is None:
+            raise SandboxError(f"{kind} takes no value", _EXAMPLE)
+        pairs.setdefault(key, value)
+    fields: dict[str, object] = {"kind": kind}
+    for key, text in pairs.items():
+        if key not in _KEYS:
+            raise SandboxError(f"{key!r} is no key of a fault", f"there are {', '.join(_KEYS)}")
+        field, read = _KEYS[key]
+        fields[field] = read(text)
+    fault = Fault(**fields)  # type: ignore[arg-type]
+    _check(fault)
+    return fault
+
+
+def _check(fault: Fault) -> None:
+    if fault.kind is FaultKind.LATENCY and fault.latency is None:
+        raise SandboxError("latency needs a duration", "for example latency=20ms..200ms")
+    if fault.until_ms is not None and fault.until_ms <= fault.from_ms:
+        raise SandboxError("it is over before it begins", "until is later than from")
+    if bool(fault.every_ms) != bool(fault.for_ms) or fault.for_ms > fault.every_ms:
+        raise SandboxError("every and for belong together", "for example every=30s for=5s")
+    if fault.every_ms and fault.every_ms < 100:
+        raise SandboxError("it comes back more often than every 100ms")
+    if fault.kind is FaultKind.FREEZE and not fault.every_ms and fault.until_ms is None:
+        raise SandboxError("a freeze without end", "give until, or every and for")
+
+
+def _codes_of(text: str) -> frozenset[int]:
+    """`send`, `pull,heartbeat`, `310`, `SEND_MESSAGE_V2`."""
+    found: set[int] = set()
+    for word in text.split(","):
+        name = word.strip()
+        if name == "all":
+            return frozenset()
+        if name in FAMILIES:
+            found |= FAMILIES[name]
+        elif name.isascii() and name.isdigit() and len(name) < 10:
+            found.add(int(name))
+        elif name in RequestCode.__members__:
+            found.add(RequestCode[name])
+        else:
+            hint = f"a code, its name, or {', '.join(FAMILIES)}"
+            raise SandboxError(f"{name!r} are no requests", hint)
+    return frozenset(found)
+
+
+def _code_of(text: str) -> int:
+    name = text.strip()
+    if name in ResponseCode.__members__:
+        return ResponseCode[name]
+    if name.isascii() and name.isdigit() and 0 < int(name[:10]) < 1 << 31:
+        return int(name[:10])
+    raise SandboxError(f"{name!r} is no response code", "for example 2 or SYSTEM_BUSY")
+
+
+def _share_of(text: str) -> float:
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise SandboxError(f"{text!r} is no probability", "give 0.3 or 30%")
+    return share
+
+
+def _count_of(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise SandboxError(f"{text!r} is no number")
+    return int(text)
+
+
+def _rate_of(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    rate = int(match[1]) * _SIZES[match[2]] if match is not None else 0
+    if rate < 1:
+        raise SandboxError(f"{text!r} is no rate", "for example 1KiB/s")
+    return rate
+
+
+def _truth_of(text: str) -> bool:
+    if text not in ("true", "false", "yes", "no"):
+        raise SandboxError(f"{text!r} is neither true nor false")
+    return text in ("true", "yes")
+
+
+_KEYS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
+    "broker": ("broker", str),
+    "topic": ("topic", str),
+    "requests": ("codes", _codes_of),
+    "from": ("from_ms", duration_ms),
+    "until": ("until_ms", duration_ms),
+    "every": ("every_ms", duration_ms),
+    "for": ("for_ms", duration_ms),
+    "p": ("probability", _share_of),
+    "times": ("times", _count_of),
+    "latency": ("latency", latency_of),
+    "code": ("code", _code_of),
+    "remark": ("remark", str),
+    "stored": ("stored", _truth_of),
+    "rate": ("rate", _rate_of),
+}
+"""key → field of `Fault`, and how its text is read"""
+
+_VALUE_OF: Final = {
+    FaultKind.LATENCY: "latency",
+    FaultKind.ERROR: "code",
+    FaultKind.SLOW_READ: "rate",
+}

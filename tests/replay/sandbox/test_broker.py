@@ -1,0 +1,465 @@
+"""What a broker of the sandbox answers, seen from a socket."""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from dissectors.remoting.batch import BatchItem, encode_batch
+from dissectors.remoting.message import StoredMessage, decode_messages
+from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
+
+from .talk import Reply, Talk, heartbeat, pull_fields, send_fields, within
+
+TOPIC = "Orders"
+
+
+@pytest.fixture
+def box() -> Iterator[SandboxThread]:
+    options = SandboxOptions(
+        topics=[TopicSpec(TOPIC, 2)],
+        delay_levels="100ms 200ms 300ms",
+        transaction_timeout_ms=100,
+        transaction_interval_ms=200,
+    )
+    with sandbox_thread(options) as running:
+        yield running
+
+
+@pytest.fixture
+def broker(box: SandboxThread) -> Iterator[Talk]:
+    with Talk(box.addresses["broker-a"]) as talk:
+        yield talk
+
+
+def messages_of(reply: Reply) -> tuple[StoredMessage, ...]:
+    decoded = decode_messages(reply.body)
+    assert decoded.problems == ()
+    return decoded.messages
+
+
+def read(broker: Talk, topic: str, queue_id: int = 0, offset: int = 0) -> list[StoredMessage]:
+    """The messages of a queue; waits a moment for the first."""
+    reply = broker.ask(11, pull_fields(topic, queue_id, offset, hold_ms=3000))
+    return list(messages_of(reply)) if reply.code == 0 else []
+
+
+# -- sends ------------------------------------------------------------------------------------
+
+
+def test_a_send_is_stored_as_a_pull_delivers_it(broker: Talk) -> None:
+    fields = send_fields(TOPIC, 1, TAGS="TagA", KEYS="k1 k2", UNIQ_KEY="U1", WAIT="true", own="x")
+    sent = broker.ask(310, {**fields, "h": "7", "f": "1"}, b"compressed by the client")
+    assert sent.code == 0
+    assert sent.fields["queueId"] == "1"
+    assert sent.fields["queueOffset"] == "0"
+    assert sent.fields["transactionId"] == "U1"
+    message = read(broker, TOPIC, 1)[0]
+    assert message.body == b"compressed by the client"
+    assert message.crc_ok
+    assert (message.flag, message.sys_flag) == (7, 1)
+    assert message.keys == ("k1", "k2")
+    assert message.properties["own"] == "x"
+    assert "WAIT" not in message.properties
+    assert message.offset_msg_id == sent.fields["msgId"]
+    assert message.born_timestamp == int(fields["g"])
+    assert message.born_host == "{}:{}".format(*broker.socket.getsockname())
+
+
+def test_the_long_header_says_the_same(broker: Talk) -> None:
+    fields = {
+        "producerGroup": "producers",
+        "topic": TOPIC,
+        "defaultTopic": "TBW102",
+        "defaultTopicQueueNums": "4",
+        "queueId": "0",
+        "sysFlag": "0",
+        "bornTimestamp": "1700000000000",
+        "flag": "0",
+        "properties": "TAGS\x01TagA",
+    }
+    assert broker.ask(10, fields, b"body").code == 0
+    assert read(broker, TOPIC)[0].tags == "TagA"
+
+
+def test_a_batch_is_stored_one_by_one(broker: Talk) -> None:
+    items = [BatchItem(f"body {n}".encode(), {"UNIQ_KEY": f"U{n}"}, flag=n) for n in range(3)]
+    sent = broker.ask(320, {**send_fields(TOPIC), "m": "true"}, encode_batch(items))
+    assert sent.code == 0
+    stored = read(broker, TOPIC)
+    assert [message.body for message in stored] == [b"body 0", b"body 1", b"body 2"]
+    assert [message.flag for message in stored] == [0, 1, 2]
+    assert [message.unique_key for message in stored] == ["U0", "U1", "U2"]
+    assert sent.fields["msgId"].split(",") == [message.offset_msg_id for message in stored]
+
+
+def test_a_oneway_send_is_stored_and_not_answered(broker: Talk) -> None:
+    broker.send(310, send_fields(TOPIC), b"oneway", flag=2)
+    reply = broker.ask(30, {"topic": TOPIC, "queueId": "0"})
+    assert reply.fields["offset"] == "1"
+
+
+def test_an_unknown_topic_is_made_by_a_send(broker: Talk, box: SandboxThread) -> None:
+    assert broker.ask(310, send_fields("New"), b"x").code == 0
+    with Talk(box.namesrv) as namesrv:
+        route = json.loads(namesrv.ask(105, {"topic": "New"}).body)
+    assert route["queueDatas"] == [
+        {
+            "brokerName": "broker-a",
+            "perm": 6,
+            "readQueueNums": 4,
+            "topicSysFlag": 0,
+            "writeQueueNums": 4,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "code", "remark"),
+    [
+        (send_fields("no spaces"), b"x", 29, "illegal characters"),
+        (send_fields(TOPIC, 2), b"x", 29, "queueId[2] is illegal"),
+        (send_fields("SCHEDULE_TOPIC_XXXX"), b"x", 16, "forbidden"),
+        ({**send_fields("Other"), "c": "Nothing"}, b"x", 17, "not exist"),
+        (send_fields(TOPIC), b"x" * (4 * 1024 * 1024 + 1), 13, "illegal"),
+        (send_fields(TOPIC, own="x" * 32_768), b"x", 13, "illegal"),
+        ({"b": TOPIC}, b"x", 1, "producerGroup"),
+        ({**send_fields(TOPIC), "e": "one"}, b"x", 1, "no number"),
+        ({**send_fields(TOPIC), "e": str(1 << 40)}, b"x", 1, "no int"),
+    ],
+)
+def test_what_cannot_be_sent(
+    broker: Talk, fields: dict[str, str], body: bytes, code: int, remark: str
+) -> None:
+    reply = broker.ask(310, fields, body)
+    assert reply.code == code
+    assert remark in reply.remark
+    assert broker.ask(310, send_fields(TOPIC), b"x").code == 0  # the connection lives on
+
+
+def test_topics_are_not_made_where_that_is_off() -> None:
+    options = SandboxOptions(auto_create=False)
+    with sandbox_thread(options) as box, Talk(box.addresses["broker-a"]) as broker:
+        assert broker.ask(310, send_fields("New"), b"x").code == 17
+
+
+def test_a_code_that_nobody_knows(broker: Talk) -> None:
+    reply = broker.ask(9999)
+    assert (reply.code, reply.remark) == (3, " request type 9999 not supported")
+
+
+# -- pulls ------------------------------------------------------------------------------------
+
+
+def test_offsets_beyond_the_ends(broker: Talk) -> None:
+    assert broker.ask(11, pull_fields(TOPIC)).code == 19
+    assert broker.ask(11, pull_fields(TOPIC, 0, 5)).code == 21
+    broker.ask(310, send_fields(TOPIC), b"x")
+    end = broker.ask(11, pull_fields(TOPIC, 0, 1))
+    assert (end.code, end.fields["nextBeginOffset"], end.fields["maxOffset"]) == (19, "1", "1")
+    beyond = broker.ask(11, pull_fields(TOPIC, 0, 9))
+    assert (beyond.code, beyond.fields["nextBeginOffset"]) == (21, "1")
+    assert broker.ask(11, pull_fields(TOPIC, 7)).code == 29
+    assert broker.ask(11, pull_fields("Nothing")).code == 17
+
+
+def test_a_held_pull_is_answered_by_the_message(box: SandboxThread, broker: Talk) -> None:
+    broker.send(11, pull_fields(TOPIC, hold_ms=10_000))
+    with Talk(box.addresses["broker-a"]) as producer, within(2):
+        time.sleep(0.1)
+        producer.ask(310, send_fields(TOPIC), b"now")
+        assert messages_of(broker.receive())[0].body == b"now"
+
+
+def test_a_held_pull_waits_for_its_tag_and_then_for_its_time(
+    box: SandboxThread, broker: Talk
+) -> None:
+    broker.send(11, pull_fields(TOPIC, hold_ms=500, tags="TagB || TagC"))
+    begin = time.monotonic()
+    with Talk(box.addresses["broker-a"]) as producer:
+        producer.ask(310, send_fields(TOPIC, TAGS="TagA"), b"other")
+    reply = broker.receive()
+    assert time.monotonic() - begin > 0.45
+    assert (reply.code, reply.fields["nextBeginOffset"]) == (20, "1")
+
+
+def test_a_pull_takes_only_its_tags(broker: Talk) -> None:
+    for tag in ("TagA", "TagB", "TagA", "TagC"):
+        broker.ask(310, send_fields(TOPIC, TAGS=tag), tag.encode())
+    reply = broker.ask(11, pull_fields(TOPIC, tags="TagA || TagC"))
+    assert [message.body for message in messages_of(reply)] == [b"TagA", b"TagA", b"TagC"]
+    assert reply.fields["nextBeginOffset"] == "4"
+
+
+def test_a_pull_is_bounded_in_bytes(broker: Talk) -> None:
+    for _ in range(4):
+        broker.ask(310, send_fields(TOPIC), b"x" * 100_000)
+    assert len(messages_of(broker.ask(11, pull_fields(TOPIC)))) == 2
+
+
+def test_sql_is_refused_in_words(broker: Talk) -> None:
+    reply = broker.ask(11, {**pull_fields(TOPIC), "expressionType": "SQL92"})
+    assert reply.code == 1
+    assert "SQL92" in reply.remark
+
+
+# -- offsets ----------------------------------------------------------------------------------
+
+
+def test_offsets_of_a_group(broker: Talk) -> None:
+    fields = {"consumerGroup": "g", "topic": TOPIC, "queueId": "0"}
+    assert broker.ask(14, fields).code == 22
+    broker.ask(310, send_fields(TOPIC), b"x")
+    assert broker.ask(14, fields).fields == {"offset": "0"}  # all of the queue is still there
+    assert broker.ask(14, {**fields, "setZeroIfNotFound": "false"}).code == 22
+    assert broker.ask(15, {**fields, "commitOffset": "1"}).code == 0
+    assert broker.ask(14, fields).fields == {"offset": "1"}
+
+
+def test_offsets_of_a_queue(broker: Talk) -> None:
+    times = []
+    for _ in range(3):
+        broker.ask(310, send_fields(TOPIC), b"x")
+        times.append(int(time.time() * 1000))
+        time.sleep(0.02)
+    fields = {"topic": TOPIC, "queueId": "0"}
+    assert broker.ask(30, fields).fields["offset"] == "3"
+    assert broker.ask(31, fields).fields["offset"] == "0"
+    assert 0 <= times[0] - int(broker.ask(32, fields).fields["timestamp"]) < 20
+    search = {**fields, "timestamp": str(times[0] + 10)}
+    assert broker.ask(29, search).fields["offset"] == "1"
+    assert broker.ask(29, {**search, "boundaryType": "UPPER"}).fields["offset"] == "0"
+    assert broker.ask(29, {**fields, "timestamp": "0"}).fields["offset"] == "0"
+
+
+# -- clients ----------------------------------------------------------------------------------
+
+
+def test_members_of_a_group_are_told_of_each_other(box: SandboxThread, broker: Talk) -> None:
+    assert broker.ask(38, {"consumerGroup": "g"}).code == 1
+    broker.send(34, body=heartbeat("one", consumers={"g": TOPIC}))
+    assert {broker.receive().code, broker.receive().code} == {40, 0}  # the notice comes to all
+    with Talk(box.addresses["broker-a"]) as second:
+        second.send(34, body=heartbeat("two", consumers={"g": TOPIC}))
+        notice = broker.receive()
+        assert (notice.code, notice.flag, notice.fields) == (40, 2, {"consumerGroup": "g"})
+        ids = json.loads(broker.ask(38, {"consumerGroup": "g"}).body)["consumerIdList"]
+        assert sorted(ids) == ["one", "two"]
+    assert broker.receive().code == 40  # the second one's connection has ended
+    ids = json.loads(broker.ask(38, {"consumerGroup": "g"}).body)["consumerIdList"]
+    assert ids == ["one"]
+    assert broker.ask(35, {"clientID": "one", "consumerGroup": "g"}).code == 0
+    assert broker.ask(38, {"consumerGroup": "g"}).code == 1
+
+
+def test_a_queue_is_locked_by_one_client(broker: Talk) -> None:
+    queue = {"topic": TOPIC, "brokerName": "broker-a", "queueId": 0}
+
+    def got(code: int, client: str) -> list[object]:
+        body = {"consumerGroup": "g", "clientId": client, "mqSet": [queue]}
+        reply = broker.ask(code, body=json.dumps(body).encode())
+        return json.loads(reply.body)["lockOKMQSet"] if reply.body else []
+
+    assert got(41, "one") == [queue]
+    assert got(41, "one") == [queue]
+    assert got(41, "two") == []
+    got(42, "two")  # not the owner
+    assert got(41, "two") == []
+    got(42, "one")
+    assert got(41, "two") == [queue]
+
+
+# -- retries, delays, transactions --------------------------------------------------------------
+
+
+def back_fields(message: StoredMessage, **more: str) -> dict[str, str]:
+    return {
+        "offset": str(message.physical_offset),
+        "group": "g",
+        "delayLevel": "1",
+        "originTopic": TOPIC,
+        **more,
+    }
+
+
+def test_a_message_sent_back_comes_again_and_ends_as_a_dead_letter(broker: Talk) -> None:
+    broker.ask(310, send_fields(TOPIC, UNIQ_KEY="U"), b"hard to swallow")
+    message = read(broker, TOPIC)[0]
+    assert broker.ask(36, back_fields(message)).code == 26  # the group has never been there
+    broker.send(34, body=heartbeat("one", consumers={"g": TOPIC}))
+    broker.receive(), broker.receive()
+    assert broker.ask(36, back_fields(message)).code == 0
+    again = read(broker, "%RETRY%g")[0]
+    assert (again.body, again.reconsume_times) == (message.body, 1)
+    assert again.properties["RETRY_TOPIC"] == TOPIC
+    assert again.properties["ORIGIN_MESSAGE_ID"] == message.offset_msg_id
+    assert broker.ask(36, back_fields(again, maxReconsumeTimes="1")).code == 0
+    dead = read(broker, "%DLQ%g")[0]
+    assert (dead.body, dead.reconsume_times) == (message.body, 2)
+    assert dead.properties["DLQ_ORIGIN_TOPIC"] == TOPIC
+    assert dead.properties["DLQ_ORIGIN_MESSAGE_ID"] == message.offset_msg_id
+
+
+def test_a_delayed_message_comes_when_it_is_due(broker: Talk) -> None:
+    broker.ask(310, send_fields(TOPIC, DELAY="3"), b"late")
+    begin = time.monotonic()
+    message = read(broker, TOPIC)[0]
+    assert 0.25 < time.monotonic() - begin < 1.5
+    assert message.body == b"late"
+    assert "DELAY" not in message.properties
+
+
+def test_a_timer_message_comes_when_it_is_due_or_is_recalled(broker: Talk) -> None:
+    due = int(time.time() * 1000) + 400
+    sent = broker.ask(310, send_fields(TOPIC, TIMER_DELIVER_MS=str(due), UNIQ_KEY="A"), b"timer")
+    gone = broker.ask(310, send_fields(TOPIC, TIMER_DELAY_MS="300", UNIQ_KEY="B"), b"recalled")
+    handle = {"topic": TOPIC, "recallHandle": gone.fields["recallHandle"]}
+    assert broker.ask(370, handle).fields == {"msgId": "B"}
+    assert broker.ask(370, handle).code == 604
+    assert sent.code == 0
+    messages = read(broker, TOPIC)
+    assert [message.body for message in messages] == [b"timer"]
+    assert messages[0].store_timestamp >= due
+    far = broker.ask(310, send_fields(TOPIC, TIMER_DELAY_SEC=str(4 * 86400)), b"x")
+    assert far.code == 13
+
+
+def half(broker: Talk, key: str) -> tuple[Reply, dict[str, str]]:
+    """Send a half message; the answer, and the fields of its end."""
+    fields = send_fields(TOPIC, TRAN_MSG="true", PGROUP="producers", UNIQ_KEY=key)
+    sent = broker.ask(310, {**fields, "f": "4"}, key.encode())
+    offset = struct.unpack(">q", bytes.fromhex(sent.fields["msgId"])[-8:])[0]
+    end = {
+        "producerGroup": "producers",
+        "commitLogOffset": str(offset),
+        "tranStateTableOffset": sent.fields["queueOffset"],
+        "msgId": key,
+    }
+    return sent, end
+
+
+def test_half_messages_are_committed_or_rolled_back(broker: Talk) -> None:
+    _, commit = half(broker, "C")
+    _, rollback = half(broker, "R")
+    assert broker.ask(11, pull_fields(TOPIC)).code == 19
+    assert broker.ask(37, {**rollback, "commitOrRollback": "12"}).code == 0
+    assert broker.ask(37, {**commit, "producerGroup": "x", "commitOrRollback": "8"}).code == 1
+    assert broker.ask(37, {**commit, "commitOrRollback": "8"}).code == 0
+    assert broker.ask(37, {**commit, "commitOrRollback": "8"}).code == 1  # settled already
+    messages = read(broker, TOPIC)
+    assert [message.body for message in messages] == [b"C"]
+    assert messages[0].transaction == "commit"
+    assert messages[0].prepared_transaction_offset == int(commit["commitLogOffset"])
+
+
+def test_a_producer_is_asked_for_the_outcome(broker: Talk) -> None:
+    broker.ask(34, body=heartbeat("one", producers=("producers",)))
+    _, end = half(broker, "H")
+    check = broker.receive()
+    assert (check.code, check.flag) == (39, 2)
+    assert check.fields["commitLogOffset"] == end["commitLogOffset"]
+    assert check.fields["msgId"] == "H"
+    asked = messages_of(check)[0]
+    assert (asked.topic, asked.body, asked.properties["PGROUP"]) == (TOPIC, b"H", "producers")
+    again = broker.receive()
+    assert messages_of(again)[0].properties["TRANSACTION_CHECK_TIMES"] == "2"
+    settled = {**end, "commitOrRollback": "8", "fromTransactionCheck": "true"}
+    assert broker.ask(37, settled).code in (0, 39)  # a third check may have crossed it
+    assert read(broker, TOPIC)[0].body == b"H"
+
+
+# -- replies, queries ---------------------------------------------------------------------------
+
+
+def test_a_reply_is_pushed_to_who_waits_for_it(box: SandboxThread, broker: Talk) -> None:
+    broker.ask(34, body=heartbeat("asker", producers=("producers",)))
+    topic = "SandboxCluster_REPLY_TOPIC"
+    fields = send_fields(topic, MSG_TYPE="reply", CORRELATION_ID="c", REPLY_TO_CLIENT="asker")
+    with Talk(box.addresses["broker-a"]) as replier:
+        replier.send(325, fields, b"the answer")
+        push = broker.receive()
+        assert (push.code, push.flag, push.body) == (326, 0, b"the answer")
+        assert "CORRELATION_ID\x01c" in push.fields["properties"]
+        assert "PUSH_REPLY_TIME" in push.fields["properties"]
+        broker.send(0, flag=1, opaque=push.opaque)
+        assert replier.receive().code == 0
+        nobody = send_fields(topic, MSG_TYPE="reply", REPLY_TO_CLIENT="nobody")
+        assert replier.ask(325, nobody, b"lost").code == 1
+
+
+def test_messages_are_found_by_id_and_key(broker: Talk) -> None:
+    ids = [
+        broker.ask(310, send_fields(TOPIC, KEYS=f"same k{n}", UNIQ_KEY=f"U{n}"), b"%d" % n)
+        for n in range(3)
+    ]
+    offset = int(ids[1].fields["msgId"][16:], 16)
+    assert messages_of(broker.ask(33, {"offset": str(offset)}))[0].body == b"1"
+    assert broker.ask(33, {"offset": "1"}).code == 1
+    query = {
+        "topic": TOPIC,
+        "maxNum": "32",
+        "beginTimestamp": "0",
+        "endTimestamp": str(1 << 62),
+    }
+    found = broker.ask(12, {**query, "key": "same"})
+    assert [message.body for message in messages_of(found)] == [b"0", b"1", b"2"]
+    by_id = broker.ask(12, {**query, "key": "U2", "_UNIQUE_KEY_QUERY": "true"})
+    assert [message.body for message in messages_of(by_id)] == [b"2"]
+    assert broker.ask(12, {**query, "key": "k0", "endTimestamp": "5"}).code == 22
+
+
+# -- administration -----------------------------------------------------------------------------
+
+
+def topic_fields(topic: str, queues: int = 3) -> dict[str, str]:
+    return {
+        "topic": topic,
+        "defaultTopic": "TBW102",
+        "readQueueNums": str(queues),
+        "writeQueueNums": str(queues),
+        "perm": "6",
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+        "order": "false",
+    }
+
+
+def test_topics_are_made_changed_and_removed(box: SandboxThread, broker: Talk) -> None:
+    assert broker.ask(17, topic_fields("Made")).code == 0
+    assert broker.ask(17, topic_fields("bad name")).code == 29
+    assert broker.ask(17, topic_fields("TBW102")).code == 29
+    with Talk(box.namesrv) as namesrv:
+        assert namesrv.ask(105, {"topic": "Made"}).code == 0
+        broker.ask(310, send_fields("Made"), b"x")
+        assert broker.ask(215, {"topic": "Made"}).code == 0
+        assert namesrv.ask(105, {"topic": "Made"}).code == 17
+    assert broker.ask(17, topic_fields("Made")).code == 0
+    assert broker.ask(30, {"topic": "Made", "queueId": "0"}).fields["offset"] == "0"
+
+
+def test_a_read_only_broker_says_so(box: SandboxThread, broker: Talk) -> None:
+    assert broker.ask(25, body=b"brokerPermission=4\n").code == 0
+    assert broker.ask(310, send_fields(TOPIC), b"x").code == 16
+    with Talk(box.namesrv) as namesrv:
+        route = json.loads(namesrv.ask(105, {"topic": TOPIC}).body)
+    assert route["queueDatas"][0]["perm"] == 4
+
+
+def test_old_clients_get_routes_with_bare_keys(box: SandboxThread) -> None:
+    with Talk(box.namesrv) as namesrv:
+        assert b'"brokerAddrs":{0:"' in namesrv.ask(105, {"topic": TOPIC}, version=399).body
+        assert b'"brokerAddrs":{"0":"' in namesrv.ask(105, {"topic": TOPIC}, version=479).body
+
+
+def test_a_reset_group_learns_it_from_its_next_pull(broker: Talk) -> None:
+    for _ in range(3):
+        broker.ask(310, send_fields(TOPIC), b"x")
+    reset = {"topic": TOPIC, "group": "consumers", "timestamp": "-1", "isForce": "true"}
+    assert broker.ask(222, reset).code == 0
+    first = broker.ask(11, pull_fields(TOPIC))
+    assert (first.code, first.fields["nextBeginOffset"]) == (21, "3")
+    assert broker.ask(11, pull_fields(TOPIC)).code == 0
