@@ -41,7 +41,7 @@ class WireCapture:
         file = Path(path).open("xb", buffering=_BUFFER)  # noqa: SIM115
         self._file: BinaryIO | None = file
         self._writer = PcapngWriter(file, LINKTYPE_RAW)
-        self._connections: dict[int, _Connection] = {}
+        self._connections = 0
         self.path = path
         """the file"""
         self.error: OSError | None = None
@@ -52,33 +52,10 @@ class WireCapture:
         """Packets written so far."""
         return self._writer.packets
 
-    def opened(self, conversation: int, local: str, peer: str, ts_ns: int) -> None:
-        """A new connection, by its number, of two `address:port` (IPv6 in brackets).
-
-        Times are those of the calendar, ns since the epoch.
-        """
-        if self._file is not None:
-            self._connections[conversation] = _Connection(self, conversation, local, peer, ts_ns)
-
-    def sent(self, conversation: int, data: bytes, ts_ns: int) -> None:
-        """Bytes that were given to the socket."""
-        connection = self._connections.get(conversation)
-        if connection is not None:
-            connection.sent(ts_ns, data)
-
-    def received(self, conversation: int, data: bytes, ts_ns: int) -> None:
-        """Bytes that came from the socket."""
-        connection = self._connections.get(conversation)
-        if connection is not None:
-            connection.received(ts_ns, data)
-
-    def closed(
-        self, conversation: int, ts_ns: int, *, by_peer: bool = False, reset: bool = False
-    ) -> None:
-        """The end of a connection: by us or by the peer, or lost (`reset`)."""
-        connection = self._connections.pop(conversation, None)
-        if connection is not None:
-            connection.closed(ts_ns, by_peer, reset)
+    def opened(self, ts_ns: int, local: str, remote: str) -> WireConnection:
+        """A new connection, of the two `address:port` (IPv6 in brackets)."""
+        self._connections += 1
+        return WireConnection(self, ts_ns, local, remote, self._connections)
 
     def write(self, ts_ns: int, packet: bytes) -> None:
         """Write one packet; never raises because of the file."""
@@ -125,31 +102,38 @@ class WireCapture:
         self.close()
 
 
-class _Connection:
+class WireConnection:
     """One connection in a capture."""
 
     def __init__(
-        self, capture: WireCapture, number: int, local: str, peer: str, ts_ns: int
+        self, capture: WireCapture, ts_ns: int, local: str, remote: str, number: int
     ) -> None:
         self._capture = capture
-        here, there = _end_of(local), _end_of(peer)
+        here, there = _end_of(local), _end_of(remote)
         if isinstance(here[0], IPv6Address) or isinstance(there[0], IPv6Address):
             here, there = _as_v6(here), _as_v6(there)
         first = number * 0x01000193 & 0xFFFFFFFF  # apart, as connections' numbers are
         self._out = _Direction(here, there, first)
         self._in = _Direction(there, here, first ^ 0x5A5A5A5A)
+        self._open = True
         options = struct.pack(">BBH", 2, 4, self._out.most)
         self._put(ts_ns, self._out, SYN, b"", options)
         self._put(ts_ns, self._in, SYN | ACK, b"", options)
         self._put(ts_ns, self._out, ACK)
 
-    def sent(self, ts_ns: int, data: bytes) -> None:
+    def sent(self, ts_ns: int, data: bytes | bytearray | memoryview) -> None:
+        """Bytes that were written to the socket at `ts_ns`, ns since the epoch."""
         self._data(ts_ns, self._out, data)
 
-    def received(self, ts_ns: int, data: bytes) -> None:
+    def received(self, ts_ns: int, data: bytes | bytearray | memoryview) -> None:
+        """Bytes that were read from the socket at `ts_ns`, ns since the epoch."""
         self._data(ts_ns, self._in, data)
 
-    def closed(self, ts_ns: int, by_peer: bool, reset: bool) -> None:
+    def closed(self, ts_ns: int, *, by_peer: bool = False, reset: bool = False) -> None:
+        """The end of the connection: closed by us or the peer, or lost (`reset`)."""
+        if not self._open:
+            return
+        self._open = False
         first, second = (self._in, self._out) if by_peer else (self._out, self._in)
         if reset:
             self._put(ts_ns, first, RST | ACK)
@@ -158,10 +142,14 @@ class _Connection:
         self._put(ts_ns, second, FIN | ACK)
         self._put(ts_ns, first, ACK)
 
-    def _data(self, ts_ns: int, direction: _Direction, data: bytes) -> None:
+    def _data(
+        self, ts_ns: int, direction: _Direction, data: bytes | bytearray | memoryview
+    ) -> None:
+        if not self._open:
+            return
         size, most = len(data), direction.most
         for at in range(0, size, most):
-            piece = data[at : at + most]
+            piece = bytes(data[at : at + most])
             self._put(ts_ns, direction, ACK | _PSH if at + most >= size else ACK, piece)
 
     def _put(

@@ -45,11 +45,11 @@ def test_bytes_are_read_back_as_they_were_written(
 ) -> None:
     path = tmp_path_factory.mktemp("wire") / "wire.pcapng"
     with WireCapture(str(path)) as capture:
-        capture.opened(1, *ends, TS)
+        connection = capture.opened(TS, *ends)
         for number, (ours, data) in enumerate(talk):
-            put = capture.sent if ours else capture.received
-            put(1, data, TS + number * 1000)
-        capture.closed(1, TS + 10_000_000)
+            put = connection.sent if ours else connection.received
+            put(TS + number * 1000, data)
+        connection.closed(TS + 10_000_000)
     streams = streams_of(path)
     assert [stream.whole for stream in streams] == [True, True]
     written = [b"".join(data for ours, data in talk if ours is side) for side in (True, False)]
@@ -60,21 +60,20 @@ def _two_connections(path: Path) -> int:
     encoder = SendEncoder(SendForm("g"), UniqueIds("192.0.2.10", 1, 1))
     sent = 0
     with WireCapture(str(path)) as capture:
-        for connection, ends in enumerate((V4, V6)):
-            capture.opened(connection, *ends, TS)
+        for ends in (V4, V6):
+            connection = capture.opened(TS, *ends)
             for number in range(5):
                 message = Message("T", bytes(number * 700 + 1))
                 queue = MessageQueue("T", "broker-a", number)
                 request = encoder.request(encoder.prepare(message, 0), queue, 0)
-                capture.sent(connection, request.encode(number), TS + number * 1_000_000)
+                connection.sent(TS + number * 1_000_000, request.encode(number))
                 header = b'{"code":0,"flag":1,"language":"JAVA","opaque":%d,"version":1}' % number
                 prefix = (4 + len(header)).to_bytes(4, "big") + len(header).to_bytes(4, "big")
-                answered = TS + number * 1_000_000 + 500_000
-                capture.received(connection, prefix + header, answered)
+                connection.received(TS + number * 1_000_000 + 500_000, prefix + header)
                 sent += 1
-            capture.closed(connection, TS + 9_000_000, by_peer=ends is V6)
-            capture.sent(connection, b"after the end", TS + 9_500_000)
-            capture.closed(connection, TS + 9_500_000)
+            connection.closed(TS + 9_000_000, by_peer=ends is V6)
+            connection.sent(TS + 9_500_000, b"after the end")
+            connection.closed(TS + 9_500_000)
     return sent
 
 
@@ -116,9 +115,9 @@ def test_tshark_follows_the_same_bytes(tmp_path: Path) -> None:
     path = tmp_path / "wire.pcapng"
     stream = next(s for s in streams_of(SAMPLES / "send-sync-5x.pcap") if b"SyncTopic" in s.data)
     with WireCapture(str(path)) as capture:
-        capture.opened(1, *V4, TS)
-        capture.sent(1, stream.data, TS)
-        capture.closed(1, TS, reset=True)
+        connection = capture.opened(TS, *V4)
+        connection.sent(TS, stream.data)
+        connection.closed(TS, reset=True)
     lines = _tshark(path, "-q", "-z", "follow,tcp,raw,0")
     data = bytes.fromhex("".join(line.strip() for line in lines[6:-1]))
     assert data == stream.data
@@ -142,13 +141,12 @@ class _FullDisk:
 
 def test_a_full_disk_ends_the_capture_and_nothing_else(tmp_path: Path) -> None:
     capture = WireCapture(str(tmp_path / "wire.pcapng"))
-    capture.opened(1, *V4, TS)
+    connection = capture.opened(TS, *V4)
     capture._writer = _FullDisk()  # type: ignore[assignment]
-    capture.sent(1, b"x" * 100_000, TS)
+    connection.sent(TS, b"x" * 100_000)
     assert isinstance(capture.error, OSError)
     assert capture.error.errno == errno.ENOSPC
-    capture.closed(1, TS)
-    capture.opened(2, *V4, TS)
+    connection.closed(TS)
     capture.close()
     assert capture.error.errno == errno.ENOSPC
 
@@ -157,7 +155,6 @@ def test_a_full_disk_ends_the_capture_and_nothing_else(tmp_path: Path) -> None:
 def test_addresses_of_any_kind_are_written(tmp_path: Path, address: str) -> None:
     path = tmp_path / "wire.pcapng"
     with WireCapture(str(path)) as capture:
-        capture.opened(7, address, V4[1], TS)
-        capture.sent(7, b"data", TS)
+        capture.opened(TS, address, V4[1]).sent(TS, b"data")
         assert capture.packets == 4
     assert [stream.data for stream in streams_of(path)] == [b"data", b""]
