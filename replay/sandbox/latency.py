@@ -70,7 +70,10 @@ def latency_of(text: str) -> Latency:
             f"{text!r} is no latency",
             "for example 20ms, 20ms..200ms, exp:50ms, normal:50ms,10ms or lognormal:20ms,500ms",
         )
-    durations = [float(duration_ms(part)) for part in parts]
+    try:
+        durations = [float(duration_ms(part)) for part in parts]
+    except SandboxError as error:
+        raise SandboxError(f"{text!r} is no latency: {error.reason}", error.hint) from None
     latency = Latency(shape, *durations)
     if shape in ("uniform", "lognormal") and latency.second_ms < latency.first_ms:
         raise SandboxError(f"latency {text!r}: the second duration is below the first")

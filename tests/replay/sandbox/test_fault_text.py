@@ -1,0 +1,153 @@
+"""Faults from options and files, and what is refused with its reason."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from pathlib import Path
+
+import pytest
+
+from replay.sandbox import Fault, FaultKind, Latency, SandboxError, fault_of_text, faults_of_file
+from replay.sandbox.latency import latency_of
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("busy", Fault(FaultKind.BUSY)),
+        ("error=16 remark='not so'", Fault(FaultKind.ERROR, code=16, remark="not so")),
+        ("error code=SYSTEM_BUSY", Fault(FaultKind.ERROR, code=2)),
+        (
+            "latency=20ms..200ms broker=broker-b topic=Order* from=5s until=1m",
+            Fault(
+                FaultKind.LATENCY,
+                "broker-b",
+                "Order*",
+                from_ms=5000,
+                until_ms=60_000,
+                latency=Latency("uniform", 20, 200),
+            ),
+        ),
+        (
+            "drop p=5% requests=pull,310 times=2 stored=yes",
+            Fault(
+                FaultKind.DROP,
+                codes=frozenset({11, 361, 200050, 200070, 310}),
+                probability=0.05,
+                times=2,
+                stored=True,
+            ),
+        ),
+        ("silent requests=all", Fault(FaultKind.SILENT, codes=frozenset())),
+        ("slow-read=2KiB/s", Fault(FaultKind.SLOW_READ, rate=2048)),
+        ("freeze every=30s for=5s", Fault(FaultKind.FREEZE, every_ms=30_000, for_ms=5000)),
+    ],
+)
+def test_a_fault_of_one_line(text: str, fault: Fault) -> None:
+    assert fault_of_text(text) == fault
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("explode", "no kind of fault"),
+        ("busy=3", "takes no value"),
+        ("busy p=2", "no probability"),
+        ("busy p=x", "no probability"),
+        ("busy p=nan", "no probability"),
+        ("busy from=5", "no duration"),
+        ("busy from=5s until=2s", "before it begins"),
+        ("busy every=5s", "belong together"),
+        ("busy every=5s for=6s", "belong together"),
+        ("busy color=red", "no key"),
+        ("busy requests=everything", "no requests"),
+        ("busy p=0.1 p=0.2", "no new"),
+        ("busy remark='open", "quotation"),
+        ("latency", "needs a duration"),
+        ("latency=fast", "no latency"),
+        ("latency=30ms..20ms", "below the first"),
+        ("error=none", "no response code"),
+        ("freeze", "without end"),
+        ("slow-read=0", "no rate"),
+        ("busy stored=perhaps", "neither"),
+        ("busy times=-1", "no number"),
+    ],
+)
+def test_nonsense_is_refused_with_its_reason(text: str, reason: str) -> None:
+    with pytest.raises(SandboxError, match=reason):
+        fault_of_text(text)
+
+
+def test_faults_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "faults.toml"
+    path.write_text(
+        """
+        seed = 7
+        [[fault]]
+        kind = "busy"
+        p = 0.3
+        requests = ["send", "pull"]
+        from = "5s"
+        [[fault]]
+        kind = "error"
+        code = 14
+        stored = true
+        """
+    )
+    faults, seed = faults_of_file(path)
+    assert seed == 7
+    assert faults == [
+        fault_of_text("busy p=0.3 requests=send,pull from=5s"),
+        fault_of_text("error=14 stored=true"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[[fault]\n", "faults.toml"),
+        ("[[faults]]\nkind='busy'", "unknown key faults"),
+        ("fault = 3", "array of tables"),
+        ("fault = [3]", "fault 1: no table"),
+        ("seed = 'x'", "seed is no integer"),
+        ("[[fault]]\nkind='busy'\n[[fault]]\nkind='bus'", "fault 2: 'bus' is no kind"),
+        ("[[fault]]\np=0.1", "fault 1: '' is no kind"),
+    ],
+)
+def test_a_file_that_makes_no_sense(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "faults.toml"
+    path.write_text(text)
+    with pytest.raises(SandboxError, match=reason):
+        faults_of_file(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match=r"none\.toml: No such file"):
+        faults_of_file(tmp_path / "none.toml")
+
+
+def drawn(text: str) -> list[float]:
+    chance = random.Random(1)
+    latency = latency_of(text)
+    return sorted(latency.draw(chance) * 1000 for _ in range(20_000))
+
+
+def test_distributions_are_what_they_say() -> None:
+    assert set(drawn("20ms")) == {20.0}
+    uniform = drawn("20ms..200ms")
+    assert 20 <= uniform[0] < 21
+    assert 199 < uniform[-1] <= 200
+    assert statistics.mean(drawn("exp:50ms")) == pytest.approx(50, rel=0.03)
+    normal = drawn("normal:50ms,10ms")
+    assert statistics.mean(normal) == pytest.approx(50, rel=0.01)
+    assert statistics.stdev(normal) == pytest.approx(10, rel=0.03)
+    tailed = drawn("lognormal:20ms,500ms")
+    assert tailed[10_000] == pytest.approx(20, rel=0.05)
+    assert tailed[19_800] == pytest.approx(500, rel=0.15)
+
+
+def test_texts_of_latencies_can_be_read_again() -> None:
+    for text in ("20ms", "20ms..200ms", "exp:50ms", "normal:50ms,10ms", "lognormal:20ms,500ms"):
+        assert str(latency_of(text)) == text

@@ -1,0 +1,279 @@
+"""What goes wrong when it is asked for, seen from a socket."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+import pytest
+
+from replay.sandbox import (
+    Event,
+    EventKind,
+    SandboxOptions,
+    SandboxThread,
+    TopicSpec,
+    fault_of_text,
+    sandbox_thread,
+)
+
+from .talk import Talk, heartbeat, send_fields, within
+
+TOPIC = "Orders"
+
+
+def running(
+    *faults: str, brokers: int = 1, seed: int = 0, events: list[Event] | None = None
+) -> AbstractContextManager[SandboxThread]:
+    """A sandbox with these faults."""
+    return sandbox_thread(
+        SandboxOptions(
+            brokers=brokers,
+            topics=[TopicSpec(TOPIC)],
+            faults=[fault_of_text(text) for text in faults],
+            seed=seed,
+            on_event=events.append if events is not None else None,
+        )
+    )
+
+
+@pytest.fixture
+def box() -> Iterator[SandboxThread]:
+    with running(brokers=2) as started:
+        yield started
+
+
+def send(broker: Talk, body: bytes = b"x", topic: str = TOPIC) -> int:
+    return broker.ask(310, send_fields(topic), body).code
+
+
+def stored(broker: Talk, topic: str = TOPIC) -> int:
+    return int(broker.ask(30, {"topic": topic, "queueId": "0"}).fields["offset"])
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "remark"),
+    [
+        ("busy", 2, "[TIMEOUT_CLEAN_QUEUE]broker busy"),
+        ("disk-full", 14, "disk is full"),
+        ("read-only", 16, "sending message is forbidden"),
+        ("error=1 remark='create mapped file failed'", 1, "create mapped file failed"),
+        ("error=SYSTEM_BUSY remark=[PCBUSY_CLEAN_QUEUE]", 2, "[PCBUSY_CLEAN_QUEUE]"),
+        ("error=1500", 1500, "sandbox"),
+    ],
+)
+def test_errors_are_answered_and_nothing_is_stored(text: str, code: int, remark: str) -> None:
+    with running(text) as box, Talk(box.addresses["broker-a"]) as broker:
+        reply = broker.ask(310, send_fields(TOPIC), b"x")
+        assert reply.code == code
+        assert remark in reply.remark
+        assert stored(broker) == 0
+        assert broker.ask(34, body=heartbeat("one")).code == 0  # only sends fail
+
+
+def test_an_error_after_the_work_stores_the_message() -> None:
+    with running("error=10 stored=true") as box, Talk(box.addresses["broker-a"]) as broker:
+        assert send(broker) == 10
+        assert stored(broker) == 1
+
+
+def test_faults_choose_broker_topic_and_requests(box: SandboxThread) -> None:
+    box.add_faults(
+        fault_of_text("error=1 broker=broker-b"),
+        fault_of_text("error=2 topic=Pay*"),
+        fault_of_text("error=3 requests=QUERY_CONSUMER_OFFSET"),
+    )
+    with Talk(box.addresses["broker-a"]) as first, Talk(box.addresses["broker-b"]) as second:
+        assert send(second) == 1
+        assert send(first) == 0
+        assert send(first, topic="Payments") == 2
+        offset = {"consumerGroup": "g", "topic": TOPIC, "queueId": "0"}
+        assert first.ask(14, offset).code == 3
+        box.clear_faults()
+        assert send(second) == 0
+
+
+def sends_for(box: SandboxThread, seconds: float, text: str) -> list[tuple[float, float, int]]:
+    """(begin, end, code) of sends one after the other, after a fault was added at 0."""
+    seen = []
+    with Talk(box.addresses["broker-a"]) as broker:
+        send(broker)
+        zero = time.monotonic()
+        box.add_faults(fault_of_text(text))
+        late = time.monotonic() - zero  # the fault's own clock began some time between the two
+        while (at := time.monotonic() - zero) < seconds:
+            code = send(broker)
+            seen.append((at - late, time.monotonic() - zero, code))
+            time.sleep(0.01)
+    return seen
+
+
+def test_faults_last_for_their_windows(box: SandboxThread) -> None:
+    seen = sends_for(box, 1.0, "busy from=300ms until=700ms")
+    assert {code for _, end, code in seen if end < 0.3} == {0}
+    assert {code for begin, end, code in seen if begin > 0.3 and end < 0.7} == {2}
+    assert {code for begin, _, code in seen if begin > 0.7} == {0}
+
+
+def test_faults_come_back(box: SandboxThread) -> None:
+    seen = sends_for(box, 1.6, "busy every=800ms for=400ms")
+    for window, expected in enumerate((2, 0, 2, 0)):
+        inside = {
+            code for begin, end, code in seen if 0.4 * window < begin and end < 0.4 * window + 0.4
+        }
+        assert inside == {expected}
+
+
+def fates(seed: int) -> list[int]:
+    with running("busy p=0.4", seed=seed) as box, Talk(box.addresses["broker-a"]) as broker:
+        return [send(broker) for _ in range(60)]
+
+
+def test_chance_is_repeated_with_its_seed() -> None:
+    first = fates(7)
+    assert first == fates(7)
+    assert first != fates(8)
+    assert 10 < first.count(2) < 40
+
+
+def test_a_fault_hits_so_often_and_no_more() -> None:
+    with running("busy times=3") as box, Talk(box.addresses["broker-a"]) as broker:
+        assert [send(broker) for _ in range(5)] == [2, 2, 2, 0, 0]
+
+
+def test_latency_delays_answers_and_not_the_others() -> None:
+    with running("latency=200ms..300ms") as box, Talk(box.addresses["broker-a"]) as broker:
+        begin = time.monotonic()
+        assert send(broker) == 0
+        assert 0.19 < time.monotonic() - begin < 0.6
+        with within(0.15):
+            assert stored(broker) == 1
+
+
+def test_latency_comes_before_an_error() -> None:
+    both = ("latency=150ms", "busy latency=150ms")
+    with running(*both) as box, Talk(box.addresses["broker-a"]) as broker:
+        begin = time.monotonic()
+        assert send(broker) == 2
+        assert time.monotonic() - begin > 0.29
+
+
+def test_no_answer() -> None:
+    with running("silent times=1") as box, Talk(box.addresses["broker-a"], 0.5) as broker:
+        with pytest.raises(TimeoutError):
+            send(broker)
+        assert send(broker) == 0
+        assert stored(broker) == 1
+
+
+def test_no_answer_although_it_is_stored() -> None:
+    silent = "silent times=1 stored=true"
+    with running(silent) as box, Talk(box.addresses["broker-a"], 0.5) as broker:
+        with pytest.raises(TimeoutError):
+            send(broker)
+        assert stored(broker) == 1
+
+
+def test_dropped_connections() -> None:
+    with running("drop times=1") as box:
+        with Talk(box.addresses["broker-a"]) as broker, pytest.raises(ConnectionError):
+            send(broker)
+        with Talk(box.addresses["broker-a"]) as broker:
+            assert send(broker) == 0
+
+
+def test_half_a_frame() -> None:
+    with running("half") as box, Talk(box.addresses["broker-a"]) as broker:
+        broker.send(310, send_fields(TOPIC), b"x")
+        data = bytearray()
+        while part := broker.socket.recv(65536):
+            data += part
+        assert 8 < len(data) < 4 + int.from_bytes(data[:4], "big")
+
+
+def test_bytes_that_are_no_frame() -> None:
+    with running("garbage times=1", "huge times=1") as box:
+        with Talk(box.addresses["broker-a"]) as broker:
+            broker.send(310, send_fields(TOPIC), b"x")
+            assert broker.socket.recv(8)[0] >= 128
+        with Talk(box.addresses["broker-a"]) as broker:
+            broker.send(310, send_fields(TOPIC), b"x")
+            assert int.from_bytes(broker.socket.recv(8)[:4], "big") == 1 << 30
+
+
+def test_a_frozen_broker_does_everything_later(box: SandboxThread) -> None:
+    box.add_faults(fault_of_text("freeze requests=all until=500ms broker=broker-a"))
+    with Talk(box.addresses["broker-a"]) as broker, Talk(box.addresses["broker-b"]) as other:
+        begin = time.monotonic()
+        assert send(other) == 0
+        assert time.monotonic() - begin < 0.4
+        assert send(broker) == 0
+        assert 0.4 < time.monotonic() - begin < 1.5
+        assert stored(broker) == 1
+
+
+def test_a_broker_that_is_down_and_comes_back(box: SandboxThread) -> None:
+    with Talk(box.addresses["broker-a"]) as broker:
+        assert send(broker) == 0
+        box.add_faults(fault_of_text("down until=400ms broker=broker-a"))
+        with pytest.raises(OSError, match=r"reset|ended"):
+            send(broker)
+        with pytest.raises(OSError, match=r"reset|ended"), Talk(box.addresses["broker-a"]) as again:
+            send(again)
+    time.sleep(0.5)
+    with Talk(box.addresses["broker-a"]) as broker:
+        assert send(broker) == 0
+
+
+def test_a_broker_that_leaves_the_route(box: SandboxThread) -> None:
+    def names() -> list[str]:
+        with Talk(box.namesrv) as namesrv:
+            route = json.loads(namesrv.ask(105, {"topic": TOPIC}).body)
+        return [data["brokerName"] for data in route["brokerDatas"]]
+
+    assert names() == ["broker-a", "broker-b"]
+    box.add_faults(fault_of_text("leave-route broker=broker-a"))
+    assert names() == ["broker-b"]
+    with Talk(box.addresses["broker-a"]) as broker:
+        assert send(broker) == 0
+
+
+def test_a_read_only_broker_in_routes(box: SandboxThread) -> None:
+    box.add_faults(fault_of_text("read-only broker=broker-b"))
+    with Talk(box.namesrv) as namesrv:
+        route = json.loads(namesrv.ask(105, {"topic": TOPIC}).body)
+    assert [data["perm"] for data in route["queueDatas"]] == [6, 4]
+
+
+def test_slow_reads() -> None:
+    with running("slow-read=100KiB/s") as box, Talk(box.addresses["broker-a"], 10) as broker:
+        begin = time.monotonic()
+        for _ in range(3):
+            assert send(broker, b"x" * 20_000) == 0
+        assert 0.35 < time.monotonic() - begin < 3
+
+
+def test_the_nameserver_has_faults_of_its_own() -> None:
+    faults = ("error=1 broker=namesrv requests=route", "busy requests=all")
+    with running(*faults) as box, Talk(box.namesrv) as namesrv:
+        assert namesrv.ask(105, {"topic": TOPIC}).code == 1
+        assert namesrv.ask(106).code == 0
+
+
+def test_faults_are_told_of() -> None:
+    events: list[Event] = []
+    with running("busy from=100ms until=300ms", events=events) as box:
+        time.sleep(0.2)
+        with Talk(box.addresses["broker-a"]) as broker:
+            send(broker)
+        time.sleep(0.2)
+    told = [(e.kind, e.detail) for e in events if e.kind in (EventKind.FAULT, EventKind.WINDOW)]
+    assert told == [
+        (EventKind.WINDOW, "begins: busy"),
+        (EventKind.FAULT, "busy: request 310 of Orders"),
+        (EventKind.WINDOW, "ends: busy"),
+    ]
+    answered = next(event for event in events if event.kind is EventKind.ANSWERED)
+    assert (answered.code, answered.response, answered.topic) == (310, 2, TOPIC)
