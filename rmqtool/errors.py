@@ -72,6 +72,8 @@ def _known(error: Exception) -> ExitStatus | None:
         return said(str(error))
     if names & {"SourceError", "RewriteError", "JournalError", "TargetRefused"}:
         return said(str(error))
+    if names & {"ClientError", "CredentialsError"}:
+        return said(str(getattr(error, "reason", error)), str(getattr(error, "hint", "")))
     return None
 
 

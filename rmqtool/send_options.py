@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from replay.acl import Credentials, CredentialsError, credentials_of, read_credentials
 from replay.config import ProducerConfig, TlsSettings, version_of_release
-from replay.errors import ConfigError
+from replay.errors import ConfigError, NameServerError
 from replay.fault import FaultSettings
 from replay.message import Message, SendMode, TransactionState
 from replay.pace import PaceError, duration_of, rate_of
@@ -245,6 +245,15 @@ def _config_of(given: Given) -> ProducerConfig:
     timeout_ms = max(1, _value("--timeout", duration_of, given.timeout) // _MS)
     compress = given.compress or "zlib"
     fault = None if given.fault_strategy == _OFF else _fault_of(given.fault_strategy)
+    try:
+        return _checked_config(given, timeout_ms, compress, fault)
+    except (ConfigError, NameServerError) as error:
+        raise CommandError(error.reason, error.hint, ExitStatus.USAGE) from None
+
+
+def _checked_config(
+    given: Given, timeout_ms: int, compress: str, fault: FaultSettings | None
+) -> ProducerConfig:
     config = ProducerConfig(
         group=given.group,
         namesrv=given.namesrv or "",
@@ -262,7 +271,7 @@ def _config_of(given: Given) -> ProducerConfig:
         compress_type="zlib" if compress == _OFF else compress,
         trace=given.trace,
     )
-    config.namesrv_addresses()  # refused now, not after the files were opened
+    config.namesrv_addresses()  # refused before any file is opened
     return config
 
 

@@ -21,6 +21,7 @@ from replay.send_many import BatchFeed, Feed, IteratorFeed, LineFeed, send_many
 from replay.wire_capture import WireCapture
 
 from .console import terminal_of
+from .errors import said
 from .figures import count, counted, duration
 from .interrupt import first_ends
 from .output import Output
@@ -92,6 +93,8 @@ class _Run:
         to_screen = self._terminal.is_terminal
         self._objects = EncodedSink(output, _encode, to_screen=to_screen)
         self._shown = 0
+        self._hidden = 0
+        self._error: ClientError | None = None
         self._progress = _SendProgress(sys.stderr, self._may_show_progress(), "messages")
         self._total = None if command.source is not None else command.count
 
@@ -156,6 +159,7 @@ class _Run:
         ended = Ended(item, result, error)
         summary = self._summary
         summary.add(ended)
+        self._error = error
         if self._command.shown is Shown.jsonl:
             self._objects.write([ended])
         elif self._is_shown(ended):
@@ -169,7 +173,10 @@ class _Run:
         if self._shown < MOST_SHOWN:
             self._shown += 1
             return True
-        return ended.result is None or not all(map(is_good, ended.attempts))
+        if ended.result is None or not all(map(is_good, ended.attempts)):
+            return True
+        self._hidden += len(ended.outgoing)
+        return False
 
     def clear(self) -> None:
         """Remove the line of the progress."""
@@ -178,30 +185,32 @@ class _Run:
     def finish(self, seconds: float) -> None:
         """Show what everything came to."""
         self.clear()
-        summary, command = self._summary, self._command
-        table = command.shown is Shown.table
+        command, table = self._command, self._command.shown is Shown.table
         remarks = [self._log.finish()] if self._log is not None else []
         if table:
             self._lines.idle()
         else:
             self._objects.idle()
-        if summary.messages > 1 or summary.failed:
-            where: TextIO = sys.stdout if table else sys.stderr
-            if table or not command.quiet:
-                terminal = terminal_of(where, command.colour)
-                lines = summary_lines(summary, seconds, terminal)
-                print("\n".join(["", *lines] if table else lines), file=where)
+        if self._summary.messages > 1 and (table or not command.quiet):
+            self._show_summary(seconds, sys.stdout if table else sys.stderr)
+        elif self._error is not None:
+            said(self._error.reason, self._error.hint)
         if self._capture is not None:
             remarks.append(_written(self._capture))
-        if summary.messages > self._shown and table and not command.verbose and self._shown:
-            remarks.append(
-                f"after {MOST_SHOWN} messages only failed attempts were shown; -V shows all"
-            )
+        if self._hidden:
+            hidden = counted(self._hidden, "message")
+            remarks.append(f"{hidden} without failed attempts not shown; -V shows all")
         if self._stopped:
             remarks.append("stopped; what was in flight has ended")
         if not command.quiet:
             for remark in remarks:
                 print(f"rmqtool: {remark}", file=sys.stderr)
+
+    def _show_summary(self, seconds: float, where: TextIO) -> None:
+        lines = summary_lines(self._summary, seconds, terminal_of(where, self._command.colour))
+        if where is sys.stdout:
+            lines.insert(0, "")
+        print("\n".join(lines), file=where, flush=True)
 
     def status(self) -> ExitStatus:
         """What to exit with."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from dissectors.histogram import Histogram, middle_of
+from dissectors.printable import printable
 from replay.message import Attempt, Outcome
 
 from .columns import Column, LineTable
@@ -43,9 +44,11 @@ class Failure:
 
     def __init__(self, code: int | None, name: str, example: str) -> None:
         self.code = code
+        """response code, or Java's code for what never reached a broker; None: neither"""
         self.name = name
         self.count = 0
         self.example = example
+        """what the first one said"""
 
 
 class Named:
@@ -84,6 +87,8 @@ class SendSummary:
         """perhaps stored twice"""
         self.unknown = Named()
         """failed, and perhaps stored nevertheless"""
+        self.hints: dict[str, None] = {}
+        """ways out of the failures, in order of appearance"""
 
     def add(self, ended: Ended) -> None:
         """Count a message or a batch."""
@@ -95,6 +100,8 @@ class SendSummary:
         if len(attempts) > 1:
             self.retried += number
         lost = any(a.outcome in _UNKNOWN for a in (attempts if result is None else attempts[:-1]))
+        if ended.error is not None and ended.error.hint and len(self.hints) < _MOST_NAMED:
+            self.hints[ended.error.hint] = None
         if result is None:
             self.failed += number
             if not attempts and ended.error is not None:
@@ -185,6 +192,10 @@ def _percentile(percent: float) -> Column[BrokerSends]:
     return Column(f"P{percent:g}", cell, 3, 7, 7, True)
 
 
+def _largest(row: BrokerSends) -> int | None:
+    return row.latency.largest if row.latency.count else None
+
+
 BROKER_COLUMNS: tuple[Column[BrokerSends], ...] = (
     Column("BROKER", lambda row: one_line(row.name), 1, 12, 40),
     _counter("ATTEMPTS", lambda row: row.attempts, 1),
@@ -192,9 +203,7 @@ BROKER_COLUMNS: tuple[Column[BrokerSends], ...] = (
         style=lambda row: Style.RED if row.failed else ""
     ),
     *(_percentile(percent) for percent in PERCENTILES),
-    Column(
-        "MAX", lambda row: duration(row.latency.largest if row.latency.count else None), 3, 7, 7
-    ),
+    Column("MAX", lambda row: duration(_largest(row)), 3, 7, 7, True),
 )
 FAILURE_COLUMNS: tuple[Column[Failure], ...] = (
     Column("CODE", lambda row: "-" if row.code is None else str(row.code), 1, 4, 5, True),
@@ -215,6 +224,7 @@ def summary_lines(summary: SendSummary, seconds: float, terminal: Terminal) -> l
     if summary.failures:
         failures = sorted(summary.failures.values(), key=lambda failure: -failure.count)
         lines += ["", *_table(LineTable(FAILURE_COLUMNS, terminal), failures)]
+        lines += [f"  {line}" for hint in summary.hints for line in printable(hint).split("\n")]
     lines += _notes(summary)
     return lines
 
