@@ -6,7 +6,7 @@ says so. Tables of a report that the input cannot say anything about are named, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -82,8 +82,3 @@ def _collected(frame: DataFrame, table: ReportTable) -> TableResult:
     chosen = conforming(frame, table).limit(MAX_ROWS + 1).toArrow()
     cut = chosen.num_rows > MAX_ROWS
     return TableResult(table, chosen.slice(0, MAX_ROWS) if cut else chosen, cut)
-
-
-def table_names(results: Sequence[ReportResult]) -> Mapping[str, TableResult]:
-    """Return all tables by name."""
-    return {name: one for result in results for name, one in result.tables.items()}

@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING
 
 from dissectors.printable import printable
 from dissectors.where import WhereError
+from dissectors.where_fields import suggestion
 
 from . import __version__
+from .decode_options import usage_error
 from .figures import counted, size
-from .report_options import ReportRequest
+from .report_options import Format, ReportRequest
 from .report_steps import Steps
 from .status import CommandError, ExitStatus
 
 if TYPE_CHECKING:
     from analytics.captures import TemporaryLog
     from analytics.inputs import Input
-    from analytics.reports import Report
+    from analytics.reports import Report, ReportTable
     from analytics.result import ReportResult
     from analytics.session import Session
     from analytics.source import Tables
@@ -44,7 +46,7 @@ def run_report(request: ReportRequest) -> ExitStatus:
         results, remarks = _computed(request)
     except ReportError as error:
         raise CommandError(error.message, error.hint) from error
-    written = write_report(request, results)
+    written = write_report(request, results, remarks)
     if not request.quiet:
         for remark in [*written, *remarks]:
             print(printable(f"rmqtool: {remark}"), file=sys.stderr)
@@ -179,7 +181,8 @@ def _reports(
     from analytics.result import computed
 
     reports = _chosen_reports(request)
-    options = request.options()
+    wanted = frozenset(table.name for report in reports for table in report.tables)
+    options = replace(request.options(), tables=wanted)
     spark = session.spark
 
     def tables_of(some: Sequence[Input]) -> Tables:
@@ -210,13 +213,22 @@ def _chosen_reports(request: ReportRequest) -> list[Report]:
     from analytics.reports import report_of
 
     reports = [report_of(name) for name in request.reports]
-    if not request.tables:
-        return reports
-    return [
-        replace(report, tables=tuple(t for t in report.tables if t.name in request.tables))
-        for report in reports
-        if any(table.name in request.tables for table in report.tables)
-    ]
+    known = {table.name for report in reports for table in report.tables}
+    for name in request.tables:
+        if name not in known:
+            raise usage_error("--table", f"there is no {name!r}{suggestion(name, known, 'tables')}")
+    chosen = []
+    for report in reports:
+        tables = tuple(table for table in report.tables if _is_wanted(table, request))
+        if tables:
+            chosen.append(replace(report, tables=tables))
+    return chosen
+
+
+def _is_wanted(table: ReportTable, request: ReportRequest) -> bool:
+    if request.tables:
+        return table.name in request.tables
+    return bool(table.shown) or request.format is not Format.table
 
 
 def _tasks_of(session: Session) -> Callable[[], str]:

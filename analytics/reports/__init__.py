@@ -62,8 +62,10 @@ class ReportTable(NamedTuple):
 class Chart(NamedTuple):
     """A chart of the HTML page: which columns of a table play which part.
 
-    kind: parts. `lines`: x (time), y (number columns, separated by blanks). `heat`: x (time), y
-    (number, lower bound of a bucket), value. `flows`: start, end, value, and optionally label.
+    kind: parts. `lines`: x (time), y (number columns, separated by blanks), and optionally width
+    (length of a window in µs: a missing one interrupts the line), only (column: rows in which it is
+    absent are drawn) or by (column: a line for each of its values). `heat`: x (time), y (number,
+    lower bound of a bucket), value, width. `flows`: start, end, value, and optionally label.
     `timeline`: row (text columns, separated by blanks), start, end (times; no end: until the end),
     colour (text column: what kind of stretch it is).
     """
@@ -94,6 +96,8 @@ class ReportInput:
 class ReportOptions:
     """What can be set."""
 
+    tables: frozenset[str] | None = None
+    """names of the tables that are wanted, others may be left out; None: all"""
     window_us: int | None = None
     """length of a window over time; None: chosen so that there are about sixty"""
     slowest: int = 20

@@ -9,7 +9,7 @@ pass over the exchanges (`_cells`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -266,6 +266,7 @@ NETWORK = ReportTable(
 
 _SUMS = ("exchanges", "answered", "failed", "no_answer", "unknown", "oneway")
 _KEYS = ("operation", "responder", "broker_name", "topic", "group", "client", "long_poll")
+_GROUP_KEYS = ("operation", "broker", "topic", "group", "client", "long_poll")
 _PER_WINDOW = ("window_start", "window_us")
 _PROTOCOLS = ("ROCKETMQ", "unknown", "no payload", "")
 
@@ -277,23 +278,28 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     named = derived.with_names(cells, names)
     span = cells.selectExpr("unix_micros(max(last)) - unix_micros(min(first)) as _span")
     calls = named.where("not long_poll")
-    over_time = _table(calls, span, [*_PER_WINDOW, "broker"]).unionByName(
-        adding(_table(calls, span, _PER_WINDOW), {"broker": "cast(null as string)"})
-    )
-    tables = {
-        OPERATIONS.name: _table(named, span, ["operation", "long_poll"]),
-        BROKERS.name: _table(named, span, ["broker", "long_poll"]),
-        GROUPS.name: _table(
-            named, span, ["operation", "broker", "topic", "group", "client", "long_poll"]
-        ),
-        OVER_TIME.name: adding(over_time.drop("rate"), {"rate": "exchanges * 1000000 / window_us"}),
-        HISTOGRAM.name: _histogram(cells),
-        HEAT.name: _coarse(cells.where("not long_poll"), _PER_WINDOW),
-        SLOWEST.name: _slowest(given, names, options.slowest),
+    made: dict[str, Callable[[], DataFrame]] = {
+        OPERATIONS.name: lambda: _table(named, span, ["operation", "long_poll"]),
+        BROKERS.name: lambda: _table(named, span, ["broker", "long_poll"]),
+        GROUPS.name: lambda: _table(named, span, _GROUP_KEYS),
+        OVER_TIME.name: lambda: _over_time(calls, span),
+        HISTOGRAM.name: lambda: _histogram(cells),
+        HEAT.name: lambda: _coarse(cells.where("not long_poll"), _PER_WINDOW),
+        SLOWEST.name: lambda: _slowest(given, names, options.slowest),
     }
-    if given.conversations is not None:
-        tables[NETWORK.name] = _network(given.exchanges, given.conversations, names)
-    return tables
+    conversations = given.conversations
+    if conversations is not None:
+        made[NETWORK.name] = lambda: _network(given.exchanges, conversations, names)
+    wanted = options.tables
+    return {name: make() for name, make in made.items() if wanted is None or name in wanted}
+
+
+def _over_time(calls: DataFrame, span: DataFrame) -> DataFrame:
+    """Return the windows of each broker, and of all together."""
+    by_broker = _table(calls, span, [*_PER_WINDOW, "broker"])
+    whole = adding(_table(calls, span, _PER_WINDOW), {"broker": "cast(null as string)"})
+    together = by_broker.unionByName(whole).drop("rate")
+    return adding(together, {"rate": "exchanges * 1000000 / window_us"})
 
 
 def _cells(given: ReportInput, options: ReportOptions) -> DataFrame:
@@ -489,7 +495,18 @@ REPORT = Report(
             "lines",
             "Latency over time",
             OVER_TIME.name,
-            {"x": "window_start", "y": "p50_us p95_us p99_us max_us", "only": "broker"},
+            {
+                "x": "window_start",
+                "y": "p50_us p95_us p99_us max_us",
+                "only": "broker",
+                "width": "window_us",
+            },
+        ),
+        Chart(
+            "lines",
+            "99th percentile over time by broker",
+            OVER_TIME.name,
+            {"x": "window_start", "y": "p99_us", "by": "broker", "width": "window_us"},
         ),
         Chart(
             "heat",
