@@ -1,43 +1,69 @@
-"""A producer on an asyncio loop: every send is a future, no task and no timer of its own.
+"""A producer on an asyncio loop: every call gives a future; no task and no timer a message.
 
+Rules: made and used within one running loop. A future that is cancelled gives its send up; what was
+written may be stored all the same. A check listener that is a coroutine function runs as a task.
 RocketMQ: DefaultMQProducer, TransactionMQProducer with SendCallback.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
 from .client import Client
 from .config import ProducerConfig
 from .errors import ClosedError
-from .message import Message, MessageQueue, SendMode, SendResult
+from .fault import FaultStrategy
+from .message import Message, MessageQueue, SendMode, SendResult, TransactionState
 from .operation import Operation
-from .send import KeySelector, Selector, Sender
+from .request_reply import Requests
+from .send import Selector, Sender, selector_of
 from .steps import Steps
+from .tracing import Tracing
+from .transaction import Check, Transactions, state_of
 from .transport.aio import AioNetwork
 
 T = TypeVar("T")
 
 
-class AsyncProducer:
-    """Sends messages from the coroutines of one loop; used with `async with`."""
+class _Core:
+    """What a started producer has."""
 
     def __init__(self, config: ProducerConfig) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.network = AioNetwork(config.tls)
+        self.client = Client(config, self.network)
+        self.sender = Sender(self.client)
+        self.transactions = Transactions(self.sender)
+        self.requests = Requests(self.sender)
+        self.tracing = Tracing(self.sender, self.transactions) if config.trace else None
+        self.checks: set[asyncio.Task[None]] = set()
+
+    def run(self, steps: Steps[T]) -> asyncio.Future[T]:
+        """Begin an operation; the future has its end."""
+        future: asyncio.Future[T] = self.loop.create_future()
+        operation = self.client.runner.start(steps, _settle(future))
+        if not operation.done:
+            future.add_done_callback(_giving_up(operation))
+        return future
+
+
+class AsyncProducer:
+    """Sends messages from the coroutines of one loop: `async with AsyncProducer(config) as p`."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        """Nothing is opened or sent yet."""
         self.config = config
-        self._network: AioNetwork | None = None
-        self._client: Client | None = None
-        self._sender: Sender | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._core: _Core | None = None
 
     async def start(self) -> None:
         """Make ready; nothing is sent yet. Raises NameServerError where none is named."""
-        self._loop = asyncio.get_running_loop()
-        self._network = AioNetwork(self.config.tls)
-        self._client = Client(self.config, self._network)
-        self._sender = Sender(self._client)
+        if self._core is None:
+            core = self._core = _Core(self.config)
+            core.transactions.on_check = self._checked
 
     async def __aenter__(self) -> AsyncProducer:
         await self.start()
@@ -51,6 +77,26 @@ class AsyncProducer:
     ) -> None:
         await self.close()
 
+    @property
+    def fault(self) -> FaultStrategy:
+        """State of the latency fault strategy."""
+        return self._started.sender.strategy
+
+    @property
+    def client_id(self) -> str:
+        """How brokers know this producer."""
+        return self._started.client.client_id
+
+    @property
+    def connections(self) -> int:
+        """Connections that are open or being opened."""
+        return self._started.client.channels.open_count
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that are not answered yet."""
+        return self._started.client.channels.in_flight
+
     def send(
         self,
         message: Message,
@@ -61,14 +107,21 @@ class AsyncProducer:
         order_key: str | None = None,
         timeout_ms: int | None = None,
     ) -> asyncio.Future[SendResult]:
-        """Send a message."""
-        if order_key is not None:
-            selector = KeySelector(order_key)
+        """Send a message; the future has the result, with where and how it was stored.
+
+        `mode` chooses the rules: ASYNC repeats the same request after errors of transport; SYNC
+        retries with other brokers, also after some error codes; ONEWAY is written and not answered.
+        `queue`, or `selector`, or `order_key` (one queue for each key) choose where to. The future
+        fails with InvalidMessageError, RouteError, NameServerError, SendFailed, ClosedError.
+        """
         try:
-            steps = self._started.send(message, mode, timeout_ms, queue=queue, selector=selector)
+            core = self._started
+            if order_key is not None:
+                selector = selector_of(selector, order_key)
+            steps = core.sender.send(message, mode, timeout_ms, queue=queue, selector=selector)
         except Exception as error:
-            return self._failed(error)
-        return self._run(steps)
+            return _failed(error)
+        return core.run(steps)
 
     def send_batch(
         self,
@@ -77,53 +130,137 @@ class AsyncProducer:
         mode: SendMode = SendMode.ASYNC,
         queue: MessageQueue | None = None,
         selector: Selector | None = None,
+        order_key: str | None = None,
         timeout_ms: int | None = None,
     ) -> asyncio.Future[SendResult]:
-        """Send messages as one."""
+        """Send messages of one topic as one request; otherwise as `send`."""
         try:
-            steps = self._started.send_batch(
-                messages, mode, timeout_ms, queue=queue, selector=selector
+            core = self._started
+            steps = core.sender.send_batch(
+                messages,
+                mode,
+                timeout_ms,
+                queue=queue,
+                selector=selector_of(selector, order_key),
             )
         except Exception as error:
-            return self._failed(error)
-        return self._run(steps)
+            return _failed(error)
+        return core.run(steps)
 
-    @property
-    def _started(self) -> Sender:
-        if self._sender is None:
-            raise ClosedError("the producer is not started", "use it as `async with`")
-        return self._sender
+    async def send_in_transaction(
+        self,
+        message: Message,
+        execute: Callable[[Message], TransactionState | Awaitable[TransactionState]],
+        *,
+        timeout_ms: int | None = None,
+    ) -> SendResult:
+        """Send a half message, run the local transaction, tell the broker its outcome.
 
-    def _run(self, steps: Steps[T]) -> asyncio.Future[T]:
-        assert self._client is not None and self._loop is not None
-        future: asyncio.Future[T] = self._loop.create_future()
+        `execute` is called only when the half message is stored as configured (SEND_OK); what it
+        raises makes the outcome unknown: the broker will ask `config.check_listener`. Raises as
+        `send`.
+        """
+        core = self._started
+        half = await core.run(core.transactions.half(message, timeout_ms))
+        state, problem = core.transactions.decided(half), None
+        if state is None:
+            state, problem = await _outcome_of(execute, message)
+        return await core.run(core.transactions.end(message, half, state, problem))
 
-        def ended(operation: Operation[T]) -> None:
-            if future.done():
-                return
-            if operation.error is not None:
-                future.set_exception(operation.error)
-            else:
-                future.set_result(operation.value)  # type: ignore[arg-type]
+    async def request(self, message: Message, *, timeout_ms: int | None = None) -> Message:
+        """Send a request and wait for the reply to it.
 
-        self._client.runner.start(steps, ended)
-        return future
+        Raises ReplyTimeoutError where none came in time; otherwise as `send`.
+        """
+        core = self._started
+        return await core.run(core.requests.request(message, timeout_ms))
 
-    def _failed(self, error: Exception) -> asyncio.Future[SendResult]:
-        future: asyncio.Future[SendResult] = asyncio.get_running_loop().create_future()
-        future.set_exception(error)
-        return future
+    async def queues_of(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic that can be written to. Raises RouteError, NameServerError."""
+        core = self._started
+        return await core.run(core.sender.find_queues(topic))
 
     async def close(self) -> None:
-        """Tell the brokers that we leave, end all connections."""
-        if self._client is None or self._network is None:
+        """Tell the brokers that we leave (a second at most), end all connections.
+
+        Sends that are not answered fail with ClosedError.
+        """
+        core, self._core = self._core, None
+        if core is None:
             return
-        client, self._client, self._sender = self._client, None, None
-        futures = []
-        for steps in client.farewell():
-            future = self._loop.create_future()
-            client.runner.start(steps, lambda op, f=future: f.done() or f.set_result(None))
-            futures.append(future)
-        await asyncio.gather(*futures)
-        client.close()
-        await self._network.close()
+        try:
+            said: list[asyncio.Future[object]] = []
+            if core.tracing is not None:
+                said += [core.run(steps) for steps in core.tracing.farewell()]
+            said += [core.run(steps) for steps in core.client.farewell()]
+            await asyncio.gather(*said, return_exceptions=True)
+        finally:
+            for task in core.checks:
+                task.cancel()
+            core.client.close()
+            await core.network.close()
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    @property
+    def _started(self) -> _Core:
+        if self._core is None:
+            hint = "use it within `async with`, or start() it first"
+            raise ClosedError("the producer is closed, or was not started", hint)
+        return self._core
+
+    def _checked(self, check: Check) -> None:
+        """A broker asks what became of a transaction."""
+        core = self._core
+        if core is None:
+            return
+        task = core.loop.create_task(self._answer(core, check))
+        core.checks.add(task)
+        task.add_done_callback(core.checks.discard)
+
+    async def _answer(self, core: _Core, check: Check) -> None:
+        listener = self.config.check_listener
+        if listener is not None:
+            state, problem = await _outcome_of(listener, check.message)
+            await core.run(core.transactions.answer(check, state, problem))
+
+
+async def _outcome_of(
+    ask: Callable[[Message], TransactionState | Awaitable[TransactionState]], message: Message
+) -> tuple[TransactionState, Exception | None]:
+    """What the application says of a transaction, and what it raised."""
+    try:
+        said = ask(message)
+        return state_of(await said if inspect.isawaitable(said) else said), None
+    except Exception as problem:
+        return TransactionState.UNKNOWN, problem
+
+
+def _settle(future: asyncio.Future[T]) -> Callable[[Operation[T]], None]:
+    """What gives the end of an operation to a future."""
+
+    def ended(operation: Operation[T]) -> None:
+        if future.done():
+            return
+        if operation.error is not None:
+            future.set_exception(operation.error)
+        else:
+            future.set_result(operation.result)
+
+    return ended
+
+
+def _giving_up(operation: Operation[T]) -> Callable[[asyncio.Future[T]], None]:
+    """What gives up an operation whose future was cancelled."""
+
+    def done(future: asyncio.Future[T]) -> None:
+        if future.cancelled():
+            operation.cancel()
+
+    return done
+
+
+def _failed(error: Exception) -> asyncio.Future[SendResult]:
+    future: asyncio.Future[SendResult] = asyncio.get_running_loop().create_future()
+    future.set_exception(error)
+    return future

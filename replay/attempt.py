@@ -5,10 +5,13 @@ RocketMQ: DefaultMQProducerImpl.sendKernelImpl, MQClientAPIImpl.processSendRespo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from .channels import MS
 from .client import Client, vip_address
+from .config import ProducerConfig
 from .errors import (
     AnswerError,
     BrokerError,
@@ -23,7 +26,7 @@ from .errors import (
 )
 from .hooks import SendContext, guarded
 from .message import Attempt, Message, MessageQueue, Outcome, SendMode, SendResult, SendStatus
-from .namespace import unwrap_namespace
+from .namespace import unwrap_namespace, wrap_namespace
 from .send_request import Prepared, SendEncoder, SendRequest
 from .send_response import Stored, stored_of
 from .steps import Acquire, Invoke, Permits, Steps
@@ -85,8 +88,7 @@ class Sending:
 class Attempts:
     """Makes attempts for one producer."""
 
-    def __init__(self, client: Client, encoder: SendEncoder) -> None:
-        config = client.config
+    def __init__(self, client: Client, config: ProducerConfig, encoder: SendEncoder) -> None:
         self.encoder = encoder
         self.permits = {
             SendMode.ASYNC: Permits(config.async_limit),
@@ -99,7 +101,9 @@ class Attempts:
         self._vip = config.vip_channel
         self._hooks = config.hooks
         self._on_attempt = config.on_attempt
-        self._group = client.group
+        self._group = wrap_namespace(config.namespace, config.group)
+        self.on_stored: Callable[[Sending, SendResult, Attempt], None] | None = None
+        """told of every message that was answered as stored"""
 
     def request(self, sending: Sending, queue: MessageQueue, broker: str) -> SendRequest:
         """The request of an attempt that begins now."""
@@ -210,6 +214,8 @@ class Attempts:
             tuple(sending.attempts),
         )
         self._after(context, attempt, result, None)
+        if self.on_stored is not None:
+            self.on_stored(sending, result, attempt)
         return result
 
     def _seen(self, queue: MessageQueue) -> MessageQueue:
@@ -313,3 +319,8 @@ def _given_up(problem: BaseException) -> ClosedError:
 def with_attempts(result: SendResult, sending: Sending) -> SendResult:
     """A result that tells of all attempts, those after it included."""
     return msgspec.structs.replace(result, attempts=tuple(sending.attempts))
+
+
+def wrapped_queue(config: ProducerConfig, queue: MessageQueue) -> MessageQueue:
+    """A queue as brokers know it: its topic with the namespace of the producer."""
+    return queue._replace(topic=wrap_namespace(config.namespace, queue.topic))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -27,6 +28,7 @@ from .errors import (
     ClientError,
     NameServerError,
     RouteError,
+    SendTimeoutError,
     TransportError,
 )
 from .namespace import wrap_namespace
@@ -34,7 +36,7 @@ from .network import Network, Timer
 from .operation import Runner
 from .request import PlainRequest
 from .route import GET_ROUTE, MASTER, PublishTable, Route, decode_route
-from .steps import Invoke, Join, Steps
+from .steps import Await, Invoke, Join, Resumable, Steps
 
 HEART_BEAT: Final = int(RequestCode.HEART_BEAT)
 UNREGISTER_CLIENT: Final = int(RequestCode.UNREGISTER_CLIENT)
@@ -44,6 +46,7 @@ GO_AWAY: Final = int(ResponseCode.GO_AWAY)
 
 _FIRST_HEARTBEAT_MS: Final = 1000
 """a master that is new hears of us so soon"""
+_GREETING_MS: Final = 1000
 _STEP_NS: Final = 5 * MS
 """the clock is looked at no more often"""
 _IDLE_STEP_MS: Final = 10_000
@@ -249,10 +252,30 @@ class Client:
     def _masters(self) -> list[str]:
         return [table[MASTER] for table in self._brokers.values() if MASTER in table]
 
-    def greet(self, address: str, deadline: int) -> Steps[None]:
-        """Tell a broker who we are, unless it knows, so that it can ask and answer us."""
-        if address not in self._greeted:
-            yield from self._heartbeat(address, deadline)
+    def greet_all(self, timeout_ms: int) -> Steps[None]:
+        """Tell all masters that do not know us who we are, so that they can ask and answer us.
+
+        Who does not listen within the time, a second at most, is left out.
+        """
+        strangers = [address for address in self._masters() if address not in self._greeted]
+        if not strangers:
+            return
+        deadline = self.network.now() + min(timeout_ms, _GREETING_MS) * MS
+        left = len(strangers)
+        waiting: list[Resumable] = []
+
+        def ended(_: object) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0 and waiting:
+                waiting.pop().resume(None)
+
+        for address in strangers:
+            self.runner.start(self._heartbeat(address, deadline), ended)
+        if left > 0:
+            late = SendTimeoutError("heartbeats are not answered")
+            with suppress(SendTimeoutError):
+                yield Await(waiting.append, waiting.clear, deadline + _STEP_NS, late)
 
     def _heartbeat(self, address: str, deadline: int) -> Steps[None]:
         members: dict[str, object] = {"clientID": self.client_id, "consumerDataSet": []}

@@ -32,11 +32,14 @@ class PlainRequest:
         body: bytes = b"",
         *,
         oneway: bool = False,
+        remark: str | None = None,
     ) -> None:
         flag = ONEWAY_FLAG if oneway else 0
         kind = config.serialize_type
         version = config.client_version
-        self._command = RemotingCommand(code, 0, flag, config.language, version, None, fields, kind)
+        self._command = RemotingCommand(
+            code, 0, flag, config.language, version, remark, fields, kind
+        )
         self.body = body
         """body as it travels"""
 

@@ -53,8 +53,14 @@ _LEAST_SIZE: Final = 1024 * 1024
 class Sender:
     """The sends of one producer."""
 
-    def __init__(self, client: Client, random: Random | None = None) -> None:
-        config = client.config
+    def __init__(
+        self,
+        client: Client,
+        random: Random | None = None,
+        config: ProducerConfig | None = None,
+    ) -> None:
+        """`config` where it is not the client's."""
+        config = config or client.config
         self.config: ProducerConfig = config
         self.client = client
         fault = config.fault or FaultSettings.of_version(config.client_version, enabled=False)
@@ -62,7 +68,7 @@ class Sender:
         """state of the latency fault strategy"""
         instance = (random or client.random).getrandbits(32)
         self.encoder = SendEncoder(_form_of(config), UniqueIds(client.ip, os.getpid(), instance))
-        self.attempts = Attempts(client, self.encoder)
+        self.attempts = Attempts(client, config, self.encoder)
         self._watches = fault.enabled
         self._room = Permits(max(config.backpressure_num, _LEAST_NUM))
         self._size_room = Permits(max(config.backpressure_size, _LEAST_SIZE))
@@ -334,6 +340,11 @@ class KeySelector:
         return queues[place]
 
 
+def selector_of(selector: Selector | None, order_key: str | None) -> Selector | None:
+    """The selector that a caller gave, or that of an order key; None without either."""
+    return selector if order_key is None else KeySelector(order_key)
+
+
 def java_hash(text: str) -> int:
     """String.hashCode of Java: over UTF-16 units, 32 bits with sign."""
     number = 0
@@ -362,7 +373,7 @@ def _async_event_of(error: ClientError) -> Event:
 
 def _form_of(config: ProducerConfig) -> SendForm:
     return SendForm(
-        config.group,
+        wrap_namespace(config.namespace, config.group),
         config.client_version,
         config.language,
         config.serialize_type,

@@ -84,7 +84,8 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyarrow": ("dissectors.parquet", "analytics"),
     "typer": ("rmqtool",),
     "rich": ("rmqtool",),
-    **dict.fromkeys(("socket", "socketserver", "selectors", "ssl", "asyncio"), NETWORK),
+    **dict.fromkeys(("socket", "socketserver", "selectors", "ssl"), NETWORK),
+    "asyncio": (*NETWORK, "replay.async_producer"),
     **dict.fromkeys(("http", "urllib", "requests", "pytest", "hypothesis", "atheris"), ()),
 }
 """module → the only units that import it"""

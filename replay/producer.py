@@ -1,0 +1,225 @@
+"""A producer for programs without a loop: every call waits for its end, and serves what is due.
+
+Rules: one call at a time (further threads wait); no thread of its own, so heartbeats are sent and
+brokers' questions are answered while a call waits, and in `poll`.
+RocketMQ: DefaultMQProducer, TransactionMQProducer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+from .client import Client
+from .config import ProducerConfig
+from .errors import ClosedError
+from .fault import FaultStrategy
+from .message import Message, MessageQueue, SendMode, SendResult, TransactionState
+from .operation import Operation
+from .request_reply import Requests
+from .send import Selector, Sender, selector_of
+from .steps import Steps
+from .tracing import Tracing
+from .transaction import Check, Transactions, state_of
+from .transport.blocking import BlockingNetwork
+
+T = TypeVar("T")
+
+_QUIET_NS = 1_000_000_000
+"""after so long without a call, the sockets are looked at before anything is written"""
+
+
+class Producer:
+    """Sends messages, one call at a time: `with Producer(config) as producer`."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        """Nothing is sent yet. Raises NameServerError where none is named, ConfigError."""
+        self.config = config
+        self._network = BlockingNetwork(config.tls)
+        try:
+            self._client = Client(config, self._network)
+        except BaseException:
+            self._network.close()
+            raise
+        self._sender = Sender(self._client)
+        self._transactions = Transactions(self._sender)
+        self._requests = Requests(self._sender)
+        self._tracing = Tracing(self._sender, self._transactions) if config.trace else None
+        self._transactions.on_check = self._checked
+        self._lock = threading.RLock()
+        self._last = self._network.now()
+        self._closed = False
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def fault(self) -> FaultStrategy:
+        """State of the latency fault strategy."""
+        return self._sender.strategy
+
+    @property
+    def client_id(self) -> str:
+        """How brokers know this producer."""
+        return self._client.client_id
+
+    @property
+    def connections(self) -> int:
+        """Connections that are open or being opened."""
+        return self._client.channels.open_count
+
+    def send(
+        self,
+        message: Message,
+        *,
+        mode: SendMode = SendMode.SYNC,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        order_key: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> SendResult:
+        """Send a message; the result says where and how it was stored, and every attempt.
+
+        `mode` chooses the rules: SYNC retries with other brokers, also after some error codes;
+        ASYNC repeats the same request after errors of transport; ONEWAY is written and not
+        answered. `queue`, or `selector`, or `order_key` (one queue for each key) choose where to.
+        Raises InvalidMessageError, RouteError, NameServerError, SendFailed, ClosedError.
+        """
+        return self._run(
+            lambda: self._sender.send(
+                message,
+                mode,
+                timeout_ms,
+                queue=queue,
+                selector=selector_of(selector, order_key),
+            )
+        )
+
+    def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        mode: SendMode = SendMode.SYNC,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        order_key: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> SendResult:
+        """Send messages of one topic as one request; otherwise as `send`."""
+        return self._run(
+            lambda: self._sender.send_batch(
+                messages,
+                mode,
+                timeout_ms,
+                queue=queue,
+                selector=selector_of(selector, order_key),
+            )
+        )
+
+    def send_in_transaction(
+        self,
+        message: Message,
+        execute: Callable[[Message], TransactionState],
+        *,
+        timeout_ms: int | None = None,
+    ) -> SendResult:
+        """Send a half message, run the local transaction, tell the broker its outcome.
+
+        `execute` is called only when the half message is stored as configured (SEND_OK); what it
+        raises makes the outcome unknown: the broker will ask `config.check_listener`, which is
+        answered within further calls and in `poll`. Raises as `send`.
+        """
+        half = self._run(lambda: self._transactions.half(message, timeout_ms))
+        state, problem = self._transactions.decided(half), None
+        if state is None:
+            state, problem = _outcome_of(execute, message)
+        return self._run(lambda: self._transactions.end(message, half, state, problem))
+
+    def request(self, message: Message, *, timeout_ms: int | None = None) -> Message:
+        """Send a request and wait for the reply to it.
+
+        Raises ReplyTimeoutError where none came in time; otherwise as `send`.
+        """
+        return self._run(lambda: self._requests.request(message, timeout_ms))
+
+    def queues_of(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic that can be written to. Raises RouteError, NameServerError."""
+        return self._run(lambda: self._sender.find_queues(topic))
+
+    def poll(self, seconds: float = 0.0) -> None:
+        """Serve the connections for a time: heartbeats, brokers' questions, route refresh."""
+        with self._lock:
+            self._open()
+            until = self._network.now() + round(seconds * 1e9)
+            self._network.serve_ready()
+            self._network.run(lambda: False, until)
+            self._last = self._network.now()
+
+    def close(self) -> None:
+        """Tell the brokers that we leave (a second at most), end all connections."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                runner = self._client.runner
+                traces = self._tracing.farewell() if self._tracing is not None else ()
+                said: list[Operation[object]] = [runner.start(steps) for steps in traces]
+                said += [runner.start(steps) for steps in self._client.farewell()]
+                self._network.run(lambda: all(operation.done for operation in said))
+            finally:
+                self._client.close()
+                self._network.close()
+
+    def _open(self) -> None:
+        if self._closed:
+            raise ClosedError("the producer is closed")
+
+    def _run(self, make: Callable[[], Steps[T]]) -> T:
+        """Run an operation to its end, serving everything else meanwhile."""
+        with self._lock:
+            self._open()
+            network = self._network
+            if network.now() - self._last > _QUIET_NS:
+                network.serve_ready()  # a connection may have ended in the meantime
+            operation = self._client.runner.start(make())
+            try:
+                network.run(lambda: operation.done)
+            except BaseException:
+                operation.cancel()
+                raise
+            finally:
+                self._last = network.now()
+            return operation.result
+
+    def _checked(self, check: Check) -> None:
+        """A broker asks what became of a transaction: answered when the event is dealt with."""
+        listener = self.config.check_listener
+        if listener is None:
+            return
+
+        def answer() -> None:
+            state, problem = _outcome_of(listener, check.message)
+            self._client.runner.start(self._transactions.answer(check, state, problem))
+
+        self._network.call_soon(answer)
+
+
+def _outcome_of(
+    ask: Callable[[Message], object], message: Message
+) -> tuple[TransactionState, Exception | None]:
+    """What the application says of a transaction, and what it raised."""
+    try:
+        return state_of(ask(message)), None
+    except Exception as problem:
+        return TransactionState.UNKNOWN, problem

@@ -1,0 +1,121 @@
+"""Request and reply: a message that is answered by the consumer's message, pushed by a broker.
+
+Rules: a reply is recognised by its correlation id; one that nobody waits for is dropped. Brokers
+know us before the request is sent, because any of them may have to push the reply.
+RocketMQ: DefaultMQProducerImpl.request, RequestFutureHolder, ClientRemotingProcessor (326).
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.compression import decompress
+from dissectors.remoting.properties import decode_properties
+from dissectors.remoting.sysflag import compression_of
+
+from .channels import MS, Channel
+from .errors import ReplyTimeoutError
+from .message import Message, SendMode, message_of_properties
+from .namespace import unwrap_namespace
+from .send import Sender
+from .steps import Await, Resumable, Steps
+
+PUSH_REPLY: Final = int(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT)
+CORRELATION_ID: Final = "CORRELATION_ID"
+REPLY_TO_CLIENT: Final = "REPLY_TO_CLIENT"
+TTL: Final = "TTL"
+ARRIVE_TIME: Final = "ARRIVE_TIME"
+_BODY_LIMIT: Final = 64 * 1024 * 1024
+_SUCCESS: Final = 0
+_ERROR: Final = int(ResponseCode.SYSTEM_ERROR)
+
+
+class _Waiting:
+    """A request that was begun."""
+
+    __slots__ = ("reply", "waiter")
+
+    def __init__(self) -> None:
+        self.reply: Message | None = None
+        self.waiter: Resumable | None = None
+
+
+class Requests:
+    """The requests of one producer that wait for their replies."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._client = sender.client
+        self._waiting: dict[str, _Waiting] = {}
+        self.dropped = 0
+        """replies that nobody waited for"""
+        self._client.handlers[PUSH_REPLY] = self._pushed
+
+    def request(self, message: Message, timeout_ms: int | None = None) -> Steps[Message]:
+        """Send a request; the reply. Raises ReplyTimeoutError, and what a send raises."""
+        timeout = self._sender.config.send_timeout_ms if timeout_ms is None else timeout_ms
+        network = self._client.network
+        deadline = network.now() + timeout * MS
+        correlation = str(uuid.uuid4())
+        asked = message.with_properties(
+            {
+                CORRELATION_ID: correlation,
+                REPLY_TO_CLIENT: self._client.client_id,
+                TTL: str(timeout),
+            }
+        )
+        waiting = self._waiting[correlation] = _Waiting()
+        try:
+            yield from self._sender.find_queues(message.topic, timeout)
+            yield from self._client.greet_all(max((deadline - network.now()) // MS, 1))
+            left = max((deadline - network.now()) // MS, 1)
+            yield from self._sender.send(asked, SendMode.ASYNC, left)
+            if waiting.reply is None:
+                yield self._await(waiting, message.topic, timeout, deadline)
+            assert waiting.reply is not None
+            return waiting.reply
+        finally:
+            self._waiting.pop(correlation, None)
+
+    def _await(self, waiting: _Waiting, topic: str, timeout: int, deadline: int) -> Await:
+        def begin(waiter: Resumable) -> None:
+            waiting.waiter = waiter
+
+        def forget() -> None:
+            waiting.waiter = None
+
+        error = ReplyTimeoutError(
+            f"no reply to the request to {topic} within {timeout} ms",
+            "the request was stored; does its consumer reply?",
+        )
+        return Await(begin, forget, deadline, error)
+
+    def _pushed(self, channel: Channel, command: RemotingCommand, body: bytes) -> None:
+        """A broker pushes a reply (326)."""
+        fields = command.ext_fields
+        properties = decode_properties(fields.get("properties", ""))
+        flags = fields.get("sysFlag", "0")
+        kind = compression_of(int(flags[:10])) if flags.isdecimal() else None
+        if kind is not None:
+            whole = decompress(body, kind, _BODY_LIMIT)
+            if whole.problem is not None or whole.truncated:
+                remark = "process reply message fail"
+                channel.answer(command, self._client.answer_of(_ERROR, remark))
+                return
+            body = whole.data
+        channel.answer(command, self._client.answer_of(_SUCCESS))
+        waiting = self._waiting.get(properties.get(CORRELATION_ID, ""))
+        if waiting is None or waiting.reply is not None:
+            self.dropped += 1
+            return
+        now = self._client.network.epoch() // MS
+        topic = unwrap_namespace(self._sender.config.namespace, fields.get("topic", ""))
+        flag = fields.get("flag", "0")
+        number = int(flag[:10]) if flag.isdecimal() else 0
+        properties[ARRIVE_TIME] = str(now)
+        waiting.reply = message_of_properties(topic, body, properties, number)
+        if waiting.waiter is not None:
+            waiting.waiter.resume(None)

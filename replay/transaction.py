@@ -1,0 +1,217 @@
+"""Transactions: the half message, its outcome, and the broker's questions about it.
+
+Rules, Java's: the local transaction runs only if the half message was stored as configured, else it
+is rolled back; what it raises makes the outcome unknown, and the broker is told why. The outcome is
+one-way: if it is lost, the broker asks (39), and the answer is the same request again.
+RocketMQ: DefaultMQProducerImpl (sendMessageInTransaction, endTransaction, checkTransactionState),
+ClientRemotingProcessor.checkTransactionState.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import msgspec
+
+from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.compression import decompress
+from dissectors.remoting.headers import encode_ext_fields
+from dissectors.remoting.ids import decode_offset_id
+from dissectors.remoting.message import StoredMessage, decode_messages
+from dissectors.remoting.sysflag import compression_of
+
+from .attempt import wrapped_queue
+from .channels import MS, Channel
+from .errors import ClientError
+from .message import (
+    UNIQ_KEY,
+    Message,
+    SendMode,
+    SendResult,
+    SendStatus,
+    TransactionState,
+    message_of_properties,
+)
+from .namespace import unwrap_namespace
+from .request import PlainRequest
+from .send import Sender
+from .send_request import V4_9_5
+from .steps import Invoke, Steps
+
+END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
+CHECK_TRANSACTION_STATE: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
+TRANSACTION_ID: Final = "__transactionId__"
+"""property that tells the local transaction its id"""
+_V5_3_0: Final = 473
+_TIMEOUT_MS: Final = 3000
+_BODY_LIMIT: Final = 64 * 1024 * 1024
+
+CheckListener = Callable[[Message], TransactionState | Awaitable[TransactionState]]
+"""says what became of the transaction of a half message; may be a coroutine function for an
+`AsyncProducer`"""
+
+_log = logging.getLogger("rmqtool.replay")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A broker's question what became of a transaction."""
+
+    address: str
+    """the broker that asks"""
+    message: Message
+    """the half message, as it was sent"""
+    fields: dict[str, str]
+    """ext fields of the question"""
+
+
+class End(NamedTuple):
+    """An outcome that a broker was told."""
+
+    message: Message
+    """the half message"""
+    unique_key: str
+    """its id"""
+    transaction_id: str | None
+    """the broker's id of the transaction"""
+    address: str
+    """the broker"""
+    state: TransactionState
+    """the outcome"""
+    from_check: bool = False
+    """the broker had asked"""
+
+
+class Transactions:
+    """The transactions of one producer."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._client = sender.client
+        self._config = sender.config
+        self.on_check: Callable[[Check], None] | None = None
+        """told of every question of a broker that is about a message of this group"""
+        self.on_end: Callable[[End], None] | None = None
+        """told of every outcome that a broker was told"""
+        if self._config.check_listener is not None:
+            self._client.handlers[CHECK_TRANSACTION_STATE] = self._checked
+
+    def half(self, message: Message, timeout_ms: int | None = None) -> Steps[SendResult]:
+        """Send the half message; the broker knows us then, so that it can ask."""
+        sending = self._sender.send(message, SendMode.SYNC, timeout_ms, half=True)
+        yield from self._client.greet_all(timeout_ms or self._config.send_timeout_ms)
+        result = yield from sending
+        if result.transaction_id is not None:
+            message.properties[TRANSACTION_ID] = result.transaction_id
+        return result
+
+    def decided(self, half: SendResult) -> TransactionState | None:
+        """The outcome where the local transaction need not be asked: it is not stored safely."""
+        return None if half.status is SendStatus.SEND_OK else TransactionState.ROLLBACK
+
+    def end(
+        self,
+        message: Message,
+        half: SendResult,
+        state: TransactionState,
+        problem: BaseException | None = None,
+    ) -> Steps[SendResult]:
+        """Tell the broker the outcome; the result of the half message with it.
+
+        That this could not be written is logged only: the broker will ask.
+        """
+        offset_id = decode_offset_id(half.offset_msg_id or "")
+        queue = wrapped_queue(self._config, half.queue)
+        table = self._client.table_of(queue.topic)
+        broker = table.broker_of(queue) if table is not None else queue.broker_name
+        address = self._client.master_of(broker)
+        fields: dict[str, object] = {
+            "topic": queue.topic if self._config.client_version >= _V5_3_0 else None,
+            "producerGroup": self._client.group,
+            "tranStateTableOffset": half.queue_offset,
+            "commitLogOffset": offset_id.physical_offset if offset_id is not None else 0,
+            "commitOrRollback": int(state),
+            "fromTransactionCheck": False,
+            "msgId": half.unique_key,
+            "transactionId": half.transaction_id,
+            "bname": broker if self._config.client_version >= V4_9_5 else None,
+        }
+        remark = _remark("executeLocalTransactionBranch", problem)
+        if address is not None and offset_id is not None:
+            yield from self._tell(address, fields, remark)
+            if self.on_end is not None:
+                self.on_end(End(message, half.unique_key, half.transaction_id, address, state))
+        else:
+            _log.warning("the outcome of a transaction could not be told: no address or offset")
+        return msgspec.structs.replace(half, transaction_state=state)
+
+    def answer(
+        self, check: Check, state: TransactionState, problem: BaseException | None = None
+    ) -> Steps[None]:
+        """Tell the broker that asked."""
+        asked = check.fields
+        unique_key = check.message.properties.get(UNIQ_KEY) or asked.get("msgId", "")
+        fields: dict[str, object] = {
+            "topic": asked.get("topic"),
+            "producerGroup": self._client.group,
+            "tranStateTableOffset": asked.get("tranStateTableOffset"),
+            "commitLogOffset": asked.get("commitLogOffset"),
+            "commitOrRollback": int(state),
+            "fromTransactionCheck": True,
+            "msgId": unique_key,
+            "transactionId": asked.get("transactionId"),
+            "bname": asked.get("bname"),
+        }
+        remark = _remark("checkLocalTransactionState", problem)
+        yield from self._tell(check.address, fields, remark)
+        if self.on_end is not None:
+            transaction_id = asked.get("transactionId")
+            self.on_end(End(check.message, unique_key, transaction_id, check.address, state, True))
+
+    def _tell(self, address: str, fields: dict[str, object], remark: str | None) -> Steps[None]:
+        texts = encode_ext_fields(END_TRANSACTION, False, fields)
+        request = PlainRequest(self._config, END_TRANSACTION, texts, oneway=True, remark=remark)
+        deadline = self._client.network.now() + _TIMEOUT_MS * MS
+        try:
+            yield Invoke(address, request, deadline)
+        except ClientError as error:
+            _log.warning("the outcome of a transaction could not be told: %s", error.reason)
+
+    def _checked(self, channel: Channel, command: RemotingCommand, body: bytes) -> None:
+        """A broker asks (39)."""
+        found = decode_messages(body).messages
+        if not found or found[0].missing:
+            return
+        message = self._message_of(found[0])
+        if message.properties.get("PGROUP") != self._config.group and (
+            message.properties.get("PGROUP") != self._client.group
+        ):
+            return
+        if self.on_check is not None:
+            self.on_check(Check(channel.address, message, dict(command.ext_fields)))
+
+    def _message_of(self, stored: StoredMessage) -> Message:
+        body = stored.body
+        kind = compression_of(stored.sys_flag)
+        if kind is not None:
+            whole = decompress(body, kind, _BODY_LIMIT)
+            body = whole.data if whole.problem is None else body
+        topic = unwrap_namespace(self._config.namespace, stored.topic)
+        return message_of_properties(topic, body, stored.properties, stored.flag)
+
+
+def _remark(place: str, problem: BaseException | None) -> str | None:
+    if problem is None:
+        return None
+    return f"{place} exception: {type(problem).__name__}: {problem}"
+
+
+def state_of(value: object) -> TransactionState:
+    """What a listener returned, as a state; what is none means that it is not known."""
+    if isinstance(value, TransactionState):
+        return value
+    return TransactionState.UNKNOWN
