@@ -36,7 +36,8 @@ do
 
   -- What a number says besides itself; nil where there is nothing to add.
   local function meaning_of(class, name, text)
-    local meaning = tables.meanings[class .. "." .. name] or tables.meanings["*." .. name]
+    local of_class = tables.meanings[class]
+    local meaning = of_class and of_class[name] or tables.meanings["*"][name]
     local value = meaning and tonumber(text)
     if not value then
       return nil
@@ -47,9 +48,11 @@ do
     elseif meaning.kind == "duration" then
       return texts.duration_of(value)
     elseif meaning.kind == "sys_flag" and value ~= 0 then
-      return messages.flags_of(value, tables.sys_flag_bits)
+      return messages.flags_of(value)
+    elseif meaning.bits and value ~= 0 then
+      return messages.bits_of(value, meaning.bits)
     end
-    return nil
+    return value > 63 and meaning.more or nil
   end
 
   local function add_properties(view, item, entry, tvb, base)
@@ -213,8 +216,9 @@ do
       generated("response_in", response.frame)
     end
     if exchange.time and response and request and (header.is_response or view.visited) then
-      local seconds = math.floor(exchange.time / 1e9)
-      generated("time", NSTime(seconds, math.floor(exchange.time - seconds * 1e9)))
+      local whole = math.floor(math.abs(exchange.time) / 1e9)
+      local sign = exchange.time < 0 and -1 or 1
+      generated("time", NSTime(sign * whole, exchange.time - sign * whole * 1000000000))
     end
   end
 

@@ -93,13 +93,15 @@ do
     end
     local ext, values, count = header.ext, header.values, #header.ext
     while true do
-      local name, first = match(raw, '^"([^"\\]*)":()"', at)
+      local name, first, value, last = match(raw, '^"([^"\\]*)":()"([^"\\]*)()"', at)
       if not name then
-        return nil
-      end
-      local value, last = string_at(raw, first)
-      if not value then
-        return nil
+        name, first = match(raw, '^"([^"\\]*)":()"', at)
+        if name then
+          value, last = string_at(raw, first)
+        end
+        if not value then
+          return nil
+        end
       end
       count = count + 1
       ext[count] = { name = name, value = value, first = first, last = last }

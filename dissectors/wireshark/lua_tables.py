@@ -36,7 +36,6 @@ from ..remoting.frame_search import MAX_SOUGHT_HEADER
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
 from ..remoting.headers import HEADERS, SECRET_FIELDS
 from ..remoting.sysflag import (
-    COMPRESSION_MASK,
     COMPRESSION_NAMES,
     TRANSACTION_MASK,
     TRANSACTION_NAMES,
@@ -77,6 +76,8 @@ _SEVERITIES: Final = {
 _SMALL: Final = range(-1, 64)
 """Values of which the meaning is asked one by one; the few larger ones are those of `_LARGE`."""
 _LARGE: Final = (999,)
+_NO_BIT: Final = 1 << 30
+"""A bit that no flag has: describers of bits show it as it is."""
 _SOME_TIME: Final = 1_700_000_000_000
 
 
@@ -132,16 +133,14 @@ def _row_of(field: FilterField) -> dict[str, object]:
 
 
 def _sys_flag_bits() -> list[dict[str, object]]:
-    """Return the names of bits and of fields of bits: `value` in the units of the lowest bit."""
+    """Return the names of bits and of fields of bits: `value` in the units of the lowest bit.
+
+    The compression type is not among them: it says something only where the body is compressed.
+    """
     bits = [_bits(int(one), int(one), one.name or "") for one in SysFlag]
     bits += [
         _bits(TRANSACTION_MASK, value, f"TRANSACTION_{name.upper()}")
         for value, name in TRANSACTION_NAMES.items()
-        if value
-    ]
-    bits += [
-        _bits(COMPRESSION_MASK, value, f"COMPRESSION_{name.upper()}")
-        for value, name in COMPRESSION_NAMES.items()
         if value
     ]
     return bits
@@ -231,8 +230,12 @@ def _headers() -> dict[str, object]:
     return found
 
 
-def _meanings() -> dict[str, object]:
-    return {f"{name}.{field}": _meaning(one) for (name, field), one in MEANINGS.items()}
+def _meanings() -> dict[str, dict[str, object]]:
+    """Return by class, `*` for all, and field: what numbers mean."""
+    found: dict[str, dict[str, object]] = {}
+    for (name, field), describe in MEANINGS.items():
+        found.setdefault(name, {})[field] = _meaning(describe)
+    return found
 
 
 def _meaning(describe: Describer) -> dict[str, object]:
@@ -245,8 +248,20 @@ def _meaning(describe: Describer) -> dict[str, object]:
         kind = "duration"
     elif describe(0x701) == "|".join(describe_sys_flag(0x701)):
         return {"kind": "sys_flag"}
+    elif describe(_NO_BIT) == f"{_NO_BIT:#x}":
+        return {"bits": _bits_of(describe)}
     values = {} if kind == "duration" else _said_of(describe, (*_SMALL, *_LARGE), kind)
-    return {"kind": kind, "values": values or None}
+    more = describe(_SMALL.stop)
+    return {
+        "kind": kind,
+        "values": values or None,
+        "more": more if kind is None and more == describe(_NO_BIT) else None,
+    }
+
+
+def _bits_of(describe: Describer) -> list[dict[str, object]]:
+    named = ((1 << place, describe(1 << place)) for place in range(16))
+    return [_bits(bit, bit, name) for bit, name in named if name and name != f"{bit:#x}"]
 
 
 def _said_of(

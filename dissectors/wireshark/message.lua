@@ -112,21 +112,6 @@ do
     end
   end
 
-  -- Names of the bits of a message's sysFlag.
-  function messages.flags_of(value, bits)
-    local names, rest = {}, value % 0x100000000
-    for _, bit in ipairs(bits) do
-      if math.floor(value / bit.unit) % bit.span == bit.value then
-        names[#names + 1] = bit.name
-        rest = rest - bit.value * bit.unit
-      end
-    end
-    if rest > 0 then
-      names[#names + 1] = format("0x%x", rest)
-    end
-    return table.concat(names, "|")
-  end
-
   -- How a body is compressed, by its sysFlag; nil when it is not.
   function messages.compression_of(sys_flag)
     if sys_flag % 2 == 0 then
@@ -134,6 +119,41 @@ do
     end
     local bits = math.floor(sys_flag / 0x100) % 8
     return tables.compressions[bits] or format("unknown(0x%03x)", bits * 0x100)
+  end
+
+  -- The names of bits that are set, and what is left of the number without them.
+  local function named_bits(value, bits)
+    local names, rest = {}, value % 0x100000000
+    for _, bit in ipairs(bits) do
+      if math.floor(value / bit.unit) % bit.span == bit.value then
+        names[#names + 1] = bit.name
+        rest = rest - bit.value * bit.unit
+      end
+    end
+    return names, rest
+  end
+
+  -- Names of bits in one text, unknown ones as one number.
+  function messages.bits_of(value, bits)
+    local names, rest = named_bits(value, bits)
+    if rest > 0 then
+      names[#names + 1] = format("0x%x", rest)
+    end
+    return table.concat(names, "|")
+  end
+
+  -- The same of a message's sysFlag; its compression type says something of compressed ones only.
+  function messages.flags_of(value)
+    local names, rest = named_bits(value, tables.sys_flag_bits)
+    rest = rest - math.floor(rest / 0x100) % 8 * 0x100
+    local compression = messages.compression_of(value)
+    if compression then
+      names[#names + 1] = "COMPRESSION_" .. string.upper(compression)
+    end
+    if rest > 0 then
+      names[#names + 1] = format("0x%x", rest)
+    end
+    return table.concat(names, "|")
   end
 
   -- The name of the method differs: 4.4 calls it uncompress_zlib, and 4.0 knows no such name.
@@ -291,7 +311,7 @@ do
     add(view, node, fields.physical_offset, tvb, at + 28, 8)
     local item = add(view, node, fields.sys_flag, tvb, at + 36, 4)
     if item and view.visible and sys_flag ~= 0 then
-      item:append_text(" (" .. messages.flags_of(sys_flag, tables.sys_flag_bits) .. ")")
+      item:append_text(" (" .. messages.flags_of(sys_flag) .. ")")
     end
     add_time(view, node, fields.born_time, tvb, at + 40)
     local next = add_host(view, node, fields.born_host, tvb, at + 48, born)

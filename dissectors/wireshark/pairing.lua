@@ -34,11 +34,10 @@ do
     return from < to and 0 or 1
   end
 
-  local function seconds_of(request, response)
+  local function nanoseconds_between(request, response)
     return floor((response.at - request.at) * 1e9 + 0.5)
   end
 
-  -- A request of before that has this number may be answered no more.
   local EARLY = 0.001 -- seconds by which a response may be stamped before its request
 
   local function note_request(ends, opaque, one, oneway)
@@ -48,7 +47,7 @@ do
       ends.early[opaque] = nil
       if early.response.at + EARLY >= one.at then
         early.request = one
-        early.time = seconds_of(one, early.response)
+        early.time = nanoseconds_between(one, early.response)
         return early
       end
     end
@@ -67,7 +66,7 @@ do
         return { response = one, answers_oneway = exchange.request.frame, request = exchange.request }
       end
       exchange.response = one
-      exchange.time = seconds_of(exchange.request, one)
+      exchange.time = nanoseconds_between(exchange.request, one)
       ends.requests[opaque] = nil
       return exchange
     end

@@ -47,13 +47,16 @@ do
     CANDIDATES = { "\0...\0...{", "\0...\1\0.." }
   end
 
+  local MOST_CANDIDATES = 512 -- each may be a header of 64 KiB that is read in vain
+
   -- The next place behind `offset` where a frame certainly begins, nil where there is none.
   local function search(tvb, offset)
     local raw = tvb:raw(offset)
-    local best
+    local best, tried = nil, 0
     for _, pattern in ipairs(CANDIDATES) do
       local at = find(raw, pattern)
-      while at and (not best or at < best) do
+      while at and (not best or at < best) and tried < MOST_CANDIDATES do
+        tried = tried + 1
         if verdict_at(tvb, offset + at - 1) > 0 then
           best = at
           break

@@ -56,6 +56,12 @@ do
 
   -- What the text between two quotes means.
   function json.unescape(text)
+    if not find(text, "\\\\", 1, true) then -- the usual case: the separators of properties
+      text = gsub(gsub(text, "\\u0001", "\1"), "\\u0002", "\2")
+      if not find(text, "\\", 1, true) then
+        return text
+      end
+    end
     text = gsub(text, "\\(.)(%x?%x?%x?%x?)", unescaped)
     if find(text, "\237[\160-\191]") then
       text = gsub(text, "(\237[\160-\175][\128-\191])(\237[\176-\191][\128-\191])", joined)
