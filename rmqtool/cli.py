@@ -15,6 +15,7 @@ import typer
 
 from . import (
     __version__,
+    cli_broker,
     cli_live,
     cli_replay,
     cli_report,
@@ -178,6 +179,7 @@ def codes(
 
 app.command("wireshark")(cli_wireshark.wireshark)
 app.command("send")(cli_send.send)
+app.command("broker")(cli_broker.broker)
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001

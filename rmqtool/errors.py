@@ -74,6 +74,8 @@ def _known(error: Exception) -> ExitStatus | None:
         return said(str(error))
     if names & {"ClientError", "CredentialsError"}:
         return said(str(getattr(error, "reason", error)), str(getattr(error, "hint", "")))
+    if "SandboxError" in names:
+        return said(str(error), str(getattr(error, "hint", "")))
     return None
 
 

@@ -12,7 +12,7 @@ from .fault import Fault, FaultKind
 from .fault_text import fault_of_text, faults_of_file
 from .latency import Latency
 from .options import SandboxOptions, TopicSpec
-from .sandbox import Sandbox, SandboxThread, sandbox_thread
+from .sandbox import Sandbox, SandboxThread, run_sandbox, sandbox_thread
 
 __all__ = [
     "Event",
@@ -27,5 +27,6 @@ __all__ = [
     "TopicSpec",
     "fault_of_text",
     "faults_of_file",
+    "run_sandbox",
     "sandbox_thread",
 ]

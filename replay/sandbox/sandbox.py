@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import TypeVar
 
@@ -240,6 +240,41 @@ def sandbox_thread(options: SandboxOptions | None = None) -> Iterator[SandboxThr
         yield box
     finally:
         box.close()
+
+
+def run_sandbox(
+    options: SandboxOptions,
+    started: Callable[[Sandbox], None],
+    tick: Callable[[], None],
+    stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]],
+    seconds: float | None = None,
+) -> Sandbox:
+    """Run a sandbox in this thread until `stoppable`'s argument is called or the time is over.
+
+    `started` is called once it listens, `tick` every second. Returns the sandbox, closed; raises
+    SandboxError as `Sandbox.start` does.
+    """
+    box = Sandbox(options)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(ended.set)
+
+        async with box:
+            started(box)
+            with stoppable(stop):
+                end = None if seconds is None else loop.time() + seconds
+                while not ended.is_set() and (end is None or loop.time() < end):
+                    wait = 1.0 if end is None else min(1.0, max(0.0, end - loop.time()))
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(ended.wait(), wait)
+                    tick()
+
+    asyncio.run(run())
+    return box
 
 
 def _perm_of(broker: Broker, faults: FaultSet) -> int:

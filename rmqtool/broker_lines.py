@@ -1,0 +1,145 @@
+"""Events of the sandbox as lines and as JSON: the interesting ones, not the same many times.
+
+Rules: of events that say the same within a second the first is shown, then how many more there
+were; sends and pulls are counted by second. Text from the network is made printable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from dissectors.printable import printable
+from dissectors.remoting.codes import request_name, response_name
+from replay.sandbox import Event, EventKind
+
+from .console import Style, Terminal, cut, padded, styled
+from .figures import clock, count, counted
+
+_COUNTED: Final = frozenset({EventKind.SENT, EventKind.PULLED})
+_DULL: Final = frozenset({EventKind.CONNECTED, EventKind.DISCONNECTED, EventKind.REQUEST})
+_NORMAL_ANSWERS: Final = frozenset({(11, 19), (361, 19), (11, 20), (361, 20), (14, 22)})
+"""(request, response) that every consumer sees all the time."""
+_COLOURS: Final = {
+    EventKind.FAULT: Style.YELLOW,
+    EventKind.WINDOW: Style.CYAN,
+    EventKind.ANSWERED: Style.RED,
+    EventKind.BAD_BYTES: Style.RED,
+    EventKind.STORE_FULL: Style.RED,
+    EventKind.INTERNAL: Style.RED,
+    EventKind.DEAD_LETTER: Style.YELLOW,
+}
+_PERIOD_MS: Final = 1000
+_KEPT: Final = 10_000
+_Key = tuple[EventKind, str, int | None, str, int | None, str]
+
+
+@dataclass(slots=True)
+class _Seen:
+    """Events that say the same."""
+
+    first: Event
+    """the last one that was shown"""
+    more: int = 0
+    """how many came since"""
+    messages: int = 0
+    """their messages"""
+
+
+def is_interesting(event: Event) -> bool:
+    """Whether an event is shown when not all are asked for."""
+    if event.kind is EventKind.ANSWERED:
+        return (event.code, event.response) not in _NORMAL_ANSWERS
+    return event.kind not in _DULL
+
+
+class EventLines:
+    """Events in, lines out."""
+
+    def __init__(self, terminal: Terminal, everything: bool) -> None:
+        """`everything`: each event is a line of its own."""
+        self._terminal = terminal
+        self._everything = everything
+        self._seen: dict[_Key, _Seen] = {}
+
+    def receive(self, event: Event) -> Iterator[str]:
+        """The lines that an event makes now."""
+        if self._everything:
+            yield self._line(event, event.messages, 0)
+            return
+        if not is_interesting(event):
+            return
+        key = _key_of(event)
+        seen = self._seen.get(key)
+        if seen is None and len(self._seen) < _KEPT:
+            seen = self._seen[key] = _Seen(event)
+            if event.kind not in _COUNTED:
+                yield self._line(event, event.messages, 0)
+                return
+        if seen is not None:
+            seen.more += 1
+            seen.messages += event.messages
+
+    def tick(self, now_ms: int) -> Iterator[str]:
+        """The lines that were held back; call it every second."""
+        for key, seen in list(self._seen.items()):
+            if now_ms - seen.first.at_ms < _PERIOD_MS:
+                continue
+            del self._seen[key]
+            if seen.more:
+                more = 0 if seen.first.kind in _COUNTED else seen.more
+                yield self._line(seen.first._replace(at_ms=now_ms), seen.messages, more)
+
+    def finish(self) -> Iterator[str]:
+        """All that was held back."""
+        yield from self.tick(1 << 62)
+
+    def _line(self, event: Event, messages: int, more: int) -> str:
+        at = clock(min(event.at_ms, 253_000_000_000_000) * 1_000_000)
+        colour = _COLOURS.get(event.kind, "") if self._terminal.colour else ""
+        kind = styled(padded(event.kind.value, 12), colour)
+        rest = " ".join(part for part in _what(event, messages, more) if part)
+        return f"{at}  {padded(event.server, 9)}  {kind}  {cut(rest, self._terminal.width - 39)}"
+
+
+def _key_of(event: Event) -> _Key:
+    detail = "" if event.kind in _COUNTED else event.detail
+    if event.kind in (EventKind.FAULT, EventKind.ANSWERED):
+        detail = ""
+    return (event.kind, event.server, event.code, event.topic, event.response, detail)
+
+
+def _what(event: Event, messages: int, more: int) -> Iterator[str]:
+    if event.kind in _COUNTED:
+        yield f"{counted(messages, 'message')} of {printable(event.topic)}"
+        return
+    if event.code is not None:
+        yield f"{request_name(event.code)}"
+        yield f"of {printable(event.topic)}" if event.topic else ""
+        if event.response:
+            name = response_name(event.response, event.code)
+            yield f"answered {event.response} {name}"
+    elif event.topic:
+        yield printable(event.topic)
+    if event.kind in (EventKind.CONNECTED, EventKind.DISCONNECTED, EventKind.BAD_BYTES):
+        yield event.peer
+    yield printable(event.detail)
+    if more:
+        yield f"({count(more)} more)"
+
+
+def json_of(event: Event) -> dict[str, object]:
+    """An event in JSON types; what it does not have is left out."""
+    value: dict[str, object] = {
+        "ts_ms": event.at_ms,
+        "event": event.kind.value,
+        "server": event.server,
+        "peer": event.peer or None,
+        "code": event.code,
+        "topic": event.topic or None,
+        "messages": event.messages if event.kind in _COUNTED else None,
+        "response": event.response,
+        "detail": event.detail or None,
+    }
+    return {name: item for name, item in value.items() if item is not None}

@@ -1,0 +1,191 @@
+"""One run of `broker`: what listens, what happens, and at the end what it came to."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from dissectors.remoting.codes import request_name, response_name
+from replay.sandbox import Event, Sandbox, run_sandbox
+
+from .broker_lines import EventLines, is_interesting, json_of
+from .broker_options import BrokerCommand, BrokerFormat
+from .console import terminal_of
+from .errors import silence_stdout
+from .figures import count, counted, duration, size
+from .interrupt import first_ends
+from .status import ExitStatus
+
+_MOST_ROWS: Final = 12
+
+
+def run_broker(command: BrokerCommand) -> ExitStatus:
+    """Run until Ctrl-C or the time is over; SandboxError where it cannot start."""
+    run = _Run(command)
+    options = replace(command.options, on_event=run.event if run.wants_events else None)
+    box = run_sandbox(options, run.started, run.tick, first_ends, command.seconds)
+    run.finish(box)
+    return ExitStatus.OK
+
+
+class _Run:
+    """One run."""
+
+    def __init__(self, command: BrokerCommand) -> None:
+        self._command = command
+        self._json = command.format is BrokerFormat.jsonl
+        self._lines = EventLines(terminal_of(sys.stdout, command.colour), command.log)
+        self._begin = time.monotonic()
+        self._listening = False
+        self._deaf = False
+
+    @property
+    def wants_events(self) -> bool:
+        """Whether somebody reads what happens."""
+        return not self._command.quiet
+
+    # -- while it runs --------------------------------------------------------------------------
+
+    def started(self, box: Sandbox) -> None:
+        """It listens: say where."""
+        self._listening = True
+        if self._json:
+            self._write(_encode(_listening_value(box)))
+        else:
+            self._write("\n".join(_listening_lines(box)))
+
+    def event(self, event: Event) -> None:
+        """Something happened."""
+        if not self._listening:
+            return
+        if not self._json:
+            for line in self._lines.receive(event):
+                self._write(line)
+        elif self._command.log or is_interesting(event):
+            self._write(_encode(json_of(event)))
+
+    def tick(self) -> None:
+        """A second is over."""
+        if not self._json and self.wants_events:
+            for line in self._lines.tick(time.time_ns() // 1_000_000):
+                self._write(line)
+
+    def finish(self, box: Sandbox) -> None:
+        """It has ended: say what it came to."""
+        seconds = time.monotonic() - self._begin
+        if self._json:
+            self._write(_encode(_summary_value(box, seconds)))
+            return
+        if self.wants_events:
+            for line in self._lines.finish():
+                self._write(line)
+        self._write("\n".join(_summary_lines(box, seconds)))
+
+    def _write(self, text: str) -> None:
+        """A line, at once; a reader who has gone does not end the brokers."""
+        if self._deaf:
+            return
+        try:
+            print(text, flush=True)
+        except BrokenPipeError:
+            self._deaf = True
+            silence_stdout()
+
+
+def _encode(value: dict[str, object]) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+# -- the beginning ------------------------------------------------------------------------------
+
+
+def _listening_value(box: Sandbox) -> dict[str, object]:
+    return {
+        "event": "started",
+        "namesrv": box.namesrv,
+        "brokers": dict(box.addresses),
+        "topics": [topic.name for topic in box.options.topics],
+        "faults": [str(fault) for fault in box.options.faults],
+        "seed": box.options.seed,
+        "store": str(box.options.store) if box.options.store else None,
+    }
+
+
+def _listening_lines(box: Sandbox) -> Iterator[str]:
+    options = box.options
+    rows = [("namesrv", box.namesrv), *box.addresses.items()]
+    if options.topics:
+        texts = [f"{topic.name} ({counted(topic.queues, 'queue')})" for topic in options.topics]
+        rows.append(("topics", ", ".join(texts)))
+    if options.store is not None:
+        held = sum(len(broker.state.store) for broker in box.brokers.values())
+        rows.append(("store", f"{options.store} ({counted(held, 'message')})"))
+    rows += [
+        ("fault", f"{fault}{_window(fault.from_ms, fault.until_ms)}") for fault in options.faults
+    ]
+    topic = options.topics[0].name if options.topics else "Test"
+    rows.append(("send", f"rmqtool send -n {box.namesrv} -t {topic} -p hello"))
+    rows.append(("end", "Ctrl-C"))
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        yield f"{name.ljust(width)}  {text}"
+
+
+def _window(from_ms: int, until_ms: int | None) -> str:
+    begin = f" from {duration(from_ms * 1000)}" if from_ms else ""
+    return begin + (f" until {duration(until_ms * 1000)}" if until_ms is not None else "")
+
+
+# -- the end ------------------------------------------------------------------------------------
+
+
+def _summary_value(box: Sandbox, seconds: float) -> dict[str, object]:
+    return {
+        "event": "summary",
+        "seconds": round(seconds, 3),
+        "faults_hit": box.faults.hits,
+        "brokers": {
+            name: {
+                "messages_in": broker.state.messages_in,
+                "messages_out": broker.state.messages_out,
+                "messages_held": len(broker.state.store),
+                "bytes_held": broker.state.store.held_bytes,
+                "requests": {str(code): n for code, n in sorted(broker.state.requests.items())},
+                "errors": {
+                    f"{request}:{response}": n
+                    for (request, response), n in sorted(broker.state.answers.items())
+                },
+            }
+            for name, broker in box.brokers.items()
+        },
+    }
+
+
+def _summary_lines(box: Sandbox, seconds: float) -> Iterator[str]:
+    yield ""
+    yield f"ended after {duration(round(seconds * 1_000_000))}"
+    errors: Counter[tuple[int, int]] = Counter()
+    requests: Counter[int] = Counter()
+    for name, broker in box.brokers.items():
+        state = broker.state
+        errors += state.answers
+        requests += state.requests
+        yield (
+            f"{name}  {counted(state.messages_in, 'message')} in, {count(state.messages_out)} out, "
+            f"{count(len(state.store))} held ({size(state.store.held_bytes)})"
+        )
+    if box.faults.hits:
+        yield f"faults hit {counted(box.faults.hits, 'request')}"
+    for code, number in requests.most_common(_MOST_ROWS):
+        yield f"{count(number):>12}  {request_name(code)}"
+    for (code, response), number in errors.most_common(_MOST_ROWS):
+        yield (
+            f"{count(number):>12}  {request_name(code)} answered {response} "
+            f"{response_name(response, code)}"
+        )
