@@ -1,0 +1,173 @@
+"""Parts of `send`: lines of any bytes, histograms, summaries."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissectors.histogram import Histogram
+from replay.errors import RouteError, SendFailed
+from replay.message import Attempt, Message, MessageQueue, SendResult, SendStatus
+from rmqtool.console import UNLIMITED, Terminal
+from rmqtool.send_input import BadLine, LineReader, Outgoing
+from rmqtool.send_lines import Ended, json_of, rows_of
+from rmqtool.send_options import InputForm, delivery_of
+from rmqtool.send_summary import SendSummary, bars_of, summary_lines
+from rmqtool.status import CommandError
+
+QUEUE = MessageQueue("T", "broker-a", 1)
+PLAIN = Terminal(False, UNLIMITED, False)
+
+
+def _reader(form: InputForm) -> LineReader:
+    return LineReader(form, Outgoing(0, Message("T", b"")), delivery_of)
+
+
+@given(st.lists(st.binary(max_size=60), max_size=6))
+def test_any_line_is_a_message_or_a_reason(lines: list[bytes]) -> None:
+    for form in InputForm:
+        reader = _reader(form)
+        for number, line in enumerate(lines, 1):
+            read = reader.read(line)
+            if isinstance(read, BadLine):
+                assert read.number == number
+                assert read.reason
+            else:
+                assert (read is None) == (not line.strip())
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+_MEMBERS = (
+    *("topic", "body", "body_base64", "tags", "keys", "properties", "flag"),
+    *("delay_level", "deliver_at", "order_key", "broker", "queue"),
+)
+
+
+@given(st.dictionaries(st.sampled_from(_MEMBERS), _JSON, max_size=4))
+def test_any_object_is_a_message_or_a_reason(members: dict[str, object]) -> None:
+    read = _reader(InputForm.jsonl).read(json.dumps(members).encode())
+    assert isinstance(read, (BadLine, Outgoing))
+    if isinstance(read, Outgoing):
+        assert ("body" in members) != ("body_base64" in members) or None in members.values()
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"body":"x","queue":1}', "no broker"),
+        ('{"body":"x","broker":"b","order_key":"k"}', "each chooses"),
+        ('{"body":"x","body_base64":"eA=="}', "either"),
+        ("{}", "either"),
+        ('{"body_base64":"?"}', "not base64"),
+        ('{"body":"x","delay_level":19}', "delay_level"),
+        ('{"body":"x","delay_level":true}', "delay_level"),
+        ('{"body":"x","deliver_at":"soon"}', "is no time"),
+        ('{"body":"x","keys":[1]}', "keys"),
+        ('{"body":"x","properties":{"TAGS":"x"}}', "RocketMQ's own"),
+        ('{"body":"x","properties":{"a":{}}}', "neither text nor number"),
+        ("[1]", "no JSON object"),
+    ],
+)
+def test_what_is_wrong_with_a_line(line: str, reason: str) -> None:
+    read = _reader(InputForm.jsonl).read(line.encode())
+    assert isinstance(read, BadLine)
+    assert reason in read.reason
+
+
+def test_times_of_delivery() -> None:
+    assert delivery_of("x", "2026-11-20T10:00:00") == 1795168800000
+    assert delivery_of("x", "+90s") - delivery_of("x", "+60s") in range(29_000, 30_001)
+    with pytest.raises(CommandError, match="no date"):
+        delivery_of("x", "10:00")
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=200))
+def test_bars_count_every_value_once(values: list[int]) -> None:
+    latency = Histogram()
+    for value in values:
+        latency.add(value)
+    bars = bars_of(latency)
+    assert sum(bar.number for bar in bars) == len(values)
+    assert bars[0].number
+    assert bars[-1].number
+    for one, other in pairwise(bars):
+        assert one.beyond == other.least
+    assert bars[0].least <= min(values)
+    assert bars[-1].beyond >= max(values) * 0.99
+
+
+def _ended(*attempts: Attempt, stored: bool = True) -> Ended:
+    message = Message("T", b"body", properties={"UNIQ_KEY": "KEY"})
+    outgoing = (Outgoing(1, message),)
+    if stored:
+        result = SendResult(SendStatus.SEND_OK, "KEY", QUEUE, attempts=attempts)
+        return Ended(outgoing, result, None)
+    error = SendFailed("T", attempts, 5, RouteError("no route", "look\x1b there"))
+    return Ended(outgoing, None, error)
+
+
+GOOD = Attempt(2, QUEUE, "h:1", 1_000_000, 3_000_000, code=0)
+BUSY = Attempt(1, QUEUE, "h:1", 0, 500_000, code=2, remark="busy\x1b[2J")
+LOST = Attempt(1, QUEUE, "h:1", 0, 700_000, "lost", error="ended")
+
+
+def test_a_summary_counts_messages_attempts_and_doubts() -> None:
+    summary = SendSummary()
+    for ended in (
+        _ended(GOOD),
+        _ended(BUSY, GOOD),
+        _ended(LOST, GOOD),
+        _ended(LOST, stored=False),
+        _ended(BUSY, stored=False),
+        _ended(stored=False),
+    ):
+        summary.add(ended)
+    assert (summary.messages, summary.failed, summary.retried) == (6, 3, 2)
+    assert summary.statuses == {"SEND_OK": 3}
+    assert summary.twice.count == summary.unknown.count == 1
+    broker = summary.brokers["broker-a"]
+    assert (broker.attempts, broker.failed, broker.latency.count) == (7, 4, 5)
+    assert {(f.code, f.name): f.count for f in summary.failures.values()} == {
+        (2, "SYSTEM_BUSY"): 2,
+        (None, "lost"): 2,
+        (10005, "SendFailed"): 1,
+    }
+    text = "\n".join(summary_lines(summary, 2.0, PLAIN))
+    assert "6 messages in 2.00s, 3/s" in text
+    assert "perhaps stored twice" in text
+    assert "perhaps stored nevertheless" in text
+    assert "\x1b" not in text
+    assert summary.latency.count == 3
+    assert (summary.latency.smallest, summary.latency.largest) == (2000, 3000)
+
+
+def test_memory_does_not_grow_with_the_messages() -> None:
+    summary = SendSummary()
+    for number in range(3000):
+        attempt = Attempt(1, QUEUE, "h:1", 0, 1, f"kind-{number}", error="x" * 9)
+        summary.add(_ended(attempt, stored=False))
+    assert len(summary.failures) <= 201
+    assert sum(failure.count for failure in summary.failures.values()) == 3000
+
+
+def test_a_json_object_says_every_attempt() -> None:
+    one = json.loads(json_of(_ended(BUSY, GOOD)))
+    assert [attempt["code_name"] for attempt in one["attempts"]] == ["SYSTEM_BUSY", "SUCCESS"]
+    assert one["latency_us"] == 3000
+    failed = json.loads(json_of(_ended(LOST, stored=False)))
+    assert failed["status"] == "failed"
+    assert failed["error"]["kind"] == "SendFailed"
+    assert failed["attempts"][0]["outcome"] == "lost"
+
+
+def test_a_message_that_was_not_tried_is_a_line_too() -> None:
+    (row,) = rows_of(_ended(stored=False))
+    assert row.attempt is None
