@@ -8,11 +8,14 @@ of Spark. Columns of the message are the same in all rows of its attempts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from pyspark.sql import functions as F
+
+from . import sends
 from .attempts import Attempt, ConnectFailure, Send, attempts_of
 from .chains import Chain, Limits, chain_of
-from .reports import TableColumn
+from .reports import ReportInput, TableColumn
 from .schema import SOURCE, schema_of
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
 ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("attempt", "int", "", "number of the attempt, from 1"),
     TableColumn("broker", "string", "", "broker that it was sent to"),
+    TableColumn("last_broker", "string", "", "broker of the attempt before; absent: the first one"),
     TableColumn("next_broker", "string", "", "broker of the next attempt; absent: the last one"),
     TableColumn("queue_id", "int", "", "queue asked for"),
     TableColumn("asked_broker", "string", "", "broker that the request names"),
@@ -86,22 +90,46 @@ SEND_SELECTION = (*_SEND_FIELDS, "end_us", "end")
 """Columns of the sends that `attempt_rows` reads."""
 
 
-def with_attempts(sends: DataFrame, failures: DataFrame | None, limits: Limits) -> DataFrame:
+class Stitched(NamedTuple):
+    """The sends of producers, and the attempts of those messages that need a closer look."""
+
+    sends: DataFrame
+    """all sends, see `sends.sends_of`"""
+    keys: DataFrame
+    """the UNIQ_KEYs that need it"""
+    attempts: DataFrame
+    """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
+
+
+def stitched(given: ReportInput, limits: Limits) -> Stitched:
+    """Return the sends of producers and the attempts of their messages, without consumers' ones."""
+    homes = sends.broker_homes(given.exchanges)
+    produced = sends.sends_of(given.exchanges, homes).where(f"not {sends.OF_CONSUMERS}")
+    failures = None
+    if given.conversations is not None:
+        failures = sends.connect_failures(given.conversations, homes)
+    keys = sends.telling_keys(produced, failures, limits.timeout_us)
+    telling = produced.join(F.broadcast(keys), "unique_key", "left_semi")
+    connected = sends.with_connections(telling, given.conversations)
+    return Stitched(produced, keys, with_attempts(connected, failures, limits))
+
+
+def with_attempts(chosen: DataFrame, failures: DataFrame | None, limits: Limits) -> DataFrame:
     """Return a row an attempt: MESSAGE_COLUMNS and ATTEMPT_COLUMNS.
 
-    `sends` are all sends of the messages in question, with their connections.
+    `chosen` are all sends of the messages in question, with their connections.
     """
     schema = schema_of((*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
-    renamed = sends.withColumnRenamed("broker_name", "asked_broker")
-    chosen = renamed.select(*SEND_SELECTION, "process").groupBy("host")
+    renamed = chosen.withColumnRenamed("broker_name", "asked_broker")
+    hosts = renamed.select(*SEND_SELECTION, "process").groupBy("host")
     if failures is None:
-        return chosen.applyInArrow(_of_one_host(limits), schema)
-    return chosen.cogroup(failures.groupBy("host")).applyInArrow(_with_failures(limits), schema)
+        return hosts.applyInArrow(_of_one_host(limits), schema)
+    return hosts.cogroup(failures.groupBy("host")).applyInArrow(_with_failures(limits), schema)
 
 
 def _of_one_host(limits: Limits) -> Callable[[pyarrow.Table], pyarrow.Table]:
-    def attempts(sends: pyarrow.Table) -> pyarrow.Table:
-        return attempt_rows(sends, (), limits)
+    def attempts(table: pyarrow.Table) -> pyarrow.Table:
+        return attempt_rows(table, (), limits)
 
     return attempts
 
@@ -109,10 +137,10 @@ def _of_one_host(limits: Limits) -> Callable[[pyarrow.Table], pyarrow.Table]:
 def _with_failures(
     limits: Limits,
 ) -> Callable[[pyarrow.Table, pyarrow.Table], pyarrow.Table]:
-    def attempts(sends: pyarrow.Table, failed: pyarrow.Table) -> pyarrow.Table:
+    def attempts(table: pyarrow.Table, failed: pyarrow.Table) -> pyarrow.Table:
         columns = [failed.column(name).to_pylist() for name in ConnectFailure._fields]
         failures = sorted(map(ConnectFailure._make, zip(*columns, strict=True)), key=_begin)
-        return attempt_rows(sends, failures, limits)
+        return attempt_rows(table, failures, limits)
 
     return attempts
 
@@ -122,12 +150,12 @@ def _begin(failure: ConnectFailure) -> int:
 
 
 def attempt_rows(
-    sends: pyarrow.Table, failures: Sequence[ConnectFailure], limits: Limits
+    table: pyarrow.Table, failures: Sequence[ConnectFailure], limits: Limits
 ) -> pyarrow.Table:
     """Return the attempts of the messages of one host, as Arrow."""
     rows = [
         row
-        for process, same in _by_message(sends)
+        for process, same in _by_message(table)
         for row in _rows_of(process, attempts_of(same, failures, limits.timeout_us), limits)
     ]
     return arrow_table(rows, (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
@@ -174,6 +202,7 @@ def _rows_of(
     for place, attempt in enumerate(attempts):
         following = attempts[place + 1] if place + 1 < len(attempts) else None
         row = _attempt_row(attempt)
+        row["last_broker"] = attempts[place - 1].send.broker if place else None
         row["next_broker"] = following.send.broker if following else None
         row["gap_us"] = attempt.begin - attempts[place - 1].begin if place else None
         row["after_budget"] = attempt.begin - begin > limits.timeout_us

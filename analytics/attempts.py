@@ -99,8 +99,8 @@ class Send(NamedTuple):
     """time when the connection ended"""
     ended_by: str | None
     """client or server"""
-    whole: bool
-    """both directions of the connection were captured without holes"""
+    whole: bool | None
+    """both directions of the connection were captured without holes; None: not known"""
 
 
 class ConnectFailure(NamedTuple):
@@ -206,12 +206,12 @@ def _merged(sends: Iterable[Send]) -> list[tuple[Send, int]]:
 
 
 def _knows(send: Send) -> tuple[bool, bool, int]:
-    return send.status == "answered", send.whole, -send.begin
+    return send.status == "answered", bool(send.whole), -send.begin
 
 
 def _attempt(send: Send, views: int, begin: int, following: Send | None) -> Attempt:
     outcome = _outcome(send, following)
-    certain = outcome != UNKNOWN and (send.whole or send.end is not None)
+    certain = outcome != UNKNOWN and (bool(send.whole) or send.end is not None)
     return Attempt(send, 0, outcome, begin, send.end, certain, views=views)
 
 
@@ -224,7 +224,7 @@ def _outcome(send: Send, following: Send | None) -> str:
         if send.response_code not in STORED_CODES:
             return REFUSED
         return LATE if late or gone else STORED
-    if not send.whole or send.how_ended not in ("reset", "closed"):
+    if send.whole is False or send.how_ended not in ("reset", "closed"):
         return UNKNOWN
     if send.ended_by == "client":
         return GIVEN_UP

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 SEND_CODES = (10, 310, 320, 324, 325)
 """SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE, SEND_REPLY_MESSAGE and its V2."""
+OF_CONSUMERS = (
+    "(coalesce(contains(topic, '%RETRY%'), false) or coalesce(contains(topic, '%DLQ%'), false))"
+)
+"""SQL: the topic is one of the retries and dead letters of consumers."""
 _KEY = r"^([0-9A-Fa-f]{32}|[0-9A-Fa-f]{56})$"
 _TAIL = 24
 """Hex digits of a UNIQ_KEY behind the address: process, loader, time of the month, count."""
@@ -171,7 +175,7 @@ def with_connections(sends: DataFrame, conversations: DataFrame | None) -> DataF
                 "connected": F.lit(None).cast("long"),
                 "closed": F.lit(None).cast("long"),
                 "ended_by": F.lit(None).cast("string"),
-                "whole": F.lit(False),
+                "whole": F.lit(None).cast("boolean"),
             }
         )
     facts = conversations.select(

@@ -15,7 +15,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from .. import sends
-from ..attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS, with_attempts
+from ..attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS, stitched
 from ..attempts import STORED, UNKNOWN
 from ..chains import FAILED, MAYBE, STORED_UNTOLD, Limits
 from . import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
@@ -199,15 +199,8 @@ def limits_of(options: ReportOptions) -> Limits:
 def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
     """Return the tables."""
     limits = limits_of(options)
-    homes = sends.broker_homes(given.exchanges)
-    produced = sends.sends_of(given.exchanges, homes).where(~_of_consumers())
-    failures = None
-    if given.conversations is not None:
-        failures = sends.connect_failures(given.conversations, homes)
-    keys = sends.telling_keys(produced, failures, limits.timeout_us)
-    telling = produced.join(F.broadcast(keys), "unique_key", "left_semi")
-    connected = sends.with_connections(telling, given.conversations)
-    attempts = with_attempts(connected, failures, limits).persist()
+    produced, _, attempts = stitched(given, limits)
+    attempts = attempts.persist()
     listed = attempts.where(
         (F.col("attempts") > 1) | F.col("final").isin(FAILED, MAYBE, STORED_UNTOLD)
     )
@@ -220,11 +213,6 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
         ATTEMPTS.name: listed,
         CONSUMERS.name: _consumers(given.exchanges),
     }
-
-
-def _of_consumers() -> Column:
-    topic = F.coalesce("topic", F.lit(""))
-    return topic.contains(RETRY_TOPIC) | topic.contains(DEAD_LETTERS)
 
 
 def _count(condition: Column | str) -> Column:

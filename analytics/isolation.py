@@ -1,0 +1,317 @@
+"""The fault strategy replayed over the attempts of one producer that a capture shows.
+
+Pure logic over arrays, without Spark. Rules: `replay.fault` decides, fed with what packets show of
+each attempt: when the client began, when it knew, and what of. Windows are computed as if the
+strategy were on; whether it was is a question of its own, answered by what the client did
+(`verdict_of`). Attempts of which the capture cannot say what became change nothing. An answer that
+cannot change a window is not replayed, so that the work grows with the failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from replay.fault import Event, FaultSettings, FaultStrategy, Why
+
+from . import attempts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EDGE_US = 20_000
+"""Near the ends of a window nobody can say from packets what the client knew already."""
+ALL_ISOLATED = "no better broker"
+EDGE = "at the edge"
+BROKEN = "strategy not followed"
+REASONS = (ALL_ISOLATED, EDGE, BROKEN)
+"""Why an attempt went to an isolated broker: the strategy had nothing better to give; the window
+began or ended too close to tell; or the strategy is off, or queues are chosen by hand."""
+CHANCE = 0.01
+"""A client is taken to avoid brokers on purpose when it would do so by chance less often."""
+
+_EVENTS = {
+    attempts.STORED: Event.ANSWERED,
+    attempts.REFUSED: Event.BROKER_ERROR,
+    attempts.ONEWAY: Event.HANDED_OVER,
+    **dict.fromkeys(
+        (
+            attempts.LATE,
+            attempts.RESET,
+            attempts.CLOSED,
+            attempts.GIVEN_UP,
+            attempts.CONNECT_REFUSED,
+            attempts.CONNECT_NO_ANSWER,
+        ),
+        Event.TRANSPORT_ERROR,
+    ),
+}
+"""Outcome of an attempt -> what the client tells the strategy."""
+_CALM = (attempts.STORED, attempts.ONEWAY)
+
+ON = "on"
+OFF = "off"
+NO_STRATEGY = "none"
+OTHER_GENERATION = "other generation"
+UNTOLD = "unknown"
+VERDICTS = (ON, OFF, NO_STRATEGY, OTHER_GENERATION, UNTOLD)
+"""Whether the client had the strategy on, judged by what it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column of few different texts: their numbers, and what these stand for."""
+
+    names: tuple[str, ...]
+    codes: NDArray[np.int64]
+    """index into `names`; -1: none"""
+
+    @classmethod
+    def of(cls, values: Sequence[str | None]) -> Coded:
+        """Return the column of these texts."""
+        places: dict[str, int] = {}
+        codes = [-1 if one is None else places.setdefault(one, len(places)) for one in values]
+        return cls(tuple(places), np.array(codes, dtype=np.int64))
+
+    def __getitem__(self, index: int) -> str | None:
+        code = self.codes[index]
+        return None if code < 0 else self.names[code]
+
+    def text(self, index: int) -> str:
+        """Return the text in a row, empty where there is none."""
+        return self[index] or ""
+
+    def among(self, names: Collection[str]) -> NDArray[np.bool_]:
+        """Return in which rows one of these texts is."""
+        codes = [place for place, name in enumerate(self.names) if name in names]
+        return np.isin(self.codes, codes)
+
+
+@dataclass(frozen=True)
+class Producer:
+    """Attempts of one producer, by `begin`; all columns have one length."""
+
+    topic: Coded
+    broker: Coded
+    last_broker: Coded
+    """broker of the attempt before; none: a first attempt"""
+    outcome: Coded
+    cause: Coded
+    begin: NDArray[np.int64]
+    """µs since the epoch"""
+    end: NDArray[np.int64]
+    """µs since the epoch, -1: not known"""
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    @cached_property
+    def brokers_of_topics(self) -> dict[str, frozenset[str]]:
+        """The brokers that it sent each topic to: as much of the route as is seen."""
+        found: dict[str, set[str]] = {}
+        pairs = np.unique(np.stack((self.topic.codes, self.broker.codes)), axis=1)
+        for topic, broker in pairs.T:
+            name = self.topic.names[topic] if topic >= 0 else ""
+            found.setdefault(name, set()).add(self.broker.names[broker])
+        return {topic: frozenset(brokers) for topic, brokers in found.items()}
+
+
+@dataclass(slots=True)
+class Window:
+    """A time in which a broker is avoided; µs since the epoch."""
+
+    broker: str
+    start: int
+    end: int
+    """when it is over, or was ended by an answer"""
+    cause: str
+    """what isolated the broker first"""
+    attempt: int
+    """index of that attempt"""
+    events: int = 1
+    """failures and slow answers that began or prolonged it"""
+    ended_by: str = "time"
+    """`time`, or `answer` where a fast answer ended it"""
+
+
+@dataclass(frozen=True, slots=True)
+class Trespass:
+    """An attempt at a broker that was isolated."""
+
+    attempt: int
+    """index of the attempt"""
+    window: Window
+    why: str
+    """one of REASONS"""
+    allowed: bool
+    """the strategy, on, might have done so"""
+
+
+@dataclass(slots=True)
+class Replay:
+    """What the strategy makes of a producer's attempts."""
+
+    settings: FaultSettings
+    windows: list[Window] = field(default_factory=list)
+    trespasses: list[Trespass] = field(default_factory=list)
+    avoided: int = 0
+    """attempts that went to another broker of the topic while one was isolated"""
+    chance: float = 1.0
+    """how probable that is of a client that takes all brokers of the topic in turn"""
+
+    @property
+    def broken(self) -> int:
+        """Attempts that a strategy that is on would not have made."""
+        return sum(not one.allowed for one in self.trespasses)
+
+
+def replayed(producer: Producer, settings: FaultSettings) -> Replay:
+    """Return the windows that the strategy gives, and what was sent in spite of them."""
+    result = Replay(settings)
+    reports = _reports(producer, settings)
+    _open_windows(producer, reports, result)
+    if result.windows:
+        _judge(producer, reports, result)
+        result.avoided, result.chance = _avoided(producer, result.windows)
+    return result
+
+
+def _reports(producer: Producer, settings: FaultSettings) -> list[int]:
+    """Return the attempts that are told to the strategy, by the time when the client knew.
+
+    All that may isolate, and, of the others, the first at the same broker after each of these: in
+    the older generations it ends the isolation.
+    """
+    least = next(
+        (
+            latency
+            for latency, duration in zip(settings.latency_max, settings.not_available, strict=True)
+            if duration > 0
+        ),
+        None,
+    )
+    told = (producer.end >= 0) & producer.outcome.among(_EVENTS)
+    isolating = told & ~producer.outcome.among(_CALM)
+    if least is not None:
+        slow = producer.end - producer.begin >= least * 1000
+        isolating |= told & slow & producer.outcome.among((attempts.STORED,))
+    chosen = np.flatnonzero(isolating)
+    if len(chosen) and settings.generation != "5.1":
+        chosen = np.union1d(chosen, _next_calm(producer, told & ~isolating, chosen))
+    return [int(index) for index in chosen[np.argsort(producer.end[chosen], kind="stable")]]
+
+
+def _next_calm(
+    producer: Producer, calm: NDArray[np.bool_], isolating: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    broker = producer.broker.codes
+    found: list[int] = []
+    for code in np.unique(broker[isolating]):
+        at_broker = np.flatnonzero(calm & (broker == code))
+        at_broker = at_broker[np.argsort(producer.end[at_broker], kind="stable")]
+        times = producer.end[isolating[broker[isolating] == code]]
+        places = np.searchsorted(producer.end[at_broker], times, side="left")
+        found.extend(at_broker[places[places < len(at_broker)]])
+    return np.array(sorted(set(found)), dtype=np.intp)
+
+
+def _tell(strategy: FaultStrategy, producer: Producer, index: int) -> None:
+    begin, end = int(producer.begin[index]), int(producer.end[index])
+    event = _EVENTS[producer.outcome.text(index)]
+    latency = max(end - begin, 0) // 1000
+    strategy.report(producer.broker.text(index), event, latency, end // 1000)
+
+
+def _open_windows(producer: Producer, reports: Sequence[int], result: Replay) -> None:
+    """Run the strategy over the reports and note where a broker's isolation begins and ends."""
+    strategy = FaultStrategy(result.settings)
+    current: dict[str, Window] = {}
+    for index in reports:
+        broker, now = producer.broker.text(index), int(producer.end[index])
+        before = strategy.isolated_until(broker) * 1000
+        _tell(strategy, producer, index)
+        until = strategy.isolated_until(broker) * 1000
+        if until != before:
+            until += now % 1000  # the strategy counts in milliseconds
+        window = current.get(broker)
+        if until > now and (window is None or before <= now):
+            window = Window(broker, now, until, _cause(producer, index), index)
+            current[broker] = window
+            result.windows.append(window)
+        elif until > now and window is not None:
+            window.events += 1
+            window.end = until
+        elif before > now and window is not None:
+            window.end, window.ended_by = now, "answer"
+
+
+def _cause(producer: Producer, index: int) -> str:
+    if producer.outcome[index] == attempts.STORED:
+        return f"answer after {(producer.end[index] - producer.begin[index]) // 1000} ms"
+    return producer.cause.text(index)
+
+
+def _judge(producer: Producer, reports: Sequence[int], result: Replay) -> None:
+    """Ask the strategy, in the state that it had then, about each attempt at an isolated broker."""
+    strategy = FaultStrategy(result.settings)
+    told = iter(reports)
+    upcoming = next(told, None)
+    for index, window in _inside(producer, result.windows):
+        begin = int(producer.begin[index])
+        while upcoming is not None and producer.end[upcoming] <= begin:
+            _tell(strategy, producer, upcoming)
+            upcoming = next(told, None)
+        brokers = producer.brokers_of_topics[producer.topic.text(index)]
+        allowed, why = strategy.allowed(brokers, producer.last_broker[index], begin // 1000)
+        permitted = producer.broker.text(index) in allowed
+        edge = begin < window.start + EDGE_US
+        edge |= window.ended_by == "time" and begin > window.end - EDGE_US
+        sure = why is not Why.AVAILABLE and permitted
+        reason = EDGE if edge or (permitted and not sure) else ALL_ISOLATED if sure else BROKEN
+        result.trespasses.append(Trespass(index, window, reason, permitted or edge))
+
+
+def _inside(producer: Producer, windows: Sequence[Window]) -> Iterator[tuple[int, Window]]:
+    """Return the attempts that began at a broker while it was isolated, by time."""
+    found: list[tuple[int, int, Window]] = []
+    for name in {window.broker for window in windows}:
+        at_broker = np.flatnonzero(producer.broker.among((name,)))
+        begins = producer.begin[at_broker]
+        for window in windows:
+            if window.broker == name:
+                first, last = np.searchsorted(begins, (window.start, window.end))
+                found.extend(
+                    (int(producer.begin[index]), int(index), window)
+                    for index in at_broker[first:last]
+                )
+    for _, index, window in sorted(found, key=lambda one: one[:2]):
+        yield index, window
+
+
+def _avoided(producer: Producer, windows: Sequence[Window]) -> tuple[int, float]:
+    """Return how many attempts went elsewhere that might have met an isolated broker; the chance.
+
+    Attempts near the ends of a window, and those after another attempt, which leave the last broker
+    anyhow, do not count.
+    """
+    topics = producer.brokers_of_topics
+    elsewhere = np.zeros(len(producer), dtype=bool)
+    for window in windows:
+        inside = slice(
+            *np.searchsorted(producer.begin, (window.start + EDGE_US, window.end - EDGE_US))
+        )
+        shared = {name for name, brokers in topics.items() if window.broker in brokers}
+        first = producer.last_broker.codes[inside] < 0
+        other = ~producer.broker.among((window.broker,))[inside]
+        elsewhere[inside] |= first & other & producer.topic.among(shared)[inside]
+    chance = 1.0
+    for code, count in zip(
+        *np.unique(producer.topic.codes[elsewhere], return_counts=True), strict=True
+    ):
+        brokers = topics[producer.topic.names[code] if code >= 0 else ""]
+        chance *= float((1 - 1 / max(len(brokers), 2)) ** int(count))
+    return int(elsewhere.sum()), chance
