@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -143,10 +144,15 @@ class LogAxis:
             parts.append(
                 f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>'
                 f'<text class="tick" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">'
-                f"{escaped(show(round(value)))}</text>"
+                f"{escaped(_rounded(show(round(value))))}</text>"
             )
             value *= 10
         return parts
+
+
+def _rounded(text: str) -> str:
+    """Return ``10ms`` for ``10.0ms``: powers of ten need no digits behind the point."""
+    return re.sub(r"\.0+(?=\D|$)", "", text)
 
 
 def svg(height: float, label: str, parts: Iterable[str]) -> str:
@@ -194,7 +200,7 @@ def lines_chart(title: str, lines: Mapping[str, Sequence[Point]], show: Show) ->
     times = TimeAxis(min(at for at, _ in known), max(at for at, _ in known))
     axis = LogAxis.of((value for _, value in known), top, bottom)
     parts = [*axis.marks(show), *times.marks(top, bottom)]
-    for number, (name, line) in enumerate(lines.items()):
+    for number, (name, line) in reversed(list(enumerate(lines.items()))):  # the first on top
         parts.append(_line(line, number, name, times, axis, show))
     keys = [(f"s{number % SERIES}", name) for number, name in enumerate(lines)]
     return svg(bottom + BOTTOM, title, parts) + legend(keys)

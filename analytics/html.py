@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from .charts import Point, Show, escaped, heat_chart, lines_chart, number_of, points_of
 from .charts_flows import flows_chart, timeline_chart
-from .reports import Chart, Row, TableColumn
+from .reports import Chart, ReportTable, Row, TableColumn
 from .result import ReportResult, TableResult
 
 MOST_ROWS = 500
@@ -146,7 +146,7 @@ def _table(result: TableResult, show: ShowColumn, is_open: bool) -> str:
     said = f"{at_least}{whole:,} row{'' if whole == 1 else 's'}"
     if whole > MOST_ROWS:
         said += f", the first {MOST_ROWS} are here, all are in the CSV and Parquet files"
-    head = "".join(_head(column) for column in table.columns)
+    head = "".join(_head(column) for column in _in_order(table))
     body = _body(result, show) if whole else ""
     opened = " open" if is_open and whole else ""
     return (
@@ -155,6 +155,12 @@ def _table(result: TableResult, show: ShowColumn, is_open: bool) -> str:
         f'<div class="rows"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
         "</div></details>"
     )
+
+
+def _in_order(table: ReportTable) -> list[TableColumn]:
+    """Return the columns, those that a terminal shows first."""
+    rank = {name: index for index, name in enumerate(table.brief)}
+    return sorted(table.columns, key=lambda column: rank.get(column.name, len(rank)))
 
 
 def _head(column: TableColumn) -> str:
@@ -167,7 +173,7 @@ def _head(column: TableColumn) -> str:
 
 
 def _body(result: TableResult, show: ShowColumn) -> str:
-    cells = [(column, show(column)) for column in result.table.columns]
+    cells = [(column, show(column)) for column in _in_order(result.table)]
     return "".join(
         f"<tr>{''.join(_cell(row, column, shown) for column, shown in cells)}</tr>"
         for row in result.rows(MOST_ROWS)

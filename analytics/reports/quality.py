@@ -1,0 +1,209 @@
+"""How good the capture is, and what can therefore not be claimed.
+
+Rules: what the input does not say is unknown, not fine: without connections (`conversations`) the
+tables about them are absent. Each remark says what the other reports must be read with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..expressions import adding, grouped
+from . import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+EXCHANGES = ReportTable(
+    "quality_exchanges",
+    "Exchanges by input",
+    "A row an input; what is missing of its exchanges.",
+    (
+        TableColumn("source", "string", "", "input"),
+        TableColumn("exchanges", "int", "", "rows"),
+        TableColumn("unanswered", "int", "", "requests without an answer in the capture"),
+        TableColumn("still_open", "int", "", "of them on connections that had not ended"),
+        TableColumn("orphans", "int", "", "answers of which the request was not captured"),
+        TableColumn("incomplete", "int", "", "exchanges with a body that is not all there"),
+        TableColumn("missing_bytes", "int", "bytes", "bytes of bodies that are not there"),
+        TableColumn("with_findings", "int", "", "exchanges with a finding about their frames"),
+        TableColumn("first_time", "time", "", "the first request or answer"),
+        TableColumn("last_time", "time", "", "the last one"),
+    ),
+    order=("source",),
+)
+CONNECTIONS = ReportTable(
+    "quality_connections",
+    "Connections by capture",
+    "A row a capture; what its RocketMQ connections lack.",
+    (
+        TableColumn("capture", "string", "", "capture in which they begin"),
+        TableColumn("connections", "int", "", "RocketMQ connections"),
+        TableColumn("no_handshake", "int", "", "of them without SYN and SYN/ACK: began before"),
+        TableColumn("one_direction", "int", "", "of them with packets of one side only"),
+        TableColumn("with_gaps", "int", "", "of them with bytes that the capture does not have"),
+        TableColumn("gap_bytes", "int", "bytes", "bytes that the capture does not have"),
+        TableColumn("gap_share", "float", "share", "of all bytes of these connections"),
+        TableColumn("retransmitting", "int", "", "of them with repeated segments"),
+        TableColumn("retransmissions", "int", "", "repeated segments"),
+        TableColumn("still_open", "int", "", "of them not ended when the capture did"),
+        TableColumn("others", "int", "", "connections that are not RocketMQ, or carried nothing"),
+    ),
+    order=("capture",),
+)
+FINDINGS = ReportTable(
+    "findings",
+    "Findings",
+    "A row a kind of finding, the gravest and most frequent first.",
+    (
+        TableColumn("severity", "string", "", "error, warning, note or chat"),
+        TableColumn("kind", "string", "", "what was found"),
+        TableColumn("count", "int", "", "how often; the most frequent are not all listed in a log"),
+        TableColumn("connections", "int", "", "on how many connections"),
+        TableColumn("detail", "string", "", "the first one, in words"),
+        TableColumn("capture", "string", "", "where to look it up"),
+        TableColumn("packet", "int", "", "its packet"),
+        TableColumn("time", "time", "", "its time"),
+        TableColumn("rank", "int", "", "of the severity: 1 is the gravest"),
+    ),
+    order=("rank", "-count", "kind"),
+    brief=("severity", "kind", "count", "connections", "detail", "capture", "packet"),
+)
+
+_ROCKETMQ = "protocol in ('ROCKETMQ', 'REPLICATION')"
+
+
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
+    """Return the tables; those that the input says nothing about are absent."""
+    made: dict[str, Callable[[], DataFrame]] = {EXCHANGES.name: lambda: _exchanges(given.exchanges)}
+    conversations, findings = given.conversations, given.findings
+    if conversations is not None:
+        made[CONNECTIONS.name] = lambda: _connections(conversations)
+    if findings is not None:
+        made[FINDINGS.name] = lambda: _findings(findings)
+    wanted = options.tables
+    return {name: make() for name, make in made.items() if wanted is None or name in wanted}
+
+
+def _exchanges(exchanges: DataFrame) -> DataFrame:
+    return grouped(
+        exchanges,
+        ["source"],
+        {
+            "exchanges": "count(*)",
+            "unanswered": "count_if(status = 'unanswered')",
+            "still_open": "count_if(status = 'unanswered' and coalesce(`end`, 'open') = 'open')",
+            "orphans": "count_if(status = 'orphan')",
+            "incomplete": "count_if(missing_bytes > 0)",
+            "missing_bytes": "coalesce(sum(missing_bytes), 0L)",
+            "with_findings": "count_if(size(expert) > 0)",
+            "first_time": "min(coalesce(request_time, response_time))",
+            "last_time": "max(coalesce(response_time, request_time))",
+        },
+    )
+
+
+def _connections(conversations: DataFrame) -> DataFrame:
+    def counted(condition: str) -> str:
+        return f"count_if({_ROCKETMQ} and {condition})"
+
+    repeated = "(client_retransmissions + server_retransmissions)"
+    found = grouped(
+        conversations,
+        ["capture"],
+        {
+            "connections": f"count_if({_ROCKETMQ})",
+            "no_handshake": counted("start != 'handshake'"),
+            "one_direction": counted("directions != 'both'"),
+            "with_gaps": counted("gaps > 0"),
+            "gap_bytes": f"sum(if({_ROCKETMQ}, gap_bytes, 0L))",
+            "_bytes": f"sum(if({_ROCKETMQ}, client_bytes + server_bytes, 0L))",
+            "retransmitting": counted(f"{repeated} > 0"),
+            "retransmissions": f"sum(if({_ROCKETMQ}, {repeated}, 0L))",
+            "still_open": counted("`end` = 'open'"),
+            "others": f"count_if(not {_ROCKETMQ})",
+        },
+    )
+    return adding(found, {"gap_share": "try_divide(gap_bytes, gap_bytes + _bytes)"})
+
+
+def _findings(findings: DataFrame) -> DataFrame:
+    rank = (
+        "case severity when 'error' then 0L when 'warning' then 1L when 'note' then 2L else 3L end"
+    )
+    placed = adding(
+        findings, {"place": "struct(time, capture, packet, substring(detail, 1, 300) as detail)"}
+    )
+    found = grouped(
+        placed,
+        ["severity", "kind"],
+        {
+            "count": "count(*)",
+            "connections": "count(distinct source, conversation)",
+            "place": "min(place)",
+        },
+    )
+    return adding(
+        found,
+        {
+            "rank": "cast(array_position(array('error', 'warning', 'note', 'chat'), severity)"
+            " as bigint)",
+            "time": "place.time",
+            "capture": "place.capture",
+            "packet": "place.packet",
+            "detail": "place.detail",
+        },
+    )
+
+
+def remarks(rows: Rows) -> list[str]:
+    """Return what the other reports must be read with."""
+    said = []
+    exchanges, connections = rows.get(EXCHANGES.name, ()), rows.get(CONNECTIONS.name)
+    open_, orphans = _sum(exchanges, "still_open"), _sum(exchanges, "orphans")
+    if open_:
+        said.append(
+            f"{open_:,} requests without an answer were on connections that had not ended: no"
+            " answer in the capture is not no answer."
+        )
+    if orphans:
+        said.append(
+            f"{orphans:,} answers have no request in the capture: it began later, or has holes;"
+            " their latency is unknown."
+        )
+    if connections is None:
+        said.append(
+            "The input says nothing about TCP connections: whether the capture has holes or one"
+            " direction only is unknown."
+        )
+        return said
+    return said + _about(connections)
+
+
+def _about(connections: Sequence[Row]) -> list[str]:
+    whole = _sum(connections, "connections")
+    facts = (
+        ("no_handshake", "began before the capture: their network part is unknown"),
+        ("one_direction", "were captured in one direction only: their answers are not there"),
+        ("with_gaps", "have holes: a request or answer may be missing"),
+    )
+    return [
+        f"{count:,} of {whole:,} connections {what}."
+        for name, what in facts
+        if (count := _sum(connections, name))
+    ]
+
+
+def _sum(rows: Sequence[Row], name: str) -> int:
+    return sum(value for row in rows if isinstance(value := row.get(name), int))
+
+
+REPORT = Report(
+    name="quality",
+    title="Capture quality",
+    question="How good is the capture, and what can therefore not be claimed?",
+    tables=(EXCHANGES, CONNECTIONS, FINDINGS),
+    build=build,
+    remarks=remarks,
+)
