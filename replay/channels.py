@@ -199,13 +199,13 @@ class Channel:
             give_up()
         self._fail(error)
 
-    def close(self) -> None:
-        """End the connection when what was written has left."""
-        if self.link is not None and not self.in_flight:
+    def close(self, error: ClientError) -> None:
+        """End the connection when what was written has left; what is not answered fails."""
+        if self.link is not None:
             self.link.close()
-            self._fail(ClosedError("the producer is closed"))
+            self._fail(error)
         else:
-            self.end(ClosedError("the producer is closed"))
+            self.end(error)
 
     def _fail(self, error: ClientError) -> None:
         """The channel is of no more use: it is forgotten, its requests fail."""
@@ -348,13 +348,13 @@ class Channels:
             if connection is None or channel.in_flight:
                 continue
             if connection.used <= oldest or channel.leaving or not kept(channel.address):
-                channel.close()
+                channel.close(ClosedError("the connection was silent"))
 
     def close(self) -> None:
         """End all connections; no further request is sent."""
         self._closed = True
         for channel in list(self):
-            channel.close()
+            channel.close(ClosedError("the producer was closed before the answer"))
 
 
 def _too_slow(address: str) -> ConnectError:

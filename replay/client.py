@@ -111,11 +111,30 @@ class Client:
         Raises NameServerError, RouteError.
         """
         table = self.table_of(topic)
-        if table is None:
-            found = yield Join(topic, lambda: self._look_up(topic, deadline), deadline)
-            assert isinstance(found, PublishTable)
-            table = found
+        while table is None:
+            mine: list[bool] = []
+
+            def look_up() -> Steps[PublishTable]:
+                mine.append(True)  # noqa: B023 - called, if at all, before the next round
+                return self._look_up(topic, deadline)
+
+            # What began the query gave it its own time; who has more begins another one.
+            try:
+                found = yield Join(topic, look_up, deadline + 2 * _STEP_NS, self._unanswered)
+            except NameServerError:
+                if mine or self.network.now() >= deadline:
+                    raise
+            else:
+                assert isinstance(found, PublishTable)
+                table = found
         return table
+
+    def _unanswered(self) -> NameServerError:
+        return NameServerError(f"no answer from NameServer {self.namesrv} in time")
+
+    def any_topic(self) -> str | None:
+        """A topic whose route is known; None while there is none."""
+        return next(iter(self._tables), None)
 
     def master_of(self, broker_name: str) -> str | None:
         """The address of a broker's master; None where no route says it."""
@@ -273,9 +292,8 @@ class Client:
         for address in strangers:
             self.runner.start(self._heartbeat(address, deadline), ended)
         if left > 0:
-            late = SendTimeoutError("heartbeats are not answered")
             with suppress(SendTimeoutError):
-                yield Await(waiting.append, waiting.clear, deadline + _STEP_NS, late)
+                yield Await(waiting.append, waiting.clear, deadline + 2 * _STEP_NS, _unheard)
 
     def _heartbeat(self, address: str, deadline: int) -> Steps[None]:
         members: dict[str, object] = {"clientID": self.client_id, "consumerDataSet": []}
@@ -378,6 +396,10 @@ class Client:
             self._timer.cancel()
             self._timer = None
         self.channels.close()
+
+
+def _unheard() -> SendTimeoutError:
+    return SendTimeoutError("heartbeats are not answered")
 
 
 def vip_address(address: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar, cast
 
 from .channels import Channels
-from .errors import ClientError, SendTimeoutError, TooManyRequestsError
+from .errors import ClientError, TooManyRequestsError
 from .network import Timer
 from .steps import Acquire, Await, Invoke, Join, Resumable, Steps
 
@@ -97,11 +97,10 @@ class Operation(Generic[T]):
 
     def _begin(self, step: object) -> None:
         if isinstance(step, Join):
-            self._watch(step.deadline, SendTimeoutError("the time was over", ""))
+            self._watch(step.deadline, step.error)
             self._runner.join(step, self)
         elif isinstance(step, Acquire):
-            hint = "send more slowly, or raise the limit"
-            self._watch(step.deadline, TooManyRequestsError("too many requests in flight", hint))
+            self._watch(step.deadline, _too_many)
             self._forget = step.permits.wait(step.count, lambda: self.resume(None))
         elif isinstance(step, Await):
             self._watch(step.deadline, step.error)
@@ -110,12 +109,12 @@ class Operation(Generic[T]):
         else:
             raise TypeError(f"no step: {step!r}")
 
-    def _watch(self, deadline: int, error: ClientError) -> None:
+    def _watch(self, deadline: int, error: Callable[[], ClientError]) -> None:
         def over() -> None:
             forget = self._forget
             if forget is not None:
                 forget()
-            self.fail(error)
+            self.fail(error())
 
         self._timer = self._runner.channels.network.call_at(deadline, over)
 
@@ -133,6 +132,11 @@ class Operation(Generic[T]):
         on_end, self._on_end = self._on_end, None
         if on_end is not None:
             on_end(self)
+
+
+def _too_many() -> TooManyRequestsError:
+    hint = "send more slowly, or raise the limit"
+    return TooManyRequestsError("too many requests are in flight, for the whole time", hint)
 
 
 class Runner:

@@ -87,11 +87,13 @@ class Requests:
         def forget() -> None:
             waiting.waiter = None
 
-        error = ReplyTimeoutError(
-            f"no reply to the request to {topic} within {timeout} ms",
-            "the request was stored; does its consumer reply?",
-        )
-        return Await(begin, forget, deadline, error)
+        def late() -> ReplyTimeoutError:
+            return ReplyTimeoutError(
+                f"no reply to the request to {topic} within {timeout} ms",
+                "the request was stored; does its consumer reply?",
+            )
+
+        return Await(begin, forget, deadline, late)
 
     def _pushed(self, channel: Channel, command: RemotingCommand, body: bytes) -> None:
         """A broker pushes a reply (326)."""

@@ -20,6 +20,7 @@ from .attempt import Attempts, Sending, with_attempts
 from .channels import MS
 from .client import Client
 from .config import ProducerConfig
+from .detector import Detector
 from .errors import (
     AnswerError,
     BrokerError,
@@ -70,6 +71,7 @@ class Sender:
         self.encoder = SendEncoder(_form_of(config), UniqueIds(client.ip, os.getpid(), instance))
         self.attempts = Attempts(client, config, self.encoder)
         self._watches = fault.enabled
+        self._detector = Detector(client, self.strategy)
         self._room = Permits(max(config.backpressure_num, _LEAST_NUM))
         self._size_room = Permits(max(config.backpressure_size, _LEAST_SIZE))
 

@@ -143,14 +143,21 @@ class Acquire:
 class Join:
     """Wait for an operation that many need, such as a route query: it runs once for all."""
 
-    __slots__ = ("deadline", "key", "make")
+    __slots__ = ("deadline", "error", "key", "make")
 
-    def __init__(self, key: object, make: Callable[[], Steps[object]], deadline: int) -> None:
+    def __init__(
+        self,
+        key: object,
+        make: Callable[[], Steps[object]],
+        deadline: int,
+        error: Callable[[], ClientError],
+    ) -> None:
         self.key = key
         """those who say the same key wait for the same operation"""
         self.make = make
         self.deadline = deadline
-        """ns of the steady clock; then SendTimeoutError is thrown"""
+        """ns of the steady clock; then what `error` gives is thrown"""
+        self.error = error
 
 
 class Await:
@@ -163,12 +170,12 @@ class Await:
         begin: Callable[[Resumable], None],
         forget: Callable[[], None],
         deadline: int,
-        error: ClientError,
+        error: Callable[[], ClientError],
     ) -> None:
         self.begin = begin
         self.forget = forget
         self.deadline = deadline
-        """ns of the steady clock; then `error` is thrown"""
+        """ns of the steady clock; then what `error` gives is thrown"""
         self.error = error
 
 
@@ -180,7 +187,7 @@ Steps = Generator[Step, object, T]
 class Permits:
     """So many at a time; who comes too late waits in the order of coming."""
 
-    __slots__ = ("_waiting", "free", "limit")
+    __slots__ = ("_granting", "_waiting", "free", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -188,6 +195,7 @@ class Permits:
         self.free = limit
         """permits that nobody has"""
         self._waiting: deque[list[object]] = deque()
+        self._granting = False
 
     def take(self, count: int = 1) -> bool:
         """Take permits if they are free and nobody waits for some."""
@@ -214,12 +222,18 @@ class Permits:
             self._grant()
 
     def _grant(self) -> None:
-        while self._waiting:
-            count, ready = self._waiting[0]
-            assert isinstance(count, int)
-            if ready is not None and self.free < count:
-                return
-            self._waiting.popleft()
-            if callable(ready):
-                self.free -= count
-                ready()
+        if self._granting:  # who was given some gives them back at once: the loop below goes on
+            return
+        self._granting = True
+        try:
+            while self._waiting:
+                count, ready = self._waiting[0]
+                assert isinstance(count, int)
+                if ready is not None and self.free < count:
+                    return
+                self._waiting.popleft()
+                if callable(ready):
+                    self.free -= count
+                    ready()
+        finally:
+            self._granting = False

@@ -17,6 +17,8 @@ from ..network import LinkUser
 from .problems import connect_problem, local_ip, text_of
 from .tls import tls_context
 
+_LINGER = 1.0
+"""seconds that a closed connection has to send what was written"""
 _HIGH_WATER = 1 << 20
 """bytes that wait to be sent, from which on a connection is not `writable`"""
 
@@ -24,14 +26,16 @@ _HIGH_WATER = 1 << 20
 class AioLink(asyncio.Protocol):
     """One connection on the loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, user: LinkUser) -> None:
+    def __init__(self, network: AioNetwork, user: LinkUser) -> None:
         self.local = ""
         self.peer = ""
         self.writable = True
-        self._loop = loop
+        self._network = network
+        self._loop = network.loop
         self._user: LinkUser | None = user
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
+        self._size = 0
 
     def write(self, data: bytes) -> None:
         """Send bytes; those of one turn leave together."""
@@ -39,6 +43,9 @@ class AioLink(asyncio.Protocol):
         if not out:
             self._loop.call_soon(self._flush)
         out.append(data)
+        self._size += len(data)
+        if self._size > _HIGH_WATER:  # a turn may write more than there is room for
+            self._flush()
 
     def close(self) -> None:
         """End the connection when all that was written has left."""
@@ -59,6 +66,7 @@ class AioLink(asyncio.Protocol):
         if out and self._transport is not None:
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
             out.clear()
+            self._size = 0
 
     # -- what the loop tells --------------------------------------------------------------------
 
@@ -71,8 +79,9 @@ class AioLink(asyncio.Protocol):
         self.peer = text_of(transport.get_extra_info("peername"))
         if self._user is None:  # given up in the meantime
             transport.abort()
-        else:
-            self._user.opened(self)
+            return
+        self._network.links.add(self)
+        self._user.opened(self)
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
@@ -81,6 +90,7 @@ class AioLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection ended."""
+        self._network.links.discard(self)
         user, self._user = self._user, None
         self._out.clear()
         if user is not None:
@@ -105,6 +115,8 @@ class AioNetwork:
         self.loop = asyncio.get_running_loop()
         self._tls: ssl.SSLContext | None = tls_context(tls) if tls is not None else None
         self._opening: set[asyncio.Task[None]] = set()
+        self.links: set[AioLink] = set()
+        """connections that are open, or not yet closed"""
         self.now: Callable[[], int] = time.monotonic_ns
         self.epoch: Callable[[], int] = time.time_ns
 
@@ -120,7 +132,7 @@ class AioNetwork:
         if parts is None:
             user.refused("that is no address", "a route names it: is the broker set up right?")
             return
-        link = AioLink(self.loop, user)
+        link = AioLink(self, user)
         try:
             async with asyncio.timeout(timeout):
                 await self.loop.create_connection(
@@ -149,8 +161,17 @@ class AioNetwork:
         return local_ip(address)
 
     async def close(self) -> None:
-        """Give up the connections that are being opened, and let the others end."""
+        """Give up the connections that are being opened; the others end when all has left.
+
+        Connections whose other side does not read are ended after a second.
+        """
         for task in list(self._opening):
             task.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
-        await asyncio.sleep(0)
+        until = self.loop.time() + _LINGER
+        while self.links and self.loop.time() < until:
+            await asyncio.sleep(0 if self.loop.time() < until - _LINGER + 0.01 else 0.01)
+        for link in list(self.links):
+            link.abort()
+        while self.links:
+            await asyncio.sleep(0)

@@ -24,6 +24,8 @@ from .tls import tls_context
 _CHUNK = 1 << 18
 _HIGH_WATER = 1 << 20
 """bytes that wait to be sent, from which on a connection is not `writable`"""
+_LINGER_NS = 1_000_000_000
+"""time that a closed connection has to send what was written"""
 _READ = selectors.EVENT_READ
 _WRITE = selectors.EVENT_WRITE
 
@@ -59,6 +61,7 @@ class SocketLink:
         self._user: LinkUser | None = user
         self._addresses: list[tuple[socket.AddressFamily, tuple[object, ...]]] = []
         self._connected = False
+        self._closing = False
         self._out: list[bytes] = []
         self._rest = b""
         self._events = 0
@@ -78,11 +81,12 @@ class SocketLink:
         self._out.append(data)
 
     def close(self) -> None:
-        """End the connection when all that was written has left, as far as that takes no time."""
+        """End the connection when all that was written has left."""
         self._user = None
-        if self._out:
-            self.flush()
-        self._drop()
+        self._closing = True
+        self.flush()
+        if not self._rest:
+            self._drop()
 
     def abort(self) -> None:
         """End the connection now."""
@@ -252,6 +256,9 @@ class SocketLink:
             self._end(connect_problem(error)[0])
             return
         self._rest = data[sent:] if sent < len(data) else b""
+        if self._closing and not self._rest:
+            self._drop()
+            return
         self._watch(_READ | _WRITE if self._rest else _READ)
         if not self.writable and not self._rest:
             self.writable = True
@@ -353,7 +360,8 @@ class BlockingNetwork:
         self._fire()
 
     def close(self) -> None:
-        """Give everything back to the system."""
+        """Let what was written leave, for a second at most; give everything back to the system."""
+        self.run(lambda: not self.selector.get_map(), self.now() + _LINGER_NS)
         for key in list(self.selector.get_map().values()):
             key.data.abort()
         self.selector.close()
