@@ -27,11 +27,23 @@ from .send import SendHandlers
 from .server import Connection
 from .state import BrokerState
 from .store import StoreFull
+from .store_sqlite import BrokerJournal
 from .topic_requests import TopicHandlers
-from .topics import DEFAULT_TOPIC, READ, SYSTEM_TOPICS, WRITE, TopicConfig
+from .topics import (
+    DEFAULT_TOPIC,
+    HALF_TOPIC,
+    READ,
+    SCHEDULE_TOPIC,
+    SYSTEM_TOPICS,
+    TIMER_TOPIC,
+    WRITE,
+    TopicConfig,
+)
 from .transaction import Transactions
 
 _SCAN_SECONDS: Final = 5.0
+WAITING_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC})
+"""Topics whose messages are for later."""
 
 
 class Broker:
@@ -71,6 +83,25 @@ class Broker:
         state.topics.put(TopicConfig(f"{options.cluster}_REPLY_TOPIC", 1, 1))
         for spec in options.topics:
             state.topics.put(TopicConfig(spec.name, spec.queues, spec.queues, spec.perm))
+
+    def restore(self, journal: BrokerJournal) -> None:
+        """Take up what a file has kept, and go on writing to it."""
+        state = self.state
+        for config in journal.topics():
+            state.topics.put(config)
+        for group in journal.groups():
+            state.groups.put(group)
+        for offset in journal.offsets():
+            state.offsets.put(*offset)
+        for end in journal.ends():
+            state.store.restore_end(*end)
+        finished = journal.finished()
+        for record in journal.records():
+            state.store.restore(record)
+            if record.topic in WAITING_TOPICS and record.physical_offset not in finished:
+                waits = self.transactions if record.topic == HALF_TOPIC else self.schedule
+                waits.restore(record)
+        state.store.journal = journal
 
     def start(self) -> None:
         """Begin what happens by itself."""

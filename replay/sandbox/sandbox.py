@@ -27,6 +27,7 @@ from .namesrv import NameServer, Registered
 from .options import SandboxOptions, check_options
 from .server import Connection, Hub, Service
 from .state import BrokerState
+from .store_sqlite import StoreFile
 
 _PORT_STEP = 10
 """Ports between two brokers: room for the VIP channel below."""
@@ -61,6 +62,7 @@ class Sandbox:
             self.options.connections_limit,
             self.options.input_limit,
         )
+        self._file: StoreFile | None = None
         self._random = random.Random(self.options.seed)
 
     async def start(self) -> Sandbox:
@@ -85,6 +87,9 @@ class Sandbox:
         for server in self._servers:
             await server.wait_closed()
         self._servers = []
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     async def __aenter__(self) -> Sandbox:
         return await self.start()
@@ -104,6 +109,10 @@ class Sandbox:
         faults = self.faults = FaultSet(options.seed, asyncio.get_running_loop().time)
         names = NameServer(options, self._hub, faults, now_ms)
         faults.watch(names)
+        if options.store is not None:
+            self._file = StoreFile(options.store, self._hub.schedule_flush)
+            self._hub.commit = self._file.commit
+            self._hub.on_failure = lambda error: names.tell(EventKind.INTERNAL, None, str(error))
         addresses: dict[str, str] = {}
         for number, name in enumerate(options.broker_names):
             port = options.port + number * _PORT_STEP if options.port else 0
@@ -121,6 +130,8 @@ class Sandbox:
                     perm=functools.partial(_perm_of, broker, faults),
                 )
             )
+            if self._file is not None:
+                broker.restore(self._file.journal(name))
             faults.watch(broker)
             broker.start()
             await self._listen(broker, bound)

@@ -19,6 +19,7 @@ from dissectors.remoting.frame import KEEP_ALL, Frame, FrameDecoder
 from dissectors.remoting.frame_layout import MAX_FRAME, encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header, encode_header
 
+from .errors import SandboxError
 from .events import EventKind
 from .request import Answer, Request
 
@@ -65,12 +66,15 @@ class Hub:
         """those that are open"""
         self.opaque = 0
         """number of the last request of a broker"""
-        self.before_flush: list[Callable[[], None]] = []
+        self.commit: Callable[[], None] | None = None
         """called before answers are written: what must be on the disk first"""
+        self.on_failure: Callable[[Exception], None] | None = None
+        """is told that this failed; nobody is answered then"""
         self._connections_limit = connections
         self._unfinished_limit = unfinished
         self._unfinished = 0
         self._dirty: list[Connection] = []
+        self._scheduled = False
 
     @property
     def full(self) -> bool:
@@ -89,15 +93,30 @@ class Hub:
 
     def schedule(self, connection: Connection) -> None:
         """Have a connection written at the end of this turn."""
-        if not self._dirty:
-            asyncio.get_running_loop().call_soon(self.flush)
         self._dirty.append(connection)
+        if not self._scheduled:
+            self.schedule_flush()
+
+    def schedule_flush(self) -> None:
+        """Have everything stored and written at the end of this turn."""
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self.flush)
 
     def flush(self) -> None:
         """Store what must be stored, then write all answers."""
-        for prepare in self.before_flush:
-            prepare()
+        self._scheduled = False
         dirty, self._dirty = self._dirty, []
+        if self.commit is not None:
+            try:
+                self.commit()
+            except SandboxError as error:
+                # What an answer would promise is not true: who waits for one finds out by himself.
+                for connection in dirty:
+                    connection.close(reset=True)
+                if self.on_failure is not None:
+                    self.on_failure(error)
+                return
         for connection in dirty:
             connection.write_out()
 

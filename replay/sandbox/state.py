@@ -112,9 +112,9 @@ class BrokerState:
 
     def drop_topic(self, topic: str) -> None:
         """Remove a topic with its queues and offsets."""
+        self.store.drop_topic(topic)
         if self.topics.drop(topic) and self.store.journal is not None:
             self.store.journal.drop_topic(topic)
-        self.store.drop_topic(topic)
         for key in self.offsets.drop_topic(topic):
             if self.store.journal is not None:
                 self.store.journal.drop_offset(*key)

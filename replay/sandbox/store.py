@@ -186,6 +186,9 @@ class Journal(Protocol):
     def drop_messages(self, below: int) -> None:
         """Messages below a commit log offset were forgotten."""
 
+    def put_end(self, topic: str, queue_id: int, offset: int) -> None:
+        """A queue whose messages are all forgotten goes on at an offset; "" is the commit log."""
+
     def put_topic(self, config: TopicConfig) -> None:
         """A topic was made or changed."""
 
@@ -206,9 +209,6 @@ class Journal(Protocol):
 
     def finish_message(self, physical_offset: int) -> None:
         """A scheduled or half message is done with."""
-
-    def commit(self) -> None:
-        """Everything up to here must be on the disk before this returns."""
 
 
 class StoreFull(Exception):
@@ -272,6 +272,14 @@ class MessageStore:
             queue.min_offset = record.queue_offset
         self._add(record, queue)
 
+    def restore_end(self, topic: str, queue_id: int, offset: int) -> None:
+        """Go on at an offset that forgotten messages have left; before any `restore`."""
+        if not topic:
+            self.end_offset = offset
+            return
+        queue = self._queues[(topic, queue_id)] = Queue()
+        queue.min_offset = offset
+
     def _add(self, record: Record, queue: Queue) -> None:
         queue.records.append(record)
         self._log.append(record)
@@ -289,6 +297,7 @@ class MessageStore:
             self._forget(self._log.drop_first())
         if self.journal is not None:
             self.journal.drop_messages(self.begin_offset)
+            self.journal.put_end("", 0, self.end_offset)
 
     def _forget(self, record: Record) -> None:
         self.held_bytes -= len(record.data) + RECORD_OVERHEAD
@@ -296,6 +305,8 @@ class MessageStore:
         if queue is not None and len(queue.records) and queue.records[0] is record:
             queue.records.drop_first()
             queue.min_offset += 1
+            if not len(queue.records) and self.journal is not None:
+                self.journal.put_end(record.topic, record.queue_id, queue.min_offset)
 
     def _encode(self, message: NewMessage, queue_offset: int, now_ms: int) -> bytes:
         topic = _utf8(message.topic)
@@ -342,6 +353,8 @@ class MessageStore:
 
     def drop_topic(self, topic: str) -> None:
         """Forget the queues of a topic; its records stay in the commit log."""
+        if self.journal is not None:
+            self.journal.put_end("", 0, self.end_offset)
         for key in [key for key in self._queues if key[0] == topic]:
             del self._queues[key]
 
