@@ -1,0 +1,316 @@
+"""Which brokers producers isolated, when and why, and whether they kept to it.
+
+Rules: the fault strategy of the client's generation is replayed over the attempts that were seen,
+by the same code as our own producer's (`replay.fault`). Windows are those of a client that has it
+on; `strategy` says whether this one had, by what it did, and `unknown` where nothing tells.
+RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from .. import attempts, isolation
+from ..attempt_table import Stitched, stitched
+from ..expressions import adding, grouped
+from ..isolation_table import (
+    ALL_COLUMNS,
+    BROKER,
+    BROKER_COLUMNS,
+    KIND,
+    PRODUCER,
+    PRODUCER_COLUMNS,
+    SEND,
+    SEND_COLUMNS,
+    SETTING,
+    SETTING_COLUMNS,
+    WINDOW,
+    WINDOW_COLUMNS,
+    Assumed,
+    isolation_rows,
+)
+from ..schema import schema_of
+from . import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
+from .retries import limits_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_WHO = ("client", "process", "group")
+
+PRODUCERS = ReportTable(
+    "isolation_producers",
+    "Producers and their fault strategy",
+    "A row a producer, those with attempts at isolated brokers first.",
+    PRODUCER_COLUMNS,
+    order=("-not_followed", "-windows", "-attempts", *_WHO),
+    brief=(
+        "client",
+        "group",
+        "version_name",
+        "generation",
+        "strategy",
+        "reason",
+        "windows",
+        "isolated_us",
+        "to_isolated",
+        "not_followed",
+        "process",
+    ),
+)
+WINDOWS = ReportTable(
+    "isolation_windows",
+    "Isolated brokers",
+    "A row a time in which a producer avoids a broker, or would if its strategy were on; by time.",
+    WINDOW_COLUMNS,
+    order=("start", *_WHO, "broker"),
+    brief=(
+        "start",
+        "client",
+        "group",
+        "broker",
+        "length_us",
+        "cause",
+        "events",
+        "ended_by",
+        "strategy",
+        "to_isolated",
+        "open",
+        "capture",
+        "request_packet",
+    ),
+)
+SENDS = ReportTable(
+    "isolation_sends",
+    "Attempts at isolated brokers",
+    "A row an attempt at a broker while it was isolated, by time.",
+    SEND_COLUMNS,
+    order=("time", *_WHO, "unique_key", "attempt"),
+    brief=("time", "client", "broker", "why", "outcome", "topic", "capture", "request_packet"),
+    shown=10,
+)
+BROKERS = ReportTable(
+    "isolation_brokers",
+    "Share of time and traffic",
+    "A row a producer and broker, those isolated longest first.",
+    BROKER_COLUMNS,
+    order=("-isolated_us", "-attempts", *_WHO, "broker"),
+    brief=(
+        "client",
+        "group",
+        "broker",
+        "attempts",
+        "attempts_share",
+        "failures",
+        "isolated_share",
+        "windows",
+        "to_isolated",
+        "given_up",
+        "absent_us",
+        "strategy",
+    ),
+)
+SETTINGS = ReportTable(
+    "isolation_settings",
+    "What other settings would have done",
+    "A row a producer and generation of the strategy: what it gives on the attempts that were seen."
+    " Attempts that would have been made instead are not known.",
+    SETTING_COLUMNS,
+    order=(*_WHO, "setting"),
+)
+TOPIC_SKEW = ReportTable(
+    "skew_topics",
+    "Load of queues by topic",
+    "A row a topic, the most uneven first. Queues that were never used are not known.",
+    (
+        TableColumn("topic", "string", "", "topic"),
+        TableColumn("brokers", "int", "", "brokers that it was sent to"),
+        TableColumn("queues", "int", "", "queues that it was sent to"),
+        TableColumn("attempts", "int", "", "attempts to send to it"),
+        TableColumn("least", "int", "", "attempts at the queue with the fewest"),
+        TableColumn("most", "int", "", "attempts at the queue with the most"),
+        TableColumn("chi_square", "float", "", "distance from evenly loaded queues"),
+        TableColumn(
+            "deviations", "float", "", "the same in standard deviations: above 3.1 is no chance"
+        ),
+        TableColumn(
+            "uneven",
+            "bool",
+            "",
+            "uneven beyond chance, as keys and selectors make it too; absent: fewer than 50"
+            " attempts a queue",
+        ),
+    ),
+    order=("-deviations", "topic"),
+)
+QUEUE_SKEW = ReportTable(
+    "skew_queues",
+    "Load of each queue",
+    "A row a queue, by topic, broker and queue.",
+    (
+        TableColumn("topic", "string", "", "topic"),
+        TableColumn("broker", "string", "", "broker"),
+        TableColumn("queue_id", "int", "", "queue"),
+        TableColumn("attempts", "int", "", "attempts at it"),
+        TableColumn("share", "float", "share", "of the topic's attempts"),
+        TableColumn("evenly", "float", "share", "what each queue would have, were all equal"),
+    ),
+    order=("topic", "broker", "queue_id"),
+    shown=0,
+)
+TABLES = (PRODUCERS, WINDOWS, SENDS, BROKERS, SETTINGS, TOPIC_SKEW, QUEUE_SKEW)
+_KINDS = {
+    PRODUCERS.name: PRODUCER,
+    WINDOWS.name: WINDOW,
+    SENDS.name: SEND,
+    BROKERS.name: BROKER,
+    SETTINGS.name: SETTING,
+}
+
+
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
+    """Return the tables."""
+    limits = limits_of(options)
+    stitch = stitched(given, limits)
+    assumed = Assumed(
+        options.generation,
+        options.latency_max_ms,
+        options.not_available_ms,
+        options.fault_strategy,
+    )
+    events = _events(stitch, limits.timeout_us)
+    rows = events.groupBy(*_WHO).applyInArrow(isolation_rows(assumed), schema_of(ALL_COLUMNS))
+    rows = rows.persist()
+    tables = {name: rows.where(f"{KIND.name} = '{kind}'") for name, kind in _KINDS.items()}
+    queues = _queues(stitch.sends)
+    return {**tables, TOPIC_SKEW.name: _topics(queues), QUEUE_SKEW.name: queues}
+
+
+def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
+    """Return all attempts as the strategy sees them; `begin` and `end` in µs since the epoch."""
+    stored = f"response_code in ({', '.join(map(str, sorted(attempts.STORED_CODES)))})"
+    plain = stitch.sends.join(F.broadcast(stitch.keys), "unique_key", "left_anti").selectExpr(
+        "host as client",
+        "process",
+        "`group`",
+        "topic",
+        "broker",
+        "cast(null as string) as last_broker",
+        f"case when status = 'oneway' then '{attempts.ONEWAY}'"
+        f" when status = 'answered' and {stored} then '{attempts.STORED}'"
+        f" when status = 'answered' then '{attempts.REFUSED}'"
+        f" else '{attempts.UNKNOWN}' end as outcome",
+        "response_name as cause",
+        f"begin - if(lead between 0 and {timeout_us}, lead, 0) as begin",
+        "if(status = 'oneway', begin, end_us) as end",
+        "1L as attempt",
+        "unique_key",
+        "language",
+        "version_name",
+        "capture",
+        "request_packet",
+    )
+    looked_at = stitch.attempts.selectExpr(
+        "client",
+        "process",
+        "`group`",
+        "topic",
+        "broker",
+        "last_broker",
+        "outcome",
+        "cause",
+        "unix_micros(attempt_begin) as begin",
+        "unix_micros(attempt_end) as end",
+        "attempt",
+        "unique_key",
+        "language",
+        "version_name",
+        "capture",
+        "request_packet",
+    )
+    return plain.unionByName(looked_at)
+
+
+def _queues(sends: DataFrame) -> DataFrame:
+    """Return how often each queue was asked for; copies of a request in several captures count."""
+    named = sends.where("queue_id is not null and topic is not null")
+    counted = grouped(named, ("topic", "broker", "queue_id"), {"attempts": "count(*)"})
+    return adding(
+        counted,
+        {
+            "share": "attempts / sum(attempts) over (partition by topic)",
+            "evenly": "1.0 / count(*) over (partition by topic)",
+        },
+    )
+
+
+def _topics(queues: DataFrame) -> DataFrame:
+    """Return each topic's distance from evenly loaded queues, by Pearson's chi-square.
+
+    Wilson and Hilferty: its cube root is nearly normal, which gives the standard deviations.
+    """
+    squares = "sum(pow(attempts - attempts / share * evenly, 2) / (attempts / share * evenly))"
+    summed = grouped(
+        queues,
+        ("topic",),
+        {
+            "brokers": "count(distinct broker)",
+            "queues": "count(*)",
+            "least": "min(attempts)",
+            "most": "max(attempts)",
+            "chi_square": squares,
+            "attempts": "sum(attempts)",
+        },
+    )
+    spread = "2 / (9 * (queues - 1))"
+    deviations = f"(cbrt(chi_square / (queues - 1)) - (1 - {spread})) / sqrt({spread})"
+    measured = adding(summed, {"deviations": f"if(queues > 1, {deviations}, null)"})
+    return adding(
+        measured, {"uneven": "if(attempts >= 50 * queues, coalesce(deviations > 3.1, false), null)"}
+    )
+
+
+def remarks(rows: Rows) -> list[str]:
+    """Return what a reader must know first."""
+    states = [str(row["strategy"]) for row in rows.get(PRODUCERS.name, ()) if row["windows"]]
+    said = []
+    if off := states.count(isolation.OFF):
+        said.append(
+            f"Strategy apparently off: {off} of {len(states)} producers with failures or slow"
+            " answers kept sending to brokers that it would have isolated. Java's default is off."
+        )
+    if other := states.count(isolation.OTHER_GENERATION):
+        said.append(f"{other} producers behave as another generation than their version's.")
+    if unknown := states.count(isolation.UNTOLD):
+        said.append(
+            f"Of {unknown} producers nothing tells whether they had the strategy on: their windows"
+            " are what it would have given."
+        )
+    given_up = [row["broker"] for row in rows.get(BROKERS.name, ()) if row["given_up"]]
+    if given_up:
+        names = ", ".join(sorted({str(name) for name in given_up}))
+        said.append(
+            f"Not used again long after their isolation, or no longer in the route: {names}."
+        )
+    return said
+
+
+REPORT = Report(
+    "isolation",
+    "Broker isolation",
+    "Which brokers did producers avoid, when and why, and did they keep to it?",
+    TABLES,
+    build,
+    (
+        Chart(
+            "timeline",
+            "Isolated brokers over time",
+            WINDOWS.name,
+            {"row": "client group broker", "start": "start", "end": "end", "colour": "cause"},
+        ),
+    ),
+    remarks,
+)

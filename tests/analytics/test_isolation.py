@@ -1,0 +1,106 @@
+"""The isolation report: on recorded fault runs the clients' fault items; on rows, each rule."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from replay.fault import Event
+from tests.analytics.reported import Tables, tables_of
+from tests.replay.recorded import ALL_RUNS, SAMPLES, run_of, wire_attempts_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STRATEGY_ON = tuple(name for name in ALL_RUNS if run_of(name).settings.enabled)
+STRATEGY_OFF = tuple(name for name in ALL_RUNS if not run_of(name).settings.enabled)
+NEAR_MS = 5
+LATER_THAN_PACKETS_MS = {"fault-freeze-5x": 8}
+"""The timeout was the client's first and its last sign was the FIN at 1506.9 ms: it told its
+strategy at 1513 ms, after loading what it needs to log, and sent nothing that would show that."""
+
+
+@pytest.fixture(scope="module")
+def recorded(spark: SparkSession) -> Tables:
+    """The report of all recorded fault runs together."""
+    files = [str(SAMPLES / f"{name}.pcap") for name in ALL_RUNS]
+    return tables_of(spark, "isolation", files, send_timeout_ms=1500)
+
+
+def logged_windows(name: str) -> list[tuple[str, int, int]]:
+    """Return the isolations that the fault items show: broker, from when, until when, in ms."""
+    run = run_of(name)
+    windows: list[tuple[str, int, int]] = []
+    until: dict[str, int] = {}
+    for step in run.steps:
+        for update in step.updates:
+            broker, now = update.broker, update.now
+            failed = update.event is not Event.ANSWERED
+            duration = run.settings.duration_of(update.latency, failed)
+            if duration:
+                assert until.get(broker, 0) <= now, "no recorded isolation is prolonged"
+                item = next(item for item in step.items if item.name == broker)
+                windows.append((broker, now, item.start_timestamp))
+                until[broker] = item.start_timestamp
+            else:
+                assert run.settings.generation == "5.1" or until.get(broker, 0) <= now
+    return windows
+
+
+def ms(time: object) -> float:
+    assert isinstance(time, datetime)
+    return time.replace(tzinfo=UTC).timestamp() * 1000
+
+
+def process_of(name: str) -> str:
+    """Return the process of a run, as its UNIQ_KEYs have it."""
+    key = next(iter(wire_attempts_of(name)))
+    return f"{int(key[-24:-20], 16)}-{key[-20:-12]}"
+
+
+def of_run(rows: list[dict[str, object]], name: str) -> list[dict[str, object]]:
+    return [row for row in rows if row["process"] == process_of(name)]
+
+
+@pytest.mark.parametrize("name", STRATEGY_ON)
+def test_windows_are_those_of_the_fault_items(recorded: Tables, name: str) -> None:
+    windows = of_run(recorded["isolation_windows"], name)
+    expected = logged_windows(name)
+    assert [window["broker"] for window in windows] == [broker for broker, _, _ in expected]
+    near = LATER_THAN_PACKETS_MS.get(name, NEAR_MS)
+    for window, (_, start, end) in zip(windows, expected, strict=True):
+        assert ms(window["start"]) == pytest.approx(start, abs=near)
+        assert ms(window["end"]) == pytest.approx(end, abs=near)
+
+
+def test_most_recorded_runs_have_windows() -> None:
+    counts = {name: len(logged_windows(name)) for name in STRATEGY_ON}
+    assert sum(count > 0 for count in counts.values()) == 13
+    assert [name for name, count in counts.items() if not count] == [
+        "fault-read-only-4x",
+        "fault-read-only-5x",
+    ]
+
+
+@pytest.mark.parametrize("name", ALL_RUNS)
+def test_the_strategy_is_found_on_and_off_as_it_was(recorded: Tables, name: str) -> None:
+    """And unknown where no broker failed, for then nothing tells."""
+    (producer,) = of_run(recorded["isolation_producers"], name)
+    assert producer["generation"] == run_of(name).settings.generation
+    if not run_of(name).settings.enabled:
+        assert producer["strategy"] == "off"
+        assert producer["not_followed"]
+    else:
+        assert producer["strategy"] == ("on" if logged_windows(name) else "unknown")
+        assert producer["to_isolated"] == 0
+
+
+@pytest.mark.parametrize("name", STRATEGY_OFF)
+def test_sends_at_isolated_brokers_are_listed(recorded: Tables, name: str) -> None:
+    (producer,) = of_run(recorded["isolation_producers"], name)
+    listed = of_run(recorded["isolation_sends"], name)
+    assert len(listed) == producer["to_isolated"]
+    assert {row["why"] for row in listed} <= {"strategy not followed", "at the edge"}
+    assert all(row["window_start"] <= row["time"] <= row["window_end"] for row in listed)
