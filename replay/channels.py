@@ -232,21 +232,27 @@ class Channel:
 
     def expire(self, now: int) -> None:
         """Fail the requests whose time is over."""
-        if self.connection is not None:
-            close = False
-            for invoke in self.connection.expire(now):
-                had = invoke.deadline - invoke.began
-                close |= invoke.synchronous and had > _CLOSE_LEAST
-                invoke.fail(timeout_error(invoke, max(had // MS, 0)), now)
-            if close and self._channels.config.close_on_timeout and self.link is not None:
-                reason = f"the connection to {self.address} was closed: a request timed out"
-                self.end(ConnectionLostError(reason))
-                return
+        if self.connection is not None and self._expire_answers(self.connection, now):
+            return
         if self.link is None and now >= self.opened_by:
             self.end(_too_slow(self.address))
             return
         self._waiting = self._expire(self._waiting, now)
         self._oneways = self._expire(self._oneways, now)
+
+    def _expire_answers(self, connection: RemotingConnection, now: int) -> bool:
+        """Fail the requests whose answer is late; whether that ended the connection."""
+        over = connection.expire(now)
+        close = self._channels.config.close_on_timeout and any(
+            [one.synchronous and one.deadline - one.began > _CLOSE_LEAST for one in over]
+        )
+        if close:  # first, so that what is tried again finds a new connection
+            reason = f"the connection to {self.address} was closed: a request timed out"
+            self.end(ConnectionLostError(reason))
+        for invoke in over:
+            had = (invoke.deadline - invoke.began) // MS
+            invoke.fail(timeout_error(invoke, max(had, 0)), now)
+        return close
 
     def _expire(self, waiting: list[Invoke], now: int) -> list[Invoke]:
         if not waiting:

@@ -131,7 +131,7 @@ class RemotingConnection:
                 invoke.answer(command, frame.body, length, now)
             else:
                 self._on_request(self, command, frame.body)
-        if not decoder.synchronized:
+        if not decoder.synchronized or (not frames and self._is_foreign()):
             return self._garbage()
         return None
 
@@ -152,6 +152,10 @@ class RemotingConnection:
         self.earliest = NEVER
         for invoke in table.values():
             invoke.fail(error, now)
+
+    def _is_foreign(self) -> bool:
+        """Whether the first bytes are another protocol's, even if too few for a frame."""
+        return self._offset <= len(self.first) and protocol_of(self.first) is not None
 
     def _garbage(self) -> ProtocolError:
         told = self._experts[-1].detail if self._experts else "no frame"

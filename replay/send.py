@@ -145,7 +145,7 @@ class Sender:
         for number in range(1, total + 1):
             began = self.client.network.now()
             queue, why = self.strategy.select(table, last, number > 1, began // MS)
-            if began > sending.deadline:
+            if began >= sending.deadline:
                 out_of_time = True
                 break
             last = queue.broker_name
