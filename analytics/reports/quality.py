@@ -129,9 +129,6 @@ def _connections(conversations: DataFrame) -> DataFrame:
 
 
 def _findings(findings: DataFrame) -> DataFrame:
-    rank = (
-        "case severity when 'error' then 0L when 'warning' then 1L when 'note' then 2L else 3L end"
-    )
     placed = adding(
         findings, {"place": "struct(time, capture, packet, substring(detail, 1, 300) as detail)"}
     )
