@@ -1,4 +1,4 @@
-"""Two reports side by side: for every number of a table, what it was before and by how much it grew.
+"""Two reports side by side: for every number, what it was before and by how much it grew.
 
 Rules: rows belong together by what a table is grouped by; a table of moments (windows, single
 exchanges) has no such thing and stays as it is. A row that one side does not have is unknown there,
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 BEFORE, CHANGE = "_before", "_change"
-"""What a column's name ends with: its value in the other input, and the growth since, as a share."""
+"""Ends of columns' names: the value in the other input, and the growth since, as a share."""
 _SHOWN_CHANGES = 3
 """Numbers of a terminal's table that have the other value and the growth beside them."""
 _NUMBERS = ("int", "float")

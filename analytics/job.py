@@ -7,40 +7,37 @@ tasks, one folder a table. What is wrong is one line and an exit status, as in `
 from __future__ import annotations
 
 import argparse
+import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-if __package__ in (None, ""):  # run as a file: its own folder is on the path, not the one above
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from analytics.errors import ReportError, reason_of
-from analytics.inputs import inputs_of
-from analytics.reports import REPORT_MODULES, ReportOptions, conforming, report_of
-from dissectors.times import moment_of
 
 FORMS = ("parquet", "csv", "json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read, report, write; return the exit status."""
+    from .errors import ReportError, reason_of
+
     chosen = _parser().parse_args(arguments)
     try:
         _run(chosen)
     except ReportError as error:
-        return _said(error)
+        return _said(error.message, error.hint)
     except Exception as error:
-        return _said(reason_of(error))
+        reason = reason_of(error)
+        return _said(reason.message, reason.hint)
     return 0
 
 
-def _said(error: ReportError) -> int:
-    hint = f" ({error.hint})" if error.hint else ""
-    sys.stderr.write(f"rmqtool: {error.message}{hint}\n")
+def _said(message: str, hint: str) -> int:
+    sys.stderr.write(f"rmqtool: {message}{f' ({hint})' if hint else ''}\n")
     return 1
 
 
 def _parser() -> argparse.ArgumentParser:
+    from .reports import REPORT_MODULES
+
     parser = argparse.ArgumentParser(description="RocketMQ reports as a Spark job")
     parser.add_argument("report", choices=[*REPORT_MODULES, "all"])
     parser.add_argument("input", nargs="+", help="captures, decoded logs, files of their rows")
@@ -58,8 +55,10 @@ def _parser() -> argparse.ArgumentParser:
 def _run(chosen: argparse.Namespace) -> None:
     from pyspark.sql import SparkSession
 
-    from analytics.filters import chosen as filtered
-    from analytics.source import read_inputs, refuse_nothing
+    from .filters import chosen as filtered
+    from .inputs import inputs_of
+    from .reports import REPORT_MODULES, ReportOptions, conforming, report_of
+    from .source import read_inputs, refuse_nothing
 
     inputs = inputs_of(chosen.input)
     spark = SparkSession.builder.appName("rmqtool report").getOrCreate()
@@ -88,4 +87,7 @@ def _run(chosen: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
+    if not __package__:  # run as a file: the package is in the folder above
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+        runpy.run_module("analytics.job", run_name="__main__", alter_sys=True)
     sys.exit(main())

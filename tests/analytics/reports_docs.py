@@ -1,0 +1,45 @@
+"""The tables of docs/reports.md, made from the reports; run as a module, it writes them.
+
+python -m tests.analytics.reports_docs
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from analytics.reports import Report, report_names, report_of
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reports.md"
+_MARKED = re.compile(r"(<!-- tables: begin -->\n).*?(<!-- tables: end -->)", re.DOTALL)
+
+
+def tables_text() -> str:
+    """All tables of all reports with their columns."""
+    return "\n".join(_report_text(report_of(name)) for name in report_names())
+
+
+def _report_text(report: Report) -> str:
+    parts = [f"### `{report.name}`: {report.title}", "", report.question, ""]
+    for table in report.tables:
+        parts += [
+            f"**`{table.name}`** {table.title}. {table.meaning}",
+            "",
+            "| column | type | unit | meaning |",
+            "|---|---|---|---|",
+            *(
+                f"| `{c.name}` | {c.type} | {c.unit} | {c.meaning.replace('|', chr(92) + '|')} |"
+                for c in table.columns
+            ),
+            "",
+        ]
+    return "\n".join(parts)
+
+
+def page() -> str:
+    """The page with its tables as they should be."""
+    return _MARKED.sub(lambda m: f"{m[1]}{tables_text()}\n{m[2]}", PAGE.read_text())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
