@@ -88,7 +88,7 @@ class SandboxOptions:
     drop_oldest: bool = False
     """a full store forgets its oldest messages; else sends are refused as by a full disk"""
     input_limit: int = 256 * MIB
-    """bytes of unfinished frames of all connections"""
+    """bytes of unfinished frames of all connections, and of answers that clients do not read"""
     held_limit: int = 20_000
     """long polls that wait at one broker"""
     max_message_size: int = 4 * MIB

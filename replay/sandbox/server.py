@@ -24,8 +24,8 @@ from .events import EventKind
 from .request import Answer, Request
 
 LANGUAGE: Final = "PYTHON"
-_WAITING_LIMIT: Final = 4 * MAX_FRAME
-"""bytes that a client may leave unread"""
+_UNREAD_LIMIT: Final = 2 * MAX_FRAME
+"""bytes that a client may leave unread, or ask for within one turn"""
 _ASKED_LIMIT: Final = 1000
 """requests to a client that it has not answered"""
 
@@ -55,7 +55,7 @@ class Service(Protocol):
 class Hub:
     """What all connections of a sandbox share: limits, and the writing at the end of a turn."""
 
-    def __init__(self, version: int, serialize_type: str, connections: int, unfinished: int):
+    def __init__(self, version: int, serialize_type: str, connections: int, waiting: int):
         self.version = version
         """MQVersion ordinal in the headers"""
         self.serialize_type = serialize_type
@@ -71,8 +71,11 @@ class Hub:
         self.on_failure: Callable[[Exception], None] | None = None
         """is told that this failed; nobody is answered then"""
         self._connections_limit = connections
-        self._unfinished_limit = unfinished
-        self._unfinished = 0
+        self._waiting_limit = waiting
+        self.unfinished = 0
+        """bytes of frames that are not whole yet"""
+        self.unread = 0
+        """bytes of answers that clients have not read yet"""
         self._dirty: list[Connection] = []
         self._scheduled = False
 
@@ -86,10 +89,15 @@ class Hub:
         self.opaque = (self.opaque + 1) & 0x7FFFFFFF
         return self.opaque
 
-    def hold(self, change: int) -> bool:
+    def hold_unfinished(self, change: int) -> bool:
         """Note that unfinished frames grew by `change` bytes; whether that is still allowed."""
-        self._unfinished += change
-        return self._unfinished <= self._unfinished_limit
+        self.unfinished += change
+        return self.unfinished <= self._waiting_limit
+
+    def hold_unread(self, change: int) -> bool:
+        """Note that unread answers grew by `change` bytes; whether that is still allowed."""
+        self.unread += change
+        return self.unread <= self._waiting_limit
 
     def schedule(self, connection: Connection) -> None:
         """Have a connection written at the end of this turn."""
@@ -140,6 +148,8 @@ class Connection(asyncio.Protocol):
         self._offset = 0
         self._held = 0
         self._out: list[bytes] = []
+        self._out_size = 0
+        self._unread = 0
         self._asked: dict[int, OnResponse] = {}
         self._paused = 0
 
@@ -181,7 +191,7 @@ class Connection(asyncio.Protocol):
             return
         held = self._decoder.held_bytes
         if held != self._held:
-            allowed = self.hub.hold(held - self._held)
+            allowed = self.hub.hold_unfinished(held - self._held)
             self._held = held
             if not allowed and held:
                 self._refuse("too many bytes of unfinished frames")
@@ -203,6 +213,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """The client reads again."""
+        self._note_unread()
         self.resume_reading()
 
     # -- for services ---------------------------------------------------------------------------
@@ -263,15 +274,28 @@ class Connection(asyncio.Protocol):
         if not self._out:
             self.hub.schedule(self)
         self._out.append(data)
+        self._out_size += len(data)
+        if self._out_size > _UNREAD_LIMIT:
+            self._refuse("it asks for too much at once")
 
     def write_out(self) -> None:
         """Write what was collected."""
         out, self._out = self._out, []
+        self._out_size = 0
         if self._transport is None or not out:
             return
         self._transport.write(out[0] if len(out) == 1 else b"".join(out))
-        if self._transport.get_write_buffer_size() > _WAITING_LIMIT:
+        if not self._note_unread():
             self._refuse("it does not read its answers")
+
+    def _note_unread(self) -> bool:
+        """Note what the client has not read; whether that is still allowed."""
+        size = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        change = size - self._unread
+        if not change:
+            return True
+        self._unread = size
+        return self.hub.hold_unread(change) and size <= _UNREAD_LIMIT
 
     def close(self, reset: bool = False) -> None:
         """End the connection: in order, with what was written, or at once."""
@@ -329,8 +353,9 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._out = []
         self.hub.connections.discard(self)
-        self.hub.hold(-self._held)
-        self._held = 0
+        self.hub.hold_unfinished(-self._held)
+        self.hub.hold_unread(-self._unread)
+        self._held = self._unread = 0
         asked, self._asked = self._asked, {}
         for on_response in asked.values():
             on_response(None, b"")
