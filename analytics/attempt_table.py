@@ -95,8 +95,8 @@ class Stitched(NamedTuple):
 
     sends: DataFrame
     """all sends, see `sends.sends_of`"""
-    keys: DataFrame
-    """the UNIQ_KEYs that need it"""
+    plain: DataFrame
+    """those of messages about which nothing is odd, and those without a UNIQ_KEY"""
     attempts: DataFrame
     """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
 
@@ -108,10 +108,11 @@ def stitched(given: ReportInput, limits: Limits) -> Stitched:
     failures = None
     if given.conversations is not None:
         failures = sends.connect_failures(given.conversations, homes)
-    keys = sends.telling_keys(produced, failures, limits.timeout_us)
-    telling = produced.join(F.broadcast(keys), "unique_key", "left_semi")
+    keys = F.broadcast(sends.telling_keys(produced, failures, limits.timeout_us))
+    plain = produced.join(keys, "unique_key", "left_anti")
+    telling = produced.join(keys, "unique_key", "left_semi")
     connected = sends.with_connections(telling, given.conversations)
-    return Stitched(produced, keys, with_attempts(connected, failures, limits))
+    return Stitched(produced, plain, with_attempts(connected, failures, limits))
 
 
 def with_attempts(chosen: DataFrame, failures: DataFrame | None, limits: Limits) -> DataFrame:

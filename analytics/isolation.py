@@ -271,7 +271,7 @@ def _judge(producer: Producer, reports: Sequence[int], result: Replay) -> None:
         edge = begin < window.start + EDGE_US
         edge |= window.ended_by == "time" and begin > window.end - EDGE_US
         sure = why is not Why.AVAILABLE and permitted
-        reason = EDGE if edge or (permitted and not sure) else ALL_ISOLATED if sure else BROKEN
+        reason = ALL_ISOLATED if sure else EDGE if edge or permitted else BROKEN
         result.trespasses.append(Trespass(index, window, reason, permitted or edge))
 
 

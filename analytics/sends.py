@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from . import derived
 from .attempts import STORED_CODES
+from .expressions import adding, grouped, texts
 from .schema import SOURCE
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 SEND_CODES = (10, 310, 320, 324, 325)
 """SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE, SEND_REPLY_MESSAGE and its V2."""
@@ -27,6 +27,11 @@ OF_CONSUMERS = (
     "(coalesce(contains(topic, '%RETRY%'), false) or coalesce(contains(topic, '%DLQ%'), false))"
 )
 """SQL: the topic is one of the retries and dead letters of consumers."""
+FAILED_ITSELF = (
+    f"(coalesce(response_code not in ({', '.join(map(str, sorted(STORED_CODES)))}), false)"
+    " or coalesce(status = 'unanswered' and `end` in ('reset', 'closed'), false))"
+)
+"""SQL: a send was refused, or its connection ended before an answer."""
 _KEY = r"^([0-9A-Fa-f]{32}|[0-9A-Fa-f]{56})$"
 _TAIL = 24
 """Hex digits of a UNIQ_KEY behind the address: process, loader, time of the month, count."""
@@ -40,23 +45,22 @@ _AFTER_S = 4
 """Seconds after a failed connect in which the message must be sent: a connect takes up to 3."""
 
 
-def process_of(key: Column) -> Column:
-    """Return the process that made a UNIQ_KEY as ``pid-loader``; null where it is no such key."""
-    pid = F.conv(F.substr(key, -F.lit(_TAIL), F.lit(4)), 16, 10)
-    return F.when(key.rlike(_KEY), F.concat_ws("-", pid, F.substr(key, -F.lit(20), F.lit(8))))
+def process_of(key: str) -> str:
+    """Return, as SQL, the process that made a UNIQ_KEY as ``pid-loader``; null for another key."""
+    pid = f"conv(substr({key}, -{_TAIL}, 4), 16, 10)"
+    return f"if({key} rlike '{_KEY}', concat_ws('-', {pid}, substr({key}, -20, 8)), null)"
 
 
-def lead_of(key: Column, time: Column) -> Column:
-    """Return the µs from the birth of a UNIQ_KEY to a time; null where it does not say.
+def lead_of(key: str, time: str) -> str:
+    """Return, as SQL, the µs from the birth of a UNIQ_KEY to a time; null for another key.
 
     What it says is the time of the month in the client's zone, so the answer is known but for
     multiples of 15 minutes, of which the smallest is taken.
     """
-    born_ms = F.conv(F.substr(key, -F.lit(12), F.lit(8)), 16, 10).cast("long")
-    of_month = F.unix_micros(time) - F.unix_micros(F.date_trunc("month", time))
-    lead = F.pmod(of_month - born_ms * 1000, F.lit(_ZONES_US))
-    signed = F.when(lead > _ZONES_US - _SLACK_US, lead - _ZONES_US).otherwise(lead)
-    return F.when(key.rlike(_KEY), signed)
+    born_ms = f"cast(conv(substr({key}, -12, 8), 16, 10) as long)"
+    of_month = f"unix_micros({time}) - unix_micros(date_trunc('month', {time}))"
+    lead = f"pmod({of_month} - {born_ms} * 1000 + {_SLACK_US}, {_ZONES_US}) - {_SLACK_US}"
+    return f"if({key} rlike '{_KEY}', {lead}, null)"
 
 
 def broker_homes(exchanges: DataFrame) -> DataFrame:
@@ -66,48 +70,49 @@ def broker_homes(exchanges: DataFrame) -> DataFrame:
     which keep the first broker's name, do not rename the broker they were sent to. An address at
     home to several names, a proxy, has the one that nearly all ask for, or none.
     """
-    named = (
-        exchanges.where((F.col("broker_name") != "") & F.col("responder").isNotNull())
-        .where(~F.col("request_name").isin(*derived.NOT_TO_A_BROKER))
-        .groupBy("responder", "broker_name")
-        .agg(F.count("*").alias("asked"))
+    name_server = f"request_name in {texts(derived.NOT_TO_A_BROKER)}"
+    named = grouped(
+        exchanges.where(f"broker_name != '' and responder is not null and not {name_server}"),
+        ("responder", "broker_name"),
+        {"asked": "count(*)"},
     )
-    at_address = Window.partitionBy("responder")
-    shares = named.withColumn("share", F.col("asked") / F.sum("asked").over(at_address))
-    best = F.max("share").over(Window.partitionBy("broker_name"))
-    homes = shares.withColumn("best", best).where(F.col("share") >= F.col("best") * _AT_HOME)
-    chosen = homes.groupBy("responder").agg(
-        F.max_by("broker_name", F.struct("asked", "broker_name")).alias("broker"),
-        F.max("share").alias("share"),
-        F.count("*").alias("names"),
+    shares = adding(named, {"share": "asked / sum(asked) over (partition by responder)"})
+    best = adding(shares, {"best": "max(share) over (partition by broker_name)"})
+    chosen = grouped(
+        best.where(f"share >= best * {_AT_HOME}"),
+        ("responder",),
+        {
+            "broker": "max_by(broker_name, struct(asked, broker_name))",
+            "share": "max(share)",
+            "names": "count(*)",
+        },
     )
-    telling = (F.col("names") == 1) | (F.col("share") >= derived.AGREEMENT)
-    return chosen.where(telling).select("responder", "broker")
+    telling = chosen.where(f"names = 1 or share >= {derived.AGREEMENT}")
+    return telling.select("responder", "broker")
 
 
 def sends_of(exchanges: DataFrame, homes: DataFrame) -> DataFrame:
-    """Return the sends with `host`, `process`, `broker`, `lead`, `begin` and `end` (µs)."""
+    """Return the sends with `host`, `process`, `broker`, `lead`, `begin` and `end_us` (µs)."""
+    codes = ", ".join(map(str, SEND_CODES))
     sends = exchanges.where(
-        F.col("request_code").isin(*SEND_CODES)
-        & (F.col("status") != "orphan")
-        & F.col("request_time").isNotNull()
+        f"request_code in ({codes}) and status != 'orphan' and request_time is not null"
     )
-    joined = sends.join(F.broadcast(homes), "responder", "left")
-    key = F.col("unique_key")
-    return joined.select(
-        *exchanges.columns,
-        derived.address("requester").alias("host"),
-        process_of(key).alias("process"),
-        F.coalesce("broker", "responder").alias("broker"),
-        lead_of(key, F.col("request_time")).alias("lead"),
-        F.unix_micros("request_time").alias("begin"),
-        F.unix_micros("response_time").alias("end_us"),
+    return adding(
+        sends.join(F.broadcast(homes.withColumnRenamed("broker", "_broker")), "responder", "left"),
+        {
+            "host": derived.address_of("requester"),
+            "process": process_of("unique_key"),
+            "broker": "coalesce(_broker, responder)",
+            "lead": lead_of("unique_key", "request_time"),
+            "begin": "unix_micros(request_time)",
+            "end_us": "unix_micros(response_time)",
+        },
     )
 
 
 def connect_failures(conversations: DataFrame, homes: DataFrame) -> DataFrame:
     """Return the connects to brokers that never came about, as `attempts.ConnectFailure`."""
-    failed = conversations.where(F.col("end").isin("refused", "no_answer"))
+    failed = conversations.where("`end` in ('refused', 'no_answer')")
     named = failed.join(F.broadcast(homes.withColumnRenamed("responder", "server")), "server")
     # all named anew: both sides of a cogroup must not have the same columns
     return named.selectExpr(
@@ -123,19 +128,11 @@ def connect_failures(conversations: DataFrame, homes: DataFrame) -> DataFrame:
     )
 
 
-def failed_itself() -> Column:
-    """Return whether a send failed: refused, or its connection ended before an answer."""
-    refused = ~F.col("response_code").isin(*sorted(STORED_CODES))
-    ended = (F.col("status") == "unanswered") & F.col("end").isin("reset", "closed")
-    return F.coalesce(refused, F.lit(False)) | F.coalesce(ended, F.lit(False))
-
-
 def telling_keys(sends: DataFrame, failures: DataFrame | None, timeout_us: int) -> DataFrame:
     """Return the UNIQ_KEYs of which the attempts are looked at one by one (`unique_key`)."""
-    keyed = sends.where(F.col("unique_key").isNotNull())
-    wrong = F.max(failed_itself())
-    keys = keyed.groupBy("unique_key").agg(F.count("*").alias("seen"), wrong.alias("wrong"))
-    chosen = keys.where((F.col("seen") > 1) | F.col("wrong")).select("unique_key")
+    keyed = sends.where("unique_key is not null")
+    keys = grouped(keyed, ("unique_key",), {"seen": "count(*)", "wrong": f"max({FAILED_ITSELF})"})
+    chosen = keys.where("seen > 1 or wrong").select("unique_key")
     if failures is None:
         return chosen
     return chosen.union(_after_failures(keyed, failures, timeout_us)).distinct()
@@ -143,48 +140,42 @@ def telling_keys(sends: DataFrame, failures: DataFrame | None, timeout_us: int) 
 
 def _after_failures(keyed: DataFrame, failures: DataFrame, timeout_us: int) -> DataFrame:
     """Return the keys of messages that were being sent when a connect of their host failed."""
-    second = F.floor(F.col("end") / 1_000_000)
-    near = failures.select(
+    second = "cast(floor({} / 1000000) as long)"
+    ended = second.format("`end`")
+    near = failures.selectExpr(
         "host",
-        F.col("broker").alias("failed_broker"),
-        F.col("begin").alias("failed_begin"),
-        F.col("end").alias("failed_end"),
-        F.explode(F.sequence(second, second + _AFTER_S)).alias("second"),
+        "broker as failed_broker",
+        "begin as failed_begin",
+        "`end` as failed_end",
+        f"explode(sequence({ended}, {ended} + {_AFTER_S})) as second",
     )
-    late = keyed.where(F.col("lead") <= timeout_us).select(
-        "unique_key",
-        "host",
-        "broker",
-        "begin",
-        "lead",
-        F.floor(F.col("begin") / 1_000_000).alias("second"),
+    late = keyed.where(f"lead <= {timeout_us}").selectExpr(
+        "unique_key", "host", "broker", "begin", "lead", f"{second.format('begin')} as second"
     )
     joined = late.join(F.broadcast(near), ["host", "second"])
-    return joined.where(
-        (F.col("failed_begin") >= F.col("begin") - F.col("lead") - 1000)
-        & (F.col("failed_end") <= F.col("begin"))
-        & (F.col("failed_broker") != F.col("broker"))
-    ).select("unique_key")
+    meanwhile = "failed_begin >= begin - lead - 1000 and failed_end <= begin"
+    return joined.where(f"{meanwhile} and failed_broker != broker").select("unique_key")
 
 
 def with_connections(sends: DataFrame, conversations: DataFrame | None) -> DataFrame:
     """Return sends with `connected`, `closed` (µs), `ended_by` and `whole` of their connection."""
     if conversations is None:
-        return sends.withColumns(
+        return adding(
+            sends,
             {
-                "connected": F.lit(None).cast("long"),
-                "closed": F.lit(None).cast("long"),
-                "ended_by": F.lit(None).cast("string"),
-                "whole": F.lit(None).cast("boolean"),
-            }
+                "connected": "cast(null as long)",
+                "closed": "cast(null as long)",
+                "ended_by": "cast(null as string)",
+                "whole": "cast(null as boolean)",
+            },
         )
-    facts = conversations.select(
+    facts = conversations.selectExpr(
         SOURCE,
         "conversation",
-        F.when(F.col("start") != "midstream", F.unix_micros("start_time")).alias("connected"),
-        F.when(F.col("end") != "open", F.unix_micros("end_time")).alias("closed"),
+        "if(start != 'midstream', unix_micros(start_time), null) as connected",
+        "if(`end` != 'open', unix_micros(end_time), null) as closed",
         "ended_by",
-        ((F.col("directions") == "both") & (F.coalesce("gaps", F.lit(0)) == 0)).alias("whole"),
+        "directions = 'both' and coalesce(gaps, 0) = 0 as _whole",
     )
     joined = sends.join(facts, [SOURCE, "conversation"], "left")
-    return joined.withColumn("whole", F.coalesce("whole", F.lit(False)))
+    return adding(joined, {"whole": "coalesce(_whole, false)"}).drop("_whole")

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from .. import attempts, isolation
 from ..attempt_table import Stitched, stitched
 from ..expressions import adding, grouped
@@ -192,7 +190,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
 def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
     """Return all attempts as the strategy sees them; `begin` and `end` in µs since the epoch."""
     stored = f"response_code in ({', '.join(map(str, sorted(attempts.STORED_CODES)))})"
-    plain = stitch.sends.join(F.broadcast(stitch.keys), "unique_key", "left_anti").selectExpr(
+    plain = stitch.plain.selectExpr(
         "host as client",
         "process",
         "`group`",

@@ -11,22 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from .. import sends
 from ..attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS, stitched
 from ..attempts import STORED, UNKNOWN
 from ..chains import FAILED, MAYBE, STORED_UNTOLD, Limits
+from ..expressions import adding, grouped, texts
 from . import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 DEFAULT_TIMEOUT_MS = 3000
 DEFAULT_RETRIES = 2
-RETRY_TOPIC = "%RETRY%"
-DEAD_LETTERS = "%DLQ%"
 SEND_BACK = 36
 _PULLS = (11, 361, 200050, 200071)
 
@@ -198,14 +194,11 @@ def limits_of(options: ReportOptions) -> Limits:
 
 def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
     """Return the tables."""
-    limits = limits_of(options)
-    produced, _, attempts = stitched(given, limits)
-    attempts = attempts.persist()
-    listed = attempts.where(
-        (F.col("attempts") > 1) | F.col("final").isin(FAILED, MAYBE, STORED_UNTOLD)
-    )
+    stitch = stitched(given, limits_of(options))
+    attempts = stitch.attempts.persist()
+    listed = attempts.where(f"attempts > 1 or final in {texts((FAILED, MAYBE, STORED_UNTOLD))}")
     return {
-        TOTALS.name: _totals(produced, attempts),
+        TOTALS.name: _totals(stitch.plain, attempts),
         CAUSES.name: _causes(listed),
         FLOWS.name: _flows(listed),
         VERDICTS.name: _verdicts(listed),
@@ -215,127 +208,128 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     }
 
 
-def _count(condition: Column | str) -> Column:
-    chosen = F.expr(condition) if isinstance(condition, str) else condition
-    return F.count(F.when(chosen, 1))
-
-
-def _totals(produced: DataFrame, attempts: DataFrame) -> DataFrame:
-    """Return all sends, less the requests of the messages looked at, and these messages instead."""
-    open_ended = (F.col("status") == "unanswered") & ~sends.failed_itself()
-    every = produced.groupBy("topic", "group", F.col("host").alias("client"), "process").agg(
-        F.count("*").alias("messages"), _count(open_ended).alias("unknown")
-    )
-    message = F.col("attempt") == 1
-    looked_at = attempts.groupBy(*_TOTAL_KEYS).agg(
-        F.sum(F.when(message, 1 - F.col("views"))).alias("messages"),
-        F.sum(F.when(message, F.col("attempts") - F.col("views"))).alias("attempts"),
-        _count(message & (F.col("attempts") > 1)).alias("retried"),
-        *(
-            _count(message & (F.col("final") == final)).alias(name)
-            for name, final in (("failed", FAILED), ("maybe", MAYBE), ("untold", STORED_UNTOLD))
-        ),
-        (
-            _count(message & (F.col("final") == UNKNOWN))
-            - _count((F.col("outcome") == UNKNOWN) & ~F.col("inferred"))
-        ).alias("unknown"),
-        _count(message & (F.col("copies") > 1)).alias("duplicates"),
-        F.sum(F.when(message & (F.col("copies") > 1), F.col("copies") - 1)).alias("copies"),
-        F.sum(F.when(message, F.col("unsure"))).alias("unsure"),
-        _count("after_budget").alias("over_budget"),
-        _count("stale_queue").alias("stale_queue"),
-    )
+def _totals(plain: DataFrame, attempts: DataFrame) -> DataFrame:
+    """Return what sends count that nothing is odd about, and what the others come to."""
     names = [column.name for column in _SUMS]
-    both = every.withColumn("attempts", F.col("messages")).unionByName(
-        looked_at, allowMissingColumns=True
+    counted = {
+        "messages": "count(*)",
+        "attempts": "count(*)",
+        "unknown": "count_if(status = 'unanswered')",
+    }
+    every = adding(plain, {"client": "host"})
+    one = "attempt = 1 and "
+    looked_at = {
+        "messages": "count_if(attempt = 1)",
+        "attempts": "count(*)",
+        "retried": f"count_if({one}attempts > 1)",
+        "failed": f"count_if({one}final = '{FAILED}')",
+        "maybe": f"count_if({one}final = '{MAYBE}')",
+        "untold": f"count_if({one}final = '{STORED_UNTOLD}')",
+        "unknown": f"count_if({one}final = '{UNKNOWN}')",
+        "duplicates": f"count_if({one}copies > 1)",
+        "copies": f"sum(if({one}copies > 1, copies - 1, 0))",
+        "unsure": "sum(if(attempt = 1, unsure, 0))",
+        "over_budget": "count_if(after_budget)",
+        "stale_queue": "count_if(stale_queue)",
+    }
+    both = grouped(every, _TOTAL_KEYS, counted).unionByName(
+        grouped(attempts, _TOTAL_KEYS, looked_at), allowMissingColumns=True
     )
-    summed = both.groupBy(*_TOTAL_KEYS).agg(
-        *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in names)
-    )
-    return summed.withColumn("amplification", F.try_divide("attempts", "messages"))
+    summed = grouped(both, _TOTAL_KEYS, {name: f"coalesce(sum({name}), 0)" for name in names})
+    return adding(summed, {"amplification": "try_divide(attempts, messages)"})
 
 
 def _causes(listed: DataFrame) -> DataFrame:
-    failed = listed.where(F.col("outcome") != STORED)
-    stored = F.when(F.col("final").isin(STORED, STORED_UNTOLD), F.col("unique_key"))
-    return failed.groupBy("broker", "cause").agg(
-        F.count("*").alias("attempts"),
-        F.count_distinct("unique_key").alias("messages"),
-        F.count("next_broker").alias("retried"),
-        F.count_distinct(stored).alias("stored"),
-        _count("inferred").alias("inferred"),
-        F.count_distinct("topic").alias("topics"),
-        F.count_distinct("client").alias("clients"),
-        F.min("remark").alias("remark"),
-        F.min("attempt_begin").alias("first_time"),
-        F.max("attempt_begin").alias("last_time"),
+    stored = texts((STORED, STORED_UNTOLD))
+    return grouped(
+        listed.where(f"outcome != '{STORED}'"),
+        ("broker", "cause"),
+        {
+            "attempts": "count(*)",
+            "messages": "count(distinct unique_key)",
+            "retried": "count(next_broker)",
+            "stored": f"count(distinct if(final in {stored}, unique_key, null))",
+            "inferred": "count_if(inferred)",
+            "topics": "count(distinct topic)",
+            "clients": "count(distinct client)",
+            "remark": "min(remark)",
+            "first_time": "min(attempt_begin)",
+            "last_time": "max(attempt_begin)",
+        },
     )
 
 
 def _flows(listed: DataFrame) -> DataFrame:
-    order = Window.partitionBy("client", "process", "unique_key").orderBy("attempt")
-    followed = listed.withColumns(
+    following = "over (partition by client, process, unique_key order by attempt)"
+    pairs = adding(
+        listed,
         {
-            name: F.lead(column).over(order)
-            for name, column in (
-                ("gap", "gap_us"),
-                ("then", "outcome"),
-                ("then_stale", "stale_queue"),
-            )
-        }
-    ).where(F.col("next_broker").isNotNull())
-    return followed.groupBy(
-        F.col("broker").alias("from_broker"), F.col("next_broker").alias("to_broker"), "cause"
-    ).agg(
-        F.count("*").alias("retries"),
-        F.percentile_approx("gap", 0.5, 1000).alias("gap_p50_us"),
-        F.max("gap").alias("gap_max_us"),
-        _count(F.col("then") == STORED).alias("stored"),
-        _count("then_stale").alias("stale_queue"),
+            "gap": f"lead(gap_us) {following}",
+            "then": f"lead(outcome) {following}",
+            "then_stale": f"lead(stale_queue) {following}",
+        },
+    )
+    named = adding(pairs, {"from_broker": "broker", "to_broker": "next_broker"})
+    return grouped(
+        named.where("next_broker is not null"),
+        ("from_broker", "to_broker", "cause"),
+        {
+            "retries": "count(*)",
+            "gap_p50_us": "percentile_approx(gap, 0.5, 1000)",
+            "gap_max_us": "max(gap)",
+            "stored": f"count_if(`then` = '{STORED}')",
+            "stale_queue": "count_if(then_stale)",
+        },
     )
 
 
 def _verdicts(listed: DataFrame) -> DataFrame:
-    last = listed.where(F.col("verdict").isNotNull() & F.col("next_broker").isNull())
-    return last.groupBy("verdict", "cause", "version_name").agg(
-        F.count("*").alias("messages"),
-        F.sum("attempts").alias("attempts"),
-        F.min("remark").alias("remark"),
-        F.min("unique_key").alias("unique_key"),
+    return grouped(
+        listed.where("verdict is not null and next_broker is null"),
+        ("verdict", "cause", "version_name"),
+        {
+            "messages": "count(*)",
+            "attempts": "sum(attempts)",
+            "remark": "min(remark)",
+            "unique_key": "min(unique_key)",
+        },
     )
 
 
 def _consumers(exchanges: DataFrame) -> DataFrame:
-    code = F.col("request_code")
-    topic = F.coalesce("topic", F.lit(""))
-    back = code == SEND_BACK
-    retry, dead = topic.contains(RETRY_TOPIC), topic.contains(DEAD_LETTERS)
-    sent = code.isin(*sends.SEND_CODES)
-    read = code.isin(*_PULLS) & (F.col("message_count") > 0)
-    named = F.regexp_extract(topic, r"%(?:RETRY|DLQ)%(.+)$", 1)
-    of_interest = exchanges.where(back | ((sent | read) & (retry | dead))).withColumn(
-        "group", F.when(sent, named).otherwise(F.coalesce("group", named))
+    code = "coalesce(request_code, -1)"
+    back = f"{code} = {SEND_BACK}"
+    sent = f"{code} in ({', '.join(map(str, sends.SEND_CODES))})"
+    read = f"{code} in ({', '.join(map(str, _PULLS))}) and coalesce(message_count, 0) > 0"
+    named = "regexp_extract(topic, '%(?:RETRY|DLQ)%(.+)$', 1)"
+    rows = adding(
+        exchanges.where(f"{back} or (({sent} or {read}) and {sends.OF_CONSUMERS})"),
+        {
+            "of_group": f"if({sent}, {named}, coalesce(`group`, {named}))",
+            "back": back,
+            "sent": sent,
+            "dead": "coalesce(contains(topic, '%DLQ%'), false)",
+            "count": "coalesce(message_count, 1)",
+        },
+    ).drop("group")
+    rows = rows.withColumnRenamed("of_group", "group")
+    times = grouped(rows.where("back"), ("group", "unique_key"), {"times": "count(*)"})
+    most = grouped(times, ("group",), {"messages": "count(unique_key)", "most_times": "max(times)"})
+    summed = grouped(
+        rows,
+        ("group",),
+        {
+            "sent_back": "count_if(back)",
+            "refused": "count_if(back and response_code != 0)",
+            "unanswered": "count_if(back and status = 'unanswered')",
+            "sent_again": "sum(if(sent and not dead, count, 0))",
+            "redelivered": "sum(if(not back and not sent and not dead, count, 0))",
+            "dead_letters": "sum(if(not back and dead, count, 0))",
+            "first_time": "min(request_time)",
+            "last_time": "max(request_time)",
+        },
     )
-    count = F.coalesce("message_count", F.lit(1))
-    times = (
-        of_interest.where(back)
-        .groupBy("group", "unique_key")
-        .agg(F.count("*").alias("times"))
-        .groupBy("group")
-        .agg(F.count("unique_key").alias("messages"), F.max("times").alias("most_times"))
-    )
-    wrong = (F.col("status") == "answered") & (F.col("response_code") != 0)
-    summed = of_interest.groupBy("group").agg(
-        _count(back).alias("sent_back"),
-        _count(back & wrong).alias("refused"),
-        _count(back & (F.col("status") == "unanswered")).alias("unanswered"),
-        F.coalesce(F.sum(F.when(sent & retry, count)), F.lit(0)).alias("sent_again"),
-        F.coalesce(F.sum(F.when(read & retry, count)), F.lit(0)).alias("redelivered"),
-        F.coalesce(F.sum(F.when(dead, count)), F.lit(0)).alias("dead_letters"),
-        F.min("request_time").alias("first_time"),
-        F.max("request_time").alias("last_time"),
-    )
-    joined = summed.join(times, "group", "left")
+    joined = summed.join(most, "group", "left")
     return joined.fillna(0, ["messages", "most_times"])
 
 
