@@ -19,6 +19,7 @@ from .events import EventKind
 from .faults import DISK_FULL, FaultSet
 from .group_requests import GroupHandlers
 from .offset_requests import OffsetHandlers
+from .pop import PopHandlers
 from .pull import PullHandlers
 from .query import QueryHandlers
 from .request import Answer, BadRequest, Handler, Request, topic_of
@@ -58,6 +59,8 @@ class Broker:
         """messages for later"""
         self.transactions = Transactions(state, self.schedule)
         """half messages"""
+        self.pop = PopHandlers(state)
+        """what POP consumers hold"""
         self._faults = faults
         self._scan: asyncio.TimerHandle | None = None
         self._handlers: dict[int, Handler] = {
@@ -70,6 +73,8 @@ class Broker:
             **GroupHandlers(state).handlers(),
             **BrokerHandlers(state).handlers(),
         }
+        if state.options.is_5:
+            self._handlers.update(self.pop.handlers())
         self._make_topics()
 
     def _make_topics(self) -> None:
@@ -113,6 +118,7 @@ class Broker:
             self._scan.cancel()
         self.schedule.close()
         self.transactions.close()
+        self.pop.close()
         self.state.holds.close()
 
     # -- connections ----------------------------------------------------------------------------

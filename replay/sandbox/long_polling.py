@@ -66,6 +66,10 @@ class LongPolling:
                 asyncio.get_running_loop().call_soon(self._resume_ready)
             self._ready.append(held)
 
+    def count(self, key: tuple[str, int]) -> int:
+        """How many requests wait for a queue."""
+        return len(self._held.get(key, ()))
+
     def wake(self, topic: str) -> None:
         """Answer all that wait for a topic: something about it changed."""
         for key in [key for key in self._held if key[0] == topic]:

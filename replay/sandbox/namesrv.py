@@ -197,6 +197,11 @@ class NameServer:
             encode_body(RequestCode.GET_ROUTEINFO_BY_TOPIC, True, value, standard_json=standard),
         )
 
+    def readable_queues(self, topic: str) -> list[tuple[str, int]]:
+        """(broker, queues that can be read) of a topic, by broker name."""
+        found = [(broker.name, broker.topics.get(topic)) for broker in self._listed()]
+        return sorted((name, config.read_queues) for name, config in found if config is not None)
+
     def _listed(self) -> list[Registered]:
         return [broker for broker in self._brokers.values() if broker.listed()]
 

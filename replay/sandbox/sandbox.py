@@ -132,6 +132,7 @@ class Sandbox:
             )
             if self._file is not None:
                 broker.restore(self._file.journal(name))
+            broker.state.route = names.readable_queues
             faults.watch(broker)
             broker.start()
             await self._listen(broker, bound)

@@ -24,6 +24,8 @@ from .store import MessageStore, NewMessage, Record
 from .topics import TopicConfig, TopicTable
 
 REGION: Final = "DefaultRegion"
+ANY_QUEUE: Final = -1
+"""Queue id of POP requests that take from every queue."""
 _V5_3_2: Final = VERSIONS.index("V5_3_2")
 
 
@@ -52,6 +54,8 @@ class BrokerState:
         """the clock, ms since the epoch"""
         self.random = random_
         """where chance is wanted"""
+        self.route: Callable[[str], list[tuple[str, int]]] = lambda _: []
+        """topic → (broker, readable queues) of the whole cluster"""
         self.started_ms = now_ms()
         """when the broker started"""
         self.topics = TopicTable()
@@ -94,7 +98,9 @@ class BrokerState:
     def put(self, message: NewMessage) -> Record:
         """Store a message and wake whoever waits for it. Raises what `MessageStore.put` does."""
         record = self.store.put(message, self.now_ms())
-        self.holds.arrived((record.topic, record.queue_id), record)
+        if len(self.holds):
+            self.holds.arrived((record.topic, record.queue_id), record)
+            self.holds.arrived((record.topic, ANY_QUEUE), record)
         return record
 
     # -- topics and offsets, kept where there is a file -----------------------------------------

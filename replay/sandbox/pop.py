@@ -1,0 +1,464 @@
+"""Requests of POP consumers: pop, acknowledge, another invisible time, notice, assignment.
+
+RocketMQ: PopMessageProcessor, AckMessageProcessor, ChangeInvisibleTimeProcessor,
+NotificationProcessor, PeekMessageProcessor, QueryAssignmentProcessor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.fastjson import encode_json
+from dissectors.remoting.pop import (
+    ORDER_REVIVE_QUEUE,
+    PopEntry,
+    decode_bit_set,
+    decode_pop_receipt,
+    encode_pop_list,
+)
+
+from .client_requests import json_object, objects_of, text_of
+from .clients import Subscription, subscription_of
+from .events import EventKind
+from .long_polling import Held
+from .pop_queues import PopKey, PopQueues
+from .request import Answer, BadRequest, Handler, Request
+from .state import ANY_QUEUE, BrokerState
+from .store import NewMessage, Record, StoreFull
+from .topics import READ, RETRY_PREFIX, TopicConfig
+
+_MOST_MESSAGES: Final = 32
+_LONGEST_HOLD_MS: Final = 60_000
+_LATE_MS: Final = 500
+_LEAST_INVISIBLE_MS: Final = 10
+_MODES_LIMIT: Final = 10_000
+
+
+class _Pop(NamedTuple):
+    """A pop request, checked."""
+
+    group: str
+    topic: str
+    queue_id: int
+    most: int
+    invisible_ms: int
+    deadline_ms: int
+    ordered: bool
+    subscription: Subscription
+
+
+def retry_topic(group: str, topic: str) -> str:
+    """The topic in which messages of `topic` come again for a POP group."""
+    return f"{RETRY_PREFIX}{group}_{topic}"
+
+
+class PopHandlers:
+    """Serves POP consumers at one broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self.queues = PopQueues(self._begin_of)
+        """what the groups hold"""
+        self._ordered: set[str] = set()
+        self._modes: dict[tuple[str, str], str] = {}
+        self._from_end: set[str] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._turn = 0
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code → what serves it."""
+        return {
+            RequestCode.POP_MESSAGE: self.pop,
+            RequestCode.ACK_MESSAGE: self.acknowledge,
+            RequestCode.BATCH_ACK_MESSAGE: self.acknowledge_many,
+            RequestCode.CHANGE_MESSAGE_INVISIBLETIME: self.change,
+            RequestCode.PEEK_MESSAGE: self.peek,
+            RequestCode.NOTIFICATION: self.notification,
+            RequestCode.POLLING_INFO: self.polling,
+            RequestCode.QUERY_ASSIGNMENT: self.assignment,
+            RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
+        }
+
+    def close(self) -> None:
+        """Nothing comes again any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # -- pop ------------------------------------------------------------------------------------
+
+    def pop(self, request: Request) -> Answer | None:
+        """200050: messages that are then invisible for a while, or nothing after a while."""
+        wanted = self._wanted(request)
+        answer = self._take(wanted)
+        if answer is not None:
+            return answer
+        remaining = wanted.deadline_ms - self._state.now_ms()
+        if remaining <= 0:
+            return Answer(ResponseCode.POLLING_TIMEOUT, None, b"", "NOT_POLLING")
+
+        def resume() -> None:
+            late = Answer(ResponseCode.POLLING_TIMEOUT, None, b"", "POLLING_TIMEOUT")
+            request.answer(self._take(wanted) or late)
+
+        if self._hold(request, wanted.topic, resume, wanted.subscription, remaining):
+            return None
+        return Answer(ResponseCode.POLLING_FULL, None, b"", "POLLING_FULL")
+
+    def _wanted(self, request: Request) -> _Pop:
+        group, topic = request.text("consumerGroup"), request.text("topic")
+        most = request.number("maxMsgNums")
+        if not 0 < most <= _MOST_MESSAGES:
+            raise BadRequest(
+                f"the max message nums: {most} is not from 1 to {_MOST_MESSAGES}",
+                self._state.argument_code,
+            )
+        config = self._readable(group, topic)
+        queue_id = request.number("queueId")
+        if queue_id >= config.read_queues:
+            raise BadRequest(f"queueId[{queue_id}] is illegal", self._state.argument_code)
+        born, poll = request.number("bornTime"), request.number("pollTime")
+        deadline = born + min(max(poll, 0), _LONGEST_HOLD_MS)
+        if self._state.now_ms() > deadline + _LATE_MS:
+            raise BadRequest("the broker was too late", ResponseCode.POLLING_TIMEOUT)
+        if request.number("initMode") == 1 and len(self._from_end) < _MODES_LIMIT:
+            self._from_end.add(group)
+        ordered = request.flag("order") or self._state.groups.of(group).orderly
+        if ordered and len(self._ordered) < _MODES_LIMIT:
+            self._ordered.add(group)
+        subscription = subscription_of(
+            topic, request.fields.get("exp"), request.fields.get("expType")
+        )
+        if subscription.expression_type != "TAG":
+            raise BadRequest("The broker does not support consumer to filter message by SQL92")
+        return _Pop(
+            group,
+            topic,
+            queue_id,
+            most,
+            max(request.number("invisibleTime"), _LEAST_INVISIBLE_MS),
+            deadline,
+            ordered,
+            subscription,
+        )
+
+    def _readable(self, group: str, topic: str) -> TopicConfig:
+        if not self._state.groups.of(group).consume_enable:
+            raise BadRequest(
+                f"subscription group no permission, {group}", ResponseCode.NO_PERMISSION
+            )
+        config = self._state.topics.get(topic)
+        if config is None:
+            raise BadRequest(
+                f"topic[{topic}] not exist, apply first please!", ResponseCode.TOPIC_NOT_EXIST
+            )
+        if not config.perm & READ or not self._state.perm & READ:
+            raise BadRequest(
+                f"the topic[{topic}] peeking message is forbidden", ResponseCode.NO_PERMISSION
+            )
+        return config
+
+    def _keys(self, group: str, topic: str, queue_id: int) -> list[tuple[str, PopKey]]:
+        """(topic kind, queue) that a pop may read, the retry topic first."""
+        found = []
+        retries = retry_topic(group, topic)
+        if self._state.topics.get(retries) is not None:
+            found.append(("1", PopKey(group, retries, 0)))
+        config = self._state.topics.get(topic)
+        count = config.read_queues if config is not None else 0
+        if queue_id != ANY_QUEUE:
+            return [*found, ("0", PopKey(group, topic, queue_id))]
+        self._turn += 1
+        queues = [(self._turn + place) % count for place in range(count)]
+        return found + [("0", PopKey(group, topic, number)) for number in queues]
+
+    def _take(self, wanted: _Pop) -> Answer | None:
+        """The answer with what is there; None where nothing is."""
+        now = self._state.now_ms()
+        until = now + wanted.invisible_ms
+        records: list[Record] = []
+        starts: list[PopEntry] = []
+        offsets: list[PopEntry] = []
+        rest = 0
+        for kind, key in self._keys(wanted.group, wanted.topic, wanted.queue_id):
+            queue = self._state.store.queue(key.topic, key.queue_id)
+            state = self.queues.queue(key)
+            left = wanted.most - len(records)
+            if left <= 0 or (wanted.ordered and state.in_flight):
+                rest += max(0, queue.max_offset - state.next_offset)
+                continue
+            subscription = wanted.subscription if kind == "0" else subscription_of(key.topic, "*")
+            taken = self.queues.take(key, queue, left, until, subscription)
+            rest += max(0, queue.max_offset - state.next_offset)
+            self._commit(key)
+            if taken:
+                records += taken
+                starts.append(PopEntry(kind, key.queue_id, (taken[0].queue_offset,)))
+                numbers = tuple(record.queue_offset for record in taken)
+                offsets.append(PopEntry(kind, key.queue_id, numbers))
+        if not records:
+            return None
+        self._arm()
+        self._state.messages_out += len(records)
+        self._state.tell(EventKind.PULLED, topic=wanted.topic, count=len(records), code=200050)
+        fields = {
+            "popTime": str(now),
+            "invisibleTime": str(wanted.invisible_ms),
+            "reviveQid": str(ORDER_REVIVE_QUEUE if wanted.ordered else 0),
+            "restNum": str(rest),
+            "startOffsetInfo": encode_pop_list(tuple(starts)),
+            "msgOffsetInfo": encode_pop_list(tuple(offsets)),
+        }
+        return Answer(0, fields, b"".join(record.data for record in records), "FOUND")
+
+    def _hold(
+        self,
+        request: Request,
+        topic: str,
+        resume: Callable[[], None],
+        subscription: Subscription,
+        hold_ms: int,
+    ) -> bool:
+        def wants(record: Record) -> bool:
+            return record.topic != topic or subscription.wants(record.tag)
+
+        held = Held((topic, ANY_QUEUE), request.connection, wants, resume)
+        return self._state.holds.hold(held, hold_ms / 1000)
+
+    def _begin_of(self, key: PopKey) -> int:
+        stored = self._state.offsets.get(*key)
+        if stored is not None:
+            return stored
+        queue = self._state.store.queue(key.topic, key.queue_id)
+        from_end = key.group in self._from_end and not key.topic.startswith(RETRY_PREFIX)
+        return queue.max_offset if from_end else queue.min_offset
+
+    def _commit(self, key: PopKey) -> None:
+        offset = self.queues.queue(key).committed
+        if self._state.offsets.get(*key) != offset:
+            self._state.put_offset(*key, offset)
+
+    # -- acknowledging --------------------------------------------------------------------------
+
+    def acknowledge(self, request: Request) -> Answer:
+        """200051: a message is done with."""
+        key, offset = self._receipt(request)
+        self.queues.acknowledge(key, offset)
+        self._commit(key)
+        return Answer()
+
+    def acknowledge_many(self, request: Request) -> Answer:
+        """200151: many are."""
+        for item in objects_of(json_object(request.body).get("acks")):
+            group, topic = text_of(item.get("c")), text_of(item.get("t"))
+            queue_id, start = item.get("q"), item.get("so")
+            places = decode_bit_set(text_of(item.get("b"))) or ()
+            if not isinstance(queue_id, int) or not isinstance(start, int):
+                continue
+            if item.get("r") == "1":
+                topic = retry_topic(group, topic)
+            key = PopKey(group, topic, queue_id)
+            self._known(key)
+            for place in places:
+                self.queues.acknowledge(key, start + place)
+            self._commit(key)
+        return Answer()
+
+    def change(self, request: Request) -> Answer:
+        """200053: a message is invisible for another time."""
+        key, offset = self._receipt(request)
+        now = self._state.now_ms()
+        invisible = max(request.number("invisibleTime"), _LEAST_INVISIBLE_MS)
+        self.queues.extend(key, offset, now + invisible)
+        self._arm()
+        ordered = key.group in self._ordered
+        return Answer(
+            0,
+            {
+                "popTime": str(now),
+                "invisibleTime": str(invisible),
+                "reviveQid": str(ORDER_REVIVE_QUEUE if ordered else 0),
+            },
+        )
+
+    def _receipt(self, request: Request) -> tuple[PopKey, int]:
+        if decode_pop_receipt(request.text("extraInfo")) is None:
+            raise BadRequest("the receipt makes no sense", ResponseCode.MESSAGE_ILLEGAL)
+        key = PopKey(
+            request.text("consumerGroup"), request.text("topic"), request.number("queueId")
+        )
+        self._known(key)
+        offset = request.number("offset")
+        queue = self._state.store.queue(key.topic, key.queue_id)
+        if not queue.min_offset <= offset < queue.max_offset:
+            raise BadRequest(
+                f"request offset {offset} is not in the queue", ResponseCode.NO_MESSAGE
+            )
+        return key, offset
+
+    def _known(self, key: PopKey) -> None:
+        config = self._state.topics.get(key.topic)
+        if config is None:
+            raise BadRequest(f"topic[{key.topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+        if not 0 <= key.queue_id < config.read_queues:
+            raise BadRequest(f"queueId[{key.queue_id}] is illegal", ResponseCode.MESSAGE_ILLEGAL)
+
+    # -- what was not acknowledged ----------------------------------------------------------------
+
+    def _arm(self) -> None:
+        deadline = self.queues.next_deadline
+        self.close()
+        if deadline is not None:
+            seconds = max(0.001, (deadline - self._state.now_ms()) / 1000)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        for expired in self.queues.expire(self._state.now_ms()):
+            if expired.key.group in self._ordered:
+                self.queues.go_back(expired.key, expired.offset)
+            else:
+                self._revive(expired.key, expired.offset)
+            self._commit(expired.key)
+        self._arm()
+
+    def _revive(self, key: PopKey, offset: int) -> None:
+        """Store a message anew in the group's retry topic."""
+        record = self._state.store.queue(key.topic, key.queue_id).at(offset)
+        if record is None:
+            return
+        stored = record.message()
+        topic = stored.properties.get("RETRY_TOPIC", key.topic)
+        retries = self._state.topic_of_retries(retry_topic(key.group, topic))
+        properties = {**stored.properties, "RETRY_TOPIC": topic}
+        properties.pop("POP_CK", None)
+        properties.setdefault("1ST_POP_TIME", str(self._state.now_ms()))
+        message = NewMessage(
+            retries.name,
+            0,
+            stored.body,
+            properties,
+            stored.flag,
+            stored.sys_flag,
+            stored.born_timestamp,
+            stored.born_host,
+            stored.reconsume_times + 1,
+        )
+        try:
+            again = self._state.put(message)
+        except StoreFull:
+            # It stays with the group and is tried once more later.
+            state = self.queues.queue(key)
+            state.next_offset = min(state.next_offset, offset)
+            return
+        self._state.holds.arrived((topic, ANY_QUEUE), again)
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def peek(self, request: Request) -> Answer:
+        """200052: messages that stay visible."""
+        group, topic = request.text("consumerGroup"), request.text("topic")
+        self._readable(group, topic)
+        most = min(max(1, request.number("maxMsgNums")), _MOST_MESSAGES)
+        records: list[Record] = []
+        for _, key in self._keys(group, topic, request.number("queueId")):
+            queue = self._state.store.queue(key.topic, key.queue_id)
+            for record in queue.since(self.queues.queue(key).next_offset):
+                if len(records) >= most:
+                    break
+                records.append(record)
+        if not records:
+            raise BadRequest("NO_MESSAGE_IN_QUEUE", ResponseCode.PULL_NOT_FOUND)
+        fields = {
+            "popTime": str(self._state.now_ms()),
+            "invisibleTime": "0",
+            "reviveQid": "0",
+            "restNum": "0",
+        }
+        return Answer(0, fields, b"".join(record.data for record in records), "FOUND")
+
+    def notification(self, request: Request) -> Answer | None:
+        """200054: whether there is a message, at the latest when the poll time is over."""
+        group, topic = request.text("consumerGroup"), request.text("topic")
+        queue_id = request.number("queueId")
+        self._readable(group, topic)
+        if self._has_messages(group, topic, queue_id):
+            return _has(True)
+        deadline = request.number("bornTime") + min(request.number("pollTime"), _LONGEST_HOLD_MS)
+        remaining = deadline - self._state.now_ms()
+
+        def resume() -> None:
+            request.answer(_has(self._has_messages(group, topic, queue_id)))
+
+        everything = subscription_of(topic, "*")
+        if remaining > 0 and self._hold(request, topic, resume, everything, remaining):
+            return None
+        return _has(False)
+
+    def _has_messages(self, group: str, topic: str, queue_id: int) -> bool:
+        return any(
+            self.queues.has_more(key, self._state.store.queue(key.topic, key.queue_id))
+            for _, key in self._keys(group, topic, queue_id)
+        )
+
+    def polling(self, request: Request) -> Answer:
+        """200055: how many requests wait for a topic."""
+        number = self._state.holds.count((request.text("topic"), ANY_QUEUE))
+        return Answer(0, {"pollingNum": str(number)})
+
+    # -- assignment -------------------------------------------------------------------------------
+
+    def set_mode(self, request: Request) -> Answer:
+        """401: whether a group pulls or pops a topic."""
+        value = json_object(request.body)
+        topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
+        mode = text_of(value.get("mode"))
+        if topic.startswith(RETRY_PREFIX):
+            raise BadRequest("retry topic is not allowed to set mode", ResponseCode.NO_PERMISSION)
+        if mode in ("PULL", "POP") and len(self._modes) < _MODES_LIMIT:
+            self._modes[(topic, group)] = mode
+        return Answer()
+
+    def assignment(self, request: Request) -> Answer:
+        """400: the queues that a client of a group shall read, and how."""
+        value = json_object(request.body)
+        topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
+        client_id = text_of(value.get("clientId"))
+        mode = self._modes.get((topic, group), "PULL")
+        route = self._state.route(topic)
+        if mode == "POP":
+            # Every client may take from every queue.
+            mine = [(broker, ANY_QUEUE) for broker, _ in route]
+        else:
+            known = self._state.clients.consumers.get(group)
+            members = sorted(known.client_ids()) if known is not None else []
+            queues = [(broker, number) for broker, count in route for number in range(count)]
+            mine = _share(queues, members, client_id)
+        assignments = [
+            {
+                "attachments": {},
+                "messageQueue": {"brokerName": broker, "queueId": queue_id, "topic": topic},
+                "mode": mode,
+            }
+            for broker, queue_id in mine
+        ]
+        return Answer(0, None, encode_json({"messageQueueAssignments": assignments}))
+
+
+def _has(messages: bool) -> Answer:
+    return Answer(0, {"hasMsg": str(messages).lower(), "pollingFull": "false"})
+
+
+def _share(
+    queues: list[tuple[str, int]], members: list[str], client_id: str
+) -> list[tuple[str, int]]:
+    """The queues of one member, by RocketMQ's AVG: ranges, the first ones longer by one."""
+    if client_id not in members:
+        return []
+    place = members.index(client_id)
+    share, more = divmod(len(queues), len(members))
+    begin = place * share + min(place, more)
+    return queues[begin : begin + share + (place < more)]

@@ -1,0 +1,139 @@
+"""What POP consumers hold: messages that were handed out and are not acknowledged.
+
+A group takes messages of a queue one after the other; what it does not acknowledge in time comes
+again: in the group's retry topic, or, for ordered groups, in its own place. Pure but for the store
+it reads; the clock is an argument.
+RocketMQ: PopMessageProcessor, PopBufferMergeService, PopReviveService, ConsumerOrderInfoManager.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from .clients import Subscription
+from .store import Queue, Record
+
+IN_FLIGHT_LIMIT: Final = 200_000
+"""messages handed out and not acknowledged, at one broker"""
+_MOST_SCANNED: Final = 4_000
+
+
+class PopKey(NamedTuple):
+    """A queue as a group sees it."""
+
+    group: str
+    """consumer group"""
+    topic: str
+    """topic, or the group's POP retry topic of it"""
+    queue_id: int
+    """queue"""
+
+
+@dataclass(slots=True)
+class PopQueue:
+    """How far a group is in a queue, and what it has."""
+
+    next_offset: int
+    """offset of the next message to hand out"""
+    in_flight: dict[int, int] = field(default_factory=dict)
+    """offset → until when it is invisible, ms since the epoch"""
+
+    @property
+    def committed(self) -> int:
+        """Offset below which everything is acknowledged."""
+        return min(self.in_flight, default=self.next_offset)
+
+
+class Expired(NamedTuple):
+    """A message whose time is over."""
+
+    key: PopKey
+    """queue and group"""
+    offset: int
+    """the message"""
+
+
+class PopQueues:
+    """What the POP groups of one broker hold."""
+
+    def __init__(self, begin: Callable[[PopKey], int]) -> None:
+        """`begin` tells where a group begins in a queue that it has never read."""
+        self._begin = begin
+        self._queues: dict[PopKey, PopQueue] = {}
+        self._deadlines: list[tuple[int, PopKey, int]] = []
+        self.in_flight = 0
+        """messages handed out and not acknowledged"""
+
+    def queue(self, key: PopKey) -> PopQueue:
+        """How far a group is in a queue."""
+        found = self._queues.get(key)
+        if found is None:
+            found = self._queues[key] = PopQueue(self._begin(key))
+        return found
+
+    def take(
+        self, key: PopKey, queue: Queue, most: int, until_ms: int, subscription: Subscription
+    ) -> list[Record]:
+        """Hand out at most `most` messages of a queue, invisible until then."""
+        state = self.queue(key)
+        state.next_offset = min(max(state.next_offset, queue.min_offset), queue.max_offset)
+        taken: list[Record] = []
+        begin = state.next_offset
+        for record in queue.since(begin):
+            full = self.in_flight >= IN_FLIGHT_LIMIT
+            if len(taken) >= most or full or record.queue_offset - begin >= _MOST_SCANNED:
+                break
+            if subscription.wants(record.tag):
+                taken.append(record)
+                self._hold(key, state, record.queue_offset, until_ms)
+            state.next_offset = record.queue_offset + 1
+        return taken
+
+    def has_more(self, key: PopKey, queue: Queue) -> bool:
+        """Whether there are messages to hand out."""
+        return self.queue(key).next_offset < queue.max_offset
+
+    def acknowledge(self, key: PopKey, offset: int) -> None:
+        """A message is done with; nothing happens for one that is not in flight."""
+        if self.queue(key).in_flight.pop(offset, None) is not None:
+            self.in_flight -= 1
+
+    def extend(self, key: PopKey, offset: int, until_ms: int) -> bool:
+        """A message is invisible until then instead; False where it is not in flight."""
+        state = self.queue(key)
+        if state.in_flight.pop(offset, None) is None:
+            return False
+        self.in_flight -= 1
+        self._hold(key, state, offset, until_ms)
+        return True
+
+    def _hold(self, key: PopKey, state: PopQueue, offset: int, until_ms: int) -> None:
+        state.in_flight[offset] = until_ms
+        self.in_flight += 1
+        heapq.heappush(self._deadlines, (until_ms, key, offset))
+
+    @property
+    def next_deadline(self) -> int | None:
+        """When the next message may be over its time, ms since the epoch; None: never."""
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def expire(self, now_ms: int) -> Iterator[Expired]:
+        """Messages whose time is over; they are no longer in flight."""
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            until_ms, key, offset = heapq.heappop(self._deadlines)
+            state = self._queues.get(key)
+            if state is not None and state.in_flight.get(offset) == until_ms:
+                del state.in_flight[offset]
+                self.in_flight -= 1
+                yield Expired(key, offset)
+
+    def go_back(self, key: PopKey, offset: int) -> None:
+        """Hand out from an offset on again: an ordered group goes no further without it."""
+        state = self.queue(key)
+        state.next_offset = min(state.next_offset, offset)
+        for later in [other for other in state.in_flight if other >= offset]:
+            del state.in_flight[later]
+            self.in_flight -= 1
