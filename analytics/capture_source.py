@@ -3,7 +3,7 @@
 Register it once: ``spark.dataSource.register(CaptureSource)``. Options: `table` (`exchanges`,
 `conversations`, `findings`, or `all` of them for one pass), `tasks` (how many at most), `decode_as`
 (ports, separated by commas), `each` (`true`: every capture has whole conversations, so a task
-decodes one capture and reads no other).
+decodes one capture and reads no other), `task_bytes` (captures below this size are one task's).
 
 Rules: without `each` the captures are one ordered list, as in `rmqtool decode pcap`: every task
 reads all packets and decodes its share of the conversations, so a conversation is whole however the
@@ -44,8 +44,8 @@ BATCH_ROWS = 8192
 """Rows of an Arrow batch."""
 MAX_TASKS = 64
 """Tasks that read the same captures, at most: each reads all packets."""
-SHARD_BYTES = 16 * 1024 * 1024
-"""Captures below this size, together, are not worth a second task."""
+TASK_BYTES = 16 * 1024 * 1024
+"""Captures below this size, together, are not worth a second task, unless `task_bytes` says so."""
 
 
 class CaptureOptionError(ValueError):
@@ -93,6 +93,7 @@ class CaptureSource(DataSource):
             _paths_of(self.options),
             self._table(),
             _number_of(self.options, "tasks", os.cpu_count() or 1),
+            _number_of(self.options, "task_bytes", TASK_BYTES),
             _is_set(self.options, "each"),
             _ports_of(self.options.get("decode_as", "")),
         )
@@ -108,17 +109,24 @@ class CaptureReader(DataSourceReader):
     """Plans the tasks and decodes in each."""
 
     def __init__(
-        self, paths: list[str], table: str, tasks: int, each: bool, decode_as: frozenset[int]
+        self,
+        paths: list[str],
+        table: str,
+        tasks: int,
+        task_bytes: int,
+        each: bool,
+        decode_as: frozenset[int],
     ) -> None:
         self.paths = paths
         self.table = table
         self.tasks = tasks
+        self.task_bytes = task_bytes
         self.each = each
         self.decode_as = decode_as
 
     def partitions(self) -> list[InputPartition]:
         """Return the tasks; raise CaptureError where a capture is not there."""
-        return list(tasks_of(self.paths, self.tasks, self.each))
+        return list(tasks_of(self.paths, self.tasks, self.task_bytes, self.each))
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         """Give the rows of one task as Arrow batches."""
@@ -147,7 +155,7 @@ def schema_of_table(table: str) -> StructType:
     return schemas[table]().add(SOURCE, "string")
 
 
-def tasks_of(paths: list[str], tasks: int, each: bool) -> list[Task]:
+def tasks_of(paths: list[str], tasks: int, task_bytes: int, each: bool) -> list[Task]:
     """Return what is decoded where: a task a capture, or all captures by parts."""
     captures = expand_sources(paths)
     if "-" in captures:
@@ -156,7 +164,7 @@ def tasks_of(paths: list[str], tasks: int, each: bool) -> list[Task]:
     if each:
         return [Task([path], [name], name) for path, name in zip(whole, captures, strict=True)]
     size = sum(os.path.getsize(capture) for capture in captures)
-    shards = max(1, min(tasks, MAX_TASKS, size // SHARD_BYTES))
+    shards = max(1, min(tasks, MAX_TASKS, size // task_bytes))
     return [Task(whole, captures, captures[0], shard, shards) for shard in range(shards)]
 
 

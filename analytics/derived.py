@@ -122,10 +122,9 @@ def broker_names(counted: DataFrame) -> DataFrame:
 
 
 def with_names(frame: DataFrame, names: DataFrame) -> DataFrame:
-    """Return `frame`, which has `responder`, with `broker`: its name of `names`, else its address."""
-    joined = frame.join(
-        F.broadcast(names.withColumnRenamed("broker", "_broker")), "responder", "left"
-    )
+    """Return `frame` with `broker`: the name that `names` has for its `responder`, else that."""
+    renamed = F.broadcast(names.withColumnRenamed("broker", "_broker"))
+    joined = frame.join(renamed, "responder", "left")
     return adding(joined, {"broker": "coalesce(_broker, responder)"}).drop("_broker")
 
 

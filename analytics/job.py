@@ -55,6 +55,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(chosen: argparse.Namespace) -> None:
     from pyspark.sql import SparkSession
 
+    from dissectors.times import moment_of
+
     from .filters import chosen as filtered
     from .inputs import inputs_of
     from .reports import REPORT_MODULES, ReportOptions, conforming, report_of

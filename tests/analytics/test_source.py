@@ -1,0 +1,209 @@
+"""The same tables from Parquet, JSON lines, captures, and captures however they are cut."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analytics.inputs import InputError, inputs_of
+from tests.analytics.pcaps import rotated
+from tests.rmqtool.command import rmqtool
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+CAPTURE = SAMPLES / "fault-kill-5x.pcap"
+TABLES = ("latency", "latency_network", "unanswered", "clients", "retry_attempts")
+REPORTS = ("latency", "overview", "retries")
+_PLACES = ("capture", "packet", "source")
+"""What rightly depends on how captures are cut."""
+
+Found = Mapping[str, Sequence[Mapping[str, object]]]
+
+
+def tables_of(spark: SparkSession, *names: str | Path) -> Found:
+    """Return the tables of some inputs, without the places to look up."""
+    from analytics.reports import ReportOptions, report_of
+    from analytics.result import computed
+    from analytics.source import read_inputs
+
+    tables = read_inputs(spark, inputs_of([str(name) for name in names]))
+    options = ReportOptions(tables=frozenset(TABLES))
+    found = {}
+    for name in REPORTS:
+        (result,) = computed([_only_wanted(report_of(name))], tables.given, options)
+        for table, one in result.tables.items():
+            found[table] = [
+                {k: v for k, v in row.items() if not any(place in k for place in _PLACES)}
+                for row in one.rows()
+            ]
+    spark.catalog.clearCache()
+    return found
+
+
+def _only_wanted(report: object) -> object:
+    from dataclasses import replace
+
+    return replace(report, tables=tuple(t for t in report.tables if t.name in TABLES))
+
+
+@pytest.fixture(scope="module")
+def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """The tables from a decoded log in Parquet."""
+    folder = tmp_path_factory.mktemp("log")
+    assert rmqtool("decode", "pcap", CAPTURE, "-f", "parquet", "-o", folder / "log").status == 0
+    found = tables_of(spark, folder / "log")
+    assert set(found) == set(TABLES)
+    assert all(found.values())
+    return found
+
+
+def test_json_lines_give_the_same(spark: SparkSession, expected: Found, tmp_path: Path) -> None:
+    assert rmqtool("decode", "pcap", CAPTURE, "-f", "jsonl", "-o", f"{tmp_path}/log/").status == 0
+    assert tables_of(spark, tmp_path / "log") == expected
+
+
+def test_captures_give_the_same(spark: SparkSession, expected: Found) -> None:
+    assert tables_of(spark, CAPTURE) == expected
+
+
+def test_rotated_captures_give_the_same(
+    spark: SparkSession, expected: Found, tmp_path: Path
+) -> None:
+    assert len(rotated(CAPTURE, tmp_path, 3)) == 3
+    assert tables_of(spark, tmp_path) == expected
+
+
+@pytest.mark.parametrize("other", ["fault-kill-4x.pcap", "fault-slow-5x.pcap"])
+def test_several_captures_give_what_one_run_gives(
+    spark: SparkSession, tmp_path: Path, other: str
+) -> None:
+    """The first has a connection of the other one, so a task each would count it twice."""
+    captures = (CAPTURE, SAMPLES / other)
+    rmqtool("decode", "pcap", *captures, "-f", "parquet", "-o", tmp_path / "log")
+    assert tables_of(spark, *captures) == tables_of(spark, tmp_path / "log")
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_shares_of_a_capture_are_the_capture(spark: SparkSession, tasks: int) -> None:
+    from analytics.capture_source import CaptureSource
+
+    spark.dataSource.register(CaptureSource)
+    reader = spark.read.format("rocketmq_capture").options(tasks=str(tasks), task_bytes="1000")
+    for table in ("exchanges", "conversations", "findings"):
+        frame = reader.option("table", table).load(str(CAPTURE))
+        assert frame.rdd.getNumPartitions() == tasks
+        single = spark.read.format("rocketmq_capture").option("table", table).load(str(CAPTURE))
+        assert sorted(map(str, frame.collect())) == sorted(map(str, single.collect()))
+        assert frame.count() > 0
+
+
+def test_exchanges_are_those_of_decode(spark: SparkSession) -> None:
+    from analytics.capture_source import CaptureSource
+    from dissectors.record import COLUMNS
+
+    spark.dataSource.register(CaptureSource)
+    found = spark.read.format("rocketmq_capture").load(str(CAPTURE)).collect()
+    lines = rmqtool("decode", "pcap", CAPTURE, "-f", "jsonl").out.splitlines()
+    assert len(found) == len(lines) > 100
+    for row, line in zip(found, lines, strict=True):
+        decoded = json.loads(line)
+        for column in COLUMNS:
+            value = row[column.name]
+            if column.type != "time":
+                assert value == decoded[column.name], column.name
+            elif value is not None:
+                text = decoded[column.name].replace("Z", "")
+                assert value.isoformat(timespec="microseconds") == text, column.name
+
+
+def test_conversations_are_unknown_where_one_input_has_none(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from analytics.source import read_inputs
+
+    rmqtool("decode", "pcap", CAPTURE, "-f", "parquet", "-o", tmp_path / "log")
+    rmqtool("decode", "pcap", CAPTURE, "-o", tmp_path / "rows.jsonl")
+    names = [str(tmp_path / "log"), str(tmp_path / "rows.jsonl")]
+    tables = read_inputs(spark, inputs_of(names))
+    assert tables.given.conversations is None
+    assert any("rows.jsonl" in remark for remark in tables.remarks)
+    assert tables.given.exchanges.count() == 2 * 181
+
+
+def test_lines_that_are_no_exchanges_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    from analytics.source import read_inputs
+
+    rmqtool("decode", "pcap", CAPTURE, "-o", tmp_path / "rows.jsonl")
+    with (tmp_path / "rows.jsonl").open("a") as file:
+        file.write('{"capture": "cut sho')
+    tables = read_inputs(spark, inputs_of([str(tmp_path / "rows.jsonl")]))
+    assert tables.given.exchanges.count() == 181
+    (remark,) = tables.remarks
+    assert "1 lines" in remark
+    assert "cut sho" in remark
+
+
+def test_a_log_without_the_newest_columns_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    from analytics.source import read_inputs
+
+    rmqtool("decode", "pcap", CAPTURE, "-o", tmp_path / "new.parquet")
+    table = pyarrow.parquet.read_table(tmp_path / "new.parquet")
+    old = table.drop_columns(["rtt_us", "end", "offset_msg_id"])
+    pyarrow.parquet.write_table(old, tmp_path / "old.parquet")
+    names = [str(tmp_path / "new.parquet"), str(tmp_path / "old.parquet")]
+    exchanges = read_inputs(spark, inputs_of(names)).given.exchanges
+    assert exchanges.count() == 2 * 181
+    assert exchanges.where("source like '%old%' and rtt_us is not null").count() == 0
+    assert exchanges.where("source like '%new%' and rtt_us is not null").count() > 0
+
+
+def test_what_is_no_input_is_said(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and then nothing")
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "other.parquet")
+    (tmp_path / "commands.jsonl").write_text('{"src": "a", "dst": "b", "flag": 0}\n')
+    (tmp_path / "broken.jsonl").write_text("{nonsense\n")
+    rmqtool("decode", "pcap", CAPTURE, "-o", tmp_path / "new.parquet")
+    table = pyarrow.parquet.read_table(tmp_path / "new.parquet")
+    newer = table.replace_schema_metadata({"rmqtool.schema_version": "99"})
+    pyarrow.parquet.write_table(newer, tmp_path / "newer.parquet")
+    for name, said in (
+        ("nothing-here", "no such file"),
+        ("empty", "no capture"),
+        ("bad.parquet", "damaged or unfinished"),
+        ("other.parquet", "has no exchanges"),
+        ("commands.jsonl", "has commands"),
+        ("broken.jsonl", "no JSON object"),
+        ("newer.parquet", "newer rmqtool"),
+    ):
+        with pytest.raises(InputError, match=said):
+            inputs_of([str(tmp_path / name)])
+
+
+def test_a_log_that_lost_a_part_is_said(tmp_path: Path) -> None:
+    rmqtool("decode", "pcap", CAPTURE, "-f", "parquet", "-o", tmp_path / "log")
+    part = tmp_path / "log" / "exchanges" / "part-00000.parquet"
+    whole = part.read_bytes()
+    part.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"part-00000\.parquet is a damaged"):
+        inputs_of([str(tmp_path / "log")])
+    part.unlink()
+    with pytest.raises(InputError, match="is missing"):
+        inputs_of([str(tmp_path / "log")])
+
+
+def test_the_same_input_twice_is_one(tmp_path: Path) -> None:
+    rmqtool("decode", "pcap", CAPTURE, "-f", "parquet", "-o", tmp_path / "log")
+    (tmp_path / "link").symlink_to(tmp_path / "log")
+    assert len(inputs_of([str(tmp_path / "log"), f"{tmp_path}/log/", str(tmp_path / "link")])) == 1
