@@ -205,8 +205,19 @@ def _merged(sends: Iterable[Send]) -> list[tuple[Send, int]]:
     return sorted(best, key=lambda one: (one[0].begin, one[0].opaque))
 
 
-def _knows(send: Send) -> tuple[bool, bool, int]:
-    return send.status == "answered", bool(send.whole), -send.begin
+def _knows(send: Send) -> tuple[bool, bool, bool, int, int, int, str, str, int]:
+    """Return a sort key by which the view of a request that says most is the largest."""
+    return (
+        send.status == "answered",
+        bool(send.whole),
+        send.how_ended in ("reset", "closed"),
+        -send.begin,
+        -(send.end or 0),
+        -(send.response_code or 0),
+        send.how_ended or "",
+        send.capture or "",
+        send.request_packet or 0,
+    )
 
 
 def _attempt(send: Send, views: int, begin: int, following: Send | None) -> Attempt:

@@ -15,7 +15,7 @@ from tests.replay.queues import SomeQueue
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 TOPIC = "FaultTopic"
-VERSIONS = {"5x": 513, "4x": 397}
+VERSIONS = {"5x": 513, "4x": 409}
 ALL_RUNS = tuple(sorted(path.name.split(".")[0] for path in SAMPLES.glob("*.faults.json")))
 
 

@@ -1,0 +1,155 @@
+"""Attempts of one message: outcomes, order, what is inferred, and what the capture cannot say."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analytics import attempts as words
+from analytics.attempts import Send, attempts_of
+from dissectors.remoting.versions import ordinal_of
+from tests.analytics.sends import START, VERSIONS, answered, failure, silent
+
+
+def outcomes(*sends: Send, **options: object) -> list[str]:
+    return [one.outcome for one in attempts_of(sends, **options)]  # type: ignore[arg-type]
+
+
+def test_the_versions_of_the_made_up_sends_are_real() -> None:
+    assert {name: ordinal_of(name) for name in VERSIONS} == VERSIONS
+
+
+@pytest.mark.parametrize(
+    ("send", "outcome"),
+    [
+        (answered(), words.STORED),
+        (answered(code=10), words.STORED),
+        (answered(code=12), words.STORED),
+        (answered(code=2), words.REFUSED),
+        (answered(closed=START + 500, ended_by="client"), words.LATE),
+        (silent(ended="reset", by="server"), words.RESET),
+        (silent(ended="closed", by="server"), words.CLOSED),
+        (silent(ended="closed", by="client"), words.GIVEN_UP),
+        (silent(ended="reset", by="client"), words.GIVEN_UP),
+        (silent(ended="open"), words.UNKNOWN),
+        (silent(whole=False), words.UNKNOWN),
+        (silent(status="oneway"), words.ONEWAY),
+    ],
+)
+def test_what_became_of_an_attempt(send: Send, outcome: str) -> None:
+    (attempt,) = attempts_of([send])
+    assert attempt.outcome == outcome
+    assert attempt.certain == (outcome != words.UNKNOWN)
+
+
+def test_without_connections_the_end_is_believed_but_not_certain() -> None:
+    (attempt,) = attempts_of([silent(ended="reset", by="", whole=None)])
+    assert (attempt.outcome, attempt.certain) == (words.RESET, False)
+
+
+def test_an_answer_after_the_next_attempt_began_came_too_late() -> None:
+    assert outcomes(answered(after=5000), answered(at=4000)) == [words.LATE, words.STORED]
+    assert outcomes(answered(after=3000), answered(at=4000)) == [words.STORED, words.STORED]
+
+
+def test_two_captures_of_one_request_are_one_attempt() -> None:
+    seen_twice = [silent(ended="open"), answered(at=7)._replace(opaque=1), answered(at=90)]
+    attempts = attempts_of(seen_twice)
+    assert [(one.send.status, one.views) for one in attempts] == [("answered", 2), ("answered", 1)]
+
+
+def test_a_failed_connect_before_the_request_is_an_attempt() -> None:
+    send = answered(at=10_000, lead=9000)
+    attempts = attempts_of([send], [failure(2000)])
+    assert [(one.number, one.send.broker, one.outcome) for one in attempts] == [
+        (1, "b", words.CONNECT_REFUSED),
+        (2, "a", words.STORED),
+    ]
+    assert [one.inferred for one in attempts] == [True, False]
+    assert attempts[0].end == START + 2100
+
+
+@pytest.mark.parametrize(
+    ("send", "failed"),
+    [
+        (answered(at=10_000, lead=None), failure(2000)),
+        (answered(at=10_000, lead=5000), failure(2000)),
+        (answered(at=10_000, lead=9000), failure(9950)),
+        (answered(at=10_000, lead=9000), failure(2000, broker="a")),
+    ],
+    ids=["key says nothing", "before the message", "not over by then", "same broker"],
+)
+def test_other_failed_connects_are_none_of_its_attempts(send: Send, failed: object) -> None:
+    assert outcomes(send, failures=[failed]) == [words.STORED]
+
+
+def test_a_connect_between_two_attempts_is_between_them() -> None:
+    sends = [answered(code=2), answered(at=9000, broker="c")]
+    connects = [failure(5000, refused=False)]
+    assert outcomes(*sends, failures=connects) == [
+        words.REFUSED,
+        words.CONNECT_NO_ANSWER,
+        words.STORED,
+    ]
+
+
+def test_the_first_attempt_begins_with_the_message() -> None:
+    assert attempts_of([answered(at=10_000, lead=2500)])[0].begin == START + 7500
+    assert attempts_of([answered(at=10_000, lead=-20)])[0].begin == START + 10_000
+    long_ago = answered(at=10_000, lead=3_000_001)
+    assert attempts_of([long_ago])[0].begin == START + 10_000
+
+
+def test_a_retry_begins_with_its_connect() -> None:
+    first = answered(code=2)
+    later = answered(at=9000, connected=START + 8000)
+    assert attempts_of([first, later])[1].begin == START + 8000
+    reused = answered(at=9000, connected=START - 5)
+    assert attempts_of([first, reused])[1].begin == START + 9000
+
+
+def test_the_client_knows_by_the_answer_the_next_attempt_or_the_end_of_the_connection() -> None:
+    refused, retried = attempts_of([answered(code=2), answered(at=9000)])
+    assert (refused.end, retried.end) == (START + 1000, START + 10_000)
+    reset, _ = attempts_of([silent(ended="reset", by="server", closed=START + 5), answered(at=80)])
+    assert reset.end == START + 80
+    (alone,) = attempts_of([silent(ended="reset", by="server", closed=START + 5)])
+    assert alone.end == START + 5
+
+
+@pytest.mark.parametrize(("version", "end"), [("V4_9_8", 3_000_000), ("V5_1_3", 50)])
+def test_older_clients_do_not_see_a_broker_close(version: str, end: int) -> None:
+    send = silent(by="server", closed=START + 50, version=VERSIONS[version])
+    assert attempts_of([send])[0].end == START + end
+
+
+def test_a_queue_of_another_broker_is_stale() -> None:
+    retry = answered(at=50, broker="b", responder="10.0.0.2:10911")
+    first, second = attempts_of([silent(ended="reset", by="server"), retry])
+    assert (first.stale_queue, second.stale_queue) == (False, True)
+    proxied = answered(broker="10.0.0.3:8080")
+    assert not attempts_of([proxied])[0].stale_queue
+
+
+moments = st.integers(0, 5_000_000)
+sends = st.one_of(
+    st.builds(answered, moments, st.sampled_from([0, 2, 10, 14]), st.integers(1, 4_000_000)),
+    st.builds(silent, moments, st.sampled_from(["reset", "closed", "open"])),
+)
+
+
+@given(seen=st.lists(sends, min_size=1, max_size=6), order=st.randoms(use_true_random=False))
+def test_the_order_in_which_captures_are_read_is_of_no_account(
+    seen: list[Send], order: object
+) -> None:
+    shuffled = list(seen)
+    order.shuffle(shuffled)  # type: ignore[attr-defined]
+    attempts = attempts_of(seen)
+    assert [(one.begin, one.outcome) for one in attempts] == [
+        (one.begin, one.outcome) for one in attempts_of(shuffled)
+    ]
+    assert [one.number for one in attempts] == [*range(1, len(attempts) + 1)]
+    assert sum(one.views for one in attempts) == len(seen)
+    assert all(one.outcome in words.OUTCOMES for one in attempts)
+    assert all(one.end is None or one.end >= one.begin for one in attempts)
