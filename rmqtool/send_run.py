@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final, TextIO
 
 from replay.async_producer import AsyncProducer
-from replay.errors import ClientError, RouteError
+from replay.errors import ClientError, NameServerError, RouteError
 from replay.message import Message, MessageQueue, SendResult
 from replay.send import KeySelector
 from replay.send_many import BatchFeed, Feed, IteratorFeed, LineFeed, send_many
@@ -36,6 +36,8 @@ from .status import CommandError, ExitStatus
 
 MOST_SHOWN: Final = 20
 """messages that are shown whole; of further ones only those with a failed attempt"""
+MOST_FAILED_SHOWN: Final = 100
+"""messages with a failed attempt that are shown besides; the summary counts them all"""
 _LONGEST_LINE: Final = 8 << 20
 
 _Item = Sequence[Outgoing]
@@ -93,7 +95,10 @@ class _Run:
         to_screen = self._terminal.is_terminal
         self._objects = EncodedSink(output, _encode, to_screen=to_screen)
         self._shown = 0
+        self._failed_shown = 0
         self._hidden = 0
+        self._hopeless = False
+        self._stop: Callable[[], None] | None = None
         self._error: ClientError | None = None
         self._progress = _SendProgress(sys.stderr, self._may_show_progress(), "messages")
         self._total = None if command.source is not None else command.count
@@ -108,6 +113,7 @@ class _Run:
             self._stopped = True
             stop()
 
+        self._stop = stop
         with first_ends(end):
             yield
 
@@ -160,6 +166,10 @@ class _Run:
         summary = self._summary
         summary.add(ended)
         self._error = error
+        if isinstance(error, NameServerError) and summary.failed == summary.messages:
+            self._hopeless = True
+            if self._stop is not None:
+                self._stop()  # there is nobody to ask: the next message would find nobody either
         if self._command.shown is Shown.jsonl:
             self._objects.write([ended])
         elif self._is_shown(ended):
@@ -173,7 +183,9 @@ class _Run:
         if self._shown < MOST_SHOWN:
             self._shown += 1
             return True
-        if ended.result is None or not all(map(is_good, ended.attempts)):
+        failed = ended.result is None or not all(map(is_good, ended.attempts))
+        if failed and self._failed_shown < MOST_FAILED_SHOWN:
+            self._failed_shown += 1
             return True
         self._hidden += len(ended.outgoing)
         return False
@@ -199,7 +211,9 @@ class _Run:
             remarks.append(_written(self._capture))
         if self._hidden:
             hidden = counted(self._hidden, "message")
-            remarks.append(f"{hidden} without failed attempts not shown; -V shows all")
+            remarks.append(f"{hidden} not shown; -V shows all")
+        if self._hopeless and self._total != self._summary.messages:
+            remarks.append("no NameServer can be reached: the rest was not tried")
         if self._stopped:
             remarks.append("stopped; what was in flight has ended")
         if not command.quiet:

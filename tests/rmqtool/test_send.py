@@ -86,7 +86,7 @@ def test_many_messages_end_with_a_summary(box: SandboxThread, mode: str) -> None
     name = "oneway" if mode == "oneway" else "SEND_OK"
     assert f"200 {name}" in result.out
     assert ("latency: p50" in result.out) == (mode != "oneway")
-    assert "180 messages without failed attempts not shown" in result.err
+    assert "180 messages not shown" in result.err
     verbose = _send(box, "-t", "T", "-p", "x", "--count", "50", "--mode", mode, "-V")
     assert len([line for line in verbose.out.splitlines() if "round robin" in line]) == 50
 
@@ -300,6 +300,25 @@ def test_without_a_namesrv_nothing_is_reached(monkeypatch: pytest.MonkeyPatch) -
     assert result.status == 2
     assert "no NameServer is named" in result.err
     assert "NAMESRV_ADDR" in result.err
+
+
+def test_without_a_namesrv_that_answers_the_rest_is_not_tried() -> None:
+    arguments = ("-n", "127.0.0.1:1", "-t", "T", "-p", "x", "--count", "5000", "--in-flight", "8")
+    result = rmqtool("send", *arguments)
+    assert result.status == 1
+    assert 1 <= result.out.count("not sent") < 100
+    assert "connection refused" in result.out
+    assert "the rest was not tried" in result.err
+
+
+def test_many_failures_do_not_fill_the_screen() -> None:
+    faults = [Fault(FaultKind.ERROR, code=13, remark="no")]
+    with sandbox_thread(SandboxOptions(faults=faults)) as broken:
+        result = _send(broken, "-t", "T", "-p", "x", "--count", "500", "--mode", "async")
+    assert result.status == 1
+    assert 100 <= len(result.out.splitlines()) < 140
+    assert "380 messages not shown" in result.err
+    assert "500 failed" in result.out
 
 
 def test_the_namesrv_may_come_from_the_environment(box: SandboxThread) -> None:
