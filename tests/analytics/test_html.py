@@ -1,0 +1,183 @@
+"""The page: whole, self-contained, and deaf to what the texts of a capture want."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from analytics.charts import LogAxis, TimeAxis, points_of, short
+from analytics.html import MOST_ROWS, page_of
+from rmqtool.report_text import shower_of
+from tests.analytics import fakes
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PLAIN = ("broker-a", "broker-b", "broker-c")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium")
+
+
+def page(texts: tuple[str, ...] = fakes.EVIL) -> str:
+    about = [("Input", texts[0]), ("Made", "now")]
+    return page_of("RocketMQ report", about, [fakes.result(texts)], shower_of)
+
+
+class Seen(HTMLParser):
+    """Every tag with its attributes, and the text outside of style and script."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.within = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.within = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self.within = ""
+
+    def handle_data(self, data: str) -> None:
+        if self.within not in ("script", "style"):
+            self.texts.append(data)
+
+
+def seen_in(text: str) -> Seen:
+    seen = Seen()
+    seen.feed(text)
+    return seen
+
+
+def test_texts_of_a_capture_become_neither_tags_nor_attributes() -> None:
+    evil, plain = seen_in(page()), seen_in(page((*PLAIN, "d", "e", "f", "g")))
+    assert [tag for tag, _ in evil.tags] == [tag for tag, _ in plain.tags]
+    for (_, found), (_, expected) in zip(evil.tags, plain.tags, strict=True):
+        assert set(found) - {"title"} == set(expected) - {"title"}  # long texts have one
+    assert sum(tag == "script" for tag, _ in evil.tags) == 1
+    assert not any(name.startswith("on") for _, attrs in evil.tags for name in attrs)
+
+
+def test_texts_are_shown_printable() -> None:
+    text = page()
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+    shown = "".join(seen_in(text).texts)
+    assert "</script><script>document.title='owned'</script>" in shown
+    assert "\\u202eevil" in shown
+
+
+def test_the_page_asks_for_nothing() -> None:
+    text = page()
+    for _, attrs in seen_in(text).tags:
+        assert not {"src", "srcset", "data", "action", "background", "style"} & set(attrs)
+        assert (attrs.get("href") or "#").startswith("#")
+    assert "url(" not in text
+    assert "@import" not in text
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', text)
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+def test_unknown_is_a_dash_and_never_zero() -> None:
+    row = re.search(r"<tr><td>silent</td>(.*?)</tr>", page())
+    assert row is not None
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", row[1]) == ["-"] * 7
+    assert "Network: unknown, the input cannot say." in page()
+
+
+def test_a_table_is_cut_and_says_so() -> None:
+    columns = (fakes.brokers().table.columns[0],)
+    many = fakes.table_of("many", columns, [{"broker": str(n)} for n in range(MOST_ROWS + 7)])
+    whole = fakes.result(PLAIN)
+    whole.tables["many"] = many
+    text = page_of("t", [], [whole], shower_of)
+    assert f"{MOST_ROWS + 7} rows, the first {MOST_ROWS} are here" in text
+    assert text.count("<tr>") < 2 * MOST_ROWS
+
+
+def test_a_missing_window_interrupts_a_line() -> None:
+    rows = fakes.windows(PLAIN).rows()
+    all_of_them = [row for row in rows if row["broker"] is None]
+    points = points_of(all_of_them, "window_start", "p50_us", "window_us")
+    assert [value for _, value in points].count(None) == 1
+    assert len(points) == len(all_of_them) + 1
+    drawn = re.search(r'<path class="line s0" d="([^"]+)"', page(PLAIN))
+    assert drawn is not None
+    assert drawn[1].count("M") == 2
+
+
+def test_each_kind_of_chart_is_drawn_with_its_table() -> None:
+    text = page(PLAIN)
+    assert text.count("<figure>") == 5
+    for kind in ('class="line s1"', 'class="heat h9"', 'class="band s0"', 'class="bar s0"'):
+        assert kind in text
+    for name in ("windows", "stretches", "brokers"):
+        assert f'<details{" open" if name == "brokers" else ""} id="{name}">' in text
+
+
+def test_axes_have_what_they_were_made_for() -> None:
+    axis = LogAxis.of([0, 3, 7000], 10, 210)
+    assert (axis.low, axis.high) == (1, 10_000)
+    assert axis.y(1) == 210
+    assert axis.y(10_000) == pytest.approx(10)
+    assert axis.y(0) == 210
+    times = TimeAxis(0, 1_000_000)
+    assert times.x(-5) == times.x(0)
+    assert times.x(1_000_000) > times.x(500_000)
+    one = TimeAxis(5, 5)
+    assert one.marks(0, 10)
+    assert short("abcdefghij", 5) == "ab…ij"
+
+
+@needs_browser
+def test_a_browser_runs_our_script_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(page(), encoding="utf-8")
+    dom = browse(tmp_path / "page.html", "--dump-dom").decode()
+    assert "<title>RocketMQ report</title>" in dom
+    assert dom.count("<svg") == 5
+    assert "<img" not in dom
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_browser_shows_it_on_a_phone_and_a_screen(tmp_path: Path, width: int) -> None:
+    (tmp_path / "page.html").write_text(page(PLAIN), encoding="utf-8")
+    shot = tmp_path / "shot.png"
+    browse(tmp_path / "page.html", f"--window-size={width},2000", f"--screenshot={shot}")
+    data = shot.read_bytes()
+    assert struct.unpack(">II", data[16:24]) == (width, 2000)
+    assert len(data) > 40_000  # an empty page has some 5 kB
+
+
+@needs_browser
+def test_a_browser_prints_it(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(page(PLAIN), encoding="utf-8")
+    paper = tmp_path / "page.pdf"
+    browse(tmp_path / "page.html", f"--print-to-pdf={paper}")
+    assert paper.read_bytes().startswith(b"%PDF")
+    assert len(paper.read_bytes()) > 20_000
+
+
+def browse(path: Path, *options: str) -> bytes:
+    assert CHROMIUM is not None
+    done = subprocess.run(
+        [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--user-data-dir={path.parent / 'profile'}",
+            *options,
+            path.as_uri(),
+        ],
+        capture_output=True,
+        timeout=180,
+        check=True,
+    )
+    return done.stdout
