@@ -84,8 +84,9 @@ class TimeAxis:
         while at <= self.last:
             x = self.x(at)
             parts.append(f'<line class="grid" x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}"/>')
+            anchor = "end" if x > WIDTH - 3 * RIGHT else "middle"
             parts.append(
-                f'<text class="tick" x="{x:.1f}" y="{bottom + 15}" text-anchor="middle">'
+                f'<text class="tick" x="{x:.1f}" y="{bottom + 15}" text-anchor="{anchor}">'
                 f"{self.label(at, step)}</text>"
             )
             at += step

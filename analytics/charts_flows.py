@@ -28,7 +28,7 @@ MOST_FLOWS = 40
 MOST_STRETCHES = 60
 """Rows of a timeline that are drawn, in the order of the table."""
 _NODE = 14
-_LABEL = 190
+_LABEL = 196
 
 
 def flows_chart(title: str, rows: Sequence[Row], parts: Mapping[str, str], show: Show) -> str:
@@ -97,7 +97,7 @@ def _nodes(
     out = []
     for name, value in sums.items():
         y, height = places[name], max(1.0, value * scale)
-        said = f"{short(name, 24)} ({show(round(value))})"
+        said = f"{short(name, 19)} ({show(round(value))})"
         out.append(
             f'<rect class="node" x="{x:.1f}" y="{y:.1f}" width="{_NODE}" height="{height:.1f}">'
             f"<title>{escaped(name)}</title></rect>"
@@ -151,7 +151,7 @@ def timeline_chart(
         y = TOP + step * index
         out.append(
             f'<text class="name" x="{_LABEL}" y="{y + 15:.1f}" text-anchor="end">'
-            f"{escaped(short(name, 30))}<title>{escaped(name)}</title></text>"
+            f"{escaped(short(name, 27))}<title>{escaped(name)}</title></text>"
         )
         for start, end, kind, row in stretches:
             number = kinds.setdefault(kind, len(kinds))
