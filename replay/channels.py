@@ -237,8 +237,14 @@ class Channel:
         if self.link is None and now >= self.opened_by:
             self.end(_too_slow(self.address))
             return
-        self._waiting = self._expire(self._waiting, now)
-        self._oneways = self._expire(self._oneways, now)
+        over = [one for one in (*self._waiting, *self._oneways) if one.deadline <= now]
+        if over:
+            # Taken out before any is told: who is told may send again.
+            self._waiting = [one for one in self._waiting if one.deadline > now]
+            self._oneways = [one for one in self._oneways if one.deadline > now]
+        for invoke in over:
+            unopened = self.link is None
+            invoke.fail(_too_slow(self.address) if unopened else _stuck(self.address), now)
 
     def _expire_answers(self, connection: RemotingConnection, now: int) -> bool:
         """Fail the requests whose answer is late; whether that ended the connection."""
@@ -253,16 +259,6 @@ class Channel:
             had = (invoke.deadline - invoke.began) // MS
             invoke.fail(timeout_error(invoke, max(had, 0)), now)
         return close
-
-    def _expire(self, waiting: list[Invoke], now: int) -> list[Invoke]:
-        if not waiting:
-            return waiting
-        over = [invoke for invoke in waiting if invoke.deadline <= now]
-        rest = [invoke for invoke in waiting if invoke.deadline > now]
-        for invoke in over:
-            error = _too_slow(self.address) if self.link is None else _stuck(self.address)
-            invoke.fail(error, now)
-        return rest
 
 
 class Channels:

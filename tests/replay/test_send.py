@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from dissectors.remoting.bodies import encode_body
@@ -115,7 +117,7 @@ def test_a_retry_has_another_broker_and_opaque_and_the_same_id() -> None:
     error = failure_of(send(bench))
     sent = bench.network.sent(310)
     assert len(sent) == 3
-    assert all(first[0] != second[0] for first, second in zip(sent, sent[1:], strict=False))
+    assert all(first[0] != second[0] for first, second in pairwise(sent))
     assert len({command.opaque for _, command in sent}) == 3
     properties = [command.ext_fields["i"] for _, command in sent]
     assert len(set(properties)) == 1

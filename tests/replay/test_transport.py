@@ -1,0 +1,437 @@
+"""Both drivers against real sockets that do what brokers and networks do when they fail."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from replay import AsyncProducer, Message, Producer, ProducerConfig, SendMode, TlsSettings
+from replay.errors import (
+    ClientError,
+    ConfigError,
+    ConnectError,
+    ConnectionLostError,
+    NameServerError,
+    ProtocolError,
+    SendFailed,
+    SendTimeoutError,
+)
+from replay.message import SendResult
+
+from .responder import (
+    Responder,
+    Serve,
+    free_address,
+    hang_up,
+    reset,
+    responding,
+    saying,
+    silence,
+    store,
+)
+
+SYNC, ASYNC, ONEWAY = SendMode.SYNC, SendMode.ASYNC, SendMode.ONEWAY
+SLACK_MS = 400
+"""a shared machine may be late"""
+
+Outcome = SendResult | Exception
+Driver = Callable[[ProducerConfig, list[SendMode]], list[Outcome]]
+
+
+def message() -> Message:
+    return Message("T", b"body")
+
+
+def blocking(config: ProducerConfig, modes: list[SendMode]) -> list[Outcome]:
+    """Send a message a mode, one after the other; what came of each."""
+    found: list[Outcome] = []
+    with Producer(config) as producer:
+        for mode in modes:
+            try:
+                found.append(producer.send(message(), mode=mode))
+            except ClientError as error:
+                found.append(error)
+    return found
+
+
+def asynchronous(config: ProducerConfig, modes: list[SendMode]) -> list[Outcome]:
+    """The same on a loop."""
+
+    async def run() -> list[Outcome]:
+        found: list[Outcome] = []
+        async with AsyncProducer(config) as producer:
+            for mode in modes:
+                try:
+                    found.append(await producer.send(message(), mode=mode))
+                except ClientError as error:
+                    found.append(error)
+        return found
+
+    return asyncio.run(run())
+
+
+every_driver = pytest.mark.parametrize("driver", [blocking, asynchronous])
+
+
+def config_of(responder: Responder, **settings: object) -> ProducerConfig:
+    values: dict[str, object] = {"group": "g", "namesrv": responder.address, **settings}
+    return ProducerConfig(**values)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def responder() -> Iterator[Responder]:
+    with responding() as one:
+        yield one
+
+
+@every_driver
+def test_all_modes(driver: Driver, responder: Responder) -> None:
+    found = driver(config_of(responder), [SYNC, ASYNC, ONEWAY])
+    assert all(isinstance(one, SendResult) for one in found), found
+    assert [command.flag for command in responder.sends()] == [0, 0, 2]
+    assert responder.accepted == 1
+    local = {one.attempts[0].local for one in found if isinstance(one, SendResult)}
+    assert len(local) == 1
+
+
+FAILURES: list[tuple[str, Serve, type[ClientError]]] = [
+    ("garbage", saying(b"\x00\x00\x00\x20" + b"garbage!" * 8), ProtocolError),
+    ("gigabytes", saying(b"\x7f\xff\xff\xff\x00\x00\x00\x40"), ProtocolError),
+    ("http", saying(b"HTTP/1.1 400 Bad Request\r\n\r\n"), ProtocolError),
+    ("bad header", saying(b"\x00\x00\x00\x0c\x00\x00\x00\x08{nothing"), ProtocolError),
+    ("nothing", silence, SendTimeoutError),
+    ("half a frame", saying(b"\x00\x00\x01\x00\x00\x00\x00"), SendTimeoutError),
+    ("hangs up", hang_up, ConnectionLostError),
+    ("resets", reset, ConnectionLostError),
+]
+
+
+@every_driver
+@pytest.mark.parametrize("mode", [SYNC, ASYNC])
+@pytest.mark.parametrize(("name", "serve", "kind"), FAILURES, ids=[row[0] for row in FAILURES])
+def test_failures_are_what_they_are_and_in_time(
+    driver: Driver,
+    mode: SendMode,
+    name: str,
+    serve: Serve,
+    kind: type[ClientError],
+    responder: Responder,
+) -> None:
+    responder.serve = serve
+    began = time.monotonic()
+    (error,) = driver(config_of(responder, send_timeout_ms=600), [mode])
+    took = (time.monotonic() - began) * 1000
+    assert isinstance(error, SendFailed), error
+    assert isinstance(error.cause, kind), error.cause
+    assert took < 600 + SLACK_MS
+    assert error.attempts
+    assert str(error).count("\n") <= 1
+    assert all(one.error or one.code is not None for one in error.attempts)
+
+
+@every_driver
+def test_nothing_listens_at_the_broker(driver: Driver, responder: Responder) -> None:
+    from .responder import answer
+    from .script import route_body
+
+    nowhere = free_address()
+    responder.serve_route = lambda connection, command, body: answer(
+        connection, command, 0, {}, route_body({"broker-a": nowhere})
+    )
+    began = time.monotonic()
+    (error,) = driver(config_of(responder), [SYNC])
+    assert time.monotonic() - began < 1
+    assert isinstance(error, SendFailed)
+    assert isinstance(error.cause, ConnectError)
+    assert len(error.attempts) == 3
+    assert nowhere in str(error)
+    assert "nothing listens there" in error.hint
+
+
+@every_driver
+def test_nothing_listens_at_the_nameserver(driver: Driver) -> None:
+    began = time.monotonic()
+    (error,) = driver(ProducerConfig(group="g", namesrv=free_address()), [SYNC])
+    assert time.monotonic() - began < 1
+    assert isinstance(error, NameServerError)
+    assert "nothing listens there" in str(error)
+
+
+@every_driver
+def test_the_next_nameserver_is_asked(driver: Driver, responder: Responder) -> None:
+    servers = f"{free_address()};{free_address()};{responder.address}"
+    for _ in range(4):
+        found = driver(ProducerConfig(group="g", namesrv=servers), [SYNC])
+        assert isinstance(found[0], SendResult)
+
+
+@every_driver
+def test_a_frozen_nameserver_leaves_time_for_the_next_one(
+    driver: Driver, responder: Responder
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as frozen:
+        servers = f"127.0.0.1:{frozen.getsockname()[1]};{responder.address}"
+        config = ProducerConfig(group="g", namesrv=servers, send_timeout_ms=1000)
+        for _ in range(3):
+            found = driver(config, [SYNC])
+            assert isinstance(found[0], SendResult), found
+
+
+@every_driver
+def test_a_name_that_is_not_known(driver: Driver) -> None:
+    (error,) = driver(
+        ProducerConfig(group="g", namesrv="no-such-host.invalid:9876", send_timeout_ms=3000), [SYNC]
+    )
+    assert isinstance(error, NameServerError)
+
+
+@every_driver
+def test_garbage_from_a_nameserver(driver: Driver, responder: Responder) -> None:
+    responder.serve_route = saying(b"SSH-2.0-OpenSSH_9.6\r\n")
+    (error,) = driver(config_of(responder, send_timeout_ms=500), [SYNC])
+    assert isinstance(error, NameServerError)
+    assert "SSH" in str(error)
+
+
+@every_driver
+def test_a_connection_that_ended_while_nobody_sent(driver: Driver, responder: Responder) -> None:
+    config = config_of(responder, retries=0, retries_async=0)
+    if driver is blocking:
+        with Producer(config) as producer:
+            producer.send(message())
+            responder.hang_up_all()
+            time.sleep(1.2)
+            assert producer.send(message()).queue_offset == 7
+    else:
+
+        async def run() -> None:
+            async with AsyncProducer(config) as producer:
+                await producer.send(message())
+                responder.hang_up_all()
+                await asyncio.sleep(0.2)
+                assert (await producer.send(message())).queue_offset == 7
+
+        asyncio.run(run())
+    assert responder.accepted == 2
+
+
+@every_driver
+def test_what_was_written_leaves_before_the_end(driver: Driver, responder: Responder) -> None:
+    driver(config_of(responder), [ONEWAY] * 2000)
+    until = time.monotonic() + 5
+    while len(responder.sends()) < 2000 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(responder.sends()) == 2000
+    opaques = [command.opaque for command in responder.sends()]
+    assert opaques == sorted(opaques)
+
+
+def test_a_broker_that_does_not_read_stops_one_way_sends(responder: Responder) -> None:
+    config = config_of(responder, oneway_limit=8, send_timeout_ms=300, max_message_size=1 << 21)
+    big = Message("T", os.urandom(1 << 20))
+
+    async def run() -> list[object]:
+        async with AsyncProducer(config) as producer:
+            await producer.send(message())
+            responder.reading.clear()
+            started = [producer.send(big, mode=ONEWAY) for _ in range(64)]
+            return list(await asyncio.gather(*started, return_exceptions=True))
+
+    try:
+        found = asyncio.run(run())
+    finally:
+        responder.reading.set()
+    assert any(isinstance(one, SendFailed) for one in found)
+    assert sum(isinstance(one, SendResult) for one in found) < 40
+
+
+def test_one_loop_turn_is_one_write(responder: Responder) -> None:
+    async def run() -> None:
+        async with AsyncProducer(config_of(responder)) as producer:
+            await producer.send(message())
+            core = producer._core
+            assert core is not None
+            (link,) = core.network.links
+            writes: list[int] = []
+            transport = link._transport
+            assert transport is not None
+            write = transport.write
+            transport.write = lambda data: (writes.append(len(data)), write(data))[1]  # type: ignore[method-assign]
+            await asyncio.gather(*[producer.send(message()) for _ in range(100)])
+            assert len(writes) == 1
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_future_gives_its_send_up(responder: Responder) -> None:
+    async def run() -> None:
+        async with AsyncProducer(config_of(responder)) as producer:
+            await producer.send(message())
+            responder.serve = silence
+            future = producer.send(message())
+            await asyncio.sleep(0.05)
+            future.cancel()
+            await asyncio.sleep(0.05)
+            core = producer._core
+            assert core is not None
+            assert core.sender.attempts.permits[ASYNC].free == producer.config.async_limit
+
+    asyncio.run(run())
+
+
+def test_sends_in_flight_fail_when_the_producer_is_closed(responder: Responder) -> None:
+    async def run() -> None:
+        async with AsyncProducer(config_of(responder)) as producer:
+            await producer.send(message())
+            responder.serve = silence
+            future = producer.send(message())
+            await asyncio.sleep(0.05)
+        with pytest.raises(SendFailed, match="closed"):
+            await future
+        with pytest.raises(ClientError, match="closed"):
+            await producer.send(message())
+
+    asyncio.run(run())
+
+
+# -- nothing is left behind --------------------------------------------------------------------
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc here")
+@every_driver
+def test_a_thousand_failures_leave_nothing_behind(driver: Driver, responder: Responder) -> None:
+    serves = [saying(b"rubbish" * 9), hang_up, reset]
+
+    def serve(*given: object) -> None:
+        serves[len(responder.received) % 3](*given)  # type: ignore[arg-type]
+
+    responder.serve = serve
+    config = config_of(responder, retries=1, retries_async=1)
+    driver(config, [SYNC, ASYNC] * 20)
+    gc.collect()
+    before = open_files()
+    tracemalloc.start()
+    try:
+        driver(config, [SYNC, ASYNC] * 50)
+        responder.received.clear()
+        gc.collect()
+        first, _ = tracemalloc.get_traced_memory()
+        found = driver(config, [SYNC, ASYNC] * 500)
+        assert all(isinstance(one, SendFailed) for one in found)
+        found.clear()
+        responder.received.clear()
+        gc.collect()
+        last, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    time.sleep(0.2)
+    assert open_files() <= before + 4
+    assert last - first < 400_000
+
+
+# -- TLS ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with cert.pem and key.pem, self-signed for 127.0.0.1."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    subject = ["-subj", "/CN=broker", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    subprocess.run([*command, *subject, *files], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def secure(certificate: Path) -> Iterator[Responder]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    with responding(tls=context) as one:
+        yield one
+
+
+@every_driver
+@pytest.mark.parametrize("check_hostname", [False, True])
+def test_tls(driver: Driver, secure: Responder, certificate: Path, check_hostname: bool) -> None:
+    tls = TlsSettings(str(certificate / "cert.pem"), check_hostname=check_hostname)
+    found = driver(config_of(secure, tls=tls), [SYNC, ASYNC, ONEWAY])
+    assert all(isinstance(one, SendResult) for one in found), found
+
+
+@every_driver
+def test_tls_without_verification(driver: Driver, secure: Responder) -> None:
+    found = driver(config_of(secure, tls=TlsSettings(verify=False)), [SYNC])
+    assert isinstance(found[0], SendResult)
+
+
+@every_driver
+def test_tls_with_large_bodies(driver: Driver, secure: Responder) -> None:
+    config = config_of(secure, tls=TlsSettings(verify=False), compress_over=1 << 30)
+    big = Message("T", os.urandom(3 << 20))
+    if driver is blocking:
+        with Producer(config) as producer:
+            assert producer.send(big).queue_offset == 7
+    else:
+
+        async def run() -> None:
+            async with AsyncProducer(config) as producer:
+                assert (await producer.send(big)).queue_offset == 7
+
+        asyncio.run(run())
+    assert secure.received[-1][1] == big.body or secure.received[-2][1] == big.body
+
+
+@every_driver
+def test_a_certificate_that_is_not_trusted(driver: Driver, secure: Responder) -> None:
+    (error,) = driver(config_of(secure, tls=TlsSettings()), [SYNC])
+    assert isinstance(error, NameServerError)
+    assert "not trusted" in str(error)
+    assert "ca_file" in error.hint
+
+
+@every_driver
+def test_tls_to_a_port_without(driver: Driver, responder: Responder) -> None:
+    config = config_of(responder, tls=TlsSettings(verify=False), send_timeout_ms=800)
+    began = time.monotonic()
+    (error,) = driver(config, [SYNC])
+    assert (time.monotonic() - began) * 1000 < 800 + SLACK_MS
+    assert isinstance(error, NameServerError)
+
+
+@every_driver
+def test_no_tls_to_a_port_with(driver: Driver, secure: Responder) -> None:
+    began = time.monotonic()
+    (error,) = driver(config_of(secure, send_timeout_ms=800), [SYNC])
+    assert (time.monotonic() - began) * 1000 < 800 + SLACK_MS
+    assert isinstance(error, NameServerError)
+
+
+def test_tls_files_that_cannot_be_used(tmp_path: Path) -> None:
+    config = ProducerConfig(
+        group="g", namesrv="127.0.0.1:1", tls=TlsSettings(str(tmp_path / "none.pem"))
+    )
+    with pytest.raises(ConfigError, match=r"none\.pem"):
+        Producer(config)
+    assert "hush" not in repr(TlsSettings(key_password="hush"))
+
+
+def test_the_default_behaviour_is_stored(responder: Responder) -> None:
+    assert responder.serve is store
