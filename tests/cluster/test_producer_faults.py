@@ -1,0 +1,242 @@
+"""A broker killed, frozen and restarted in the middle of 10,000 messages.
+
+What was reported as stored is there, nothing is reported twice, and what a consumer finds twice was
+named: an attempt without answer went before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from replay.async_producer import AsyncProducer
+from replay.config import ProducerConfig
+from replay.errors import ClientError, SendFailed
+from replay.fault import FaultSettings
+from replay.message import Attempt, Message, Outcome, SendMode, SendResult
+from replay.producer import Producer
+from tests.cluster import faults, probe
+from tests.cluster.artifacts import NEWEST_5
+from tests.cluster.cluster import Cluster
+from tests.cluster.processes import wait_until
+from tests.cluster.producing import cluster_of, read_by_java
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+COUNT = 10_000
+HIT, HEAL, WHOLE = 2500, 5000, 7500
+"""message before which the fault begins, healing begins, healing has ended"""
+IN_FLIGHT = 200
+SHORT = (0, 0, 200, 500, 600, 1000, 1000)
+"""ms that the strategy avoids a broker for: the test shall not wait for Java's ten seconds"""
+SETTLED = 3.0
+"""s after which routes are fresh and nothing is avoided any more"""
+GET_MAX_OFFSET = 30
+WITHOUT_ANSWER = (Outcome.TIMEOUT, Outcome.LOST)
+
+
+@pytest.fixture(scope="module")
+def healer() -> Iterator[Executor]:
+    """One thread that lasts: a server that it started ends with it."""
+    with ThreadPoolExecutor(1) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def cluster(healer: Executor) -> Iterator[Cluster]:
+    """Two masters of the newest release."""
+    with cluster_of(NEWEST_5, "127.77.5") as started:
+        yield started
+
+
+class Fault:
+    """Goes wrong and heals as the messages go by."""
+
+    def __init__(self, cluster: Cluster, kind: str, healer: Executor) -> None:
+        self._healer = healer
+        self._cluster = cluster
+        self._kind = kind
+        self._broker = cluster.broker("broker-a")
+        self._stack = ExitStack()
+        self._healing: Future[None] | None = None
+
+    def at(self, number: int) -> None:
+        """Message `number` is about to be sent."""
+        if number == HIT:
+            if self._kind == "killed":
+                faults.kill(self._broker)
+            else:
+                self._stack.enter_context(faults.frozen(self._broker))
+        elif number == HEAL:
+            self._healing = self._healer.submit(self._heal)
+
+    def wait_whole(self) -> None:
+        """Until the broker serves again; sends may go on meanwhile."""
+        assert self._healing is not None
+        self._healing.result()
+
+    def _heal(self) -> None:
+        if self._kind == "killed":
+            # The NameServer lists a broker that was killed until it has seen its connection end.
+            wait_until("the broker is unlisted", lambda: not self._listed(), 60.0)
+            faults.restart(self._cluster, self._broker)
+        else:
+            self._stack.close()
+
+    def _listed(self) -> bool:
+        namesrv = self._cluster.namesrvs[0].address
+        return probe.is_registered(namesrv, self._broker.registered_as)
+
+
+class Outcomes:
+    """What was reported of each message."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, SendResult] = {}
+        self.failed: dict[str, ClientError] = {}
+        self.reports: Counter[str] = Counter()
+
+    def add(self, message: Message, result: SendResult | None, error: ClientError | None) -> None:
+        """The send of a message has ended."""
+        key = message.unique_key
+        assert key is not None
+        self.reports[key] += 1
+        if result is not None:
+            self.stored[key] = result
+        else:
+            assert error is not None
+            self.failed[key] = error
+
+    def attempts(self, key: str) -> tuple[Attempt, ...]:
+        """All tries of a message."""
+        result = self.stored.get(key)
+        return self.failed[key].attempts if result is None else result.attempts
+
+    def unsure(self, key: str) -> int:
+        """Attempts of which nobody knows whether the broker stored the message."""
+        return sum([attempt.outcome in WITHOUT_ANSWER for attempt in self.attempts(key)])
+
+
+def _config(cluster: Cluster, **options: object) -> ProducerConfig:
+    return ProducerConfig(
+        group="fault_group",
+        namesrv=cluster.namesrv_text,
+        send_timeout_ms=20_000,
+        send_max_timeout_per_request_ms=1000,
+        retries=5,
+        retries_async=5,
+        fault=FaultSettings("5.1", not_available=SHORT),
+        poll_namesrv_ms=1000,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def _messages(topic: str) -> Iterator[Message]:
+    for number in range(COUNT):
+        yield Message(topic, f"message {number}".encode(), keys=f"k{number}")
+
+
+def _send_sync(cluster: Cluster, topic: str, fault: Fault, outcomes: Outcomes) -> None:
+    with Producer(_config(cluster)) as producer:
+        for number, message in enumerate(_messages(topic)):
+            fault.at(number)
+            if number == WHOLE:
+                fault.wait_whole()
+                producer.poll(SETTLED)
+            try:
+                outcomes.add(message, producer.send(message, mode=SendMode.SYNC), None)
+            except ClientError as error:
+                outcomes.add(message, None, error)
+
+
+def _send_async(cluster: Cluster, topic: str, fault: Fault, outcomes: Outcomes) -> None:
+    async def send() -> None:
+        messages = enumerate(_messages(topic))
+        async with AsyncProducer(_config(cluster)) as producer:
+
+            async def whole() -> None:
+                await asyncio.to_thread(fault.wait_whole)
+                await asyncio.sleep(SETTLED)
+
+            waiting: list[asyncio.Task[None]] = []
+
+            async def work() -> None:
+                for number, message in messages:
+                    fault.at(number)
+                    if number == WHOLE:
+                        waiting.append(asyncio.create_task(whole()))
+                    if waiting:
+                        await waiting[0]
+                    try:
+                        outcomes.add(message, await producer.send(message, timeout_ms=5000), None)
+                    except ClientError as error:
+                        outcomes.add(message, None, error)
+
+            await asyncio.gather(*[work() for _ in range(IN_FLIGHT)])
+            assert producer.in_flight == 0
+
+    asyncio.run(send())
+
+
+def _stored_in(cluster: Cluster, topic: str) -> int:
+    """Messages in all queues of the topic."""
+    total = 0
+    for broker in cluster.brokers:
+        for queue in range(4):
+            fields = {"topic": topic, "queueId": str(queue)}
+            header, _ = probe.ask(broker.address, GET_MAX_OFFSET, fields)
+            extra = header["extFields"]
+            assert isinstance(extra, dict)
+            total += int(extra["offset"])
+    return total
+
+
+SENDS: dict[str, Callable[[Cluster, str, Fault, Outcomes], None]] = {
+    "sync": _send_sync,
+    "async": _send_async,
+}
+
+
+@pytest.mark.parametrize("kind", ["killed", "frozen"])
+@pytest.mark.parametrize("mode", sorted(SENDS))
+def test_ten_thousand_messages_and_a_broker_that_fails(
+    cluster: Cluster, healer: Executor, mode: str, kind: str
+) -> None:
+    topic = f"Fault-{mode}-{kind}"
+    cluster.make_topic(topic)
+    outcomes = Outcomes()
+    SENDS[mode](cluster, topic, Fault(cluster, kind, healer), outcomes)
+
+    assert len(outcomes.reports) == COUNT
+    assert set(outcomes.reports.values()) == {1}, "a message was reported twice"
+    if mode == "sync":
+        assert not outcomes.failed
+    brokers = {result.queue.broker_name for result in outcomes.stored.values()}
+    assert brokers == {"broker-a", "broker-b"}
+    last = list(outcomes.stored.values())[-500:]
+    assert {result.queue.broker_name for result in last} == brokers, "the broker was not used again"
+
+    read = read_by_java(cluster, topic, _stored_in(cluster, topic), wait_ms=60_000)
+    times = Counter(one.msg_id for one in read)
+    lost = [key for key in outcomes.stored if key not in times]
+    assert not lost, f"{len(lost)} reported as stored are not there: {lost[:3]}"
+    for key, number in times.items():
+        named = outcomes.unsure(key) + (key in outcomes.stored)
+        assert number <= named, f"{key} is there {number} times: {outcomes.attempts(key)}"
+    bodies = {one.msg_id: one.body for one in read}
+    assert len(set(bodies.values())) == len(bodies)
+    for key, error in outcomes.failed.items():
+        assert isinstance(error, SendFailed)
+        assert error.attempts
+        if key in times:  # it failed and is there: then without an answer
+            assert outcomes.unsure(key)
+    retried = sum([len(result.attempts) > 1 for result in outcomes.stored.values()])
+    twice = sum([number > 1 for number in times.values()])
+    print(f"{mode} {kind}: {len(outcomes.stored)} stored, {len(outcomes.failed)} failed,", end=" ")
+    print(f"{retried} took more than one attempt, {twice} are there twice")
+    assert retried
