@@ -157,26 +157,23 @@ do
     return nil
   end
 
-  local function says(view, text)
-    view.count_text = text
-  end
-
-  local function counted(view, tree, range, count, what)
-    view.messages = count
-    add(view, tree, fields.message_count, range:tvb(), 0, range:len(), count)
-    says(view, format("%d %s%s", count, what, count == 1 and "" or "s"))
+  -- A body of messages: how many, then each of them if somebody wants to see it.
+  local function dissect_messages(view, tree, range, parts_of, add_parts)
+    local parts, problem = parts_of(range)
+    add(view, tree, fields.message_count, range:tvb(), 0, range:len(), #parts)
+    view.count_text = format("%d message%s", #parts, #parts == 1 and "" or "s")
+    if view.wants_messages then
+      problem = add_parts(view, tree, range, parts) or problem
+    end
+    return problem
   end
 
   local function dissect_stored(view, tree, range)
-    local count, odd = messages.add_stored(view, tree, range)
-    counted(view, tree, range, count, "message")
-    return odd
+    return dissect_messages(view, tree, range, messages.records_of, messages.add_records)
   end
 
   local function dissect_batch(view, tree, range)
-    local count, odd = messages.add_batch(view, tree, range, 1)
-    counted(view, tree, range, count, "message")
-    return odd
+    return dissect_messages(view, tree, range, messages.items_of, messages.add_items)
   end
 
   -- The body of a send: one message, of which all else stands in the header.

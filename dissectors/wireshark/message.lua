@@ -211,33 +211,51 @@ do
     return range
   end
 
-  -- Adds the items of a batch; how many there are, and why reading stopped before the end.
-  function messages.add_batch(view, tree, range, first)
-    local tvb = range:tvb()
-    local at, size, count = 0, tvb:len(), 0
+  -- The parts that a body of messages is made of: each `at`, `total`, `magic`; and why there are no
+  -- more, nil where the body ends. `why_not` says of a size and a magic why they begin no part.
+  local function parts_of(range, what, why_not)
+    local parts, at, size, odd = {}, 0, range:len(), nil
+    local data = range:raw()
     while at < size do
       local left = size - at
       if left < 8 then
-        return count, left .. " bytes are too few for an item"
+        return parts, format("%d bytes are too few for %s", left, what)
       end
-      local total, magic = tvb(at, 4):int(), tvb(at + 4, 4):uint()
-      if magic ~= 0 then
-        return count, format("magic 0x%08x marks no batch item", magic)
-      elseif total < tables.min_item_size then
-        return count, format("size %d is too small for an item", total)
+      local total, magic = headers.int32_at(data, at + 1), headers.int32_at(data, at + 5) % 0x100000000
+      local problem = why_not(total, magic)
+      if problem and (magic ~= tables.magic_filler or total < 8) then
+        return parts, problem
       elseif total > left then
-        return count, format("an item of %d bytes is cut after %d", total, left)
-      end
-      count = count + 1
-      if view.wants_messages then
-        local problem = messages.add_item(view, tree, tvb, at, total, first and first + count - 1)
-        if problem then
-          return count, problem
-        end
+        return parts, format("%s of %d bytes is cut after %d", what, total, left)
+      elseif problem then -- what fills the end of a file is passed over
+        odd = problem
+      else
+        parts[#parts + 1] = { at = at, total = total, magic = magic }
       end
       at = at + total
     end
-    return count, nil
+    return parts, odd
+  end
+
+  local function why_no_item(total, magic)
+    if magic ~= 0 then
+      return format("magic 0x%08x marks no batch item", magic)
+    end
+    return total < tables.min_item_size and format("size %d is too small for an item", total) or nil
+  end
+
+  -- The items of a batch, see `parts_of`.
+  function messages.items_of(range)
+    return parts_of(range, "an item", why_no_item)
+  end
+
+  -- Adds the items of a batch; what is wrong with one of them, nil if nothing is.
+  function messages.add_items(view, tree, range, items)
+    local tvb, problem = range:tvb(), nil
+    for number, item in ipairs(items) do
+      problem = messages.add_item(view, tree, tvb, item.at, item.total, number) or problem
+    end
+    return problem
   end
 
   function messages.add_item(view, tree, tvb, at, total, number)
@@ -347,7 +365,7 @@ do
     local found =
       messages.add_stored_properties(view, node, tvb, properties_at + 2, properties_length)
     if inner and body then
-      messages.add_batch(view, node, body, 1)
+      messages.add_items(view, node, body, messages.items_of(body))
     end
     if view.visible then
       node:set_text(format("Message %d: %s %s", number, topic, found.UNIQ_KEY or ""))
@@ -356,34 +374,28 @@ do
     return left > 0 and format("%d bytes follow the properties inside the record", left) or nil
   end
 
-  -- Adds the records of a body; how many there are, and what is wrong with them, nil if nothing.
-  function messages.add_stored(view, tree, range)
-    local tvb = range:tvb()
-    local at, size, count, odd = 0, tvb:len(), 0, nil
-    while at < size do
-      local left = size - at
-      if left < 8 then
-        return count, left .. " bytes are too few for a record"
-      end
-      local total, magic = tvb(at, 4):int(), tvb(at + 4, 4):uint()
-      if magic == tables.magic_filler and total >= 8 then
-        odd = odd or format("file end filler of %d bytes", total)
-      elseif not tables.magics[magic] then
-        return count, format("magic 0x%08x marks no message", magic)
-      elseif total < tables.min_record_size then
-        return count, format("size %d is too small for a record", total)
-      elseif total > left then
-        return count, format("a record of %d bytes is cut after %d", total, left)
-      else
-        count = count + 1
-        if view.wants_messages then
-          view.topic_width = magic == tables.magic_v2 and 2 or 1
-          odd = add_record(view, tree, tvb, at, total, count) or odd
-        end
-      end
-      at = at + total
+  local function why_no_record(total, magic)
+    if magic == tables.magic_filler and total >= 8 then
+      return format("file end filler of %d bytes", total)
+    elseif not tables.magics[magic] then
+      return format("magic 0x%08x marks no message", magic)
     end
-    return count, odd
+    return total < tables.min_record_size and format("size %d is too small for a record", total) or nil
+  end
+
+  -- The stored records of a body, see `parts_of`.
+  function messages.records_of(range)
+    return parts_of(range, "a record", why_no_record)
+  end
+
+  -- Adds the records of a body; what is wrong with one of them, nil if nothing is.
+  function messages.add_records(view, tree, range, records)
+    local tvb, problem = range:tvb(), nil
+    for number, record in ipairs(records) do
+      view.topic_width = record.magic == tables.magic_v2 and 2 or 1
+      problem = add_record(view, tree, tvb, record.at, record.total, number) or problem
+    end
+    return problem
   end
 
   local WANTED = {

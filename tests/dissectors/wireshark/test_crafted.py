@@ -491,6 +491,7 @@ def test_messages_that_break_off(dissector: Path, capture: Capture) -> None:
         (whole[:4] + b"\xff" * 4 + whole[8:], 0),
         (whole[:84] + b"\x7f" + whole[85:], 1),
         (whole + b"\0\0\0\x5a" + whole[4:], 1),
+        (whole + b"\0\0\0\x0c\xcb\xd4\x31\x94" + bytes(4) + whole, 2),
     ):
         request = Command(PULL, 5)
         path = capture(talked((0, request), (1, request.answer(body=body))).segments)
