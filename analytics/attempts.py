@@ -21,6 +21,8 @@ DEFAULT_TIMEOUT_US = 3_000_000
 """sendMsgTimeout of the Java client unless it is set."""
 _SEES_FIN = ordinal_of("V5_1_3") or 0
 """First version that ends its requests when the broker closes the connection by FIN."""
+SOON_US = 1_000_000
+"""A client tries the next broker at once; so long it may take to log and to connect."""
 _CLOCK_STEP_US = 1000
 """A UNIQ_KEY says its birth in whole milliseconds, rounded down."""
 
@@ -245,8 +247,8 @@ def _outcome(send: Send, following: Send | None) -> str:
 def _inferred(send: Send, since: int | None, failures: Sequence[ConnectFailure]) -> list[Attempt]:
     """Return the failed connects that must have come before a request.
 
-    They lie between the birth of the message, or its former attempt, and the request; and they were
-    to another broker than the request, as a retry is.
+    They lie between the birth of the message, or its former attempt, and the request, which follows
+    soon; and they were to another broker than the request, as a retry is.
     """
     if since is None:
         return []
@@ -254,7 +256,7 @@ def _inferred(send: Send, since: int | None, failures: Sequence[ConnectFailure])
         _without_request(send, failure)
         for failure in failures
         if since - _CLOCK_STEP_US <= failure.begin
-        and failure.end <= send.begin
+        and failure.end <= send.begin <= failure.end + SOON_US
         and failure.broker != send.broker
     ]
 

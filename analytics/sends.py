@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from . import derived
-from .attempts import STORED_CODES
+from .attempts import SOON_US, STORED_CODES
 from .expressions import adding, grouped, texts
 from .schema import SOURCE
 
@@ -41,8 +41,8 @@ _SLACK_US = 1_000_000
 """A clock that steps: a message may seem to be sent so long before it was born."""
 _AT_HOME = 0.7
 """A name is at home where its share of the requests is at least this part of its largest share."""
-_AFTER_S = 4
-"""Seconds after a failed connect in which the message must be sent: a connect takes up to 3."""
+_AFTER_S = SOON_US // 1_000_000
+"""Seconds after a failed connect in which the message must be sent."""
 
 
 def process_of(key: str) -> str:
@@ -153,7 +153,7 @@ def _after_failures(keyed: DataFrame, failures: DataFrame, timeout_us: int) -> D
         "unique_key", "host", "broker", "begin", "lead", f"{second.format('begin')} as second"
     )
     joined = late.join(F.broadcast(near), ["host", "second"])
-    meanwhile = "failed_begin >= begin - lead - 1000 and failed_end <= begin"
+    meanwhile = f"failed_begin >= begin - lead - 1000 and begin between failed_end and failed_end + {SOON_US}"
     return joined.where(f"{meanwhile} and failed_broker != broker").select("unique_key")
 
 

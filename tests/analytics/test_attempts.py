@@ -76,9 +76,16 @@ def test_a_failed_connect_before_the_request_is_an_attempt() -> None:
         (answered(at=10_000, lead=None), failure(2000)),
         (answered(at=10_000, lead=5000), failure(2000)),
         (answered(at=10_000, lead=9000), failure(9950)),
+        (answered(at=1_100_000, lead=1_099_000), failure(2000)),
         (answered(at=10_000, lead=9000), failure(2000, broker="a")),
     ],
-    ids=["key says nothing", "before the message", "not over by then", "same broker"],
+    ids=[
+        "key says nothing",
+        "before the message",
+        "not over by then",
+        "long before",
+        "same broker",
+    ],
 )
 def test_other_failed_connects_are_none_of_its_attempts(send: Send, failed: object) -> None:
     assert outcomes(send, failures=[failed]) == [words.STORED]
