@@ -153,8 +153,10 @@ def _after_failures(keyed: DataFrame, failures: DataFrame, timeout_us: int) -> D
         "unique_key", "host", "broker", "begin", "lead", f"{second.format('begin')} as second"
     )
     joined = late.join(F.broadcast(near), ["host", "second"])
-    meanwhile = f"failed_begin >= begin - lead - 1000 and begin between failed_end and failed_end + {SOON_US}"
-    return joined.where(f"{meanwhile} and failed_broker != broker").select("unique_key")
+    meanwhile = "failed_begin >= begin - lead - 1000"
+    soon = f"begin between failed_end and failed_end + {SOON_US}"
+    chosen = joined.where(f"{meanwhile} and {soon} and failed_broker != broker")
+    return chosen.select("unique_key")
 
 
 def with_connections(sends: DataFrame, conversations: DataFrame | None) -> DataFrame:
