@@ -91,7 +91,7 @@ CAUSES = ReportTable(
         TableColumn("last_time", "time", "", "begin of the last"),
     ),
     order=("-attempts", "broker", "cause"),
-    brief=("broker", "cause", "attempts", "retried", "stored", "remark", "messages"),
+    brief=("broker", "cause", "attempts", "messages", "retried", "stored", "remark"),
 )
 FLOWS = ReportTable(
     "retry_flows",
@@ -153,12 +153,13 @@ ATTEMPTS = ReportTable(
         "broker",
         "queue_id",
         "cause",
-        "remark",
         "gap_us",
         "capture",
         "request_packet",
         "unique_key",
+        "remark",
     ),
+    shown=10,
 )
 CONSUMERS = ReportTable(
     "consumer_retries",
