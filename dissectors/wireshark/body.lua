@@ -4,6 +4,7 @@ do
   local find, sub, byte, format, gsub = string.find, string.sub, string.byte, string.format, string.gsub
   local add = messages.add
   local TEXT_LIMIT = 65536 -- bytes of a text that are shown
+  local VALUE_LIMIT = 100000 -- values of a JSON text that are read; each is a table for a moment
 
   -- Adds the leaves of a JSON value; containers are nodes only where a person sees them.
   local function add_json(view, tree, node, name, path, raw, range)
@@ -44,7 +45,7 @@ do
     if not wanted then
       return nil
     end
-    local node, problem = json.read(raw, rocketmq.prefs.json_limit * 4)
+    local node, problem = json.read(raw, math.max(VALUE_LIMIT, rocketmq.prefs.json_limit))
     if not node then
       return problem or "no value"
     end
@@ -59,7 +60,7 @@ do
       add_json(view, tree, node, "value", "", raw, range)
     end
     if view.json_left <= 0 and view.visible then
-      tree:add(range(range:len(), 0), "… more than the preference json_limit shows")
+      tree:add(range, "… and more: the preference json_limit says how much is shown")
     end
     return problem
   end
