@@ -103,7 +103,9 @@ class Transactions:
     def half(self, message: Message, timeout_ms: int | None = None) -> Steps[SendResult]:
         """Send the half message; the broker knows us then, so that it can ask."""
         sending = self._sender.send(message, SendMode.SYNC, timeout_ms, half=True)
-        yield from self._client.greet_all(timeout_ms or self._config.send_timeout_ms)
+        timeout = self._config.send_timeout_ms if timeout_ms is None else timeout_ms
+        yield from self._sender.find_queues(message.topic, timeout)
+        yield from self._client.greet_all(timeout)
         result = yield from sending
         if result.transaction_id is not None:
             message.properties[TRANSACTION_ID] = result.transaction_id

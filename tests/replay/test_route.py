@@ -123,8 +123,11 @@ def test_what_is_no_route(body: bytes) -> None:
             st.lists(inner, max_size=3)
             | st.dictionaries(
                 st.sampled_from(
-                    "brokerDatas brokerAddrs brokerName queueDatas perm 0 writeQueueNums "
-                    "orderTopicConf topicQueueMappingByBroker currIdMap".split()
+                    [
+                        *("brokerDatas", "brokerAddrs", "brokerName", "queueDatas", "perm", "0"),
+                        *("writeQueueNums", "orderTopicConf", "topicQueueMappingByBroker"),
+                        "currIdMap",
+                    ]
                 ),
                 inner,
                 max_size=4,

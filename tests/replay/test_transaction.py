@@ -1,0 +1,202 @@
+"""Transactions: the half message, its outcome, the questions of a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.compression import compress
+from dissectors.remoting.ids import encode_offset_id
+from dissectors.remoting.message import StoredMessage, encode_message
+from replay import AsyncProducer, Message, Producer, ProducerConfig, TransactionState
+from replay.message import SendStatus
+from replay.request import encode_command
+
+from .responder import Responder, answer, responding
+
+COMMIT, ROLLBACK, UNKNOWN = (
+    TransactionState.COMMIT,
+    TransactionState.ROLLBACK,
+    TransactionState.UNKNOWN,
+)
+OFFSET_ID = encode_offset_id("127.0.0.1:10911", 4711) or ""
+
+
+def storing(code: int) -> object:
+    def serve(connection: socket.socket, command: RemotingCommand, body: bytes) -> None:
+        fields = {"msgId": OFFSET_ID, "queueId": "0", "queueOffset": "17", "transactionId": "TX"}
+        answer(connection, command, code, fields)
+
+    return serve
+
+
+def config_of(responder: Responder, **settings: object) -> ProducerConfig:
+    values: dict[str, object] = {"group": "g", "namesrv": responder.address, **settings}
+    return ProducerConfig(**values)  # type: ignore[arg-type]
+
+
+def ends(responder: Responder) -> list[RemotingCommand]:
+    """What the broker was told (37), when it has come."""
+    import time
+
+    until = time.monotonic() + 2
+    while time.monotonic() < until:
+        found = [command for command, _ in responder.received if command.code == 37]
+        if found:
+            return found
+        time.sleep(0.01)
+    return []
+
+
+@pytest.mark.parametrize("state", [COMMIT, ROLLBACK, UNKNOWN])
+@pytest.mark.parametrize("blocking", [True, False])
+def test_the_outcome_is_told_one_way(state: TransactionState, blocking: bool) -> None:
+    with responding() as responder:
+        responder.serve = storing(0)  # type: ignore[assignment]
+        asked: list[Message] = []
+
+        def execute(message: Message) -> TransactionState:
+            asked.append(message)
+            return state
+
+        message = Message("T", b"half").with_delay_level(3)
+        if blocking:
+            with Producer(config_of(responder)) as producer:
+                result = producer.send_in_transaction(message, execute)
+        else:
+
+            async def run() -> object:
+                async with AsyncProducer(config_of(responder)) as producer:
+                    return await producer.send_in_transaction(message, execute)
+
+            result = asyncio.run(run())  # type: ignore[assignment]
+        (end,) = ends(responder)
+        (half,) = responder.sends()
+        beats = [command.code for command, _ in responder.received]
+    assert result.transaction_state is state
+    assert asked == [message]
+    assert message.properties["__transactionId__"] == "TX"
+    assert half.ext_fields["f"] == "4"
+    assert "TRAN_MSG\x01true" in half.ext_fields["i"]
+    assert "DELAY" not in half.ext_fields["i"]
+    assert beats.index(34) < beats.index(310), "the broker knows us before it has to ask"
+    assert end.flag == 2
+    fields = end.ext_fields
+    assert fields["commitOrRollback"] == str(int(state))
+    assert (fields["tranStateTableOffset"], fields["commitLogOffset"]) == ("17", "4711")
+    assert (fields["msgId"], fields["transactionId"]) == (result.unique_key, "TX")
+    assert (fields["producerGroup"], fields["fromTransactionCheck"]) == ("g", "false")
+
+
+def test_not_stored_safely_is_rolled_back_without_asking() -> None:
+    with responding() as responder:
+        responder.serve = storing(12)  # type: ignore[assignment]
+
+        def execute(message: Message) -> TransactionState:
+            raise AssertionError("must not be called")
+
+        with Producer(config_of(responder)) as producer:
+            result = producer.send_in_transaction(Message("T", b"half"), execute)
+        (end,) = ends(responder)
+    assert result.status is SendStatus.FLUSH_SLAVE_TIMEOUT
+    assert result.transaction_state is ROLLBACK
+    assert end.ext_fields["commitOrRollback"] == "12"
+
+
+def test_what_the_local_transaction_raises_makes_it_unknown() -> None:
+    with responding() as responder:
+        responder.serve = storing(0)  # type: ignore[assignment]
+
+        def execute(message: Message) -> TransactionState:
+            raise LookupError("no such account")
+
+        with Producer(config_of(responder)) as producer:
+            result = producer.send_in_transaction(Message("T", b"half"), execute)
+        (end,) = ends(responder)
+    assert result.transaction_state is UNKNOWN
+    assert end.ext_fields["commitOrRollback"] == "0"
+    assert end.remark is not None
+    assert "LookupError: no such account" in end.remark
+
+
+def check_frame(group: str, body: bytes = b"half", sys_flag: int = 4) -> bytes:
+    """A broker's question about a half message."""
+    stored = StoredMessage(
+        "T", body, {"UNIQ_KEY": "ID", "PGROUP": group, "TRAN_MSG": "true"}, sys_flag=sys_flag
+    )
+    fields = {
+        "topic": "T",
+        "tranStateTableOffset": "17",
+        "commitLogOffset": "4711",
+        "msgId": "ID",
+        "transactionId": "TX",
+        "bname": "broker-0",
+    }
+    command = RemotingCommand(39, 1, 2, "JAVA", 479, None, fields)
+    return encode_command(command, encode_message(stored))
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_broker_that_asks_is_answered(blocking: bool, raises: bool) -> None:
+    asked: list[Message] = []
+
+    def listen(message: Message) -> TransactionState:
+        asked.append(message)
+        if raises:
+            raise LookupError("?")
+        return COMMIT
+
+    async def listen_later(message: Message) -> TransactionState:
+        await asyncio.sleep(0)
+        return listen(message)
+
+    def serve(connection: socket.socket, command: RemotingCommand, body: bytes) -> None:
+        connection.sendall(check_frame("another group"))
+        connection.sendall(check_frame("g", compress(b"half" * 99, "zlib"), 4 | 1 | 0x300))
+        storing(0)(connection, command, body)  # type: ignore[operator]
+
+    with responding() as responder:
+        responder.serve = serve
+        if blocking:
+            with Producer(config_of(responder, check_listener=listen)) as producer:
+                producer.send(Message("T", b"x"))
+                producer.poll(0.2)
+        else:
+
+            async def run() -> None:
+                config = config_of(responder, check_listener=listen_later)
+                async with AsyncProducer(config) as producer:
+                    await producer.send(Message("T", b"x"))
+                    await asyncio.sleep(0.2)
+
+            asyncio.run(run())
+        (end,) = ends(responder)
+    (message,) = asked
+    assert (message.topic, message.body) == ("T", b"half" * 99)
+    assert message.properties["UNIQ_KEY"] == "ID"
+    fields = end.ext_fields
+    assert fields["fromTransactionCheck"] == "true"
+    assert fields["commitOrRollback"] == ("0" if raises else "8")
+    assert (fields["tranStateTableOffset"], fields["commitLogOffset"]) == ("17", "4711")
+    assert (fields["msgId"], fields["transactionId"], fields["bname"]) == ("ID", "TX", "broker-0")
+    assert end.flag == 2
+
+
+def test_questions_that_cannot_be_read_are_passed_over() -> None:
+    def serve(connection: socket.socket, command: RemotingCommand, body: bytes) -> None:
+        for junk in (b"", b"junk" * 20):
+            question = RemotingCommand(39, 1, 2, "JAVA", 479, None, {})
+            connection.sendall(encode_command(question, junk))
+        storing(0)(connection, command, body)  # type: ignore[operator]
+
+    with responding() as responder:
+        responder.serve = serve
+        config = config_of(responder, check_listener=lambda _: COMMIT)
+        with Producer(config) as producer:
+            assert producer.send(Message("T", b"x")).queue_offset == 17
+            producer.poll(0.05)
+        assert not [command for command, _ in responder.received if command.code == 37]
