@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissectors.printable import printable
 from dissectors.remoting.codes import request_name, response_name
@@ -54,19 +54,29 @@ def is_interesting(event: Event) -> bool:
     return event.kind not in _DULL
 
 
-class EventLines:
-    """Events in, lines out."""
+class Shown(NamedTuple):
+    """An event that is shown, with those that it stands for."""
 
-    def __init__(self, terminal: Terminal, everything: bool) -> None:
-        """`everything`: each event is a line of its own."""
-        self._terminal = terminal
+    event: Event
+    """the event"""
+    messages: int
+    """messages of all of them"""
+    more: int = 0
+    """how many further ones said the same"""
+
+
+class EventDigest:
+    """Events in; out what is shown of them."""
+
+    def __init__(self, everything: bool) -> None:
+        """`everything`: each event is shown for itself."""
         self._everything = everything
         self._seen: dict[_Key, _Seen] = {}
 
-    def receive(self, event: Event) -> Iterator[str]:
-        """The lines that an event makes now."""
+    def receive(self, event: Event) -> Iterator[Shown]:
+        """What is shown of an event now."""
         if self._everything:
-            yield self._line(event, event.messages, 0)
+            yield Shown(event, event.messages)
             return
         if not is_interesting(event):
             return
@@ -75,32 +85,36 @@ class EventLines:
         if seen is None and len(self._seen) < _KEPT:
             seen = self._seen[key] = _Seen(event)
             if event.kind not in _COUNTED:
-                yield self._line(event, event.messages, 0)
+                yield Shown(event, event.messages)
                 return
         if seen is not None:
             seen.more += 1
             seen.messages += event.messages
 
-    def tick(self, now_ms: int) -> Iterator[str]:
-        """The lines that were held back; call it every second."""
+    def tick(self, now_ms: int) -> Iterator[Shown]:
+        """What was held back for a second; call it every second."""
         for key, seen in list(self._seen.items()):
             if now_ms - seen.first.at_ms < _PERIOD_MS:
                 continue
             del self._seen[key]
             if seen.more:
                 more = 0 if seen.first.kind in _COUNTED else seen.more
-                yield self._line(seen.first._replace(at_ms=now_ms), seen.messages, more)
+                yield Shown(seen.first._replace(at_ms=now_ms), seen.messages, more)
 
-    def finish(self) -> Iterator[str]:
+    def finish(self, now_ms: int) -> Iterator[Shown]:
         """All that was held back."""
-        yield from self.tick(1 << 62)
+        for shown in self.tick(1 << 62):
+            yield shown._replace(event=shown.event._replace(at_ms=now_ms))
 
-    def _line(self, event: Event, messages: int, more: int) -> str:
-        at = clock(min(event.at_ms, 253_000_000_000_000) * 1_000_000)
-        colour = _COLOURS.get(event.kind, "") if self._terminal.colour else ""
-        kind = styled(padded(event.kind.value, 12), colour)
-        rest = " ".join(part for part in _what(event, messages, more) if part)
-        return f"{at}  {padded(event.server, 9)}  {kind}  {cut(rest, self._terminal.width - 39)}"
+
+def line_of(shown: Shown, terminal: Terminal) -> str:
+    """A line for people."""
+    event = shown.event
+    colour = _COLOURS.get(event.kind, "") if terminal.colour else ""
+    kind = styled(padded(event.kind.value, 12), colour)
+    rest = " ".join(part for part in _what(event, shown.messages, shown.more) if part)
+    at = clock(event.at_ms * 1_000_000)
+    return f"{at}  {padded(event.server, 9)}  {kind}  {cut(rest, terminal.width - 39)}"
 
 
 def _key_of(event: Event) -> _Key:
@@ -129,8 +143,9 @@ def _what(event: Event, messages: int, more: int) -> Iterator[str]:
         yield f"({count(more)} more)"
 
 
-def json_of(event: Event) -> dict[str, object]:
-    """An event in JSON types; what it does not have is left out."""
+def json_of(shown: Shown) -> dict[str, object]:
+    """The same in JSON types; what an event does not have is left out."""
+    event = shown.event
     value: dict[str, object] = {
         "ts_ms": event.at_ms,
         "event": event.kind.value,
@@ -138,8 +153,9 @@ def json_of(event: Event) -> dict[str, object]:
         "peer": event.peer or None,
         "code": event.code,
         "topic": event.topic or None,
-        "messages": event.messages if event.kind in _COUNTED else None,
+        "messages": shown.messages if event.kind in _COUNTED else None,
         "response": event.response,
         "detail": event.detail or None,
+        "more": shown.more or None,
     }
     return {name: item for name, item in value.items() if item is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -14,7 +14,7 @@ import msgspec
 from dissectors.remoting.codes import request_name, response_name
 from replay.sandbox import Event, Sandbox, run_sandbox
 
-from .broker_lines import EventLines, is_interesting, json_of
+from .broker_lines import EventDigest, Shown, json_of, line_of
 from .broker_options import BrokerCommand, BrokerFormat
 from .console import terminal_of
 from .errors import silence_stdout
@@ -40,7 +40,8 @@ class _Run:
     def __init__(self, command: BrokerCommand) -> None:
         self._command = command
         self._json = command.format is BrokerFormat.jsonl
-        self._lines = EventLines(terminal_of(sys.stdout, command.colour), command.log)
+        self._terminal = terminal_of(sys.stdout, command.colour)
+        self._digest = EventDigest(command.log)
         self._begin = time.monotonic()
         self._listening = False
         self._deaf = False
@@ -62,29 +63,27 @@ class _Run:
 
     def event(self, event: Event) -> None:
         """Something happened."""
-        if not self._listening:
-            return
-        if not self._json:
-            for line in self._lines.receive(event):
-                self._write(line)
-        elif self._command.log or is_interesting(event):
-            self._write(_encode(json_of(event)))
+        if self._listening:
+            self._show(self._digest.receive(event))
 
     def tick(self) -> None:
         """A second is over."""
-        if not self._json and self.wants_events:
-            for line in self._lines.tick(time.time_ns() // 1_000_000):
-                self._write(line)
+        self._show(self._digest.tick(_now_ms()))
+
+    def _show(self, found: Iterable[Shown]) -> None:
+        for shown in found:
+            if self._json:
+                self._write(_encode(json_of(shown)))
+            else:
+                self._write(line_of(shown, self._terminal))
 
     def finish(self, box: Sandbox) -> None:
         """It has ended: say what it came to."""
         seconds = time.monotonic() - self._begin
+        self._show(self._digest.finish(_now_ms()))
         if self._json:
             self._write(_encode(_summary_value(box, seconds)))
             return
-        if self.wants_events:
-            for line in self._lines.finish():
-                self._write(line)
         self._write("\n".join(_summary_lines(box, seconds)))
 
     def _write(self, text: str) -> None:
@@ -96,6 +95,10 @@ class _Run:
         except BrokenPipeError:
             self._deaf = True
             silence_stdout()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _encode(value: dict[str, object]) -> str:
