@@ -293,7 +293,9 @@ class MessageStore:
             return
         if not self._drop_oldest or size > self._limit:
             raise StoreFull
-        while len(self._log) and self.held_bytes + size > self._limit:
+        # Somewhat more than is needed, so that this is not to be done for each message.
+        wanted = self._limit - size - self._limit // 64
+        while len(self._log) and self.held_bytes > wanted:
             self._forget(self._log.drop_first())
         if self.journal is not None:
             self.journal.drop_messages(self.begin_offset)

@@ -25,14 +25,15 @@ _APPLICATION: Final = 0x524D5153
 _VERSION: Final = 1
 _TABLES: Final = """
 CREATE TABLE message (
-    broker TEXT NOT NULL, physical_offset INTEGER NOT NULL, topic TEXT NOT NULL,
-    queue_id INTEGER NOT NULL, queue_offset INTEGER NOT NULL, store_ms INTEGER NOT NULL,
-    tag TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (broker, physical_offset)) WITHOUT ROWID;
+    id INTEGER PRIMARY KEY, broker TEXT NOT NULL, physical_offset INTEGER NOT NULL,
+    topic TEXT NOT NULL, queue_id INTEGER NOT NULL, queue_offset INTEGER NOT NULL,
+    store_ms INTEGER NOT NULL, tag TEXT NOT NULL, data BLOB NOT NULL);
+CREATE UNIQUE INDEX message_offset ON message (broker, physical_offset);
 CREATE TABLE state (
     broker TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
     PRIMARY KEY (broker, kind, key)) WITHOUT ROWID;
 """
-_PUT_MESSAGE: Final = "INSERT OR REPLACE INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT_MESSAGE: Final = "INSERT INTO message VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PUT_STATE: Final = "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)"
 _DROP_STATE: Final = "DELETE FROM state WHERE broker = ? AND kind = ? AND key = ?"
 _State = tuple[str, str, str, str | None]
