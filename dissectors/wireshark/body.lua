@@ -185,6 +185,10 @@ do
       local node = add(view, tree, fields.message, tvb, 0, size) or tree
       local flag = messages.value_of("int", header.values.f or header.values.sysFlag or "0") or 0
       messages.add_body(view, node, tvb, 0, size, flag)
+      local key = view.visible and view.properties and view.properties.UNIQ_KEY
+      if key then
+        node:set_text("Message: " .. texts.shown(key))
+      end
     end
     return nil
   end
