@@ -29,6 +29,31 @@ from .transport.aio import AioNetwork
 T = TypeVar("T")
 
 
+class _End(asyncio.Future[T]):
+    """The end of an operation; who cancels it gives the operation up.
+
+    A callback of an ordinary future would do the same, and cost a turn of the loop a message.
+    """
+
+    operation: Operation[T] | None = None
+
+    def settle(self, operation: Operation[T]) -> None:
+        """The operation has ended."""
+        if self.done():
+            return
+        if operation.error is not None:
+            self.set_exception(operation.error)
+        else:
+            self.set_result(operation.result)
+
+    def cancel(self, msg: object = None) -> bool:
+        """Give the operation up."""
+        cancelled = super().cancel(msg)
+        if cancelled and self.operation is not None:
+            self.operation.cancel()
+        return cancelled
+
+
 class _Core:
     """What a started producer has."""
 
@@ -44,10 +69,8 @@ class _Core:
 
     def run(self, steps: Steps[T]) -> asyncio.Future[T]:
         """Begin an operation; the future has its end."""
-        future: asyncio.Future[T] = self.loop.create_future()
-        operation = self.client.runner.start(steps, _settle(future))
-        if not operation.done:
-            future.add_done_callback(_giving_up(operation))
+        future: _End[T] = _End(loop=self.loop)
+        future.operation = self.client.runner.start(steps, future.settle)
         return future
 
 
@@ -234,30 +257,6 @@ async def _outcome_of(
         return state_of(await said if inspect.isawaitable(said) else said), None
     except Exception as problem:
         return TransactionState.UNKNOWN, problem
-
-
-def _settle(future: asyncio.Future[T]) -> Callable[[Operation[T]], None]:
-    """What gives the end of an operation to a future."""
-
-    def ended(operation: Operation[T]) -> None:
-        if future.done():
-            return
-        if operation.error is not None:
-            future.set_exception(operation.error)
-        else:
-            future.set_result(operation.result)
-
-    return ended
-
-
-def _giving_up(operation: Operation[T]) -> Callable[[asyncio.Future[T]], None]:
-    """What gives up an operation whose future was cancelled."""
-
-    def done(future: asyncio.Future[T]) -> None:
-        if future.cancelled():
-            operation.cancel()
-
-    return done
 
 
 def _failed(error: Exception) -> asyncio.Future[SendResult]:

@@ -157,7 +157,13 @@ class Channel:
             self._tap = channels.config.wire.opened(now, link.local, link.peer)
         waiting, self._waiting = self._waiting, []
         for invoke in waiting:
-            self.send(invoke)
+            if invoke.waiter is None or invoke.waiter.done:
+                continue  # given up in the meantime
+            if self.link is link:
+                self.send(invoke)
+            else:
+                ended = ConnectionLostError(f"the connection to {self.address} was ended")
+                invoke.fail(ended, channels.network.now())
 
     def refused(self, reason: str, hint: str) -> None:
         """The connection could not be opened: what waits has failed."""
@@ -250,7 +256,7 @@ class Channel:
         """Fail the requests whose answer is late; whether that ended the connection."""
         over = connection.expire(now)
         close = self._channels.config.close_on_timeout and any(
-            [one.synchronous and one.deadline - one.began > _CLOSE_LEAST for one in over]
+            one.synchronous and one.deadline - one.began > _CLOSE_LEAST for one in over
         )
         if close:  # first, so that what is tried again finds a new connection
             reason = f"the connection to {self.address} was closed: a request timed out"

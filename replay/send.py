@@ -33,7 +33,7 @@ from .errors import (
     TransportError,
     UnknownBrokerError,
 )
-from .fault import Event, FaultSettings, FaultStrategy
+from .fault import Event, FaultSettings, FaultStrategy, Why
 from .message import Message, MessageQueue, SendMode, SendResult, SendStatus
 from .namespace import wrap_namespace
 from .route import PublishTable
@@ -293,7 +293,10 @@ class Sender:
         if queue is not None:
             return MessageQueue(sending.prepared.topic, *queue[1:]), CALLER
         if selector is None:
-            return self.strategy.select(table, None, False, now // MS)
+            if self._watches:
+                return self.strategy.select(table, None, False, now // MS)
+            queues = table.queues  # what every generation does when the strategy is off
+            return queues[table.index.next() % len(queues)], Why.ROUND_ROBIN
         topic = sending.message.topic
         seen = [each._replace(topic=topic) for each in table.queues]
         chosen = selector(seen, sending.message)

@@ -21,6 +21,9 @@ T = TypeVar("T")
 class Resumable(Protocol):
     """What waits for the end of a step."""
 
+    done: bool
+    """nobody is interested any more"""
+
     def resume(self, value: object) -> None:
         """The step has ended well."""
 

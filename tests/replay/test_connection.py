@@ -22,6 +22,7 @@ class Waiter:
 
     def __init__(self) -> None:
         self.told: list[object] = []
+        self.done = False
 
     def resume(self, value: object) -> None:
         self.told.append(value)

@@ -622,3 +622,16 @@ def test_lost_connections_are_told_apart_from_refused_ones() -> None:
     error = failure_of(send(bench))
     assert isinstance(error.cause, ConnectError)
     assert (bench.network.time - began) // MS <= 3010
+
+
+def test_what_is_given_up_while_the_connection_is_opened_is_not_written() -> None:
+    bench = Bench()
+    bench.network.connect_ms = 50
+    result_of(send(bench))
+    bench.client.channels.close_silent(1 << 62, lambda _: False)
+    before = len(bench.network.sent(310))
+    operation = bench.client.runner.start(bench.sender.send(message(), ASYNC))
+    bench.network.run(10)
+    operation.cancel()
+    bench.network.run(200)
+    assert len(bench.network.sent(310)) == before
