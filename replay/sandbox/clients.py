@@ -125,6 +125,7 @@ class ClientTable:
         """group → members"""
         self.consumers: dict[str, ConsumerGroup] = {}
         """group → members and subscriptions"""
+        self._producer_of: dict[str, Connection] = {}
 
     def add_producer(self, group: str, client: Client) -> bool:
         """A heartbeat names a producer group; whether the member is new."""
@@ -135,6 +136,9 @@ class ClientTable:
             members = self.producers[group] = {}
         new = client.connection not in members
         members[client.connection] = client
+        if new:
+            # Of two processes with one id the later one is meant, as with a real broker.
+            self._producer_of[client.client_id] = client.connection
         return new
 
     def add_consumer(
@@ -167,6 +171,9 @@ class ClientTable:
         """A connection leaves groups, all of them by default; (producer, consumer) groups left."""
         everything = producer is None and consumer is None
         left: tuple[list[str], list[str]] = ([], [])
+        if everything:
+            for client_id in [i for i, who in self._producer_of.items() if who is connection]:
+                del self._producer_of[client_id]
         for group in list(self.producers) if everything else [producer]:
             members = self.producers.get(group or "")
             if group and members is not None and members.pop(connection, None) is not None:
@@ -195,12 +202,8 @@ class ClientTable:
             yield from group.members.items()
 
     def client(self, client_id: str) -> Connection | None:
-        """A connection of the producer with that id."""
-        for members in self.producers.values():
-            for connection, client in members.items():
-                if client.client_id == client_id:
-                    return connection
-        return None
+        """The connection of the producer with that id, the latest one."""
+        return self._producer_of.get(client_id)
 
 
 def _update(known: dict[str, Subscription], now: list[Subscription]) -> bool:

@@ -1,0 +1,173 @@
+"""`rmqtool broker` as a user runs it, and the lines that it shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from replay.sandbox import Event, EventKind
+from rmqtool.broker_lines import EventDigest, json_of, line_of
+from rmqtool.console import UNLIMITED, Terminal
+from tests.replay.sandbox.talk import Talk, send_fields
+
+from .command import PROGRAM, ROOT, process, rmqtool
+
+FREE = ("-p", "0", "--namesrv-port", "0")
+PLAIN = Terminal(False, UNLIMITED, False)
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
+    """A running broker and the first line of its JSON."""
+    command = [*PROGRAM, "broker", *FREE, "--format", "jsonl", *arguments]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    ) as running:
+        try:
+            assert running.stdout is not None
+            yield running, json.loads(running.stdout.readline())
+        finally:
+            running.kill()
+
+
+def send(address: object, topic: str = "Orders") -> int:
+    with Talk(str(address)) as broker:
+        return broker.ask(310, send_fields(topic), b"x").code
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_runs_until_a_signal_and_says_what_it_came_to(number: signal.Signals) -> None:
+    with started("-b", "2", "-t", "Orders:2", "-f", "busy times=1 broker=broker-b") as (run, first):
+        brokers = first["brokers"]
+        assert isinstance(brokers, dict)
+        assert list(brokers) == ["broker-a", "broker-b"]
+        assert send(brokers["broker-a"]) == 0
+        assert send(brokers["broker-b"]) == 2
+        assert send(brokers["broker-b"]) == 0
+        run.send_signal(number)
+        out, err = run.communicate(timeout=15)
+    lines = [json.loads(line) for line in out.splitlines()]
+    if number is signal.SIGINT:
+        assert (run.returncode, err) == (0, "")
+        assert lines[-1]["event"] == "summary"
+        assert lines[-1]["faults_hit"] == 1
+        assert lines[-1]["brokers"]["broker-a"]["messages_in"] == 1
+        assert lines[-1]["brokers"]["broker-b"]["errors"] == {"310:2": 1}
+        assert {"event": "answered", "response": 2}.items() <= next(
+            line for line in lines if line["event"] == "answered"
+        ).items()
+    else:
+        assert (run.returncode, err) == (143, "rmqtool: terminated\n")
+
+
+def test_it_shows_where_it_listens_and_how_to_send() -> None:
+    done = process("broker", *FREE, "--duration", "300ms", "-t", "Orders:2", "-f", "latency=5ms")
+    assert (done.status, done.err) == (0, "")
+    lines = [line.split(maxsplit=1) for line in done.out.splitlines() if line]
+    table = {line[0]: line[1] for line in lines if len(line) == 2}
+    assert table["namesrv"].startswith("127.0.0.1:")
+    assert table["topics"] == "Orders (2 queues)"
+    assert table["fault"] == "latency=5ms"
+    assert table["send"] == f"rmqtool send -n {table['namesrv']} -t Orders -p hello"
+    assert "ended after" in done.out
+
+
+def test_messages_are_kept_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "box.db"
+    with started("--store", str(path)) as (run, first):
+        brokers = first["brokers"]
+        assert isinstance(brokers, dict)
+        assert send(brokers["broker-a"]) == 0
+        run.kill()
+        run.wait(10)
+    done = process("broker", *FREE, "--duration", "100ms", "--store", path)
+    assert f"{path} (1 message)" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--listen", "0.0.0.0"), "can be reached from other machines"),
+        (("--listen", "localhost"), "'localhost' is no IP address"),
+        (("-f", "explode"), "'explode' is no kind of fault"),
+        (("--faults", "none.toml"), "none.toml: No such file"),
+        (("-t", "no spaces"), "--topic: 'no spaces' is no topic"),
+        (("-t", "Orders:0"), "is no topic"),
+        (("--server-version", "7.0.0"), "'7.0.0' is no release"),
+        (("--store-limit", "much"), "--store-limit: 'much' is no size"),
+        (("--duration", "long"), "'long' is no duration"),
+        (("--serialize", "xml"), "'XML' is not JSON or ROCKETMQ"),
+    ],
+)
+def test_what_cannot_be_is_a_usage_error(arguments: tuple[str, ...], message: str) -> None:
+    result = rmqtool("broker", *FREE, "--duration", "1ms", *arguments)
+    assert result.status == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_port_that_is_taken() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        result = rmqtool("broker", "-p", port, "--namesrv-port", "0", "--duration", "1ms")
+    assert result.status == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in result.err
+    assert "give another port" in result.err
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+
+def shown(events: list[Event], everything: bool = False, end_ms: int = 10_000) -> list[str]:
+    digest = EventDigest(everything)
+    lines = [line_of(item, PLAIN) for event in events for item in digest.receive(event)]
+    return lines + [line_of(item, PLAIN) for item in digest.finish(end_ms)]
+
+
+def sent(at_ms: int, messages: int = 1) -> Event:
+    return Event(at_ms, EventKind.SENT, "broker-a", "127.0.0.1:5", "", 310, "Orders", messages)
+
+
+def test_sends_are_counted_and_errors_are_shown_once() -> None:
+    refused = Event(5, EventKind.ANSWERED, "broker-a", "127.0.0.1:5", "busy", 310, "Orders", 1, 2)
+    lines = shown([sent(1), refused, sent(2, 3), refused, refused])
+    assert lines == [
+        "00:00:00.005  broker-a   answered      "
+        "SEND_MESSAGE_V2 of Orders answered 2 SYSTEM_BUSY busy",
+        "00:00:10.000  broker-a   sent          4 messages of Orders",
+        "00:00:10.000  broker-a   answered      "
+        "SEND_MESSAGE_V2 of Orders answered 2 SYSTEM_BUSY busy (2 more)",
+    ]
+
+
+def test_everything_is_shown_when_asked_for() -> None:
+    connected = Event(1, EventKind.CONNECTED, "broker-a", "127.0.0.1:5")
+    idle = Event(2, EventKind.ANSWERED, "broker-a", "", "", 11, "Orders", 1, 19)
+    assert shown([connected, idle]) == []
+    assert len(shown([connected, idle, sent(3), sent(4)], everything=True)) == 4
+
+
+def test_text_of_the_network_is_made_printable() -> None:
+    evil = Event(1, EventKind.ANSWERED, "broker-a", "", "\x1b[2J\nx", 310, "T\u202e", 1, 17)
+    (line,) = shown([evil])
+    assert line.isprintable()
+    digest = EventDigest(True)
+    assert json.loads(json.dumps([json_of(item) for item in digest.receive(evil)]))
+
+
+def test_many_different_events_do_not_fill_the_memory() -> None:
+    digest = EventDigest(False)
+    for number in range(30_000):
+        event = Event(number, EventKind.TOPIC, "broker-a", topic=f"T{number}")
+        list(digest.receive(event))
+    assert len(digest._seen) <= 10_000
