@@ -28,6 +28,7 @@ _PARTS: Final = (
     "header",
     "pairing",
     "message",
+    "records",
     "body",
     "command",
     "stream",

@@ -1,7 +1,8 @@
 -- Bodies: which one a command has, and its tree.
 local bodies = {}
 do
-  local find, sub, byte, format, gsub = string.find, string.sub, string.byte, string.format, string.gsub
+  local find, sub, byte = string.find, string.sub, string.byte
+  local format, gsub = string.format, string.gsub
   local add = messages.add
   local TEXT_LIMIT = 65536 -- bytes of a text that are shown
   local VALUE_LIMIT = 100000 -- values of a JSON text that are read; each is a table for a moment
@@ -52,9 +53,12 @@ do
     view.json_left = rocketmq.prefs.json_limit
     if node.members or node.items then
       for index, member in ipairs(node.members or node.items) do
-        local key = member.key
-        local label = key and (key.text or sub(raw, key.first, key.last)) or format("[%d]", index - 1)
-        add_json(view, tree, member.value or member, label, key and (key.text or "{}") or "[]", raw, range)
+        local key, value = member.key, member.value or member
+        local label, path = format("[%d]", index - 1), "[]"
+        if key then
+          label, path = key.text or sub(raw, key.first, key.last), key.text or "{}"
+        end
+        add_json(view, tree, value, label, path, raw, range)
       end
     else
       add_json(view, tree, node, "value", "", raw, range)
@@ -114,7 +118,8 @@ do
         return format("%d bytes instead of %d", range:len(), #TIMER_FIELDS * 8)
       end
       local value = range(at, 8):int64()
-      tree:add(fields.json, range(at, 8), name .. "=" .. tostring(value)):set_text(name .. ": " .. tostring(value))
+      local item = tree:add(fields.json, range(at, 8), name .. "=" .. tostring(value))
+      item:set_text(name .. ": " .. tostring(value))
     end
     return nil
   end
@@ -170,11 +175,11 @@ do
   end
 
   local function dissect_stored(view, tree, range)
-    return dissect_messages(view, tree, range, messages.records_of, messages.add_records)
+    return dissect_messages(view, tree, range, records.records_of, records.add_records)
   end
 
   local function dissect_batch(view, tree, range)
-    return dissect_messages(view, tree, range, messages.items_of, messages.add_items)
+    return dissect_messages(view, tree, range, records.items_of, records.add_items)
   end
 
   -- The body of a send: one message, of which all else stands in the header.
@@ -242,11 +247,13 @@ do
     if not header.is_response and request_code == tables.register_broker then
       reader = dissect_registration
     elseif form == "raw" then
-      reader = texts.is_text(range:raw(0, math.min(range:len(), TEXT_LIMIT))) and dissect_text or dissect_data
+      local start = range:raw(0, math.min(range:len(), TEXT_LIMIT))
+      reader = texts.is_text(start) and dissect_text or dissect_data
     end
     local problem = reader(view, node, range, header)
     if problem and known then
-      view.say(node, FORMS[form] and find(form, "message", 1, true) and "bad_message" or "bad_body", problem)
+      local of_messages = FORMS[form] and find(form, "message", 1, true)
+      view.say(node, of_messages and "bad_message" or "bad_body", problem)
     end
   end
 end

@@ -59,7 +59,8 @@ do
     -- Within JSON the separators stand escaped, so a property has no place of its own.
     local length = entry.last - entry.first + 1
     local exact = length == #entry.value
-    return messages.add_properties(view, item, entry.value, tvb, base + entry.first - 1, length, exact)
+    local offset = base + entry.first - 1
+    return messages.add_properties(view, item, entry.value, tvb, offset, length, exact)
   end
 
   local function say_unreadable(view, node, name, value)
@@ -225,13 +226,15 @@ do
   local function say_pairing(view, node, header, exchange)
     if header.is_response then
       if exchange.answers_oneway then
-        view.say(node, "oneway_answered", "the request in frame " .. exchange.answers_oneway .. " wants no answer")
+        local text = format("the request in frame %d wants no answer", exchange.answers_oneway)
+        view.say(node, "oneway_answered", text)
       elseif not exchange.request then
         view.say(node, "no_request", "its request was not captured")
       end
     else
       if exchange.reused then
-        view.say(node, "opaque_reused", "the request in frame " .. exchange.reused .. " has the same opaque and no answer")
+        local text = "the request in frame %d has the same opaque and no answer"
+        view.say(node, "opaque_reused", format(text, exchange.reused))
       end
       if view.visited and exchange.request and not exchange.oneway and not exchange.response then
         view.say(node, "no_response", "no response was captured")
@@ -244,7 +247,7 @@ do
       if not tables.requests[header.code] then
         view.say(node, "unknown_code", "request code " .. header.code)
       end
-    elseif not tables.responses[header.code] and names.name == format("UNKNOWN(%d)", header.code) then
+    elseif names.name == format("UNKNOWN(%d)", header.code) then
       view.say(node, "unknown_code", "response code " .. header.code)
     elseif not tables.successes[header.code] then
       local kind = tables.normal_answers[names.name] and "other_answer" or "error_answer"

@@ -13,8 +13,10 @@ do
 
   local P = ProtoField
   -- the frame
-  declare("length", P.uint32, "length", "Length", base.DEC, nil, nil, "Bytes of the frame behind this number")
-  declare("serialize_type", P.uint8, "serialize_type", "Serialization", base.DEC, tables.serialize_types)
+  declare("length", P.uint32, "length", "Length", base.DEC, nil, nil,
+    "Bytes of the frame behind this number")
+  declare("serialize_type", P.uint8, "serialize_type", "Serialization", base.DEC,
+    tables.serialize_types)
   declare("header_length", P.uint24, "header_length", "Header length")
   declare("body_length", P.uint32, "body_length", "Body length")
   declare("missing", P.uint32, "missing", "Bytes of the frame that were not captured")
@@ -22,22 +24,26 @@ do
   declare("proxy_header", P.bytes, "proxy_header", "HAProxy header")
   -- the command
   declare("kind", P.string, "kind", "Kind", base.NONE, "request, response or oneway")
-  declare("code", P.int32, "code", "Code", base.DEC, nil, nil, "Request or response code, the real one")
+  declare("code", P.int32, "code", "Code", base.DEC, nil, nil,
+    "Request or response code, the real one")
   declare("wire_code", P.int32, "wire_code", "Code as the header carries it", base.DEC, nil, nil,
     "What a binary header has left of a code over 32767")
   declare("name", P.string, "name", "Name", base.NONE, "Name of the code")
   declare("operation", P.string, "operation", "Operation", base.NONE,
     "Name of the request code, of a response too")
-  declare("opaque", P.int32, "opaque", "Opaque", base.DEC, nil, nil, "Number that pairs request and response")
+  declare("opaque", P.int32, "opaque", "Opaque", base.DEC, nil, nil,
+    "Number that pairs request and response")
   declare("flag", P.int32, "flag", "Flag")
   declare("language", P.string, "language", "Language")
-  declare("version", P.int32, "version", "Version", base.DEC, nil, nil, "MQVersion ordinal of the sender")
+  declare("version", P.int32, "version", "Version", base.DEC, nil, nil,
+    "MQVersion ordinal of the sender")
   declare("version_name", P.string, "version_name", "Version name")
   declare("remark", P.string, "remark", "Remark")
   -- pairing
   declare("request_in", P.framenum, "request_in", "Request in", base.NONE, frametype.REQUEST)
   declare("response_in", P.framenum, "response_in", "Response in", base.NONE, frametype.RESPONSE)
-  declare("request_code", P.int32, "request_code", "Request code", base.DEC, nil, nil, "Of a response: code of its request")
+  declare("request_code", P.int32, "request_code", "Request code", base.DEC, nil, nil,
+    "Of a response: code of its request")
   declare("time", P.relative_time, "time", "Time", "Time from the request to the response")
   -- ext fields
   declare("ext", P.none, "ext", "Ext fields")
@@ -61,7 +67,8 @@ do
   declare("store_time", P.absolute_time, "message.store_timestamp", "Stored", base.UTC)
   declare("store_host", P.string, "message.store_host", "Store host")
   declare("reconsume_times", P.int32, "message.reconsume_times", "Reconsume times")
-  declare("prepared_offset", P.int64, "message.prepared_transaction_offset", "Prepared transaction offset")
+  declare("prepared_offset", P.int64, "message.prepared_transaction_offset",
+    "Prepared transaction offset")
   declare("message_body", P.bytes, "message.body", "Body")
   declare("message_text", P.string, "message.text", "Text", base.NONE, "Body as text, decompressed")
   declare("compression", P.string, "message.compression", "Compression")
@@ -106,8 +113,8 @@ do
   end
   rocketmq.experts = found
 
-  rocketmq.prefs.ports =
-    Pref.range("TCP ports", tables.ports, "Ports whose connections are taken for RocketMQ where the bytes agree", 65535)
-  rocketmq.prefs.json_limit =
-    Pref.uint("Values of a JSON body", 5000, "How many values of a JSON body are shown at most")
+  rocketmq.prefs.ports = Pref.range("TCP ports", tables.ports,
+    "Ports whose connections are taken for RocketMQ where the bytes agree", 65535)
+  rocketmq.prefs.json_limit = Pref.uint("Values of a JSON body", 5000,
+    "How many values of a JSON body are shown at most")
 end

@@ -1,11 +1,12 @@
 -- Headers, in both serializations: what they say, and where in the header it stands.
 --
--- A header is a table: code, opaque, flag, language, version, remark, `firsts` and `lasts` (name →
--- first and last byte, counted from 1), `ext` (a list of name, value, first, last) and `values` (name →
--- value; of names that occur twice the last one counts, as it does for RocketMQ).
+-- A header is a table: code, opaque, flag, language, version, remark, `firsts` and `lasts` (name:
+-- first and last byte, counted from 1), `ext` (a list of name, value, first, last) and `values`
+-- (name: value; of names that occur twice the last one counts, as it does for RocketMQ).
 local headers = {}
 do
-  local byte, sub, find, match, floor = string.byte, string.sub, string.find, string.match, math.floor
+  local byte, sub, find, match = string.byte, string.sub, string.find, string.match
+  local floor = math.floor
 
   local function int32_at(text, at)
     local a, b, c, d = byte(text, at, at + 3)
@@ -50,7 +51,10 @@ do
     code = "number", opaque = "number", flag = "number", version = "number", language = "string",
     remark = "string",
   }
-  local MEMBERS = { code = 1, opaque = 1, flag = 1, version = 1, language = 1, remark = 1, extFields = 1 }
+  local MEMBERS = {
+    code = true, opaque = true, flag = true, version = true, language = true, remark = true,
+    extFields = true,
+  }
 
   local function read_ext(node, raw, header)
     for _, member in ipairs(node.members or {}) do
@@ -119,7 +123,15 @@ do
   -- A header without blanks, as Java writes it; nil where it is written otherwise.
   local function read_compact(raw)
     local firsts, lasts, ext, values = {}, {}, {}, {}
-    local header = { firsts = firsts, lasts = lasts, ext = ext, values = values, flag = 0, version = 0, language = "" }
+    local header = {
+      flag = 0,
+      version = 0,
+      language = "",
+      firsts = firsts,
+      lasts = lasts,
+      ext = ext,
+      values = values,
+    }
     local at, size = 2, #raw
     while true do
       local name, first = match(raw, '^"(%a+)":()', at)

@@ -4,6 +4,7 @@ do
   local byte, char, concat, floor = string.byte, string.char, table.concat, math.floor
   local OUTPUT_LIMIT = 1024 * 1024 -- bytes; every one of them is an entry of a table for a moment
   local SLICE = 4096
+  local unpacked = table.unpack or unpack -- the name differs between releases of Lua
 
   local function uint32_at(data, at)
     local a, b, c, d = byte(data, at, at + 3)
@@ -69,7 +70,7 @@ do
   local function text_of(out, size)
     local parts = {}
     for from = 1, size, SLICE do
-      parts[#parts + 1] = char((table.unpack or unpack)(out, from, math.min(from + SLICE - 1, size)))
+      parts[#parts + 1] = char(unpacked(out, from, math.min(from + SLICE - 1, size)))
     end
     return concat(parts)
   end

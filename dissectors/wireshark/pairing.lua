@@ -52,7 +52,10 @@ do
       end
     end
     local before = ends.requests[opaque]
-    if before and not before.oneway and not before.response and not oneway then
+    if before and not before.oneway then
+      if oneway then
+        return exchange -- the one before still waits
+      end
       exchange.reused = before.request.frame
     end
     ends.requests[opaque] = exchange
@@ -63,7 +66,8 @@ do
     local exchange = ends.requests[opaque]
     if exchange and exchange.request.at <= one.at + EARLY then
       if exchange.oneway then
-        return { response = one, answers_oneway = exchange.request.frame, request = exchange.request }
+        local request = exchange.request
+        return { response = one, request = request, answers_oneway = request.frame }
       end
       exchange.response = one
       exchange.time = nanoseconds_between(exchange.request, one)

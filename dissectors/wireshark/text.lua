@@ -5,8 +5,8 @@
 -- from 1, and what it says is in `text`, `items` or `members` (each with `key` and `value`).
 local json, texts = {}, {}
 do
-  local find, match, sub, byte, char = string.find, string.match, string.sub, string.byte, string.char
-  local gsub, floor = string.gsub, math.floor
+  local find, match, sub, gsub = string.find, string.match, string.sub, string.gsub
+  local byte, char, floor = string.byte, string.char, math.floor
 
   local DEPTH_LIMIT = 64 -- fifteen is the most that RocketMQ's own bodies have
   local SHORT = { b = "\b", t = "\t", n = "\n", v = "\11", f = "\f", F = "\f", r = "\r" }
