@@ -9,7 +9,7 @@ cannot change a window is not replayed, so that the work grows with the failures
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -113,11 +113,20 @@ class Producer:
     def brokers_of_topics(self) -> dict[str, frozenset[str]]:
         """The brokers that it sent each topic to: as much of the route as is seen."""
         found: dict[str, set[str]] = {}
-        pairs = np.unique(np.stack((self.topic.codes, self.broker.codes)), axis=1)
-        for topic, broker in pairs.T:
-            name = self.topic.names[topic] if topic >= 0 else ""
+        for pair in np.unique((self.topic.codes + 1) * len(self.broker.names) + self.broker.codes):
+            topic, broker = divmod(int(pair), len(self.broker.names))
+            name = self.topic.names[topic - 1] if topic else ""
             found.setdefault(name, set()).add(self.broker.names[broker])
         return {topic: frozenset(brokers) for topic, brokers in found.items()}
+
+    @cached_property
+    def routes(self) -> tuple[tuple[frozenset[str], ...], NDArray[np.int64]]:
+        """The different routes, and for each topic, behind that of an unknown one, which it has."""
+        brokers = [
+            self.brokers_of_topics.get(name, frozenset()) for name in ("", *self.topic.names)
+        ]
+        different = tuple(dict.fromkeys(brokers))
+        return different, np.array([different.index(one) for one in brokers], dtype=np.int64)
 
 
 @dataclass(slots=True)
@@ -139,16 +148,26 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Trespass:
-    """An attempt at a broker that was isolated."""
+class Trespasses:
+    """Attempts at brokers that were isolated, by time; all columns have one length."""
 
-    attempt: int
+    attempt: NDArray[np.int64]
     """index of the attempt"""
-    window: Window
-    why: str
-    """one of REASONS"""
-    allowed: bool
-    """the strategy, on, might have done so"""
+    window: NDArray[np.int64]
+    """index of the window that it fell into"""
+    why: NDArray[np.int64]
+    """index into REASONS"""
+
+    def __len__(self) -> int:
+        return len(self.attempt)
+
+    def because(self, reason: str) -> NDArray[np.int64]:
+        """Return the attempts of this reason."""
+        chosen: NDArray[np.int64] = self.attempt[self.why == REASONS.index(reason)]
+        return chosen
+
+
+_NONE = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(slots=True)
@@ -157,16 +176,16 @@ class Replay:
 
     settings: FaultSettings
     windows: list[Window] = field(default_factory=list)
-    trespasses: list[Trespass] = field(default_factory=list)
+    trespasses: Trespasses = Trespasses(_NONE, _NONE, _NONE)
     avoided: int = 0
-    """attempts that went to another broker of the topic while one was isolated"""
+    """attempts that went to a broker that was not isolated while another of the topic was"""
     chance: float = 1.0
     """how probable that is of a client that takes all brokers of the topic in turn"""
 
     @property
     def broken(self) -> int:
         """Attempts that a strategy that is on would not have made."""
-        return sum(not one.allowed for one in self.trespasses)
+        return len(self.trespasses.because(BROKEN))
 
 
 def replayed(producer: Producer, settings: FaultSettings) -> Replay:
@@ -175,16 +194,17 @@ def replayed(producer: Producer, settings: FaultSettings) -> Replay:
     reports = _reports(producer, settings)
     _open_windows(producer, reports, result)
     if result.windows:
-        _judge(producer, reports, result)
-        result.avoided, result.chance = _avoided(producer, result.windows)
+        result.trespasses = _judge(producer, reports, result)
+        result.avoided, result.chance = _avoided(producer, result)
     return result
 
 
 def _reports(producer: Producer, settings: FaultSettings) -> list[int]:
     """Return the attempts that are told to the strategy, by the time when the client knew.
 
-    All that may isolate, and, of the others, the first at the same broker after each of these: in
-    the older generations it ends the isolation.
+    All that may isolate, and, of the others, the first at each broker, and the first at the same
+    broker after each of these: it ends the isolation before 5.1.4, and says since then that the
+    broker can be reached.
     """
     least = next(
         (
@@ -200,7 +220,7 @@ def _reports(producer: Producer, settings: FaultSettings) -> list[int]:
         slow = producer.end - producer.begin >= least * 1000
         isolating |= told & slow & producer.outcome.among((attempts.STORED,))
     chosen = np.flatnonzero(isolating)
-    if len(chosen) and settings.generation != "5.1":
+    if len(chosen):
         chosen = np.union1d(chosen, _next_calm(producer, told & ~isolating, chosen))
     return [int(index) for index in chosen[np.argsort(producer.end[chosen], kind="stable")]]
 
@@ -210,9 +230,10 @@ def _next_calm(
 ) -> NDArray[np.intp]:
     broker = producer.broker.codes
     found: list[int] = []
-    for code in np.unique(broker[isolating]):
+    for code in range(len(producer.broker.names)):
         at_broker = np.flatnonzero(calm & (broker == code))
         at_broker = at_broker[np.argsort(producer.end[at_broker], kind="stable")]
+        found.extend(at_broker[:1])
         times = producer.end[isolating[broker[isolating] == code]]
         places = np.searchsorted(producer.end[at_broker], times, side="left")
         found.extend(at_broker[places[places < len(at_broker)]])
@@ -244,7 +265,7 @@ def _open_windows(producer: Producer, reports: Sequence[int], result: Replay) ->
             result.windows.append(window)
         elif until > now and window is not None:
             window.events += 1
-            window.end = until
+            window.end = until if until != before else window.end
         elif before > now and window is not None:
             window.end, window.ended_by = now, "answer"
 
@@ -255,59 +276,100 @@ def _cause(producer: Producer, index: int) -> str:
     return producer.cause.text(index)
 
 
-def _judge(producer: Producer, reports: Sequence[int], result: Replay) -> None:
-    """Ask the strategy, in the state that it had then, about each attempt at an isolated broker."""
-    strategy = FaultStrategy(result.settings)
+def _judge(producer: Producer, reports: Sequence[int], result: Replay) -> Trespasses:
+    """Ask the strategy, in the state that it had then, about the attempts at isolated brokers.
+
+    Between two changes of its state, reports and ends of isolations, it gives the same answer to
+    all attempts with the same route and last broker, so it is asked once.
+    """
+    index, window = _inside(producer, result.windows)
+    begin = producer.begin[index]
+    starts = np.array([one.start for one in result.windows], dtype=np.int64)[window]
+    ends = np.array([one.end for one in result.windows], dtype=np.int64)
+    by_time = np.array([one.ended_by == "time" for one in result.windows])[window]
+    edge = (begin < starts + EDGE_US) | (by_time & (begin > ends[window] - EDGE_US))
+    epoch = np.searchsorted(np.unique(np.append(producer.end[reports], ends)), begin, side="right")
+    routes, route_of = producer.routes
+    route = route_of[producer.topic.codes[index] + 1]
+    count = len(producer.broker.names) + 1
+    key = (epoch * len(routes) + route) * count + producer.last_broker.codes[index] + 1
+    _, first, same = np.unique(key, return_index=True, return_inverse=True)
+    permitted, wanting = _answers(producer, reports, result.settings, index[first])
+    may = permitted[same, producer.broker.codes[index]]
+    why = np.where(edge | may, REASONS.index(EDGE), REASONS.index(BROKEN))
+    why[may & wanting[same]] = REASONS.index(ALL_ISOLATED)
+    return Trespasses(index, window, why)
+
+
+def _answers(
+    producer: Producer, reports: Sequence[int], settings: FaultSettings, asked: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which brokers the strategy allows for each of some attempts, which come by time.
+
+    A row an attempt, a column a broker; and for each attempt, whether no broker was available.
+    """
+    strategy = FaultStrategy(settings)
+    routes, route_of = producer.routes
+    permitted = np.zeros((len(asked), len(producer.broker.names)), dtype=bool)
+    wanting = np.zeros(len(asked), dtype=bool)
     told = iter(reports)
     upcoming = next(told, None)
-    for index, window in _inside(producer, result.windows):
+    for place, index in enumerate(asked.tolist()):
         begin = int(producer.begin[index])
         while upcoming is not None and producer.end[upcoming] <= begin:
             _tell(strategy, producer, upcoming)
             upcoming = next(told, None)
-        brokers = producer.brokers_of_topics[producer.topic.text(index)]
+        brokers = routes[route_of[producer.topic.codes[index] + 1]]
         allowed, why = strategy.allowed(brokers, producer.last_broker[index], begin // 1000)
-        permitted = producer.broker.text(index) in allowed
-        edge = begin < window.start + EDGE_US
-        edge |= window.ended_by == "time" and begin > window.end - EDGE_US
-        sure = why is not Why.AVAILABLE and permitted
-        reason = ALL_ISOLATED if sure else EDGE if edge or permitted else BROKEN
-        result.trespasses.append(Trespass(index, window, reason, permitted or edge))
+        permitted[place] = [name in allowed for name in producer.broker.names]
+        wanting[place] = why is not Why.AVAILABLE
+    return permitted, wanting
 
 
-def _inside(producer: Producer, windows: Sequence[Window]) -> Iterator[tuple[int, Window]]:
-    """Return the attempts that began at a broker while it was isolated, by time."""
-    found: list[tuple[int, int, Window]] = []
-    for name in {window.broker for window in windows}:
-        at_broker = np.flatnonzero(producer.broker.among((name,)))
-        begins = producer.begin[at_broker]
-        for window in windows:
-            if window.broker == name:
-                first, last = np.searchsorted(begins, (window.start, window.end))
-                found.extend(
-                    (int(producer.begin[index]), int(index), window)
-                    for index in at_broker[first:last]
-                )
-    for _, index, window in sorted(found, key=lambda one: one[:2]):
-        yield index, window
+def _inside(
+    producer: Producer, windows: Sequence[Window]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the attempts that began at a broker while it was isolated, by time; their windows."""
+    attempt, number = [_NONE], [_NONE]
+    for code, name in enumerate(producer.broker.names):
+        own = [place for place, window in enumerate(windows) if window.broker == name]
+        if own:
+            at_broker = np.flatnonzero(producer.broker.codes == code)
+            begins = producer.begin[at_broker]
+            spans = [(windows[place].start, windows[place].end) for place in own]
+            first, last = np.searchsorted(begins, np.array(spans)).T
+            attempt.extend(at_broker[one:other] for one, other in zip(first, last, strict=True))
+            number.extend(
+                np.full(other - one, place)
+                for place, one, other in zip(own, first, last, strict=True)
+            )
+    index, window = np.concatenate(attempt), np.concatenate(number)
+    order = np.lexsort((index, producer.begin[index]))
+    return index[order].astype(np.int64), window[order].astype(np.int64)
 
 
-def _avoided(producer: Producer, windows: Sequence[Window]) -> tuple[int, float]:
-    """Return how many attempts went elsewhere that might have met an isolated broker; the chance.
+def _avoided(producer: Producer, replay: Replay) -> tuple[int, float]:
+    """Return how many attempts might have met an isolated broker and did not; the chance of that.
 
     Attempts near the ends of a window, and those after another attempt, which leave the last broker
     anyhow, do not count.
     """
     topics = producer.brokers_of_topics
     elsewhere = np.zeros(len(producer), dtype=bool)
-    for window in windows:
-        inside = slice(
-            *np.searchsorted(producer.begin, (window.start + EDGE_US, window.end - EDGE_US))
-        )
-        shared = {name for name, brokers in topics.items() if window.broker in brokers}
-        first = producer.last_broker.codes[inside] < 0
-        other = ~producer.broker.among((window.broker,))[inside]
-        elsewhere[inside] |= first & other & producer.topic.among(shared)[inside]
+    for name in {window.broker for window in replay.windows}:
+        spans = [
+            (window.start + EDGE_US, window.end - EDGE_US)
+            for window in replay.windows
+            if window.broker == name and window.end - window.start > 2 * EDGE_US
+        ]
+        shared = {topic for topic, brokers in topics.items() if name in brokers}
+        meets = producer.topic.among(shared) & ~producer.broker.among((name,))
+        if "" in shared:
+            meets |= (producer.topic.codes < 0) & ~producer.broker.among((name,))
+        for one, other in np.searchsorted(producer.begin, np.array(spans).reshape(-1, 2)):
+            elsewhere[one:other] |= meets[one:other]
+    elsewhere &= producer.last_broker.codes < 0
+    elsewhere[replay.trespasses.attempt] = False
     chance = 1.0
     for code, count in zip(
         *np.unique(producer.topic.codes[elsewhere], return_counts=True), strict=True

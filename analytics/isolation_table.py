@@ -7,7 +7,6 @@ them all. A window that was not over when the producer was last seen counts up t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from replay.fault import GENERATIONS, FaultSettings
 
 from . import attempts
 from .attempt_table import arrow_table
-from .isolation import Coded, Producer, Replay, Window, replayed
+from .isolation import ALL_ISOLATED, BROKEN, REASONS, Coded, Producer, Replay, Window, replayed
 from .reports import TableColumn
 from .strategy_verdict import Verdict, verdict_of
 
@@ -64,6 +63,7 @@ PRODUCER_COLUMNS = (
     TableColumn("avoided", "int", "", "attempts elsewhere while a broker was isolated"),
     TableColumn("to_isolated", "int", "", "attempts at a broker while it was isolated"),
     TableColumn("not_followed", "int", "", "of them, those that a strategy that is on never makes"),
+    TableColumn("no_better", "int", "", "of them, those for which there was no better broker"),
     TableColumn("first_time", "time", "", "begin of its first attempt"),
     TableColumn("last_time", "time", "", "its last sign"),
 )
@@ -148,6 +148,8 @@ ALL_COLUMNS: tuple[TableColumn, ...] = (
 )
 """The columns of all tables, each once."""
 
+MOST_SENDS = 1000
+"""Attempts of a producer at isolated brokers that are listed; all are counted."""
 _GIVEN_UP_TIMES = 10
 _GIVEN_UP_ATTEMPTS = 20
 """A broker counts as given up after so many times its isolation, and attempts elsewhere."""
@@ -186,7 +188,7 @@ def isolation_rows(assumed: Assumed) -> Callable[[pyarrow.Table], pyarrow.Table]
     """Return the function that gives the rows of all tables for the attempts of one producer."""
 
     def rows(table: pyarrow.Table) -> pyarrow.Table:
-        found = _Rows(table.sort_by("begin"), assumed)
+        found = _Rows(table, assumed)
         return arrow_table(list(found.rows()), ALL_COLUMNS)
 
     return rows
@@ -198,6 +200,7 @@ class _Rows:
     def __init__(self, table: pyarrow.Table, assumed: Assumed) -> None:
         self._table = table
         self._producer = producer = _producer_of(table)
+        self._place = np.argsort(table.column("begin").to_numpy(), kind="stable")
         self._who: Row = {name: self._first(name) for name in ("client", "process", "group")}
         self._version_name = self._first("version_name")
         version = ordinal_of(str(self._version_name)) if self._version_name else None
@@ -233,7 +236,8 @@ class _Rows:
 
     def _seen(self, index: int) -> Row:
         names = ("unique_key", "capture", "request_packet")
-        return {name: self._table.column(name)[index].as_py() for name in names}
+        place = int(self._place[index])
+        return {name: self._table.column(name)[place].as_py() for name in names}
 
     def _clipped(self, window: Window) -> int:
         return max(min(window.end, self._last) - window.start, 0)
@@ -253,13 +257,15 @@ class _Rows:
             "avoided": replay.avoided,
             "to_isolated": len(replay.trespasses),
             "not_followed": replay.broken,
+            "no_better": len(replay.trespasses.because(ALL_ISOLATED)),
             "first_time": int(producer.begin[0]),
             "last_time": self._last,
         }
 
     def _windows(self) -> Iterator[Row]:
-        inside = Counter(id(one.window) for one in self._replay.trespasses)
-        for window in self._replay.windows:
+        windows = self._replay.windows
+        inside = np.bincount(self._replay.trespasses.window, minlength=len(windows))
+        for window, count in zip(windows, inside.tolist(), strict=True):
             yield {
                 **self._seen(window.attempt),
                 "broker": window.broker,
@@ -271,26 +277,33 @@ class _Rows:
                 "ended_by": window.ended_by,
                 "open": window.end > self._last,
                 "generation": self._replay.settings.generation,
-                "to_isolated": inside[id(window)],
+                "to_isolated": count,
             }
 
     def _sends(self) -> Iterator[Row]:
-        for one in self._replay.trespasses:
-            index = one.attempt
+        found = self._replay.trespasses
+        columns = (found.attempt, found.window, found.why)
+        listed = zip(*(column[:MOST_SENDS].tolist() for column in columns), strict=True)
+        for index, number, why in listed:
+            window = self._replay.windows[number]
             yield {
                 **self._seen(index),
-                "broker": one.window.broker,
+                "broker": window.broker,
                 "time": int(self._producer.begin[index]),
                 "topic": self._producer.topic[index],
-                "attempt": self._table.column("attempt")[index].as_py(),
+                "attempt": self._table.column("attempt")[int(self._place[index])].as_py(),
                 "outcome": self._producer.outcome[index],
-                "why": one.why,
-                "window_start": one.window.start,
-                "window_end": one.window.end,
+                "why": REASONS[why],
+                "window_start": window.start,
+                "window_end": window.end,
             }
 
     def _brokers(self) -> Iterator[Row]:
         producer = self._producer
+        inside = np.bincount(
+            producer.broker.codes[self._replay.trespasses.attempt],
+            minlength=len(producer.broker.names),
+        )
         for code, name in enumerate(producer.broker.names):
             here = producer.broker.codes == code
             windows = [window for window in self._replay.windows if window.broker == name]
@@ -303,7 +316,7 @@ class _Rows:
                 "windows": len(windows),
                 "isolated_us": isolated,
                 "isolated_share": min(isolated / self._span, 1.0),
-                "to_isolated": sum(one.window.broker == name for one in self._replay.trespasses),
+                "to_isolated": int(inside[code]),
                 **(self._absence(here, windows[-1]) if windows else {}),
             }
 
@@ -329,7 +342,7 @@ class _Rows:
 
     def _settings(self) -> Iterator[Row]:
         for name, replay in self._others.items():
-            moved = [one for one in replay.trespasses if not one.allowed]
+            moved = replay.trespasses.because(BROKEN)
             yield {
                 "setting": name,
                 "used": replay is self._replay,
@@ -339,7 +352,7 @@ class _Rows:
                     (window.end - window.start for window in replay.windows), default=0
                 ),
                 "attempts_moved": len(moved),
-                "failures_avoided": sum(bool(self._failed[one.attempt]) for one in moved),
+                "failures_avoided": int(self._failed[moved].sum()),
                 "attempts_kept": len(replay.trespasses) - len(moved),
             }
 
@@ -349,16 +362,19 @@ def _other(producer: Producer, generation: str) -> Replay:
 
 
 def _producer_of(table: pyarrow.Table) -> Producer:
+    """Return the attempts in the order of their begin."""
+    order = np.argsort(table.column("begin").to_numpy(), kind="stable")
+
     def coded(name: str) -> Coded:
         column = table.column(name).combine_chunks().dictionary_encode()
         codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         names = tuple(str(name) for name in column.dictionary.to_pylist())
-        return Coded(names, codes.astype(np.int64))
+        return Coded(names, codes.astype(np.int64)[order])
 
     def times(name: str) -> NDArray[np.int64]:
         # with nulls the values come as floats, exact for µs until the year 2255
         values = table.column(name).to_numpy()
-        return np.where(np.isnan(values), -1, values).astype(np.int64)
+        return np.where(np.isnan(values), -1, values).astype(np.int64)[order]
 
     return Producer(
         topic=coded("topic"),

@@ -84,7 +84,7 @@ WINDOWS = ReportTable(
 SENDS = ReportTable(
     "isolation_sends",
     "Attempts at isolated brokers",
-    "A row an attempt at a broker while it was isolated, by time.",
+    "A row an attempt at a broker while it was isolated, by time; the first 1,000 of a producer.",
     SEND_COLUMNS,
     order=("time", *_WHO, "unique_key", "attempt"),
     brief=("time", "client", "broker", "why", "outcome", "topic", "capture", "request_packet"),

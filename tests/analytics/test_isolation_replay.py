@@ -15,6 +15,7 @@ from analytics.isolation import (
     OFF,
     ON,
     OTHER_GENERATION,
+    REASONS,
     UNTOLD,
     Coded,
     Producer,
@@ -96,10 +97,11 @@ def test_what_the_capture_does_not_show_changes_nothing() -> None:
 def test_attempts_at_an_isolated_broker_and_why() -> None:
     made = [stored(0), stored(1, "b"), refused(10), stored(17), stored(500), stored(10_010)]
     found = replayed(producer_of(made), FaultSettings("5.1"))
-    assert [one.why for one in found.trespasses] == [EDGE, BROKEN, EDGE]
+    assert [REASONS[why] for why in found.trespasses.why] == [EDGE, BROKEN, EDGE]
+    assert found.trespasses.attempt.tolist() == [3, 4, 5]
     assert found.broken == 1
     alone = replayed(producer_of([refused(10), stored(500)]), FaultSettings("5.1"))
-    assert [one.why for one in alone.trespasses] == [ALL_ISOLATED]
+    assert [REASONS[why] for why in alone.trespasses.why] == [ALL_ISOLATED]
     both = [refused(10), refused(11, "b"), stored(500)]
     assert replayed(producer_of(both), FaultSettings("5.1")).broken == 0
 
@@ -182,3 +184,36 @@ def test_only_what_matters_is_replayed(generation: str, made: list[Made]) -> Non
         [one.broker, one.start // MS, one.end // MS] for one in replayed(producer, settings).windows
     ]
     assert found == expected
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@given(made=attempts_made)
+def test_each_attempt_at_an_isolated_broker_is_judged_as_if_alone(
+    generation: str, made: list[Made]
+) -> None:
+    """Asking once for all attempts between two changes gives what asking for each does."""
+    settings = FaultSettings(generation)
+    producer = producer_of(made)
+    strategy = FaultStrategy(settings)
+    found = replayed(producer, settings)
+    judged_as = dict(zip(found.trespasses.attempt.tolist(), found.trespasses.why, strict=True))
+    reports = sorted(
+        (int(producer.end[index]), index)
+        for index in range(len(producer))
+        if producer.end[index] >= 0
+    )
+    for index in range(len(producer)):
+        begin = int(producer.begin[index])
+        while reports and reports[0][0] <= begin:
+            end, told = reports.pop(0)
+            event = {words.STORED: Event.ANSWERED, words.REFUSED: Event.BROKER_ERROR}.get(
+                producer.outcome.text(told), Event.TRANSPORT_ERROR
+            )
+            took = (end - int(producer.begin[told])) // MS
+            strategy.report(producer.broker.text(told), event, took, end // MS)
+        broker = producer.broker.text(index)
+        if index not in judged_as or REASONS[judged_as[index]] == EDGE:
+            assert index in judged_as or strategy.isolated_until(broker) <= begin // MS
+            continue
+        allowed, _ = strategy.allowed(set(producer.broker.names), None, begin // MS)
+        assert (broker in allowed) == (REASONS[judged_as[index]] == ALL_ISOLATED)
