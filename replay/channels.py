@@ -92,14 +92,17 @@ class Channel:
     def send(self, invoke: Invoke) -> None:
         """Write a request, or let it wait for the connection."""
         link, connection = self.link, self.connection
+        channels = self._channels
+        now = channels.network.now()
+        if now >= invoke.deadline:
+            invoke.fail(SendTimeoutError("the time was over before anything was sent"), now)
+            return
         if link is None or connection is None:
             self._waiting.append(invoke)
             if self._give_up is None:
                 self._open(invoke.deadline)
-            self._channels.watch(min(invoke.deadline, self.opened_by))
+            channels.watch(min(invoke.deadline, self.opened_by))
             return
-        channels = self._channels
-        now = channels.network.now()
         try:
             data = connection.begin(invoke, now)
         except ValueError as error:
