@@ -22,9 +22,12 @@ from .offset_requests import OffsetHandlers
 from .pop import PopHandlers
 from .pull import PullHandlers
 from .query import QueryHandlers
+from .reply import ReplyHandlers
 from .request import Answer, BadRequest, Handler, Request, topic_of
 from .schedule import Schedule
 from .send import SendHandlers
+from .send_back import SendBackHandlers
+from .send_rules import SendRules
 from .server import Connection
 from .state import BrokerState
 from .store import StoreFull
@@ -63,8 +66,11 @@ class Broker:
         """what POP consumers hold"""
         self._faults = faults
         self._scan: asyncio.TimerHandle | None = None
+        rules = SendRules(state, self.schedule)
         self._handlers: dict[int, Handler] = {
-            **SendHandlers(state, self.schedule, self.transactions).handlers(),
+            **SendHandlers(state, rules, self.transactions).handlers(),
+            **SendBackHandlers(state, rules, self.schedule, self.transactions).handlers(),
+            **ReplyHandlers(state, rules).handlers(),
             **PullHandlers(state).handlers(),
             **ClientHandlers(state).handlers(),
             **OffsetHandlers(state).handlers(),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .server import Connection
-from .store import Record
+from .shelf import Record
 
 
 @dataclass(slots=True, eq=False)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from .request import Answer, BadRequest, Handler, Request
+from .shelf import Queue
 from .state import BrokerState
-from .store import Queue
 
 
 class OffsetHandlers:

@@ -26,8 +26,9 @@ from .events import EventKind
 from .long_polling import Held
 from .pop_queues import PopKey, PopQueues
 from .request import Answer, BadRequest, Handler, Request
+from .shelf import Record
 from .state import ANY_QUEUE, BrokerState
-from .store import NewMessage, Record, StoreFull
+from .store import NewMessage, StoreFull
 from .topics import READ, RETRY_PREFIX, TopicConfig
 
 _MOST_MESSAGES: Final = 32

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from .clients import Subscription
-from .store import Queue, Record
+from .shelf import Queue, Record
 
 IN_FLIGHT_LIMIT: Final = 200_000
 """messages handed out and not acknowledged, at one broker"""

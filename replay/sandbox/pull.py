@@ -14,8 +14,8 @@ from .clients import Subscription, subscription_of
 from .events import EventKind
 from .long_polling import Held
 from .request import Answer, BadRequest, Handler, Request
+from .shelf import Queue, Record
 from .state import BrokerState
-from .store import Queue, Record
 from .topics import READ
 
 FLAG_COMMIT: Final = 1

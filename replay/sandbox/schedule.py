@@ -18,8 +18,9 @@ from dissectors.remoting.message import StoredMessage
 
 from .events import EventKind
 from .request import BadRequest
+from .shelf import Record
 from .state import BrokerState
-from .store import NewMessage, Record, StoreFull
+from .store import NewMessage, StoreFull
 from .topics import SCHEDULE_TOPIC, TIMER_TOPIC
 
 _TIMER_NAMES: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")

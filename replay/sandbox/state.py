@@ -20,7 +20,8 @@ from .long_polling import LongPolling
 from .offsets import LockTable, OffsetTable
 from .options import SandboxOptions
 from .server import Connection, Hub
-from .store import MessageStore, NewMessage, Record
+from .shelf import Record
+from .store import MessageStore, NewMessage
 from .topics import TopicConfig, TopicTable
 
 REGION: Final = "DefaultRegion"

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import struct
 import zlib
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
 from dissectors.remoting.counting import MAGIC_V1, MAGIC_V2
-from dissectors.remoting.message import StoredMessage, decode_messages
+from dissectors.remoting.message import StoredMessage
 from dissectors.remoting.properties import encode_properties
 from dissectors.remoting.record_layout import CRC_MASK, V1_TOPIC_LIMIT, address_of
 from dissectors.remoting.sysflag import HOST_BITS, SysFlag
 
-if TYPE_CHECKING:
-    from .groups import GroupConfig
-    from .topics import TopicConfig
+from .journal import Journal
+from .shelf import Queue, Record, Shelf, physical_offset_of
 
 RECORD_OVERHEAD: Final = 400
 """bytes of memory that a record takes beside its own"""
@@ -59,156 +57,6 @@ class NewMessage:
     """how often it was given back"""
     prepared_transaction_offset: int = 0
     """commit log offset of the half message that it ends"""
-
-
-class Record:
-    """A stored message."""
-
-    __slots__ = (
-        "data",
-        "physical_offset",
-        "queue_id",
-        "queue_offset",
-        "store_ms",
-        "tag",
-        "topic",
-    )
-
-    def __init__(
-        self,
-        data: bytes,
-        topic: str,
-        queue_id: int,
-        queue_offset: int,
-        physical_offset: int,
-        store_ms: int,
-        tag: str,
-    ) -> None:
-        self.data = data
-        """the record as a pull delivers it"""
-        self.topic = topic
-        self.queue_id = queue_id
-        self.queue_offset = queue_offset
-        self.physical_offset = physical_offset
-        self.store_ms = store_ms
-        """when it was stored, ms since the epoch"""
-        self.tag = tag
-        """its tag; empty for none"""
-
-    def message(self) -> StoredMessage:
-        """The record taken apart."""
-        return decode_messages(self.data).messages[0]
-
-
-class Shelf:
-    """Records in order, added behind and forgotten in front; any place is found at once."""
-
-    __slots__ = ("_first", "_records")
-
-    def __init__(self) -> None:
-        self._records: list[Record] = []
-        self._first = 0
-
-    def __len__(self) -> int:
-        return len(self._records) - self._first
-
-    def __getitem__(self, place: int) -> Record:
-        return self._records[self._first + place]
-
-    def append(self, record: Record) -> None:
-        """Add the next one."""
-        self._records.append(record)
-
-    def drop_first(self) -> Record:
-        """Forget the first one and return it."""
-        record = self._records[self._first]
-        self._first += 1
-        if self._first * 8 > len(self._records):
-            # Moved in one go, so that each record is moved a few times at the most.
-            del self._records[: self._first]
-            self._first = 0
-        return record
-
-    def place_of(self, value: int, key: Callable[[Record], int]) -> int:
-        """Place of the first record whose key is not below `value`; keys never fall."""
-        return bisect_left(self._records, value, self._first, key=key) - self._first
-
-
-class Queue:
-    """One queue of a topic."""
-
-    __slots__ = ("min_offset", "records")
-
-    def __init__(self) -> None:
-        self.min_offset = 0
-        """offset of the first record that is still there"""
-        self.records = Shelf()
-        """the records from there on"""
-
-    @property
-    def max_offset(self) -> int:
-        """Offset of the next record."""
-        return self.min_offset + len(self.records)
-
-    def at(self, offset: int) -> Record | None:
-        """The record with that offset, if it is there."""
-        place = offset - self.min_offset
-        return self.records[place] if 0 <= place < len(self.records) else None
-
-    def since(self, offset: int) -> Iterator[Record]:
-        """The records from that offset on."""
-        for place in range(max(0, offset - self.min_offset), len(self.records)):
-            yield self.records[place]
-
-    def offset_at(self, time_ms: int, upper: bool = False) -> int:
-        """Offset of the first record stored at or after a time; `upper`: of the last up to it."""
-        if not len(self.records):
-            return self.max_offset
-        if upper:
-            return self.min_offset + max(0, self.records.place_of(time_ms + 1, _stored_at) - 1)
-        return self.min_offset + self.records.place_of(time_ms, _stored_at)
-
-
-def _stored_at(record: Record) -> int:
-    return record.store_ms
-
-
-def _physical_offset(record: Record) -> int:
-    return record.physical_offset
-
-
-class Journal(Protocol):
-    """Where messages and state go that shall survive a crash."""
-
-    def put_message(self, record: Record) -> None:
-        """A message was stored."""
-
-    def drop_messages(self, below: int) -> None:
-        """Messages below a commit log offset were forgotten."""
-
-    def put_end(self, topic: str, queue_id: int, offset: int) -> None:
-        """A queue whose messages are all forgotten goes on at an offset; "" is the commit log."""
-
-    def put_topic(self, config: TopicConfig) -> None:
-        """A topic was made or changed."""
-
-    def drop_topic(self, topic: str) -> None:
-        """A topic is gone, with its queues."""
-
-    def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """A group is so far in a queue."""
-
-    def drop_offset(self, group: str, topic: str, queue_id: int) -> None:
-        """An offset is gone."""
-
-    def put_group(self, config: GroupConfig) -> None:
-        """A group was made or changed."""
-
-    def drop_group(self, group: str) -> None:
-        """A group is gone."""
-
-    def finish_message(self, physical_offset: int) -> None:
-        """A scheduled or half message is done with."""
 
 
 class StoreFull(Exception):
@@ -383,7 +231,7 @@ class MessageStore:
 
     def at(self, physical_offset: int) -> Record | None:
         """The record that begins at a commit log offset, if one does."""
-        place = self._log.place_of(physical_offset, _physical_offset)
+        place = self._log.place_of(physical_offset, physical_offset_of)
         if place < len(self._log) and self._log[place].physical_offset == physical_offset:
             return self._log[place]
         return None
@@ -408,7 +256,7 @@ class MessageStore:
 
     def _catch_up(self) -> None:
         """Index the records that came since the last question."""
-        first = self._log.place_of(self._indexed_to, _physical_offset)
+        first = self._log.place_of(self._indexed_to, physical_offset_of)
         for place in range(first, len(self._log)):
             record = self._log[place]
             for key in _keys_of(record.message()):

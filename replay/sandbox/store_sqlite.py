@@ -17,7 +17,7 @@ from typing import Final
 
 from .errors import SandboxError
 from .groups import GroupConfig, group_of_value
-from .store import Record
+from .shelf import Record
 from .topics import TopicConfig, topic_of_value
 
 _APPLICATION: Final = 0x524D5153

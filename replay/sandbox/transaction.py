@@ -16,8 +16,9 @@ from dissectors.remoting.sysflag import TRANSACTION_MASK
 
 from .events import EventKind
 from .schedule import Schedule
+from .shelf import Record
 from .state import BrokerState
-from .store import NewMessage, Record, StoreFull, offset_id
+from .store import NewMessage, StoreFull, offset_id
 from .topics import CHECKED_OUT_TOPIC, HALF_TOPIC
 
 COMMIT: Final = 8

@@ -1,0 +1,118 @@
+"""Replies: stored, and pushed to the client that waits for them.
+
+RocketMQ: ReplyMessageProcessor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.properties import encode_properties
+
+from .request import Answer, Handler, Request
+from .send_rules import SendHeader, SendRules, send_header
+from .server import Connection
+from .shelf import Record
+from .state import BrokerState
+from .store import NewMessage
+
+_PUSH_SECONDS: Final = 10.0
+"""How long the waiting client has to say that it got its reply."""
+
+
+class ReplyHandlers:
+    """Serves replies at one broker."""
+
+    def __init__(self, state: BrokerState, rules: SendRules) -> None:
+        self._state = state
+        self._rules = rules
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code → what serves it."""
+        return {
+            RequestCode.SEND_REPLY_MESSAGE: self.reply,
+            RequestCode.SEND_REPLY_MESSAGE_V2: self.reply,
+        }
+
+    def reply(self, request: Request) -> Answer | None:
+        """324, 325: stored, and pushed to the client that waits for it."""
+        header = send_header(request)
+        config = self._rules.topic_for(header)
+        queue_id = self._rules.queue_of(header, config, request)
+        properties = self._rules.properties(header.properties)
+        message = NewMessage(
+            header.topic,
+            queue_id,
+            request.body,
+            properties,
+            header.flag,
+            header.sys_flag,
+            header.born_timestamp,
+            request.connection.peer,
+        )
+        record = self._rules.store(message)
+        client_id = properties.get("REPLY_TO_CLIENT", "")
+        failed = Answer(
+            ResponseCode.SYSTEM_ERROR, None, b"", f"push reply message to {client_id}fail."
+        )
+        target = self._state.clients.client(client_id)
+        if target is None:
+            return failed
+        self._rules.count(request, header.topic, 1)
+        answer = self._rules.stored(record, queue_id, properties, header.topic)
+        push = _Push(target, request, answer, failed)
+        fields = self._push_fields(header, record, properties, request)
+        return None if push.start(fields, request.body) else failed
+
+    def _push_fields(
+        self, header: SendHeader, record: Record, properties: dict[str, str], request: Request
+    ) -> dict[str, str]:
+        pushed = {**properties, "PUSH_REPLY_TIME": str(self._state.now_ms())}
+        return {
+            "producerGroup": header.group,
+            "topic": header.topic,
+            "defaultTopic": header.default_topic,
+            "defaultTopicQueueNums": str(header.default_queues),
+            "queueId": str(header.queue_id),
+            "sysFlag": str(header.sys_flag),
+            "bornTimestamp": str(header.born_timestamp),
+            "flag": str(header.flag),
+            "properties": encode_properties(pushed),
+            "reconsumeTimes": str(header.reconsume_times),
+            "bornHost": request.connection.peer,
+            "storeHost": self._state.store.store_host,
+            "storeTimestamp": str(record.store_ms),
+        }
+
+
+class _Push:
+    """One reply on its way to the client that waits for it."""
+
+    def __init__(
+        self, target: Connection, request: Request, answer: Answer, failed: Answer
+    ) -> None:
+        self._target = target
+        self._request = request
+        self._answer = answer
+        self._failed = failed
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, fields: dict[str, str], body: bytes) -> bool:
+        """Push; False where that cannot be."""
+        code = RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
+        if not self._target.ask(code, fields, body, self._answered):
+            return False
+        self._timer = asyncio.get_running_loop().call_later(_PUSH_SECONDS, self._late)
+        return True
+
+    def _answered(self, response: RemotingCommand | None, body: bytes) -> None:  # noqa: ARG002
+        if self._timer is not None:
+            self._timer.cancel()
+        self._request.answer(self._failed if response is None else self._answer)
+
+    def _late(self) -> None:
+        self._target.forget_asked(self._answered)
+        self._request.answer(self._failed)

@@ -1,0 +1,112 @@
+"""What becomes of messages that are stored: given back, committed or rolled back, recalled.
+
+RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack, EndTransactionProcessor,
+RecallMessageProcessor.
+"""
+
+from __future__ import annotations
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.ids import decode_recall_handle
+
+from .groups import GroupConfig
+from .request import Answer, BadRequest, Handler, Request
+from .schedule import Schedule
+from .send_rules import FAQ, SendRules
+from .shelf import Record
+from .state import BrokerState
+from .store import NewMessage, offset_id
+from .topics import RETRY_PREFIX, TopicConfig
+from .transaction import COMMIT, ROLLBACK, Transactions
+
+
+class SendBackHandlers:
+    """Serves what clients say of stored messages at one broker."""
+
+    def __init__(
+        self,
+        state: BrokerState,
+        rules: SendRules,
+        schedule: Schedule,
+        transactions: Transactions,
+    ) -> None:
+        self._state = state
+        self._rules = rules
+        self._schedule = schedule
+        self._transactions = transactions
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code → what serves it."""
+        return {
+            RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back,
+            RequestCode.END_TRANSACTION: self.end_transaction,
+            RequestCode.RECALL_MESSAGE: self.recall,
+        }
+
+    def send_back(self, request: Request) -> Answer:
+        """36: a consumer failed; the message comes again later, or is a dead letter."""
+        state = self._state
+        group = request.text("group")
+        config = state.groups.get(group)
+        if config is None:
+            raise BadRequest(
+                f"subscription group not exist, {group} {FAQ}",
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            )
+        if config.retry_queues <= 0:
+            return Answer()
+        retry = state.topic_of_retries(RETRY_PREFIX + group, config.retry_queues)
+        record = state.store.at(request.number("offset"))
+        if record is None:
+            raise BadRequest(f"look message by offset failed, {request.number('offset')}")
+        self._give_back(record, config, retry, request)
+        return Answer()
+
+    def _give_back(
+        self, record: Record, config: GroupConfig, retry: TopicConfig, request: Request
+    ) -> None:
+        stored = record.message()
+        level = request.number("delayLevel", 0)
+        most = request.number("maxReconsumeTimes", config.retry_max)
+        properties = dict(stored.properties)
+        properties.setdefault("RETRY_TOPIC", stored.topic)
+        origin = offset_id(self._state.store.store_host, record.physical_offset)
+        properties.setdefault("ORIGIN_MESSAGE_ID", origin)
+        message = NewMessage(
+            retry.name,
+            self._state.random.randrange(max(1, retry.write_queues)),
+            stored.body,
+            properties,
+            stored.flag,
+            stored.sys_flag,
+            stored.born_timestamp,
+            stored.born_host,
+            stored.reconsume_times + 1,
+        )
+        if stored.reconsume_times >= most or level < 0:
+            properties.setdefault("DLQ_ORIGIN_TOPIC", properties["RETRY_TOPIC"])
+            properties.setdefault("DLQ_ORIGIN_MESSAGE_ID", properties["ORIGIN_MESSAGE_ID"])
+            self._state.put(self._rules.dead(message, config.name))
+        else:
+            properties["DELAY"] = str(level if level > 0 else 3 + stored.reconsume_times)
+            self._schedule.put(message)
+
+    def end_transaction(self, request: Request) -> Answer:
+        """37: commit or rollback; unknown changes nothing."""
+        outcome = request.number("commitOrRollback")
+        if outcome not in (COMMIT, ROLLBACK):
+            return Answer()
+        problem = self._transactions.end(
+            request.number("commitLogOffset"), outcome, request.text("producerGroup")
+        )
+        return Answer() if problem is None else Answer(1, None, b"", problem)
+
+    def recall(self, request: Request) -> Answer:
+        """370: a timer message is taken back."""
+        handle = decode_recall_handle(request.text("recallHandle"))
+        if handle is None:
+            raise BadRequest("recall handle is invalid", ResponseCode.ILLEGAL_OPERATION)
+        record = self._schedule.recall(handle.topic, handle.unique_key)
+        if record is None:
+            raise BadRequest("no such message waits", ResponseCode.ILLEGAL_OPERATION)
+        return Answer(0, {"msgId": handle.unique_key})
