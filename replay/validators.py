@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import ResponseCode
@@ -55,6 +56,7 @@ class Invalid(NamedTuple):
     """the way out"""
 
 
+@lru_cache(maxsize=1024)
 def why_not_topic(topic: str) -> Invalid | None:
     """Why no message can be sent to a topic of this name; None if one can."""
     problem = _why_not_name(topic, "topic", TOPIC_LENGTH)
@@ -87,7 +89,9 @@ def why_not_message(message: Message, max_bytes: int) -> Invalid | None:
     for name, value in message.properties.items():
         if problem := _why_not_text(name, value):
             return problem
-    return _why_not_text("TAGS", message.tags or "") or _why_not_text("KEYS", message.keys or "")
+    tags, keys = message.tags, message.keys
+    problem = _why_not_text("TAGS", tags) if tags else None
+    return problem or (_why_not_text("KEYS", keys) if keys else None)
 
 
 def why_not_batch(messages: list[Message], max_bytes: int) -> Invalid | None:
@@ -137,6 +141,8 @@ def _why_not_name(name: str, kind: str, longest: int) -> Invalid | None:
 
 
 def _why_not_text(name: str, value: str) -> Invalid | None:
+    if name.isprintable() and value.isprintable():
+        return None
     for separator in (NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR):
         if separator in name or separator in value:
             reason = f"property {name!r} holds the control character {separator!r}"

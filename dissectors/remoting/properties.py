@@ -291,16 +291,25 @@ def encode_properties(properties: Mapping[str, str | None], *, final_separator: 
     `final_separator`: releases up to 4.9.0 and from 5.2.0 end the last entry with 0x02, those
     from 4.9.1 to 5.1.4 do not. ValueError if a separator inside a name or value would tear it.
     """
-    entries = []
+    entries = [
+        f"{name}{NAME_VALUE_SEPARATOR}{value}"
+        for name, value in properties.items()
+        if value is not None
+    ]
+    text = PROPERTY_SEPARATOR.join(entries)
+    # Counted once and not looked for in each: this is run for every message that is sent.
+    torn = text.count(NAME_VALUE_SEPARATOR) != len(entries)
+    if torn or text.count(PROPERTY_SEPARATOR) != max(len(entries) - 1, 0):
+        _refuse_torn(properties)
+    return text + PROPERTY_SEPARATOR if entries and final_separator else text
+
+
+def _refuse_torn(properties: Mapping[str, str | None]) -> None:
+    """Raise ValueError for a separator that would tear an entry; in a value 0x01 would not."""
     for name, value in properties.items():
-        if value is None:
-            continue
-        if (
+        if value is not None and (
             NAME_VALUE_SEPARATOR in name
             or PROPERTY_SEPARATOR in name
             or PROPERTY_SEPARATOR in value
         ):
             raise ValueError(f"a separator inside the property {name!r}")
-        entries.append(f"{name}{NAME_VALUE_SEPARATOR}{value}")
-    text = PROPERTY_SEPARATOR.join(entries)
-    return text + PROPERTY_SEPARATOR if entries and final_separator else text

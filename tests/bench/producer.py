@@ -53,7 +53,7 @@ class Case(NamedTuple):
     @property
     def name(self) -> str:
         """How it is called in the table."""
-        flight = f" {self.in_flight} in flight" if self.kind == "async" else ""
+        flight = f" {self.in_flight} in flight" if self.in_flight > 1 else ""
         return f"{self.kind}{flight}, {self.body} B"
 
 
@@ -65,6 +65,7 @@ CASES = tuple(
         ("async", 64, 40_000, 60_000),
         ("async", 1024, 40_000, 60_000),
         ("oneway", 1, 20_000, 40_000),
+        ("oneway", 64, 20_000, 40_000),
     )
 )
 

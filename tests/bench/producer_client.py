@@ -1,6 +1,6 @@
 """How fast our producer sends, as a process of its own: `NAMESRV TOPIC KIND IN_FLIGHT BODY WARM N`.
 
-Kinds: `sync` and `oneway` with blocking sockets, `async` on an asyncio loop. Prints one line of
+With one in flight by blocking sockets, else on an asyncio loop. Prints one line of
 JSON, as `SendBench.java` does.
 """
 
@@ -45,7 +45,7 @@ def _blocking(producer: Producer, topic: str, body: bytes, mode: SendMode, count
 
 
 async def _asynchronous(
-    producer: AsyncProducer, topic: str, body: bytes, in_flight: int, count: int
+    producer: AsyncProducer, topic: str, body: bytes, mode: SendMode, in_flight: int, count: int
 ) -> Outcome:
     outcome = Outcome()
     latencies = outcome.latencies
@@ -55,7 +55,7 @@ async def _asynchronous(
         for _ in left:
             begin = perf_counter_ns()
             try:
-                await producer.send(Message(topic, body))
+                await producer.send(Message(topic, body), mode=mode)
             except ClientError:
                 outcome.failed += 1
             latencies.append(perf_counter_ns() - begin)
@@ -82,19 +82,19 @@ def main(arguments: list[str]) -> None:
     in_flight, size, warm, count = map(int, arguments[3:7])
     config = ProducerConfig("bench_group", namesrv, send_timeout_ms=10_000, retries_async=0)
     body = b"x" * size
-    if kind == "async":
+    mode = SendMode(kind)
+    if in_flight > 1:
 
         async def run() -> None:
             async with AsyncProducer(config) as producer:
                 if warm:
-                    await _asynchronous(producer, topic, body, in_flight, warm)
+                    await _asynchronous(producer, topic, body, mode, in_flight, warm)
                 cpu, begin = process_time(), perf_counter()
-                outcome = await _asynchronous(producer, topic, body, in_flight, count)
+                outcome = await _asynchronous(producer, topic, body, mode, in_flight, count)
                 _print(outcome, count, perf_counter() - begin, process_time() - cpu)
 
         asyncio.run(run())
         return
-    mode = SendMode(kind)
     with Producer(config) as producer:
         if warm:
             _blocking(producer, topic, body, mode, warm)
