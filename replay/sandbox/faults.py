@@ -205,9 +205,12 @@ class FaultSet:
         answer = self._error_of(armed, server.name)
 
         def shape(answered: Request, done: Answer) -> None:
+            final = done
             if answer is not None:
-                server.note_error(answered, answer)
-            _later(delay, lambda final: _finish(fault.kind, answered, final), answer or done)
+                # What was done is said all the same: codes 10 to 12 come with offsets and ids.
+                final = answer._replace(fields=done.fields)
+                server.note_error(answered, final)
+            _later(delay, lambda last: _finish(fault.kind, answered, last), final)
 
         if fault.stored or fault.kind is FaultKind.HALF:
             request.shape = shape

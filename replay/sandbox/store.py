@@ -151,12 +151,22 @@ class MessageStore:
 
     def _forget(self, record: Record) -> None:
         self.held_bytes -= len(record.data) + RECORD_OVERHEAD
+        if record.physical_offset < self._indexed_to:
+            self._forget_keys(record)
         queue = self._queues.get((record.topic, record.queue_id))
         if queue is not None and len(queue.records) and queue.records[0] is record:
             queue.records.drop_first()
             queue.min_offset += 1
             if not len(queue.records) and self.journal is not None:
                 self.journal.put_end(record.topic, record.queue_id, queue.min_offset)
+
+    def _forget_keys(self, record: Record) -> None:
+        for key in _keys_of(record.message()):
+            found = self._index.get((record.topic, key))
+            if found and found[0] is record:
+                del found[0]
+                if not found:
+                    del self._index[(record.topic, key)]
 
     def _encode(self, message: NewMessage, queue_offset: int, now_ms: int) -> bytes:
         topic = _utf8(message.topic)
@@ -243,11 +253,10 @@ class MessageStore:
     def find(self, topic: str, key: str, limit: int, begin_ms: int, end_ms: int) -> list[Record]:
         """Records of a topic with that key or UNIQ_KEY, the latest `limit` ones, oldest first."""
         self._catch_up()
-        begin = self.begin_offset
         found = [
             record
             for record in self._index.get((topic, key), ())
-            if begin_ms <= record.store_ms <= end_ms and record.physical_offset >= begin
+            if begin_ms <= record.store_ms <= end_ms
         ]
         return found[-limit:] if limit > 0 else []
 

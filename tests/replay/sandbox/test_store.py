@@ -1,0 +1,110 @@
+"""The store against a plain list, and its records against the decoder and encoder of messages."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissectors.remoting.message import decode_messages, encode_message
+from replay.sandbox.shelf import Queue, Record, Shelf
+from replay.sandbox.store import MessageStore, NewMessage, StoreFull, offset_id
+
+
+def record(number: int, store_ms: int = 0) -> Record:
+    return Record(b"", "T", 0, number, number * 10, store_ms, "")
+
+
+@given(st.lists(st.booleans(), max_size=300))
+def test_a_shelf_is_a_list_that_forgets_its_front(steps: list[bool]) -> None:
+    shelf, plain = Shelf(), []
+    for number, drop in enumerate(steps):
+        if drop and plain:
+            assert shelf.drop_first() is plain.pop(0)
+        else:
+            plain.append(record(number))
+            shelf.append(plain[-1])
+        assert len(shelf) == len(plain)
+        assert [shelf[place] for place in range(len(shelf))] == plain
+    for item in plain:
+        assert shelf.place_of(item.physical_offset, lambda r: r.physical_offset) == plain.index(
+            item
+        )
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=60).map(sorted), st.integers(-1, 51))
+def test_offsets_at_a_time(times: list[int], wanted: int) -> None:
+    queue = Queue()
+    queue.min_offset = 100
+    for number, time in enumerate(times):
+        queue.records.append(record(number, time))
+    first = next((place for place, time in enumerate(times) if time >= wanted), len(times))
+    assert queue.offset_at(wanted) == 100 + first
+    last = max((place for place, time in enumerate(times) if time <= wanted), default=0)
+    assert queue.offset_at(wanted, upper=True) == 100 + last
+
+
+topics = st.text("abcXYZ_-%", min_size=1, max_size=200)
+hosts = st.sampled_from(["10.0.0.1:1", "[::1]:65535", "255.255.255.255:0"])
+
+
+@settings(max_examples=200)
+@given(
+    topics,
+    st.binary(max_size=50),
+    st.dictionaries(st.text("abc", min_size=1), st.text("xyz", min_size=1), max_size=4),
+    st.integers(-(1 << 31), (1 << 31) - 1),
+    hosts,
+    hosts,
+)
+def test_a_record_is_what_the_encoder_of_messages_writes(
+    topic: str, body: bytes, properties: dict[str, str], flag: int, born: str, stored: str
+) -> None:
+    store = MessageStore(stored, 1 << 20)
+    store.put(NewMessage("other", 0, b"before", {}), 1)
+    new = NewMessage(topic, 3, body, properties, flag, 0x301, 1234, born, 2, 99)
+    put = store.put(new, 5678)
+    decoded = decode_messages(put.data)
+    assert decoded.problems == ()
+    (message,) = decoded.messages
+    assert encode_message(message) == put.data
+    assert message.crc_ok
+    assert message == message.sealed()
+    assert (message.topic, message.queue_id, message.body) == (topic, 3, body)
+    assert (message.properties, message.flag) == (properties, flag)
+    assert (message.born_host, message.store_host) == (born, stored)
+    assert (message.born_timestamp, message.store_timestamp) == (1234, 5678)
+    assert (message.reconsume_times, message.prepared_transaction_offset) == (2, 99)
+    assert message.sys_flag & 0xF0F == 0x301
+    assert message.physical_offset == put.physical_offset > 0
+    assert store.at(put.physical_offset) is put
+    assert message.offset_msg_id == offset_id(stored, put.physical_offset)
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=60))
+def test_a_store_that_forgets_keeps_its_limit_and_its_offsets(sizes: list[int]) -> None:
+    store = MessageStore("127.0.0.1:1", 3000, drop_oldest=True)
+    for number, size in enumerate(sizes):
+        put = store.put(NewMessage("T", 0, b"x" * size, {"KEYS": f"k{number}"}), number)
+        assert put.queue_offset == number
+        assert store.held_bytes <= 3000
+        queue = store.queue("T", 0)
+        assert queue.max_offset == number + 1
+        assert queue.at(number) is put
+        assert queue.at(queue.min_offset - 1) is None
+        assert store.begin_offset <= put.physical_offset
+        assert store.find("T", f"k{number}", 32, 0, 1000) == [put]
+    for number in range(len(sizes)):
+        found = store.find("T", f"k{number}", 32, 0, 1000)
+        assert len(found) == (1 if number >= store.queue("T", 0).min_offset else 0)
+    assert len(store._index) == len(store)
+
+
+def test_a_message_that_never_fits() -> None:
+    store = MessageStore("127.0.0.1:1", 1000, drop_oldest=True)
+    for body in (b"x" * 10, b"x" * 2000):
+        try:
+            store.put(NewMessage("T", 0, body, {}), 1)
+            assert len(body) == 10
+        except StoreFull:
+            assert len(body) == 2000
+    assert len(store) == 1
