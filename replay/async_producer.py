@@ -59,7 +59,7 @@ class _Core:
 
     def __init__(self, config: ProducerConfig) -> None:
         self.loop = asyncio.get_running_loop()
-        self.network = AioNetwork(config.tls)
+        self.network = AioNetwork(config.tls, config.guard)
         self.client = Client(config, self.network)
         self.sender = Sender(self.client)
         self.transactions = Transactions(self.sender)

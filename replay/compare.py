@@ -7,7 +7,6 @@ same numbers (`--fail-on`) make a replay a regression test.
 
 from __future__ import annotations
 
-import operator
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -222,14 +221,14 @@ class Condition:
         return _OPERATORS[self.operator](seen, limit)
 
 
-_OPERATORS: Final[dict[str, Callable[[object, object], bool]]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-    "==": operator.eq,
-    "=": operator.eq,
-    "!=": operator.ne,
+_OPERATORS: Final[dict[str, Callable[[int, Fraction], bool]]] = {
+    ">": lambda seen, limit: seen > limit,
+    ">=": lambda seen, limit: seen >= limit,
+    "<": lambda seen, limit: seen < limit,
+    "<=": lambda seen, limit: seen <= limit,
+    "==": lambda seen, limit: seen == limit,
+    "=": lambda seen, limit: seen == limit,
+    "!=": lambda seen, limit: seen != limit,
 }
 _COUNTS: Final = {
     "failures": "failures",

@@ -163,6 +163,8 @@ class ProducerConfig:
     """called before and after each attempt"""
     rpc_hooks: tuple[RpcHook, ...] = field(default=(), repr=False)
     """may add ext fields to every request, before it is signed"""
+    guard: Callable[[str], str | None] | None = field(default=None, repr=False)
+    """asked before each connection: why nothing may be sent to an `ip:port`, None where it may"""
     on_attempt: Callable[[Message, Attempt], None] | None = field(default=None, repr=False)
     """told of every attempt when its end is known; of a batch, for its first message"""
     wire: WireCapture | None = field(default=None, repr=False)

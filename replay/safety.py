@@ -38,6 +38,14 @@ class Guard:
         if len(self._addresses) != before:
             self._allowed.clear()
 
+    def why_not(self, address: str) -> str | None:
+        """Why nothing may be sent to ``host:port``; None where it may."""
+        try:
+            self.check(address)
+        except TargetRefused as refusal:
+            return str(refusal)
+        return None
+
     def check(self, address: str) -> None:
         """Raises TargetRefused where nothing may be sent to ``host:port``, an IP address."""
         if address in self._allowed:

@@ -8,6 +8,7 @@ RocketMQ: NettyRemotingClient.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -21,6 +22,10 @@ _LINGER = 1.0
 """seconds that a closed connection has to send what was written"""
 _HIGH_WATER = 1 << 20
 """bytes that wait to be sent, from which on a connection is not `writable`"""
+
+
+class NotAllowed(Exception):
+    """The guard lets nothing be sent to an address; the text says why."""
 
 
 class AioLink(asyncio.Protocol):
@@ -110,9 +115,15 @@ class AioLink(asyncio.Protocol):
 class AioNetwork:
     """The transport of an asynchronous producer; made within a running loop."""
 
-    def __init__(self, tls: TlsSettings | None) -> None:
-        """Raises ConfigError for TLS files that cannot be used."""
+    def __init__(
+        self, tls: TlsSettings | None, guard: Callable[[str], str | None] | None = None
+    ) -> None:
+        """`guard` says why nothing may be sent to an `ip:port`; None where it may.
+
+        Raises ConfigError for TLS files that cannot be used.
+        """
         self.loop = asyncio.get_running_loop()
+        self._guard = guard
         self._tls: ssl.SSLContext | None = tls_context(tls) if tls is not None else None
         self._opening: set[asyncio.Task[None]] = set()
         self.links: set[AioLink] = set()
@@ -135,18 +146,32 @@ class AioNetwork:
         link = AioLink(self, user)
         try:
             async with asyncio.timeout(timeout):
+                host, port = await self._allowed(parts) if self._guard is not None else parts
                 await self.loop.create_connection(
                     lambda: link,
-                    *parts,
+                    host,
+                    port,
                     ssl=self._tls,
                     server_hostname=parts[0] if self._tls is not None else None,
                 )
+        except NotAllowed as refusal:
+            user.refused(str(refusal), "")
         except (OSError, TimeoutError) as error:
             if not link.local:
                 link.abort()
                 user.refused(*connect_problem(error))
         except asyncio.CancelledError:
             link.abort()
+
+    async def _allowed(self, parts: tuple[str, int]) -> tuple[str, int]:
+        """The address that a host's name stands for, if the guard lets it be reached."""
+        assert self._guard is not None
+        found = await self.loop.getaddrinfo(*parts, type=socket.SOCK_STREAM)
+        host, port = found[0][4][:2]
+        refusal = self._guard(text_of((host, port)))
+        if refusal is not None:
+            raise NotAllowed(refusal)
+        return str(host), int(port)
 
     def call_at(self, when: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call at a time of `now`; never before it."""

@@ -1,0 +1,60 @@
+"""Which steps of a plan may be sent: each waits for those before it in its lanes.
+
+Rules: pure. A lane is what must stay in order, such as the messages of one conversation to one
+queue; a step may be in several. Steps are added in the order of the plan.
+"""
+
+from __future__ import annotations
+
+from .plan import Step
+
+
+class Place:
+    """A step in its lanes."""
+
+    __slots__ = ("ended", "followers", "step", "waits_for")
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.waits_for = 0
+        """steps before it that have not ended"""
+        self.followers: list[Place] = []
+        """steps that wait for it"""
+        self.ended = False
+
+
+class Lanes:
+    """The steps that have not ended, and their order."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        """steps that wait for others"""
+        self._last: dict[object, Place] = {}
+
+    def add(self, step: Step) -> Place:
+        """The next step of the plan; it may be sent at once where its place waits for none."""
+        place = Place(step)
+        for lane in dict.fromkeys(step.lanes):
+            before = self._last.get(lane)
+            if before is not None:
+                before.followers.append(place)
+                place.waits_for += 1
+            self._last[lane] = place
+        self.waiting += place.waits_for > 0
+        return place
+
+    def end(self, place: Place) -> list[Place]:
+        """A step has ended; returns those that may be sent now, in the order of the plan."""
+        place.ended = True
+        for lane in place.step.lanes:
+            if self._last.get(lane) is place:
+                del self._last[lane]
+        ready = []
+        for follower in place.followers:
+            follower.waits_for -= 1
+            if not follower.waits_for:
+                self.waiting -= 1
+                ready.append(follower)
+        place.followers = []
+        ready.sort(key=lambda one: one.step.number)
+        return ready

@@ -1,0 +1,341 @@
+"""Runs a plan: sends each step when it is due and its order allows it, and writes down the outcome.
+
+Rules: a step is in the journal before it can leave, and its outcome as soon as it is known. So many
+are in flight at once and no more; what waits is bounded too, so that a slow target slows the
+reading of the sources. After `stop` nothing further is begun, and what is in flight ends as it
+does. Before a capture's next steps are sent its addresses are known to be no targets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from time import time_ns
+from typing import Final
+
+from .async_producer import AsyncProducer
+from .attempt_record import record_of_attempt
+from .captured import Why
+from .compare import Comparison
+from .config import ProducerConfig
+from .errors import ClientError, ConfigError
+from .journal import Begin, JournalWriter, Outcome, Progressed, SkippedRow
+from .lanes import Lanes, Place
+from .message import UNIQ_KEY, Attempt, Message
+from .outcome_row import keys_of, outcome_of
+from .plan import Skipped, Step
+from .resend import Resender, Sent
+from .safety import Guard
+from .sandbox import Sandbox, SandboxOptions
+from .transport.problems import local_ip
+from .unique_id import UniqueIds
+
+MAX_GROUPS: Final = 256
+"""producer groups, each a producer with connections of its own"""
+_WAITING: Final = 1024
+"""steps that wait for the order, at least"""
+_MS: Final = 1_000_000
+_SECOND: Final = 1_000_000_000
+
+
+@dataclass(slots=True)
+class Figures:
+    """How far a run is."""
+
+    sent: int = 0
+    """messages that were begun"""
+    ended: int = 0
+    """messages of which the outcome is known"""
+    failed: int = 0
+    """sends that failed"""
+    in_flight: int = 0
+    """sends at this moment"""
+    late_us: int = 0
+    """how late the last send was"""
+    done_before: int = 0
+    """sends that an earlier run has done"""
+    again: int = 0
+    """sends that an earlier run may have made already"""
+    target: str = ""
+    """NameServers of the target"""
+
+
+@dataclass(slots=True)
+class ReplayRun:
+    """What is replayed and where to."""
+
+    batches: Iterator[list[Step | Skipped]]
+    """the plan"""
+    responders: Callable[[], Iterable[str]]
+    """addresses that captured requests were sent to, as far as the plan was read"""
+    config: ProducerConfig
+    """the producers'; each step's group is put in"""
+    guard: Guard
+    """knows where nothing may be sent"""
+    journal: JournalWriter
+    """open"""
+    comparison: Comparison
+    """takes the outcomes"""
+    in_flight: int
+    """sends at once"""
+    run: str
+    """name of the run"""
+    sandbox: SandboxOptions | None = None
+    """started as the target, whatever the configuration names"""
+    before: Progressed | None = None
+    """what an earlier run of the same journal has done"""
+    tick: Callable[[Figures], None] = lambda _: None
+    """called while it runs"""
+
+
+def run_replay(
+    run: ReplayRun, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
+) -> Figures:
+    """Replay until the plan ends and nothing is in flight; returns how far it came.
+
+    `stoppable` is given what stops it, which may be called by a signal handler. Raises
+    TargetRefused, ConfigError, NameServerError where nothing can be sent at all, and what the
+    sources raise.
+    """
+    return asyncio.run(_run(run, stoppable))
+
+
+async def _run(
+    run: ReplayRun, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
+) -> Figures:
+    if run.sandbox is None:
+        return await _Replayer(run, run.config).run(stoppable)
+    async with Sandbox(run.sandbox) as sandbox:
+        config = replace(run.config, namesrv=sandbox.namesrv)
+        return await _Replayer(run, config).run(stoppable)
+
+
+class _Replayer:
+    """One run on one loop."""
+
+    def __init__(self, run: ReplayRun, config: ProducerConfig) -> None:
+        self.figures = Figures(target=";".join(config.namesrv_addresses()))
+        self._run = run
+        self._loop = asyncio.get_running_loop()
+        self._config = replace(config, on_attempt=self._note_attempt, guard=run.guard.why_not)
+        self._resender = Resender(1 + config.retries)
+        self._producers: dict[str, AsyncProducer | ClientError] = {}
+        self._lanes = Lanes()
+        self._ready: deque[Place] = deque()
+        self._room = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._scheduled = False
+        self._problem: BaseException | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._reader = ThreadPoolExecutor(1, "replay-source")
+        self._start = 0
+        self._shift: int | None = None if run.before is not None else 0
+        address = config.namesrv_addresses()[0]
+        self._ids = UniqueIds(local_ip(address), os.getpid(), int.from_bytes(os.urandom(4), "big"))
+
+    async def run(
+        self, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
+    ) -> Figures:
+        """Send until the plan ends or `stop`."""
+        self._start = self._now()
+        ticker = self._loop.create_task(self._tick())
+        try:
+            with stoppable(self._stop):
+                await self._send_all()
+                while self._tasks or self._ready:
+                    self._room.clear()
+                    await self._room.wait()
+        finally:
+            ticker.cancel()
+            self._run.journal.flush()
+            self._reader.shutdown(wait=False, cancel_futures=True)
+            await self._close()
+        if self._problem is not None:
+            raise self._problem
+        return self.figures
+
+    def _stop(self) -> None:
+        """Begin nothing further; may be called by a signal handler."""
+        self._loop.call_soon_threadsafe(self._stop_now)
+
+    def _stop_now(self) -> None:
+        self._stopped.set()
+        self._ready.clear()
+        self._room.set()
+
+    async def _close(self) -> None:
+        producers = [one for one in self._producers.values() if isinstance(one, AsyncProducer)]
+        await asyncio.gather(*(one.close() for one in producers), return_exceptions=True)
+
+    def _now(self) -> int:
+        return int(self._loop.time() * _SECOND)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(0.1)
+            self.figures.in_flight = len(self._tasks)
+            self._run.tick(self.figures)
+
+    # -- the plan -------------------------------------------------------------------------------
+
+    async def _send_all(self) -> None:
+        run, stopped = self._run, self._stopped
+        while not stopped.is_set():
+            reading = self._loop.run_in_executor(self._reader, next, run.batches, None)
+            stop = self._loop.create_task(stopped.wait())
+            await asyncio.wait((reading, stop), return_when=asyncio.FIRST_COMPLETED)
+            stop.cancel()
+            if not reading.done():
+                return
+            batch = reading.result()
+            if batch is None:
+                return
+            self._check_targets()
+            for one in batch:
+                if isinstance(one, Skipped):
+                    self._skip(one)
+                elif not await self._admit(one):
+                    return
+
+    def _check_targets(self) -> None:
+        """No address of the capture may be one that we send to. Raises TargetRefused."""
+        run = self._run
+        run.guard.learn(run.responders())
+        for address in self._config.namesrv_addresses():
+            run.guard.check(address)
+
+    def _skip(self, one: Skipped) -> None:
+        if one.why is Why.DONE:
+            return
+        origin = one.origin
+        self._run.journal.write_skipped(
+            SkippedRow(
+                origin.capture, origin.packet, one.why.name, one.detail, one.topic, one.unique_key
+            )
+        )
+
+    async def _admit(self, step: Step) -> bool:
+        """Let a step wait for its time and its turn; False where nothing more is begun."""
+        before = self._run.before
+        if before is not None and before.is_done(step.number):
+            self.figures.done_before += 1
+            return True
+        if self._shift is None:  # the first step that is left is due now
+            self._shift = step.due - (self._now() - self._start)
+        if not await self._is_due(step.due - self._shift):
+            return False
+        await self._prepare(step)
+        while len(self._tasks) + len(self._ready) >= self._run.in_flight or self._lanes.waiting >= (
+            max(_WAITING, 4 * self._run.in_flight)
+        ):
+            self._room.clear()
+            await self._room.wait()
+            if self._stopped.is_set():
+                return False
+        place = self._lanes.add(step)
+        if not place.waits_for:
+            self._ready.append(place)
+            self._schedule()
+        return not self._stopped.is_set()
+
+    async def _is_due(self, due: int) -> bool:
+        """Wait for the time of a step; False where the run was stopped before."""
+        wait = (self._start + due - self._now()) / _SECOND
+        if wait <= 0:
+            return True
+        try:
+            await asyncio.wait_for(self._stopped.wait(), wait)
+        except TimeoutError:
+            return True
+        return False
+
+    async def _prepare(self, step: Step) -> None:
+        """Make the producer of the step's group."""
+        group = step.group
+        if group in self._producers:
+            return
+        try:
+            if len(self._producers) >= MAX_GROUPS:
+                raise ConfigError(f"more than {MAX_GROUPS} producer groups", "--group gives one")
+            producer = AsyncProducer(replace(self._config, group=group))
+            await producer.start()
+        except ClientError as error:
+            self._producers[group] = error
+        else:
+            self._producers[group] = producer
+
+    # -- sending --------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        """Begin what is ready, and write what is known, at the end of this turn of the loop."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._begin_ready)
+
+    def _begin_ready(self) -> None:
+        self._scheduled = False
+        journal = self._run.journal
+        begun: list[tuple[Place, bool]] = []
+        while self._ready and len(self._tasks) + len(begun) < self._run.in_flight:
+            place = self._ready.popleft()
+            step = place.step
+            for message in step.messages:
+                if UNIQ_KEY not in message.properties:
+                    message.properties[UNIQ_KEY] = self._ids.next(time_ns() // _MS)
+            again = self._is_again(step.number)
+            journal.write(Begin(step.number, keys_of(step), again))
+            begun.append((place, again))
+        journal.flush(self._loop.time())
+        for place, again in begun:
+            task = self._loop.create_task(self._send(place, again))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+        self.figures.sent += sum(len(place.step.messages) for place, _ in begun)
+
+    def _is_again(self, number: int) -> bool:
+        """Whether an earlier run may have sent a step already."""
+        before = self._run.before
+        if before is None:
+            return False
+        again = number in before.open or before.failed.get(number, False)
+        self.figures.again += again
+        return again
+
+    async def _send(self, place: Place, again: bool) -> None:
+        step = place.step
+        late = self._now() - self._start - (step.due - (self._shift or 0))
+        producer = self._producers[step.group]
+        if isinstance(producer, ClientError):
+            sent = Sent(None, producer, ())
+        else:
+            sent = await self._resender.send(producer, step, time_ns() // _MS)
+        row = outcome_of(step, sent, late, again)
+        self._note(row)
+        for follower in self._lanes.end(place):
+            if not self._stopped.is_set():
+                self._ready.append(follower)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and self._problem is None:
+            self._problem = task.exception()
+            if self._problem is not None:  # a defect, or a journal that cannot be written
+                self._stop_now()
+        self._room.set()
+        self._schedule()
+
+    def _note(self, row: Outcome) -> None:
+        figures = self.figures
+        figures.ended += row.messages
+        figures.failed += row.result in ("failed", "unknown")
+        figures.late_us = row.late_us
+        self._run.journal.write(row)
+        self._run.comparison.add(row)
+
+    def _note_attempt(self, message: Message, attempt: Attempt) -> None:
+        self._run.journal.write_attempt(record_of_attempt(message, attempt, self._run.run))

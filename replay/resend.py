@@ -1,0 +1,166 @@
+"""One step of a plan through a producer: which queue, and what is tried when that one fails.
+
+Rules: the captured queue is looked for first: the broker of the same name, else one that stands for
+it in this run; the queue of the same number, else that number modulo the broker's queues. Where the
+message may go elsewhere it does after a failure of the captured queue, by the producer's own rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from .async_producer import AsyncProducer
+from .errors import BrokerError, ClientError, SendFailed, TransportError
+from .message import (
+    Attempt,
+    Message,
+    MessageQueue,
+    Outcome,
+    SendMode,
+    SendResult,
+    SendStatus,
+)
+from .plan import Queue, Step
+
+MAX_BROKERS: Final = 4096
+"""captured brokers that are given one of the target; more share the first"""
+_MAYBE_STORED: Final = (Outcome.TIMEOUT, Outcome.LOST, Outcome.GARBAGE, Outcome.CANCELLED)
+"""ends of an attempt after which the broker may have the message all the same"""
+
+
+Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+
+
+class Sent:
+    """What came of a step."""
+
+    __slots__ = ("attempts", "error", "result")
+
+    def __init__(
+        self, result: SendResult | None, error: ClientError | None, attempts: tuple[Attempt, ...]
+    ) -> None:
+        self.result = result
+        """None: it failed"""
+        self.error = error
+        """why it failed"""
+        self.attempts = attempts
+        """all tries, whatever queue they were for"""
+
+    @property
+    def maybe_stored_before(self) -> bool:
+        """Whether an attempt before the last may have been stored."""
+        return any(one.outcome in _MAYBE_STORED for one in self.attempts[:-1])
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it failed, and a broker may have it all the same."""
+        return self.result is None and any(one.outcome in _MAYBE_STORED for one in self.attempts)
+
+
+class QueueMap:
+    """Which queue of the target stands for a captured one."""
+
+    def __init__(self) -> None:
+        self._order: dict[str, int] = {}
+
+    def selector_of(
+        self, wanted: Queue
+    ) -> Callable[[Sequence[MessageQueue], Message], MessageQueue]:
+        """What chooses that queue out of those of the topic."""
+
+        def select(queues: Sequence[MessageQueue], _: Message) -> MessageQueue:
+            return self.find(queues, wanted)
+
+        return select
+
+    def find(self, queues: Sequence[MessageQueue], wanted: Queue) -> MessageQueue:
+        """The queue, out of those that the topic has; there is one at least."""
+        own = [queue for queue in queues if queue.broker_name == wanted.broker]
+        if not own:
+            names = sorted({queue.broker_name for queue in queues})
+            name = names[self._number_of(wanted.broker) % len(names)]
+            own = [queue for queue in queues if queue.broker_name == name]
+        for queue in own:
+            if queue.queue_id == wanted.queue_id:
+                return queue
+        return own[wanted.queue_id % len(own)]
+
+    def _number_of(self, broker: str) -> int:
+        """Captured brokers are counted as they come, so that a run treats one the same way."""
+        if broker not in self._order and len(self._order) >= MAX_BROKERS:
+            return 0
+        return self._order.setdefault(broker, len(self._order))
+
+
+class Resender:
+    """Sends steps; nothing of it waits."""
+
+    def __init__(self, strict_tries: int) -> None:
+        """`strict_tries`: how often a queue is tried that no other one may stand for."""
+        self._queues = QueueMap()
+        self._strict_tries = strict_tries
+
+    async def send(self, producer: AsyncProducer, step: Step, now_ms: int) -> Sent:
+        """Send a step; what a producer raises becomes part of what it returns."""
+        messages = _timed(step, now_ms)
+        attempts: tuple[Attempt, ...] = ()
+        for number in range(1, self._strict_tries + 1):
+            try:
+                result = await self._try(producer, step, messages, number)
+            except ClientError as error:
+                attempts += error.attempts
+                if not self._goes_on(step, error, number, producer.config.retried):
+                    return Sent(None, error, attempts)
+            else:
+                return Sent(result, None, attempts + result.attempts)
+        raise AssertionError("the last try returns")
+
+    async def _try(
+        self, producer: AsyncProducer, step: Step, messages: Sequence[Message], number: int
+    ) -> SendResult:
+        first, state, queue = messages[0], step.state, step.queue
+        if state is not None:
+            return await producer.send_in_transaction(first, lambda _: state)
+        if step.wants_reply:
+            return await _requested(producer, first)
+        selector = None
+        if queue is not None and (queue.strict or number == 1):
+            selector = self._queues.selector_of(queue)
+        if step.is_batch:
+            return await producer.send_batch(messages, mode=step.mode, selector=selector)
+        return await producer.send(first, mode=step.mode, selector=selector)
+
+    def _goes_on(
+        self, step: Step, error: ClientError, number: int, retried: frozenset[int]
+    ) -> bool:
+        """Whether another try makes sense: by the producer's own rules where it chooses itself."""
+        queue = step.queue
+        if queue is None or step.state is not None or step.wants_reply:
+            return False
+        if number >= (self._strict_tries if queue.strict else min(2, self._strict_tries)):
+            return False
+        if step.mode is SendMode.ONEWAY:
+            return False
+        cause = error.cause if isinstance(error, SendFailed) else error
+        if isinstance(cause, BrokerError):
+            return step.mode is SendMode.SYNC and cause.code in retried
+        return isinstance(cause, TransportError)
+
+
+async def _requested(producer: AsyncProducer, message: Message) -> SendResult:
+    """Send a request and wait for its reply; its own attempts are told by `on_attempt` alone."""
+    await producer.request(message)
+    queue = MessageQueue(message.topic, "", -1)
+    return SendResult(SendStatus.SEND_OK, message.unique_key or "", queue)
+
+
+def _timed(step: Step, now_ms: int) -> tuple[Message, ...]:
+    """The messages; one with a delivery time is delivered as long after its send as captured."""
+    if step.deliver_after_ms is None:
+        return step.messages
+    delivery = {"TIMER_DELIVER_MS": str(now_ms + step.deliver_after_ms)}
+    return tuple(
+        replace(message, properties={**message.properties, **delivery}) for message in step.messages
+    )
