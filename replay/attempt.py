@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from .channels import MS
-from .client import Client, vip_address
+from .client import Client
 from .config import ProducerConfig
 from .errors import (
     AnswerError,
@@ -27,6 +26,8 @@ from .errors import (
 from .hooks import SendContext, guarded
 from .message import Attempt, Message, MessageQueue, Outcome, SendMode, SendResult, SendStatus
 from .namespace import unwrap_namespace, wrap_namespace
+from .network import MS
+from .routes import vip_address
 from .send_request import Prepared, SendEncoder, SendRequest
 from .send_response import Stored, stored_of
 from .steps import Acquire, Invoke, Permits, Steps
@@ -128,21 +129,11 @@ class Attempts:
         Raises ClientError: BrokerError for a code that means it is not stored, TransportError where
         that is not known.
         """
-        address = self._client.master_of(broker)
-        if address is None:
-            error = UnknownBrokerError(
-                f"broker {broker} has no master in the route", "it is down, or being replaced"
-            )
-            invoke = Invoke("", request, deadline)
-            invoke.ended = self._network.now()
-            self._record(sending, invoke, queue, why, error)
-            raise error
-        if self._vip and not (sending.mode is SendMode.ASYNC and sending.attempts):
-            address = vip_address(address)
-        synchronous = sending.mode is SendMode.SYNC
-        invoke = Invoke(address, request, deadline, synchronous)
+        address = self._address_of(sending, request, queue, broker, why)
+        mode = sending.mode
+        invoke = Invoke(address, request, deadline, mode is SendMode.SYNC)
         context = self._before(sending, queue, address) if self._hooks else None
-        permits = self.permits.get(sending.mode)
+        permits = self.permits.get(mode)
         taken = False
         started = self._network.now()
         try:
@@ -150,7 +141,7 @@ class Attempts:
                 yield Acquire(permits, 1, deadline)
             taken = permits is not None
             yield invoke
-            again = self._client.again_of(invoke)
+            again = self._client.channels.again_of(invoke)
             if again is not None:
                 self._record(sending, invoke, queue, why, None)
                 invoke, why = again, _GO_AWAY
@@ -167,6 +158,22 @@ class Attempts:
                 permits.give()
         return self._finish(sending, invoke, queue, why, context)
 
+    def _address_of(
+        self, sending: Sending, request: SendRequest, queue: MessageQueue, broker: str, why: str
+    ) -> str:
+        """Where an attempt goes to; raises UnknownBrokerError, which is an attempt, too."""
+        address = self._client.routes.master_of(broker)
+        if address is None:
+            reason = f"broker {broker} has no master in the route"
+            error = UnknownBrokerError(reason, "it is down, or being replaced")
+            invoke = Invoke("", request, 0)
+            invoke.ended = self._network.now()
+            self._record(sending, invoke, queue, why, error)
+            raise error
+        if self._vip and not (sending.mode is SendMode.ASYNC and sending.attempts):
+            return vip_address(address)
+        return address
+
     def _finish(
         self,
         sending: Sending,
@@ -177,46 +184,30 @@ class Attempts:
     ) -> SendResult:
         """The result of an attempt that was answered, or that needs no answer."""
         command = invoke.command
-        if command is None:
-            attempt = self._record(sending, invoke, queue, why, None)
-            result = SendResult(
-                SendStatus.SEND_OK,
-                sending.prepared.unique_key,
-                self._seen(queue),
-                attempts=tuple(sending.attempts),
-            )
-            self._after(context, attempt, result, None)
-            return result
-        stored = stored_of(command, queue)
+        said = stored_of(command, queue) if command is not None else None
         error: ClientError | None = None
-        if stored is None:
+        if isinstance(said, str):
+            error = AnswerError(said, f"{invoke.address} may be no RocketMQ broker")
+        elif said is None and command is not None:
             error = BrokerError(command.code, command.remark, _HINTS.get(command.code, ""))
-        elif isinstance(stored, str):
-            error = AnswerError(stored, f"{invoke.address} may be no RocketMQ broker")
-        attempt = self._record(
-            sending, invoke, queue, why, error, stored if isinstance(stored, Stored) else None
-        )
-        if error is not None or stored is None or isinstance(stored, str):
+        stored = said if isinstance(said, Stored) else None
+        attempt = self._record(sending, invoke, queue, why, error, stored)
+        if error is not None:
             self._after(context, attempt, None, error)
-            assert error is not None
             raise error
-        result = SendResult(
-            stored.status,
-            sending.prepared.unique_key,
-            self._seen(stored.queue),
-            stored.queue_offset,
-            stored.offset_msg_id,
-            stored.transaction_id,
-            stored.recall_handle,
-            stored.region,
-            stored.trace_on,
-            None,
-            tuple(sending.attempts),
-        )
+        result = self._result(sending, queue, stored)
         self._after(context, attempt, result, None)
-        if self.on_stored is not None:
+        if stored is not None and self.on_stored is not None:
             self.on_stored(sending, result, attempt)
         return result
+
+    def _result(self, sending: Sending, queue: MessageQueue, stored: Stored | None) -> SendResult:
+        """What the caller is told; `stored` is None for a oneway send."""
+        key, attempts = sending.prepared.unique_key, tuple(sending.attempts)
+        if stored is None:
+            return SendResult(SendStatus.SEND_OK, key, self._seen(queue), attempts=attempts)
+        where = self._seen(stored.queue)
+        return SendResult(stored.status, key, where, *stored[2:], None, attempts)
 
     def _seen(self, queue: MessageQueue) -> MessageQueue:
         """A queue as the application knows it: its topic without namespace."""
@@ -235,23 +226,16 @@ class Attempts:
         stored: Stored | None = None,
     ) -> Attempt:
         """Note an attempt, and tell who wants to know."""
-        command = invoke.command
+        command, prepared, config = invoke.command, sending.prepared, self._config
         offset = self._client.offset
-        prepared = sending.prepared
-        oneway = command is None and error is None
         ended = invoke.ended or invoke.began
-        if oneway:
-            outcome = Outcome.ONEWAY
-        elif command is not None and not isinstance(error, AnswerError):
-            outcome = Outcome.ANSWERED
-        else:
-            outcome = _outcome_of(error)
+        outcome = _outcome_of(invoke, error)
         attempt = Attempt(
             len(sending.attempts) + 1,
             self._seen(queue),
             invoke.address,
             (invoke.began or ended) + offset,
-            None if oneway else ended + offset,
+            None if outcome is Outcome.ONEWAY else ended + offset,
             outcome,
             command.code if command is not None else None,
             command.remark if command is not None else None,
@@ -261,17 +245,15 @@ class Attempts:
             invoke.conversation,
             invoke.opaque,
             prepared.code,
-            self._config.serialize_type,
-            self._config.language,
-            self._config.client_version,
+            config.serialize_type,
+            config.language,
+            config.client_version,
             self._group,
             invoke.request_bytes,
             invoke.response_bytes,
             len(prepared.body),
             prepared.message_count,
-            stored.queue.queue_id if stored is not None else None,
-            stored.queue_offset if stored is not None else None,
-            stored.offset_msg_id if stored is not None else None,
+            *((stored.queue.queue_id, *stored[2:4]) if stored is not None else ()),
         )
         sending.attempts.append(attempt)
         if self._on_attempt is not None:
@@ -302,7 +284,11 @@ class Attempts:
             guarded(hook.after_send, context)
 
 
-def _outcome_of(error: ClientError | None) -> Outcome:
+def _outcome_of(invoke: Invoke, error: ClientError | None) -> Outcome:
+    if invoke.command is not None and not isinstance(error, AnswerError):
+        return Outcome.ANSWERED
+    if error is None:
+        return Outcome.ONEWAY
     for kind, outcome in _OUTCOMES:
         if isinstance(error, kind):
             return outcome

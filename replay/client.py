@@ -3,8 +3,7 @@
 Rules: an address is asked only because the user named it (NameServers) or a route of theirs names
 it (brokers). What repeats (route refresh, heartbeats, closing of silent connections) is due at
 times and begun by `tick`, which the transport calls; nothing waits for it.
-RocketMQ: MQClientInstance (updateTopicRouteInfoFromNameServer, sendHeartbeatToAllBroker,
-cleanOfflineBroker), NettyRemotingClient (getAndCreateNameserverChannel).
+RocketMQ: MQClientInstance (startScheduledTask, sendHeartbeatToAllBroker, unregisterClient).
 """
 
 from __future__ import annotations
@@ -20,23 +19,20 @@ from dissectors.remoting.bodies import encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
 
-from .channels import MS, Channel, Channels
-from .config import V5_0_0, ProducerConfig, split_address
+from .channel import Channel
+from .channels import Channels
+from .config import V5_0_0, ProducerConfig
 from .connection import NEVER
 from .errors import (
-    BrokerError,
     ClientError,
-    NameServerError,
-    RouteError,
     SendTimeoutError,
-    TransportError,
 )
 from .namespace import wrap_namespace
-from .network import Network, Timer
+from .network import MS, Network, Timer
 from .operation import Runner
 from .request import PlainRequest
-from .route import GET_ROUTE, MASTER, PublishTable, Route, decode_route
-from .steps import Await, Invoke, Join, Resumable, Steps
+from .routes import Routes
+from .steps import Await, Invoke, Resumable, Steps
 
 HEART_BEAT: Final = int(RequestCode.HEART_BEAT)
 UNREGISTER_CLIENT: Final = int(RequestCode.UNREGISTER_CLIENT)
@@ -74,22 +70,18 @@ class Client:
         self.config = config
         self.network = network
         self.random = random or Random()
-        self.namesrvs = config.namesrv_addresses()
-        self.namesrv = self.random.choice(self.namesrvs)
-        """the NameServer that is asked"""
-        self.ip = config.client_ip or network.local_address(self.namesrv)
-        self.client_id = _client_id(config, self.ip, network.now())
-        self.group = wrap_namespace(config.namespace, config.group)
         self.channels = Channels(config, network, self._request)
         self.channels.on_watch = self._watch
         self.runner = Runner(self.channels)
+        self.routes = Routes(config, self.channels, self.random, self._routed)
+        self.ip = config.client_ip or network.local_address(self.routes.namesrv)
+        self.client_id = _client_id(config, self.ip, network.now())
+        self.group = wrap_namespace(config.namespace, config.group)
         self.handlers: dict[int, Handler] = {}
         """who serves the requests of brokers, by code"""
         self.offset = network.epoch() - network.now()
         """what makes a time of the steady clock one since the epoch, ns"""
         self._repeated: list[_Repeated] = []
-        self._tables: dict[str, PublishTable] = {}
-        self._brokers: dict[str, dict[str, str]] = {}
         self._greeted: set[str] = set()
         self._timer: Timer | None = None
         self._heartbeat_due = NEVER
@@ -98,157 +90,7 @@ class Client:
         self._polling = False
         self._closed = False
 
-    # -- routes ---------------------------------------------------------------------------------
-
-    def table_of(self, topic: str) -> PublishTable | None:
-        """The queues of a topic, as far as they are known."""
-        table = self._tables.get(topic)
-        return table if table is not None and table.queues else None
-
-    def find_table(self, topic: str, deadline: int) -> Steps[PublishTable]:
-        """The queues of a topic, asked for if they are not known.
-
-        Raises NameServerError, RouteError.
-        """
-        table = self.table_of(topic)
-        while table is None:
-            mine: list[bool] = []
-
-            def look_up() -> Steps[PublishTable]:
-                mine.append(True)  # noqa: B023 - called, if at all, before the next round
-                return self._look_up(topic, deadline)
-
-            # What began the query gave it its own time; who has more begins another one.
-            try:
-                found = yield Join(topic, look_up, deadline + 2 * _STEP_NS, self._unanswered)
-            except NameServerError:
-                if mine or self.network.now() >= deadline:
-                    raise
-            else:
-                assert isinstance(found, PublishTable)
-                table = found
-        return table
-
-    def _unanswered(self) -> NameServerError:
-        return NameServerError(f"no answer from NameServer {self.namesrv} in time")
-
-    def any_topic(self) -> str | None:
-        """A topic whose route is known; None while there is none."""
-        return next(iter(self._tables), None)
-
-    def master_of(self, broker_name: str) -> str | None:
-        """The address of a broker's master; None where no route says it."""
-        addresses = self._brokers.get(broker_name)
-        return addresses.get(MASTER) if addresses is not None else None
-
-    def _look_up(self, topic: str, deadline: int) -> Steps[PublishTable]:
-        """Ask for a route, then for that of the topic from which unknown topics are made."""
-        route = yield from self._ask_route(topic, topic, deadline, None)
-        if route is None or not route.queues:
-            key = self.config.create_topic_key
-            most = self.config.default_topic_queue_nums
-            made = yield from self._ask_route(key, topic, deadline, most)
-            if made is None and route is None:
-                hint = "create it, or let brokers create topics (autoCreateTopicEnable)"
-                raise RouteError(f"no NameServer has a route of topic {topic}", hint)
-            route = made if made is not None and made.queues else route
-        if route is None or not route.queues:
-            hint = "no master of it is up, or none lets it be written to (perm)"
-            raise RouteError(f"topic {topic} has no queue that can be written to", hint)
-        return self._keep(route)
-
-    def _ask_route(
-        self, asked: str, topic: str, deadline: int, most_queues: int | None
-    ) -> Steps[Route | None]:
-        """The route of `asked`, as one of `topic`; None where there is none."""
-        request = PlainRequest(self.config, GET_ROUTE, {"topic": asked})
-        invoke = yield from self._ask_namesrv(request, deadline)
-        assert invoke.command is not None
-        if invoke.command.code == TOPIC_NOT_EXIST:
-            return None
-        route = decode_route(topic, invoke.body, most_queues)
-        if route is None:
-            raise NameServerError(f"{invoke.address} gave a route that cannot be read")
-        return route
-
-    def _ask_namesrv(self, request: PlainRequest, deadline: int) -> Steps[Invoke]:
-        """Ask the chosen NameServer, then the next ones, within the time that is left."""
-        problems: list[str] = []
-        hint = ""
-        for left in range(len(self.namesrvs), 0, -1):
-            now = self.network.now()
-            share = min((deadline - now) // left, self.config.api_timeout_ms * MS)
-            if share <= 0:
-                break
-            try:
-                invoke = yield from self.ask(Invoke(self.namesrv, request, now + share, True))
-            except TransportError as error:
-                problems.append(error.reason)
-                hint = error.hint
-            else:
-                assert invoke.command is not None
-                code = invoke.command.code
-                if code == 0 or code == TOPIC_NOT_EXIST:
-                    return invoke
-                said = BrokerError(code, invoke.command.remark)
-                problems.append(f"{self.namesrv} answered {said.reason}")
-            self._next_namesrv()
-        raise NameServerError("; ".join(problems) or "the time was over before one was asked", hint)
-
-    def _next_namesrv(self) -> None:
-        place = self.namesrvs.index(self.namesrv)
-        self.namesrv = self.namesrvs[(place + 1) % len(self.namesrvs)]
-
-    def _keep(self, route: Route) -> PublishTable:
-        """Take a route over; one that says nothing new leaves the index where it is."""
-        for name, addresses in route.addresses.items():
-            self._brokers[name] = addresses
-        table = self._tables.get(route.topic)
-        if table is None or table.route != route:
-            table = self._tables[route.topic] = PublishTable(route)
-        now = self.network.now()
-        if self._poll_due == NEVER:
-            self._poll_due = now + self.config.poll_namesrv_ms * MS
-            self._watch(self._poll_due)
-        if any(address not in self._greeted for address in self._masters()):
-            soon = now + min(_FIRST_HEARTBEAT_MS, self.config.heartbeat_ms) * MS
-            self._heartbeat_due = min(self._heartbeat_due, soon)
-            self._watch(self._heartbeat_due)
-        return table
-
-    def refresh(self) -> Steps[None]:
-        """Ask for the routes of all topics in use; what cannot be had stays as it was."""
-        for topic in list(self._tables):
-            deadline = self.network.now() + self.config.api_timeout_ms * MS
-            try:
-                route = yield from self._ask_route(topic, topic, deadline, None)
-            except ClientError:
-                continue
-            if route is not None and topic in self._tables:
-                self._keep(route)
-
-    # -- requests -------------------------------------------------------------------------------
-
-    def ask(self, invoke: Invoke) -> Steps[Invoke]:
-        """One request; a broker that says GO_AWAY is asked once more, on a new connection."""
-        yield invoke
-        again = self.again_of(invoke)
-        if again is None:
-            return invoke
-        yield again
-        return again
-
-    def again_of(self, invoke: Invoke) -> Invoke | None:
-        """The same request once more, if the answer to it is GO_AWAY; None otherwise."""
-        command = invoke.command
-        if command is None or command.code != GO_AWAY or invoke.again:
-            return None
-        if not self.config.reconnect_for_go_away:
-            return None
-        self.channels.retire(invoke.conversation, invoke.address)
-        again = Invoke(invoke.address, invoke.request, invoke.deadline, invoke.synchronous)
-        again.again = True
-        return again
+    # -- requests of brokers --------------------------------------------------------------------
 
     def _request(self, channel: Channel, command: RemotingCommand, body: bytes) -> None:
         """A broker asks: whoever registered for the code serves it."""
@@ -266,17 +108,25 @@ class Client:
             code, 0, RESPONSE_FLAG, config.language, config.client_version, remark
         )
 
-    # -- heartbeats -----------------------------------------------------------------------------
+    def _routed(self) -> None:
+        """A route was taken over: it is refreshed every so often, new masters hear of us soon."""
+        now = self.network.now()
+        if self._poll_due == NEVER:
+            self._poll_due = now + self.config.poll_namesrv_ms * MS
+            self._watch(self._poll_due)
+        if any(address not in self._greeted for address in self.routes.masters()):
+            soon = now + min(_FIRST_HEARTBEAT_MS, self.config.heartbeat_ms) * MS
+            self._heartbeat_due = min(self._heartbeat_due, soon)
+            self._watch(self._heartbeat_due)
 
-    def _masters(self) -> list[str]:
-        return [table[MASTER] for table in self._brokers.values() if MASTER in table]
+    # -- heartbeats -----------------------------------------------------------------------------
 
     def greet_all(self, timeout_ms: int) -> Steps[None]:
         """Tell all masters that do not know us who we are, so that they can ask and answer us.
 
         Who does not listen within the time, a second at most, is left out.
         """
-        strangers = [address for address in self._masters() if address not in self._greeted]
+        strangers = [address for address in self.routes.masters() if address not in self._greeted]
         if not strangers:
             return
         deadline = self.network.now() + min(timeout_ms, _GREETING_MS) * MS
@@ -306,7 +156,7 @@ class Client:
         request = PlainRequest(self.config, HEART_BEAT, {}, body)
         self._greeted.add(address)
         try:
-            yield from self.ask(Invoke(address, request, deadline, True))
+            yield from self.channels.ask(Invoke(address, request, deadline, True))
         except ClientError:
             self._greeted.discard(address)
             raise
@@ -315,20 +165,6 @@ class Client:
         fields = {"clientID": self.client_id, "producerGroup": self.group}
         request = PlainRequest(self.config, UNREGISTER_CLIENT, fields)
         yield Invoke(address, request, deadline)
-
-    def _drop_offline(self) -> None:
-        """Forget brokers that no route names any more."""
-        named = {name for table in self._tables.values() for name in table.route.addresses}
-        for name in [name for name in self._brokers if name not in named]:
-            del self._brokers[name]
-        self._greeted &= set(self._masters())
-
-    def _is_used(self, address: str) -> bool:
-        """Whether an address is a NameServer's or named by a route, its second port included."""
-        if address in self.namesrvs:
-            return True
-        every = [one for table in self._brokers.values() for one in table.values()]
-        return address in every or any(address == vip_address(one) for one in every)
 
     # -- the clock ------------------------------------------------------------------------------
 
@@ -349,17 +185,18 @@ class Client:
         earliest = self.channels.expire(now)
         if now >= self._heartbeat_due:
             self._heartbeat_due = now + self.config.heartbeat_ms * MS
-            self._drop_offline()
-            for address in self._masters():
+            self.routes.drop_offline()
+            self._greeted &= set(self.routes.masters())
+            for address in self.routes.masters():
                 deadline = now + self.config.api_timeout_ms * MS
                 self.runner.start(self._heartbeat(address, deadline))
         if now >= self._poll_due and not self._polling:
             self._poll_due = now + self.config.poll_namesrv_ms * MS
             self._polling = True
-            self.runner.start(self.refresh(), self._polled)
+            self.runner.start(self.routes.refresh(), self._polled)
         if now >= self._idle_due:
             self._idle_due = now + min(_IDLE_STEP_MS, self.config.max_idle_ms) * MS
-            self.channels.close_silent(now, self._is_used)
+            self.channels.close_silent(now, self.routes.is_used)
         for one in self._repeated:
             if now >= one.due:
                 one.due = now + one.every
@@ -400,14 +237,6 @@ class Client:
 
 def _unheard() -> SendTimeoutError:
     return SendTimeoutError("heartbeats are not answered")
-
-
-def vip_address(address: str) -> str:
-    """The second port of a broker, two below the one of its address."""
-    parts = split_address(address)
-    if parts is None or parts[1] <= 2:
-        return address
-    return f"{address.rpartition(':')[0]}:{parts[1] - 2}"
 
 
 def _client_id(config: ProducerConfig, ip: str, now: int) -> str:

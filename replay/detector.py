@@ -9,10 +9,10 @@ from typing import Final
 
 from dissectors.remoting.codes import RequestCode
 
-from .channels import MS
 from .client import Client
 from .errors import ClientError
 from .fault import DETECTOR_PERIOD_MS, FaultStrategy
+from .network import MS
 from .request import PlainRequest
 from .steps import Invoke, Steps
 
@@ -32,8 +32,8 @@ class Detector:
     def _step(self, now: int) -> None:
         for broker in self._strategy.due(now // MS):
             self._strategy.probing(broker, now // MS)
-            address = self._client.master_of(broker)
-            topic = self._client.any_topic()
+            address = self._client.routes.master_of(broker)
+            topic = self._client.routes.any_topic()
             if address is None:
                 self._strategy.forget(broker)
             elif topic is not None:
@@ -45,7 +45,7 @@ class Detector:
         request = PlainRequest(self._client.config, GET_MAX_OFFSET, fields)
         deadline = self._client.network.now() + timeout * MS
         try:
-            invoke = yield from self._client.ask(Invoke(address, request, deadline, True))
+            invoke = yield from self._client.channels.ask(Invoke(address, request, deadline, True))
         except ClientError:
             return
         assert invoke.command is not None

@@ -7,7 +7,10 @@ without sockets.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
+
+MS: Final = 1_000_000
+"""ns of a millisecond"""
 
 
 class Timer(Protocol):

@@ -16,10 +16,11 @@ from dissectors.remoting.compression import decompress
 from dissectors.remoting.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of
 
-from .channels import MS, Channel
+from .channel import Channel
 from .errors import ReplyTimeoutError
 from .message import Message, SendMode, message_of_properties
 from .namespace import unwrap_namespace
+from .network import MS
 from .send import Sender
 from .steps import Await, Resumable, Steps
 

@@ -17,7 +17,6 @@ from random import Random
 from typing import Final
 
 from .attempt import Attempts, Sending, with_attempts
-from .channels import MS
 from .client import Client
 from .config import ProducerConfig
 from .detector import Detector
@@ -36,6 +35,7 @@ from .errors import (
 from .fault import Event, FaultSettings, FaultStrategy, Why
 from .message import Message, MessageQueue, SendMode, SendResult, SendStatus
 from .namespace import wrap_namespace
+from .network import MS
 from .route import PublishTable
 from .send_request import SendEncoder, SendForm
 from .steps import Acquire, Permits, Steps
@@ -112,7 +112,7 @@ class Sender:
         """The queues of a topic that can be written to; raises RouteError, NameServerError."""
         timeout = self.config.api_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self.client.network.now() + timeout * MS
-        table = yield from self.client.find_table(self._wrapped(topic), deadline)
+        table = yield from self.client.routes.find_table(self._wrapped(topic), deadline)
         return [queue._replace(topic=topic) for queue in table.queues]
 
     def _sending(
@@ -276,9 +276,9 @@ class Sender:
                 f"a message of {sending.message.topic} for a queue of {queue.topic}",
                 "choose a queue of the message's topic",
             )
-        table = self.client.table_of(topic)
+        table = self.client.routes.table_of(topic)
         if table is None:
-            table = yield from self.client.find_table(topic, sending.deadline)
+            table = yield from self.client.routes.find_table(topic, sending.deadline)
         return table
 
     def _choice(

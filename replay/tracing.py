@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Final
 
 from .attempt import Sending
-from .channels import MS
 from .client import Client
 from .config import ProducerConfig
 from .message import Attempt, SendMode, SendResult
+from .network import MS
 from .operation import Operation
 from .send import Sender
 from .steps import Steps

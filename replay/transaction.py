@@ -25,7 +25,7 @@ from dissectors.remoting.message import StoredMessage, decode_messages
 from dissectors.remoting.sysflag import compression_of
 
 from .attempt import wrapped_queue
-from .channels import MS, Channel
+from .channel import Channel
 from .errors import ClientError
 from .message import (
     UNIQ_KEY,
@@ -37,6 +37,7 @@ from .message import (
     message_of_properties,
 )
 from .namespace import unwrap_namespace
+from .network import MS
 from .request import PlainRequest
 from .send import Sender
 from .send_request import V4_9_5
@@ -128,9 +129,9 @@ class Transactions:
         """
         offset_id = decode_offset_id(half.offset_msg_id or "")
         queue = wrapped_queue(self._config, half.queue)
-        table = self._client.table_of(queue.topic)
+        table = self._client.routes.table_of(queue.topic)
         broker = table.broker_of(queue) if table is not None else queue.broker_name
-        address = self._client.master_of(broker)
+        address = self._client.routes.master_of(broker)
         fields: dict[str, object] = {
             "topic": queue.topic if self._config.client_version >= _V5_3_0 else None,
             "producerGroup": self._client.group,

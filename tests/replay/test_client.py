@@ -73,7 +73,7 @@ def test_a_broker_that_left_the_route_is_forgotten_and_its_connection_closed() -
         send(bench)
     gone = bench.brokers.pop("broker-c")
     bench.network.run(61_000)
-    assert bench.client.master_of("broker-c") is None
+    assert bench.client.routes.master_of("broker-c") is None
     assert [link.open for link in bench.network.links if link.peer == gone] == [False]
     beats = [row for row in bench.network.requests if row[1] == gone and row[2].code == HEARTBEAT]
     assert all(when < bench.network.time - 25_000 * MS for when, *_ in beats)
@@ -90,9 +90,9 @@ def test_routes_that_cannot_be_had_stay_as_they_were() -> None:
 def test_the_index_goes_on_when_the_route_says_nothing_new() -> None:
     bench = Bench()
     send(bench)
-    table = bench.client.table_of("T")
+    table = bench.client.routes.table_of("T")
     bench.network.run(31_000)
-    assert bench.client.table_of("T") is table
+    assert bench.client.routes.table_of("T") is table
 
 
 def test_silent_connections_are_closed() -> None:
@@ -113,7 +113,7 @@ def test_the_next_nameserver_is_asked_and_kept() -> None:
         bench.known.add(topic)
         operation = bench.run(bench.sender.send(Message(topic, b"x"), SendMode.SYNC))
         assert operation.error is None
-    assert bench.client.namesrv == second
+    assert bench.client.routes.namesrv == second
 
 
 def test_a_nameserver_that_answers_an_error_is_left_for_the_next() -> None:

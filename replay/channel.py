@@ -1,0 +1,277 @@
+"""The way to one address: a connection being opened or open, and the requests that use it.
+
+Rules: requests to an address that is being connected wait for it; all of them share its end. What
+a peer or the network does ends in an answer or an error of the requests concerned, within their
+time. Whoever is told may ask again at once: state is changed first.
+RocketMQ: NettyRemotingClient (ChannelWrapper, invokeImpl).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from dissectors.remoting.command import RemotingCommand
+
+from .connection import NEVER, RemotingConnection, timeout_error
+from .errors import (
+    ClientError,
+    ClosedError,
+    ConnectError,
+    ConnectionLostError,
+    InvalidMessageError,
+    SendTimeoutError,
+)
+from .network import MS, Link
+from .request import encode_command
+from .steps import Invoke
+
+if TYPE_CHECKING:
+    from .channels import Channels
+    from .wire_capture import WireConnection
+
+_CLOSE_LEAST: Final = 100 * MS
+"""a request that had more time than this closes its connection when it times out"""
+
+
+class Channel:
+    """The way to one address."""
+
+    __slots__ = (
+        "_channels",
+        "_give_up",
+        "_oneways",
+        "_tap",
+        "_waiting",
+        "address",
+        "connection",
+        "leaving",
+        "link",
+        "opened_by",
+    )
+
+    def __init__(self, channels: Channels, address: str) -> None:
+        self.address = address
+        self.connection: RemotingConnection | None = None
+        self.link: Link | None = None
+        self.leaving = False
+        """no further request goes this way"""
+        self.opened_by = NEVER
+        """the connection must be open by then"""
+        self._channels = channels
+        self._waiting: list[Invoke] = []
+        self._oneways: list[Invoke] = []
+        self._give_up: Callable[[], None] | None = None
+        self._tap: WireConnection | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that wait for an answer, or to be written."""
+        table = self.connection.table if self.connection is not None else ()
+        return len(table) + len(self._waiting) + len(self._oneways)
+
+    @property
+    def earliest(self) -> int:
+        """No time of this channel is over before."""
+        earliest = self.connection.earliest if self.connection is not None else NEVER
+        return min(
+            earliest,
+            self.opened_by,
+            min([invoke.deadline for invoke in self._waiting], default=NEVER),
+            min([invoke.deadline for invoke in self._oneways], default=NEVER),
+        )
+
+    # -- requests -------------------------------------------------------------------------------
+
+    def send(self, invoke: Invoke) -> None:
+        """Write a request, or let it wait for the connection."""
+        link, connection = self.link, self.connection
+        channels = self._channels
+        now = channels.network.now()
+        if now >= invoke.deadline:
+            invoke.fail(SendTimeoutError("the time was over before anything was sent"), now)
+            return
+        if link is None or connection is None:
+            self._waiting.append(invoke)
+            if self._give_up is None:
+                self._open(invoke.deadline)
+            channels.watch(min(invoke.deadline, self.opened_by))
+            return
+        try:
+            data = connection.begin(invoke, now)
+        except ValueError as error:
+            invoke.fail(InvalidMessageError(str(error), "send less in one message"), now)
+            return
+        link.write(data)
+        if self._tap is not None:
+            self._tap.sent(channels.network.epoch(), data)
+        if not invoke.request.oneway:
+            if invoke.deadline < channels.watched:
+                channels.watch(invoke.deadline)
+        elif link.writable:
+            invoke.written(now)
+        else:
+            self._oneways.append(invoke)
+            channels.watch(invoke.deadline)
+
+    def answer(self, request: RemotingCommand, answer: RemotingCommand, body: bytes = b"") -> None:
+        """Answer a request of the peer, unless it wants no answer or is gone."""
+        if request.is_oneway or self.link is None or self.connection is None:
+            return
+        answer.opaque = request.opaque
+        answer.serialize_type = request.serialize_type
+        data = encode_command(answer, body)
+        self.link.write(data)
+        if self._tap is not None:
+            self._tap.sent(self._channels.network.epoch(), data)
+
+    def _open(self, deadline: int) -> None:
+        channels = self._channels
+        now = channels.network.now()
+        timeout = min(deadline - now, channels.config.connect_timeout_ms * MS)
+        self.opened_by = now + timeout
+        self._give_up = _nothing  # the transport may fail before it returns
+        give_up = channels.network.open(self.address, timeout, self)
+        if self._give_up is not None:
+            self._give_up = give_up
+
+    # -- what the transport tells ---------------------------------------------------------------
+
+    def opened(self, link: Link) -> None:
+        """The connection is there: what waits is written."""
+        channels = self._channels
+        self._give_up = None
+        self.opened_by = NEVER
+        number = channels.next_number()
+        self.link = link
+        connection = RemotingConnection(
+            number, self.address, link.local, channels.opaques, self._request
+        )
+        connection.used = channels.network.now()
+        self.connection = connection
+        if channels.config.wire is not None:
+            now = channels.network.epoch()
+            self._tap = channels.config.wire.opened(now, link.local, link.peer)
+        waiting, self._waiting = self._waiting, []
+        for invoke in waiting:
+            if invoke.waiter is None or invoke.waiter.done:
+                continue  # given up in the meantime
+            if self.link is link:
+                self.send(invoke)
+            else:
+                ended = ConnectionLostError(f"the connection to {self.address} was ended")
+                invoke.fail(ended, channels.network.now())
+
+    def refused(self, reason: str, hint: str) -> None:
+        """The connection could not be opened: what waits has failed."""
+        self._fail(ConnectError(f"no connection to {self.address}: {reason}", hint))
+
+    def received(self, data: bytes) -> None:
+        """Bytes came."""
+        connection, channels = self.connection, self._channels
+        if connection is None:
+            return
+        if self._tap is not None:
+            self._tap.received(channels.network.epoch(), data)
+        error = connection.receive(data, channels.network.now())
+        if error is not None:
+            self.end(error)
+        elif self.leaving and not self.in_flight:
+            self.end(ClosedError(f"{self.address} went away"))
+
+    def ended(self, reason: str) -> None:
+        """The connection ended, not by us."""
+        if self._tap is not None:
+            self._tap.closed(self._channels.network.epoch(), by_peer=True)
+        hint = "the broker went down, or something between closes connections"
+        self._fail(ConnectionLostError(f"the connection to {self.address} ended: {reason}", hint))
+
+    def resumed(self) -> None:
+        """What was written has left."""
+        now = self._channels.network.now()
+        oneways, self._oneways = self._oneways, []
+        for invoke in oneways:
+            invoke.written(now)
+
+    def end(self, error: ClientError) -> None:
+        """End the connection, or the attempt to open it; its requests fail with the error."""
+        link, give_up = self.link, self._give_up
+        if link is not None:
+            link.abort()
+        elif give_up is not None:
+            give_up()
+        self._fail(error)
+
+    def close(self, error: ClientError) -> None:
+        """End the connection when what was written has left; what is not answered fails."""
+        if self.link is not None:
+            self.link.close()
+            self._fail(error)
+        else:
+            self.end(error)
+
+    def _fail(self, error: ClientError) -> None:
+        """The channel is of no more use: it is forgotten, its requests fail."""
+        channels = self._channels
+        now = channels.network.now()
+        connection, self.connection = self.connection, None
+        self.link = None
+        self._give_up = None
+        self.opened_by = NEVER
+        waiting, self._waiting = self._waiting, []
+        oneways, self._oneways = self._oneways, []
+        channels.forget(self)
+        if connection is not None:
+            if self._tap is not None:
+                self._tap.closed(channels.network.epoch())
+            connection.fail(error, now)
+        for invoke in (*waiting, *oneways):
+            invoke.fail(error, now)
+
+    def _request(self, _: RemotingConnection, command: RemotingCommand, body: bytes) -> None:
+        self._channels.on_request(self, command, body)
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def expire(self, now: int) -> None:
+        """Fail the requests whose time is over."""
+        if self.connection is not None and self._expire_answers(self.connection, now):
+            return
+        if self.link is None and now >= self.opened_by:
+            self.end(_too_slow(self.address))
+            return
+        over = [one for one in (*self._waiting, *self._oneways) if one.deadline <= now]
+        if over:
+            # Taken out before any is told: who is told may send again.
+            self._waiting = [one for one in self._waiting if one.deadline > now]
+            self._oneways = [one for one in self._oneways if one.deadline > now]
+        for invoke in over:
+            unopened = self.link is None
+            invoke.fail(_too_slow(self.address) if unopened else _stuck(self.address), now)
+
+    def _expire_answers(self, connection: RemotingConnection, now: int) -> bool:
+        """Fail the requests whose answer is late; whether that ended the connection."""
+        over = connection.expire(now)
+        close = self._channels.config.close_on_timeout and any(
+            one.synchronous and one.deadline - one.began > _CLOSE_LEAST for one in over
+        )
+        if close:  # first, so that what is tried again finds a new connection
+            reason = f"the connection to {self.address} was closed: a request timed out"
+            self.end(ConnectionLostError(reason))
+        for invoke in over:
+            had = (invoke.deadline - invoke.began) // MS
+            invoke.fail(timeout_error(invoke, max(had, 0)), now)
+        return close
+
+
+def _too_slow(address: str) -> ConnectError:
+    hint = "is the address right and reachable from here, and is there no firewall between?"
+    return ConnectError(f"no connection to {address}: no answer in time", hint)
+
+
+def _stuck(address: str) -> SendTimeoutError:
+    return SendTimeoutError(f"{address} takes no more data", "the broker is frozen or overloaded")
+
+
+def _nothing() -> None:
+    pass
