@@ -228,26 +228,33 @@ do
     pairing.clear()
   end
 
-  -- Any port: what certainly begins with a frame, or has one behind the rest of another.
-  local function is_rocketmq(tvb, pinfo, tree)
+  -- Whether bytes certainly begin with a frame, or have one behind the rest of another.
+  local function are_rocketmq(tvb)
     if tvb:len() < PREFIX + 2 then
       return false
     end
     local start = proxy_header_length(tvb)
-    if start >= tvb:len() or verdict_at(tvb, start) <= 0 then
-      local place = find(tvb:raw(), '{"code":', 1, true)
-      if not place or place <= PREFIX or verdict_at(tvb, place - 1 - PREFIX) <= 0 then
-        return false
-      end
+    if start < tvb:len() and verdict_at(tvb, start) > 0 then
+      return true
     end
-    if dissect(tvb, pinfo, tree) == 0 then
+    local place = find(tvb:raw(), '{"code":', 1, true)
+    return place and place > PREFIX and verdict_at(tvb, place - 1 - PREFIX) > 0
+  end
+
+  rocketmq:register_heuristic("tcp", function(tvb, pinfo, tree)
+    if not are_rocketmq(tvb) or dissect(tvb, pinfo, tree) == 0 then
       return false
     end
     pinfo.conversation = rocketmq
     return true
-  end
-  rocketmq:register_heuristic("tcp", is_rocketmq)
-  rocketmq:register_heuristic("tls", is_rocketmq)
+  end)
+
+  -- Within TLS the conversation is that of TLS: it asks again for each piece that it decrypts.
+  rocketmq:register_heuristic("tls", function(tvb, pinfo, tree)
+    local number = tcp_stream()
+    local stream = pairing.stream_of(number and number.value or -1)
+    return (stream.known or are_rocketmq(tvb)) and dissect(tvb, pinfo, tree) > 0
+  end)
 
   local ports = DissectorTable.get("tcp.port")
   local registered
