@@ -1,0 +1,194 @@
+"""What real servers refuse: the right error with the way out, within the time of the send."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from replay.acl import Credentials
+from replay.async_producer import AsyncProducer
+from replay.config import ProducerConfig, TlsSettings
+from replay.errors import (
+    BrokerError,
+    ClientError,
+    InvalidMessageError,
+    RouteError,
+    SendFailed,
+)
+from replay.message import Message, SendMode, SendStatus
+from replay.producer import Producer
+from tests.cluster import faults
+from tests.cluster.artifacts import NEWEST_5, Unavailable
+from tests.cluster.cluster import Cluster
+from tests.cluster.fixtures import skip_or_fail
+from tests.cluster.producing import cluster_of, read_by_java
+from tests.cluster.scenarios import security
+
+pytestmark = pytest.mark.cluster
+
+TIMEOUT_MS = 4000
+SLACK_MS = 1000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Two masters that take bodies of 100,000 bytes and no TLS."""
+    settings, properties = {"maxMessageSize": 100_000}, ["tls.server.mode=disabled"]
+    with cluster_of(NEWEST_5, "127.77.6", settings=settings, properties=properties) as started:
+        yield started
+
+
+def _running(cluster: Cluster) -> Iterator[Cluster]:
+    try:
+        cluster.start()
+    except Unavailable as reason:
+        skip_or_fail(str(reason))
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module", params=["5x", "4x"])
+def guarded(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A broker that wants signatures."""
+    yield from _running(security.acl_5x() if request.param == "5x" else security.acl_4x())
+
+
+@pytest.fixture(scope="module")
+def encrypted() -> Iterator[Cluster]:
+    """Servers that speak TLS, with a certificate that nobody trusts."""
+    yield from _running(security.tls_5x())
+
+
+def _config(cluster: Cluster, **options: object) -> ProducerConfig:
+    settings: dict[str, object] = {"send_timeout_ms": TIMEOUT_MS, **options}
+    return ProducerConfig("refused_group", cluster.namesrv_text, **settings)  # type: ignore[arg-type]
+
+
+def _error(config: ProducerConfig, message: Message, mode: SendMode = SendMode.SYNC) -> ClientError:
+    """How the send of a message fails, with either driver alike."""
+    begin = time.monotonic()
+    with Producer(config) as producer, pytest.raises(ClientError) as raised:
+        producer.send(message, mode=mode)
+    _in_time(begin)
+
+    async def send() -> ClientError:
+        async with AsyncProducer(config) as producer:
+            with pytest.raises(ClientError) as caught:
+                await producer.send(message, mode=mode)
+            return caught.value
+
+    begin = time.monotonic()
+    other = asyncio.run(send())
+    _in_time(begin)
+    assert type(other) is type(raised.value)
+    return raised.value
+
+
+def _in_time(begin: float) -> None:
+    assert (time.monotonic() - begin) * 1000 < TIMEOUT_MS + 2 * SLACK_MS
+
+
+def _cause(error: ClientError) -> ClientError:
+    assert isinstance(error, SendFailed), error
+    assert error.cause is not None
+    return error.cause
+
+
+@pytest.mark.parametrize("mode", [SendMode.SYNC, SendMode.ASYNC])
+def test_a_body_that_the_broker_finds_too_large(cluster: Cluster, mode: SendMode) -> None:
+    cluster.make_topic("Large")
+    body = bytes(range(256)) * 600
+    config = _config(cluster, compress_over=1 << 30)
+    error = _error(config, Message("Large", body), mode)
+    cause = _cause(error)
+    assert isinstance(cause, BrokerError)
+    assert cause.code == 13
+    assert len(error.attempts) == 1, "what no broker takes is not tried with others"
+
+
+def test_a_body_that_is_too_large_for_us_is_not_sent(cluster: Cluster) -> None:
+    error = _error(_config(cluster), Message("Large", bytes(4 * 1024 * 1024 + 1)))
+    assert isinstance(error, InvalidMessageError)
+    assert error.attempts == ()
+    assert "4194304" in str(error)
+
+
+def test_a_topic_that_nobody_may_make(cluster: Cluster) -> None:
+    with faults.no_auto_create(cluster.brokers[0]), faults.no_auto_create(cluster.brokers[1]):
+        error = _error(_config(cluster), Message("NobodysTopic", b"b"))
+        cause = error.cause if isinstance(error, SendFailed) else error
+        assert isinstance(cause, (BrokerError, RouteError))
+        assert cause.code in (17, 10005)
+        assert cause.hint
+        if isinstance(cause, BrokerError):
+            assert len(error.attempts) == 3, "code 17 is tried with another broker"
+
+
+def test_a_topic_that_cannot_be_written_to(cluster: Cluster) -> None:
+    cluster.make_topic("ReadOnly", perm=4)
+    error = _error(_config(cluster), Message("ReadOnly", b"b"))
+    cause = error.cause if isinstance(error, SendFailed) else error
+    assert isinstance(cause, RouteError)
+    assert "ReadOnly" in str(cause)
+
+
+def test_a_full_disk_sends_to_the_other_broker(cluster: Cluster) -> None:
+    cluster.make_topic("Full", queues=1)
+    with (
+        faults.disk_full(cluster.broker("broker-a")),
+        Producer(_config(cluster)) as producer,
+    ):
+        results = [producer.send(Message("Full", b"%d" % number)) for number in range(20)]
+    assert {result.queue.broker_name for result in results} == {"broker-b"}
+    retried = [result for result in results if len(result.attempts) > 1]
+    assert retried
+    assert {result.attempts[0].code for result in retried} == {14}
+    assert len(read_by_java(cluster, "Full", 20)) == 20
+
+
+def test_right_and_wrong_signatures(guarded: Cluster) -> None:
+    right = Credentials(security.ACCESS, security.SECRET)
+    for header in ("JSON", "ROCKETMQ"):
+        with Producer(_config(guarded, credentials=right, serialize_type=header)) as producer:
+            result = producer.send(Message("Signed", b"signed"))
+            assert result.status is SendStatus.SEND_OK
+            result = producer.send_batch([Message("Signed", b"1"), Message("Signed", b"2")])
+            assert result.status is SendStatus.SEND_OK
+    for credentials in (
+        Credentials(security.ACCESS, "another-dummy"),
+        Credentials("nobody", security.SECRET),
+        None,
+    ):
+        error = _error(_config(guarded, credentials=credentials), Message("Signed", b"b"))
+        cause = error.cause if isinstance(error, SendFailed) else error
+        assert cause is not None
+        assert cause.code in (1, 16), error
+        text = f"{error} {cause!r} {error.attempts}"
+        assert security.SECRET not in text
+        assert "another-dummy" not in text
+
+
+def test_tls(encrypted: Cluster) -> None:
+    with Producer(_config(encrypted, tls=TlsSettings(verify=False))) as producer:
+        result = producer.send(Message("Encrypted", b"within TLS"))
+        assert result.status is SendStatus.SEND_OK
+    options = {"properties": ["tls.enable=true"], "tls": True}
+    (read,) = read_by_java(encrypted, "Encrypted", 1, **options)
+    assert read.body == b"within TLS"
+
+
+def test_a_certificate_that_nobody_trusts(encrypted: Cluster) -> None:
+    error = _error(_config(encrypted, tls=TlsSettings()), Message("Encrypted", b"b"))
+    assert "certificate" in str(error)
+    assert error.hint
+
+
+def test_tls_where_the_server_has_none(cluster: Cluster) -> None:
+    error = _error(_config(cluster, tls=TlsSettings(verify=False)), Message("T", b"b"))
+    assert "TLS" in str(error), error
+    assert error.hint
