@@ -37,7 +37,7 @@ class Producer:
     def __init__(self, config: ProducerConfig) -> None:
         """Nothing is sent yet. Raises NameServerError where none is named, ConfigError."""
         self.config = config
-        self._network = BlockingNetwork(config.tls)
+        self._network = BlockingNetwork(config.tls, config.guard)
         try:
             self._client = Client(config, self._network)
         except BaseException:

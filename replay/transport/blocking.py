@@ -44,8 +44,14 @@ class SocketTimer:
 class BlockingNetwork:
     """The transport of a blocking producer."""
 
-    def __init__(self, tls: TlsSettings | None) -> None:
-        """Raises ConfigError for TLS files that cannot be used."""
+    def __init__(
+        self, tls: TlsSettings | None, guard: Callable[[str], str | None] | None = None
+    ) -> None:
+        """`guard` says why nothing may be sent to an `ip:port`; None where it may.
+
+        Raises ConfigError for TLS files that cannot be used.
+        """
+        self.guard = guard
         self._tls = tls_context(tls) if tls is not None else None
         self.selector: selectors.BaseSelector = selectors.DefaultSelector()
         self.dirty: list[SocketLink] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 import selectors
 import socket
 import ssl
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from ..network import LinkUser
@@ -28,6 +29,8 @@ class Selecting(Protocol):
     selector: selectors.BaseSelector
     dirty: list[SocketLink]
     """links that were written to in this turn"""
+    guard: Callable[[str], str | None] | None
+    """says why nothing may be sent to an `ip:port`"""
 
 
 class SocketLink:
@@ -91,6 +94,11 @@ class SocketLink:
     def _next_address(self) -> None:
         family, address = self._addresses.pop(0)
         self._drop()
+        guard = self._network.guard
+        refusal = guard(text_of(address)) if guard is not None else None
+        if refusal is not None:
+            self._give_up(refusal, "")
+            return
         try:
             one = self.socket = socket.socket(family, socket.SOCK_STREAM)
             one.setblocking(False)
@@ -148,10 +156,13 @@ class SocketLink:
         if self._addresses:
             self._next_address()
             return
+        self._give_up(*connect_problem(error))
+
+    def _give_up(self, reason: str, hint: str) -> None:
         user, self._user = self._user, None
         self._drop()
         if user is not None:
-            user.refused(*connect_problem(error))
+            user.refused(reason, hint)
 
     # -- events ---------------------------------------------------------------------------------
 

@@ -305,6 +305,17 @@ def test_sends_in_flight_fail_when_the_producer_is_closed(responder: Responder) 
     asyncio.run(run())
 
 
+@every_driver
+def test_a_guard_keeps_everything_from_an_address(driver: Driver, responder: Responder) -> None:
+    def guard(address: str) -> str | None:
+        return "it was captured" if address == responder.address else None
+
+    (error,) = driver(config_of(responder, guard=guard), [SYNC])
+    assert isinstance(error, NameServerError)
+    assert "it was captured" in str(error)
+    assert responder.accepted == 0
+
+
 # -- nothing is left behind --------------------------------------------------------------------
 
 
