@@ -262,17 +262,25 @@ def _size_of(files: Iterable[str]) -> int:
     return sum(os.path.getsize(file) for file in files)
 
 
+SMALL_ROWS = 100_000
+"""Exchanges up to which Spark's start takes longer than its work, whatever the settings."""
 SMALL_BYTES = {
-    Kind.log: 60_000_000,
-    Kind.parquet: 60_000_000,
-    Kind.jsonl: 400_000_000,
-    Kind.captures: 400_000_000,
+    Kind.log: 4_000_000,
+    Kind.parquet: 4_000_000,
+    Kind.jsonl: 60_000_000,
+    Kind.captures: 60_000_000,
     Kind.remote: 0,
 }
-"""Inputs up to this size are done within seconds, whatever the settings."""
+"""About so many bytes have that many."""
 
 
 def is_small(inputs: Iterable[Input]) -> bool:
     """Return whether Spark's start takes longer than its work."""
-    shares = [one.bytes / SMALL_BYTES[one.kind] if SMALL_BYTES[one.kind] else 2.0 for one in inputs]
-    return sum(shares) <= 1
+    return sum(map(_share_of_small, inputs)) <= 1
+
+
+def _share_of_small(one: Input) -> float:
+    if one.rows is not None:
+        return one.rows / SMALL_ROWS
+    most = SMALL_BYTES[one.kind]
+    return one.bytes / most if most else 2.0

@@ -72,6 +72,16 @@ def percentiles(cells: DataFrame, keys: Sequence[str], sums: Sequence[str] = ())
     `values`, `mean_us`, `max_us`, those columns, and `PERCENTILES`; null where a group has no
     value.
     """
+    added = ("values", "total_us", *(name for name in sums if name != "total_us"))
+    cells = grouped(  # far fewer rows to sort
+        cells,
+        [*keys, "bucket"],
+        {
+            **{name: f"sum(`{name}`)" for name in added},
+            "smallest_us": "min(smallest_us)",
+            "largest_us": "max(largest_us)",
+        },
+    )
     quoted = ", ".join(f"`{key}`" for key in keys)
     group = f"partition by {quoted}" if keys else "partition by 1"
     counted = cells.selectExpr(

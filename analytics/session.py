@@ -46,7 +46,7 @@ class SessionOptions:
     small: bool = True
     """the input is done in seconds: start quickly rather than run fast"""
     memory: str | None = None
-    """heap of the driver, as Java writes it (`8g`); None: a quarter of the machine, 1 to 8 GiB"""
+    """heap of the driver, as Java writes it (`8g`); None: an eighth of the machine, 1 to 8 GiB"""
     verbose: bool = False
     """what Spark and Java say is shown on standard error"""
     archive: bool = True
@@ -235,7 +235,7 @@ def _memory_of_machine() -> str:
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         whole = 4 * _LEAST_MEMORY
-    chosen = min(max(whole // 4, _LEAST_MEMORY), _MOST_MEMORY)
+    chosen = min(max(whole // 8, _LEAST_MEMORY), _MOST_MEMORY)
     return f"{chosen >> 20}m"
 
 

@@ -111,7 +111,7 @@ Memory = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Heap of Spark's driver, e.g. 4g; default: a quarter of the machine, 1 to 8 GiB.",
+        help="Heap of Spark's driver, e.g. 4g; default: an eighth of the machine, 1 to 8 GiB.",
         rich_help_panel=_SPARK,
     ),
 ]

@@ -3,8 +3,8 @@
 Rules: latency is what the capture saw, from the packet that completed the request to the one that
 completed the answer. Requests that a broker holds back on purpose are never mixed with calls. The
 network's part is the round trip between the place of the capture and the other end, as the
-handshake showed it; where no handshake was captured it is unknown. All tables but two come from one
-pass over the exchanges (`_cells`).
+handshake showed it; where no handshake was captured it is unknown. The exchanges are counted twice,
+by what they are about (`_cells`) and over time (`_windows`); most tables are made from these.
 """
 
 from __future__ import annotations
@@ -273,18 +273,19 @@ _PROTOCOLS = ("ROCKETMQ", "unknown", "no payload", "")
 
 def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
     """Return the tables; `NETWORK` is absent where the input has no connections."""
-    cells = _cells(given, options).persist()
+    seen = _seen(given)
+    cells = _cells(seen, _KEYS).persist()
     names = derived.broker_names(cells)
     named = derived.with_names(cells, names)
     span = cells.selectExpr("unix_micros(max(last)) - unix_micros(min(first)) as _span")
-    calls = named.where("not long_poll")
+    windows = _windows(seen, names, options.window_us)
     made: dict[str, Callable[[], DataFrame]] = {
         OPERATIONS.name: lambda: _table(named, span, ["operation", "long_poll"]),
         BROKERS.name: lambda: _table(named, span, ["broker", "long_poll"]),
         GROUPS.name: lambda: _table(named, span, _GROUP_KEYS),
-        OVER_TIME.name: lambda: _over_time(calls, span),
+        OVER_TIME.name: lambda: _over_time(windows, span),
         HISTOGRAM.name: lambda: _histogram(cells),
-        HEAT.name: lambda: _coarse(cells.where("not long_poll"), _PER_WINDOW),
+        HEAT.name: lambda: _coarse(windows, _PER_WINDOW),
         SLOWEST.name: lambda: _slowest(given, names, options.slowest),
     }
     conversations = given.conversations
@@ -294,17 +295,9 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     return {name: make() for name, make in made.items() if wanted is None or name in wanted}
 
 
-def _over_time(calls: DataFrame, span: DataFrame) -> DataFrame:
-    """Return the windows of each broker, and of all together."""
-    by_broker = _table(calls, span, [*_PER_WINDOW, "broker"])
-    whole = adding(_table(calls, span, _PER_WINDOW), {"broker": "cast(null as string)"})
-    together = by_broker.unionByName(whole).drop("rate")
-    return adding(together, {"rate": "exchanges * 1000000 / window_us"})
-
-
-def _cells(given: ReportInput, options: ReportOptions) -> DataFrame:
-    """Return a row a combination, window and bucket; the one pass over the exchanges."""
-    seen = adding(
+def _seen(given: ReportInput) -> DataFrame:
+    """Return the requests with what they are counted by."""
+    return adding(
         derived.with_outcome(given.exchanges, given.conversations).where("outcome != 'orphan'"),
         {
             "operation": derived.OPERATION,
@@ -314,10 +307,13 @@ def _cells(given: ReportInput, options: ReportOptions) -> DataFrame:
             "bucket": bucket_of("latency_us"),
         },
     )
-    windowed = with_window(seen, "time", options.window_us)
+
+
+def _cells(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return a row a combination of `keys` and bucket: one pass over the exchanges."""
     return grouped(
-        windowed,
-        [*_KEYS, *_PER_WINDOW, "bucket"],
+        seen,
+        [*keys, "bucket"],
         {
             "exchanges": "count(*)",
             "answered": f"count_if(outcome in ('{derived.OK}', '{derived.FAILED}'))",
@@ -333,6 +329,24 @@ def _cells(given: ReportInput, options: ReportOptions) -> DataFrame:
             "last": "max(time)",
         },
     )
+
+
+def _windows(seen: DataFrame, names: DataFrame, length_us: int | None) -> DataFrame:
+    """Return a row a window, broker and bucket, without long polls: a pass of its own.
+
+    Together with all that a request is about there would be about as many cells as exchanges.
+    """
+    windowed = with_window(seen.where("not long_poll"), "time", length_us)
+    cells = _cells(windowed, [*_PER_WINDOW, "responder"])
+    return derived.with_names(cells, names).persist()
+
+
+def _over_time(windows: DataFrame, span: DataFrame) -> DataFrame:
+    """Return the windows of each broker, and of all together."""
+    by_broker = _table(windows, span, [*_PER_WINDOW, "broker"])
+    whole = adding(_table(windows, span, _PER_WINDOW), {"broker": "cast(null as string)"})
+    together = by_broker.unionByName(whole).drop("rate")
+    return adding(together, {"rate": "exchanges * 1000000 / window_us"})
 
 
 def _table(cells: DataFrame, span: DataFrame, keys: Sequence[str]) -> DataFrame:
