@@ -13,6 +13,7 @@ from typing import Final
 
 from dissectors.remoting.codes import ResponseCode
 
+from .assignment import AssignmentHandlers
 from .broker_requests import BrokerHandlers
 from .client_requests import ClientHandlers
 from .events import EventKind
@@ -81,6 +82,7 @@ class Broker:
         }
         if state.options.is_5:
             self._handlers.update(self.pop.handlers())
+            self._handlers.update(AssignmentHandlers(state).handlers())
         self._make_topics()
 
     def _make_topics(self) -> None:

@@ -1,7 +1,7 @@
-"""Requests of POP consumers: pop, acknowledge, another invisible time, notice, assignment.
+"""Requests of POP consumers: pop, acknowledge, another invisible time, notice.
 
 RocketMQ: PopMessageProcessor, AckMessageProcessor, ChangeInvisibleTimeProcessor,
-NotificationProcessor, PeekMessageProcessor, QueryAssignmentProcessor.
+NotificationProcessor, PeekMessageProcessor.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.fastjson import encode_json
 from dissectors.remoting.pop import (
     ORDER_REVIVE_QUEUE,
     PopEntry,
@@ -35,7 +34,7 @@ _MOST_MESSAGES: Final = 32
 _LONGEST_HOLD_MS: Final = 60_000
 _LATE_MS: Final = 500
 _LEAST_INVISIBLE_MS: Final = 10
-_MODES_LIMIT: Final = 10_000
+_GROUPS_LIMIT: Final = 10_000
 
 
 class _Pop(NamedTuple):
@@ -64,7 +63,6 @@ class PopHandlers:
         self.queues = PopQueues(self._begin_of)
         """what the groups hold"""
         self._ordered: set[str] = set()
-        self._modes: dict[tuple[str, str], str] = {}
         self._from_end: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._turn = 0
@@ -79,8 +77,6 @@ class PopHandlers:
             RequestCode.PEEK_MESSAGE: self.peek,
             RequestCode.NOTIFICATION: self.notification,
             RequestCode.POLLING_INFO: self.polling,
-            RequestCode.QUERY_ASSIGNMENT: self.assignment,
-            RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
         }
 
     def close(self) -> None:
@@ -125,10 +121,10 @@ class PopHandlers:
         deadline = born + min(max(poll, 0), _LONGEST_HOLD_MS)
         if self._state.now_ms() > deadline + _LATE_MS:
             raise BadRequest("the broker was too late", ResponseCode.POLLING_TIMEOUT)
-        if request.number("initMode") == 1 and len(self._from_end) < _MODES_LIMIT:
+        if request.number("initMode") == 1 and len(self._from_end) < _GROUPS_LIMIT:
             self._from_end.add(group)
         ordered = request.flag("order") or self._state.groups.of(group).orderly
-        if ordered and len(self._ordered) < _MODES_LIMIT:
+        if ordered and len(self._ordered) < _GROUPS_LIMIT:
             self._ordered.add(group)
         subscription = subscription_of(
             topic, request.fields.get("exp"), request.fields.get("expType")
@@ -410,56 +406,6 @@ class PopHandlers:
         number = self._state.holds.count((request.text("topic"), ANY_QUEUE))
         return Answer(0, {"pollingNum": str(number)})
 
-    # -- assignment -------------------------------------------------------------------------------
-
-    def set_mode(self, request: Request) -> Answer:
-        """401: whether a group pulls or pops a topic."""
-        value = json_object(request.body)
-        topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
-        mode = text_of(value.get("mode"))
-        if topic.startswith(RETRY_PREFIX):
-            raise BadRequest("retry topic is not allowed to set mode", ResponseCode.NO_PERMISSION)
-        if mode in ("PULL", "POP") and len(self._modes) < _MODES_LIMIT:
-            self._modes[(topic, group)] = mode
-        return Answer()
-
-    def assignment(self, request: Request) -> Answer:
-        """400: the queues that a client of a group shall read, and how."""
-        value = json_object(request.body)
-        topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
-        client_id = text_of(value.get("clientId"))
-        mode = self._modes.get((topic, group), "PULL")
-        route = self._state.route(topic)
-        if mode == "POP":
-            # Every client may take from every queue.
-            mine = [(broker, ANY_QUEUE) for broker, _ in route]
-        else:
-            known = self._state.clients.consumers.get(group)
-            members = sorted(known.client_ids()) if known is not None else []
-            queues = [(broker, number) for broker, count in route for number in range(count)]
-            mine = _share(queues, members, client_id)
-        assignments = [
-            {
-                "attachments": {},
-                "messageQueue": {"brokerName": broker, "queueId": queue_id, "topic": topic},
-                "mode": mode,
-            }
-            for broker, queue_id in mine
-        ]
-        return Answer(0, None, encode_json({"messageQueueAssignments": assignments}))
-
 
 def _has(messages: bool) -> Answer:
     return Answer(0, {"hasMsg": str(messages).lower(), "pollingFull": "false"})
-
-
-def _share(
-    queues: list[tuple[str, int]], members: list[str], client_id: str
-) -> list[tuple[str, int]]:
-    """The queues of one member, by RocketMQ's AVG: ranges, the first ones longer by one."""
-    if client_id not in members:
-        return []
-    place = members.index(client_id)
-    share, more = divmod(len(queues), len(members))
-    begin = place * share + min(place, more)
-    return queues[begin : begin + share + (place < more)]

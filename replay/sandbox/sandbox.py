@@ -31,6 +31,8 @@ from .store_sqlite import StoreFile
 
 _PORT_STEP = 10
 """Ports between two brokers: room for the VIP channel below."""
+_FREE_PAIRS = 20
+"""Ports that are tried until one and the one two below it are free."""
 _READY_SECONDS = 10.0
 _T = TypeVar("_T")
 
@@ -113,38 +115,41 @@ class Sandbox:
             self._file = StoreFile(options.store, self._hub.schedule_flush)
             self._hub.commit = self._file.commit
             self._hub.on_failure = lambda error: names.tell(EventKind.INTERNAL, None, str(error))
-        addresses: dict[str, str] = {}
         for number, name in enumerate(options.broker_names):
             port = options.port + number * _PORT_STEP if options.port else 0
-            bound = self._bind(port)
-            address = _text(options.advertised or options.host, bound.getsockname()[1])
-            broker = self._broker(name, address, faults)
-            addresses[name] = address
-            names.add(
-                Registered(
-                    options.cluster,
-                    name,
-                    {0: address},
-                    broker.state.topics,
-                    listed=functools.partial(faults.is_listed, name),
-                    perm=functools.partial(_perm_of, broker, faults),
-                )
-            )
-            if self._file is not None:
-                broker.restore(self._file.journal(name))
-            broker.state.route = names.readable_queues
-            faults.watch(broker)
-            broker.start()
-            await self._listen(broker, bound)
-            if options.vip:
-                await self._listen(broker, self._bind(bound.getsockname()[1] - 2))
-            broker.tell(EventKind.LISTENING, detail=address)
+            await self._start_broker(name, port, names, faults)
         bound = self._bind(options.namesrv_port)
         self.namesrv = _text(options.host, bound.getsockname()[1])
-        self.addresses = addresses
         await self._listen(names, bound)
         names.tell(EventKind.LISTENING, detail=self.namesrv)
         faults.add(options.faults)
+
+    async def _start_broker(
+        self, name: str, port: int, names: NameServer, faults: FaultSet
+    ) -> None:
+        options = self.options
+        sockets = self._bind_with_vip(port) if options.vip else [self._bind(port)]
+        address = _text(options.advertised or options.host, sockets[0].getsockname()[1])
+        broker = self._broker(name, address, faults)
+        broker.state.route = names.readable_queues
+        names.add(
+            Registered(
+                options.cluster,
+                name,
+                {0: address},
+                broker.state.topics,
+                listed=functools.partial(faults.is_listed, name),
+                perm=functools.partial(_perm_of, broker, faults),
+            )
+        )
+        if self._file is not None:
+            broker.restore(self._file.journal(name))
+        faults.watch(broker)
+        broker.start()
+        for bound in sockets:
+            await self._listen(broker, bound)
+        self.addresses = {**self.addresses, name: address}
+        broker.tell(EventKind.LISTENING, detail=address)
 
     def _broker(self, name: str, address: str, faults: FaultSet) -> Broker:
         chance = random.Random(self._random.random())
@@ -168,6 +173,18 @@ class Sandbox:
                 "give another port, or 0 for any free one",
             ) from None
         return bound
+
+    def _bind_with_vip(self, port: int) -> list[socket.socket]:
+        """Sockets of a port and of the port - 2, any free pair for 0."""
+        for _ in range(_FREE_PAIRS):
+            bound = self._bind(port)
+            try:
+                return [bound, self._bind(bound.getsockname()[1] - 2)]
+            except SandboxError:
+                bound.close()
+                if port:
+                    raise
+        raise SandboxError("no two free ports for a broker and its VIP channel", "name one")
 
     async def _listen(self, service: Service, bound: socket.socket) -> None:
         protocol = functools.partial(Connection, self._hub, service)

@@ -173,14 +173,9 @@ class MessageStore:
         properties = encode_properties(message.properties).encode("utf-8", "replace")
         born_address, born_port = _host(message.born_host)
         store_address, store_port = self._store_address
-        sys_flag = message.sys_flag & ~HOST_BITS
-        hosts = 0
-        if len(born_address) == 16:
-            sys_flag |= SysFlag.BORNHOST_V6
-            hosts = 1
-        if len(store_address) == 16:
-            sys_flag |= SysFlag.STOREHOST_V6
-            hosts += 2
+        # The two bits of sysFlag that say which hosts are IPv6 stand side by side.
+        hosts = (len(born_address) == 16) + 2 * (len(store_address) == 16)
+        sys_flag = message.sys_flag & ~HOST_BITS | hosts * SysFlag.BORNHOST_V6
         long_topic = len(topic) > V1_TOPIC_LIMIT
         width = 2 if long_topic else 1
         head = _HEADS[hosts]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from dissectors.remoting.batch import BatchItem, encode_batch
+from dissectors.remoting.bodies.registration import encode_registration
 from dissectors.remoting.message import StoredMessage, decode_messages
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
 
@@ -463,3 +464,64 @@ def test_a_reset_group_learns_it_from_its_next_pull(broker: Talk) -> None:
     first = broker.ask(11, pull_fields(TOPIC))
     assert (first.code, first.fields["nextBeginOffset"]) == (21, "3")
     assert broker.ask(11, pull_fields(TOPIC)).code == 0
+
+
+def test_the_vip_channel_is_two_ports_below() -> None:
+    options = SandboxOptions(brokers=2, vip=True, topics=[TopicSpec(TOPIC)])
+    with sandbox_thread(options) as box:
+        for address in box.addresses.values():
+            host, _, port = address.rpartition(":")
+            with Talk(f"{host}:{int(port) - 2}") as channel, Talk(address) as main:
+                assert channel.ask(310, send_fields(TOPIC), b"x").code == 0
+                assert main.ask(30, {"topic": TOPIC, "queueId": "0"}).fields["offset"] == "1"
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_broker_of_another_process_registers(box: SandboxThread, compressed: bool) -> None:
+    topic = {"topicName": "Theirs", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6}
+    wrapper = {
+        "dataVersion": {"counter": 1, "stateVersion": 0, "timestamp": 1},
+        "topicConfigTable": {"Theirs": {**topic, "topicFilterType": "SINGLE_TAG"}},
+    }
+    value = {"filterServerList": [], "topicConfigSerializeWrapper": wrapper}
+    fields = {
+        "brokerName": "theirs",
+        "brokerAddr": "10.0.0.9:10911",
+        "clusterName": "TheirCluster",
+        "haServerAddr": "10.0.0.9:10912",
+        "brokerId": "0",
+        "compressed": "false",
+        "bodyCrc32": "0",
+    }
+    with Talk(box.namesrv) as asks:
+        with Talk(box.namesrv) as theirs:
+            body = encode_registration(value, compressed=compressed)
+            assert theirs.ask(103, fields, body).code == 0
+            assert theirs.ask(103, {**fields, "brokerName": "broker-a"}, body).code == 1
+            route = json.loads(asks.ask(105, {"topic": "Theirs"}).body)
+            assert route["brokerDatas"][0]["brokerAddrs"] == {"0": "10.0.0.9:10911"}
+            assert b'"theirs"' in asks.ask(106).body
+        time.sleep(0.1)  # its connection has ended, so it has gone
+        assert asks.ask(105, {"topic": "Theirs"}).code == 17
+
+
+def test_values_of_the_nameserver(box: SandboxThread) -> None:
+    with Talk(box.namesrv) as namesrv:
+        key = {"namespace": "ORDER_TOPIC_CONFIG", "key": TOPIC}
+        assert namesrv.ask(101, key).code == 22
+        assert namesrv.ask(100, {**key, "value": "broker-a:2"}).code == 0
+        assert namesrv.ask(101, key).fields == {"value": "broker-a:2"}
+        table = json.loads(namesrv.ask(219, {"namespace": "ORDER_TOPIC_CONFIG"}).body)
+        assert table == {"table": {TOPIC: "broker-a:2"}}
+        assert namesrv.ask(102, key).code == 0
+        assert namesrv.ask(101, key).code == 22
+
+
+def test_a_client_that_gets_no_push_fails_its_replier(box: SandboxThread, broker: Talk) -> None:
+    asker = Talk(box.addresses["broker-a"])
+    asker.ask(34, body=heartbeat("asker", producers=("producers",)))
+    topic = "SandboxCluster_REPLY_TOPIC"
+    broker.send(325, send_fields(topic, MSG_TYPE="reply", REPLY_TO_CLIENT="asker"), b"x")
+    assert asker.receive().code == 326
+    asker.close()  # without a word
+    assert broker.receive().code == 1

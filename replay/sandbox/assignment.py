@@ -1,0 +1,81 @@
+"""Queues that the broker assigns to the clients of a group, to pull or to pop them (5.x).
+
+RocketMQ: QueryAssignmentProcessor, MessageRequestModeManager.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.fastjson import encode_json
+
+from .client_requests import json_object, text_of
+from .request import Answer, BadRequest, Handler, Request
+from .state import ANY_QUEUE, BrokerState
+from .topics import RETRY_PREFIX
+
+_MODES_LIMIT: Final = 10_000
+
+
+class AssignmentHandlers:
+    """Serves clients that leave the rebalance to the broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._modes: dict[tuple[str, str], str] = {}
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code → what serves it."""
+        return {
+            RequestCode.QUERY_ASSIGNMENT: self.assignment,
+            RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
+        }
+
+    def set_mode(self, request: Request) -> Answer:
+        """401: whether a group pulls or pops a topic."""
+        value = json_object(request.body)
+        topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
+        mode = text_of(value.get("mode"))
+        if topic.startswith(RETRY_PREFIX):
+            raise BadRequest("retry topic is not allowed to set mode", ResponseCode.NO_PERMISSION)
+        if mode in ("PULL", "POP") and len(self._modes) < _MODES_LIMIT:
+            self._modes[(topic, group)] = mode
+        return Answer()
+
+    def assignment(self, request: Request) -> Answer:
+        """400: the queues that a client of a group shall read, and how."""
+        value = json_object(request.body)
+        topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
+        client_id = text_of(value.get("clientId"))
+        mode = self._modes.get((topic, group), "PULL")
+        route = self._state.route(topic)
+        if mode == "POP":
+            # Every client may take from every queue.
+            mine = [(broker, ANY_QUEUE) for broker, _ in route]
+        else:
+            known = self._state.clients.consumers.get(group)
+            members = sorted(known.client_ids()) if known is not None else []
+            queues = [(broker, number) for broker, count in route for number in range(count)]
+            mine = _share(queues, members, client_id)
+        assignments = [
+            {
+                "attachments": {},
+                "messageQueue": {"brokerName": broker, "queueId": queue_id, "topic": topic},
+                "mode": mode,
+            }
+            for broker, queue_id in mine
+        ]
+        return Answer(0, None, encode_json({"messageQueueAssignments": assignments}))
+
+
+def _share(
+    queues: list[tuple[str, int]], members: list[str], client_id: str
+) -> list[tuple[str, int]]:
+    """The queues of one member, by RocketMQ's AVG: ranges, the first ones longer by one."""
+    if client_id not in members:
+        return []
+    place = members.index(client_id)
+    share, more = divmod(len(queues), len(members))
+    begin = place * share + min(place, more)
+    return queues[begin : begin + share + (place < more)]
