@@ -134,7 +134,7 @@ class _Replayer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._reader = ThreadPoolExecutor(1, "replay-source")
         self._start = 0
-        self._shift: int | None = None if run.before is not None else 0
+        self._shift: int | None = None
         address = config.namesrv_addresses()[0]
         self._ids = UniqueIds(local_ip(address), os.getpid(), int.from_bytes(os.urandom(4), "big"))
 
@@ -225,7 +225,7 @@ class _Replayer:
         if before is not None and before.is_done(step.number):
             self.figures.done_before += 1
             return True
-        if self._shift is None:  # the first step that is left is due now
+        if self._shift is None:  # the first step, or the first that is left, is due now
             self._shift = step.due - (self._now() - self._start)
         if not await self._is_due(step.due - self._shift):
             return False

@@ -265,8 +265,8 @@ def _checked_config(
         serialize_type=_header_of(given.header),
         vip_channel=given.vip,
         namespace=given.namespace,
-        credentials=_credentials_of(given.acl),
-        tls=_tls_of(given.tls),
+        credentials=credentials_of_option(given.acl),
+        tls=tls_of_option(given.tls),
         compress_over=1 << 40 if compress == _OFF else 4096,
         compress_type="zlib" if compress == _OFF else compress,
         trace=given.trace,
@@ -297,7 +297,8 @@ def _header_of(text: str) -> str:
     return text.upper()
 
 
-def _credentials_of(text: str | None) -> Credentials | None:
+def credentials_of_option(text: str | None) -> Credentials | None:
+    """The credentials that --acl names; raise CommandError where there are none."""
     if text is None:
         return None
     try:
@@ -312,7 +313,8 @@ def _credentials_of(text: str | None) -> Credentials | None:
     return credentials
 
 
-def _tls_of(text: str | None) -> TlsSettings | None:
+def tls_of_option(text: str | None) -> TlsSettings | None:
+    """What --tls asks for; raise CommandError where the file is not there."""
     if text is None:
         return None
     if text == "insecure":

@@ -1,0 +1,197 @@
+"""What a replay came to: captured beside replayed, as tables or as one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from dissectors.histogram import Histogram
+from replay.compare import PERCENTILES, BrokerFigures, Comparison, Example
+from replay.planned import Planned
+from replay.replayer import Figures
+
+from .columns import Column, LineTable
+from .console import Style, Terminal, one_line
+from .figures import count, counted, duration, share
+from .replay_lines import reason_lines
+
+_Row = TypeVar("_Row")
+_KINDS = {
+    "new_failures": "failed now, and not in the capture",
+    "fixed": "failed in the capture, and not now",
+    "maybe_twice": "may be stored twice",
+}
+
+
+class OutcomeRow(NamedTuple):
+    """Sends that came out the same way, in the capture and now."""
+
+    captured: str
+    replayed: str
+    sends: int
+    of: int
+
+
+class LatencyRow(NamedTuple):
+    """A percentile of both latencies, µs."""
+
+    name: str
+    captured: int | None
+    replayed: int | None
+    late: int | None
+
+
+class BrokerRow(NamedTuple):
+    """A captured broker and the one that took its messages."""
+
+    captured: str
+    replayed: str
+    figures: BrokerFigures
+
+
+class ExampleRow(NamedTuple):
+    """A message that came out otherwise."""
+
+    kind: str
+    example: Example
+
+
+def result_lines(
+    comparison: Comparison, planned: Planned, figures: Figures, terminal: Terminal
+) -> list[str]:
+    """Return the comparison for people."""
+    steps = comparison.steps
+    lines = [_first_line(comparison, figures)]
+    outcomes = [
+        OutcomeRow(then, now, number, steps)
+        for (then, now), number in comparison.outcomes.most_common()
+    ]
+    lines += _table(outcomes, _OUTCOMES, terminal)
+    lines += _table(_latencies(comparison), _LATENCIES, terminal)
+    brokers = [BrokerRow(*key, one) for key, one in sorted(comparison.brokers.items())]
+    lines += _table(brokers, _BROKERS, terminal)
+    examples = [
+        ExampleRow(_KINDS[kind], one)
+        for kind, found in comparison.examples.items()
+        for one in found
+    ]
+    lines += _table(examples, _EXAMPLES, terminal)
+    reasons = reason_lines(planned.skipped)
+    return [*lines, "", *reasons] if reasons else lines
+
+
+def _first_line(comparison: Comparison, figures: Figures) -> str:
+    parts = [
+        f"{counted(comparison.messages, 'message')} in {counted(comparison.steps, 'send')}",
+        f"{count(comparison.failures)} failed ({count(comparison.captured_failures)} captured)",
+        f"{count(comparison.new_failures)} failed only now",
+        f"{count(comparison.fixed)} only then",
+    ]
+    if comparison.maybe_twice:
+        parts.append(f"{count(comparison.maybe_twice)} may be stored twice")
+    if figures.done_before:
+        parts.append(f"{count(figures.done_before)} done by the earlier run")
+    return "; ".join(parts)
+
+
+def _latencies(comparison: Comparison) -> list[LatencyRow]:
+    histograms = comparison.captured_latency, comparison.replayed_latency, comparison.lateness
+    rows = [
+        LatencyRow(f"p{percent:g}", *(_percentile(one, percent) for one in histograms))
+        for percent in PERCENTILES
+    ]
+    largest = [one.largest if one.count else None for one in histograms]
+    return [*rows, LatencyRow("max", *largest)] if comparison.steps else []
+
+
+def _percentile(histogram: Histogram, percent: float) -> int | None:
+    return histogram.percentile(percent) if histogram.count else None
+
+
+def _table(rows: list[_Row], columns: list[Column[_Row]], terminal: Terminal) -> list[str]:
+    if not rows:
+        return []
+    table = LineTable(columns, terminal, len(rows))
+    return ["", *table.lines_of(rows), *table.rest()]
+
+
+def _moment(get: Callable[[LatencyRow], int | None]) -> Callable[[LatencyRow], str]:
+    return lambda row: duration(get(row))
+
+
+def _differs(row: OutcomeRow) -> str:
+    return "" if row.captured == row.replayed else Style.YELLOW
+
+
+_OUTCOMES: list[Column[OutcomeRow]] = [
+    Column("CAPTURED", lambda row: one_line(row.captured), 1, 12, 40),
+    Column("REPLAYED", lambda row: one_line(row.replayed), 1, 12, 40, style=_differs),
+    Column("SENDS", lambda row: count(row.sends), 1, 7, 12, True),
+    Column("SHARE", lambda row: share(row.sends, row.of), 2, 6, 8, True),
+]
+_LATENCIES: list[Column[LatencyRow]] = [
+    Column("LATENCY", lambda row: row.name, 1, 7, 8),
+    Column("CAPTURED", _moment(lambda row: row.captured), 1, 9, 12, True),
+    Column("REPLAYED", _moment(lambda row: row.replayed), 1, 9, 12, True),
+    Column("LATE", _moment(lambda row: row.late), 2, 9, 12, True),
+]
+_BROKERS: list[Column[BrokerRow]] = [
+    Column("CAPTURED AT", lambda row: one_line(row.captured), 1, 12, 32),
+    Column("REPLAYED AT", lambda row: one_line(row.replayed), 1, 12, 32),
+    Column("MESSAGES", lambda row: count(row.figures.replayed_messages), 1, 8, 12, True),
+    Column("FAILED THEN", lambda row: count(row.figures.captured_failures), 2, 11, 12, True),
+    Column("FAILED NOW", lambda row: count(row.figures.replayed_failures), 2, 10, 12, True),
+    Column("P99 THEN", lambda row: duration(_percentile(row.figures.captured, 99)), 3, 8, 10, True),
+    Column("P99 NOW", lambda row: duration(_percentile(row.figures.replayed, 99)), 3, 8, 10, True),
+]
+_EXAMPLES: list[Column[ExampleRow]] = [
+    Column("DIFFERENCE", lambda row: row.kind, 1, 12, 36),
+    Column("PACKET", lambda row: str(row.example.packet), 2, 6, 10, True),
+    Column("TOPIC", lambda row: one_line(row.example.topic), 3, 8, 32),
+    Column("CAPTURED", lambda row: one_line(row.example.captured), 3, 10, 28),
+    Column("REPLAYED", lambda row: one_line(row.example.replayed), 3, 12, 80),
+    Column("UNIQ_KEY", lambda row: one_line(row.example.unique_key), 5, 10, 32, keep_end=True),
+    Column("CAPTURE", lambda row: one_line(row.example.capture), 8, 8, 40, keep_end=True),
+]
+
+
+def result_json(comparison: Comparison, planned: Planned, figures: Figures, journal: Path) -> bytes:
+    """Return the comparison as one line of JSON; latencies in µs."""
+    names = (
+        *("steps", "messages", "failures", "captured_failures", "new_failures", "fixed"),
+        *("maybe_twice", "attempts", "captured_attempts", "moved"),
+    )
+    value: dict[str, object] = {name: getattr(comparison, name) for name in names}
+    value |= {
+        "journal": str(journal),
+        "target": figures.target,
+        "done_before": figures.done_before,
+        "outcomes": [
+            {"captured": then, "replayed": now, "sends": number}
+            for (then, now), number in comparison.outcomes.most_common()
+        ],
+        "latency_us": {row.name: row._asdict() for row in _latencies(comparison)},
+        "brokers": [
+            {
+                "captured": then,
+                "replayed": now,
+                "messages": one.replayed_messages,
+                "captured_failures": one.captured_failures,
+                "replayed_failures": one.replayed_failures,
+                "captured_p99_us": _percentile(one.captured, 99),
+                "replayed_p99_us": _percentile(one.replayed, 99),
+            }
+            for (then, now), one in sorted(comparison.brokers.items())
+        ],
+        "examples": {
+            kind: [one._asdict() for one in found] for kind, found in comparison.examples.items()
+        },
+        "skipped": [
+            {"why": why.name, "reason": why.value, "detail": detail, "commands": number}
+            for (why, detail), number in planned.skipped.most_common()
+        ],
+    }
+    return msgspec.json.encode(value) + b"\n"

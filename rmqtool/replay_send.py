@@ -1,0 +1,270 @@
+"""A plan carried out: target, journal, progress, result.
+
+Rules: the user has named the target, and agreed to one that is not loopback; before that nothing is
+opened. The first Ctrl-C begins nothing further and lets end what is in flight; the journal then is
+as good as any, and `--resume` goes on with it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from time import time_ns
+
+from dissectors.printable import printable
+from dissectors.times import text_of_time
+from replay.acl import CredentialsError
+from replay.compare import Comparison
+from replay.config import ProducerConfig, addresses_of
+from replay.errors import ClientError
+from replay.journal import (
+    JournalError,
+    JournalWriter,
+    Outcome,
+    Progressed,
+    Run,
+    create_journal,
+    read_run,
+    read_steps,
+    sources_of,
+)
+from replay.planned import Planned
+from replay.replayer import Figures, ReplayRun, run_replay
+from replay.safety import Guard, TargetRefused, host_and_port, is_loopback
+from replay.sandbox import SandboxError, SandboxOptions, faults_of_file
+
+from . import __version__
+from .console import terminal_of
+from .decode_options import usage_error
+from .figures import count, counted, duration
+from .interrupt import first_ends
+from .progress import Progress
+from .replay_lines import summary_lines
+from .replay_options import RAW, SANDBOX, ReplayRequest
+from .replay_result import result_json, result_lines
+from .replay_run import batches_of, planned_of
+from .send_options import credentials_of_option, tls_of_option
+from .status import CommandError, ExitStatus
+
+
+def run_send(request: ReplayRequest) -> ExitStatus:
+    """Replay; raise CommandError where that cannot be done."""
+    try:
+        return _Sending(request).run()
+    except (JournalError, CredentialsError, TargetRefused) as error:
+        raise CommandError(str(error)) from None
+    except SandboxError as error:
+        raise CommandError(error.reason, error.hint) from None
+    except ClientError as error:
+        raise CommandError(error.reason, error.hint) from None
+
+
+class _ReplayProgress(Progress):
+    """How far a replay is."""
+
+    figures = Figures()
+
+    def _line(self, read: int, total: int | None, found: int, seconds: float) -> str:
+        figures = self.figures
+        rate = count(round(figures.sent / seconds)) if seconds > 0 else "0"
+        share = f"{100 * read // total:3d}% read: " if total else ""
+        return (
+            f"{share}{count(figures.sent)} sent, {rate}/s, {count(figures.in_flight)} in flight, "
+            f"{count(figures.failed)} failed, {duration(figures.late_us)} late"
+        )
+
+
+class _Sending:
+    """One run."""
+
+    def __init__(self, request: ReplayRequest) -> None:
+        self._request = request
+        self._given = request.given
+        self._comparison = Comparison()
+        self._stopped = False
+        self._before: Progressed | None = None
+        self._progress = _ReplayProgress(sys.stderr, not self._given.quiet, "sends")
+
+    def run(self) -> ExitStatus:
+        """Do it; the status says what came of it."""
+        given = self._given
+        config, sandbox = self._config(), self._sandbox()
+        folder, run = self._journal()
+        planned = planned_of(self._request, run.run)
+        guard = Guard(self._consent(config, sandbox is not None))
+        journal = JournalWriter(folder, self._request.sync)
+        try:
+            figures = run_replay(
+                ReplayRun(
+                    batches=iter(batches_of(planned)),
+                    responders=lambda: list(planned.source.responders),
+                    config=config,
+                    guard=guard,
+                    journal=journal,
+                    comparison=self._comparison,
+                    in_flight=given.in_flight,
+                    run=run.run,
+                    sandbox=sandbox,
+                    before=self._before,
+                    tick=lambda figures: self._show(figures, planned),
+                ),
+                self._stoppable,
+            )
+        finally:
+            self._progress.clear()
+            journal.close()
+        self._result(planned, figures, folder)
+        return self._status()
+
+    @contextmanager
+    def _stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
+        def end() -> None:
+            self._stopped = True
+            stop()
+
+        with first_ends(end):
+            yield
+
+    def _show(self, figures: Figures, planned: Planned) -> None:
+        self._progress.figures = figures
+        decode = planned.source.decode
+        total = decode.bytes_total if decode is not None else None
+        self._progress.update(planned.source.bytes_read, total, planned.sends)
+
+    # -- target ---------------------------------------------------------------------------------
+
+    def _config(self) -> ProducerConfig:
+        given, request = self._given, self._request
+        if given.target is not None and given.target != SANDBOX:
+            raise usage_error("--target", f"{given.target!r} is not known; sandbox is")
+        if given.target is not None and given.namesrv is not None:
+            raise usage_error("--target and --namesrv", "only one of them at a time")
+        if given.mode == RAW:
+            raise usage_error("--mode raw", "sends nothing yet; --dry-run shows its plan")
+        namesrv = "127.0.0.1:1" if given.target else given.namesrv
+        if namesrv is None and not os.environ.get("NAMESRV_ADDR"):
+            hint = "name a NameServer with -n HOST:PORT, or start a target: --target sandbox"
+            raise CommandError("no target", hint, ExitStatus.USAGE)
+        return ProducerConfig(
+            group="rmqtool-replay",
+            namesrv=namesrv or "",
+            send_timeout_ms=request.timeout_ms,
+            retries=given.retries,
+            retries_async=given.retries,
+            credentials=credentials_of_option(given.acl),
+            tls=tls_of_option(given.tls),
+        )
+
+    def _sandbox(self) -> SandboxOptions | None:
+        given = self._given
+        if given.faults is not None and given.target is None:
+            raise usage_error("--faults", "are those of the sandbox: --target sandbox")
+        if given.target is None:
+            return None
+        options = SandboxOptions(brokers=2)
+        if given.faults is None:
+            return options
+        faults, seed = faults_of_file(Path(given.faults))
+        return replace(options, faults=faults, seed=options.seed if seed is None else seed)
+
+    def _consent(self, config: ProducerConfig, sandbox: bool) -> bool:
+        """Whether addresses that are not loopback may be used; asks on a terminal."""
+        given = self._given
+        addresses = addresses_of(config.namesrv or os.environ.get("NAMESRV_ADDR", ""))
+        remote = [one for one in addresses if not is_loopback(host_and_port(one)[0])]
+        if sandbox or not remote or given.yes:
+            return given.yes
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise CommandError(
+                f"{', '.join(map(printable, remote))} is not loopback",
+                "--yes allows to send there; --dry-run shows what would be sent",
+                ExitStatus.USAGE,
+            )
+        return self._asked(remote)
+
+    def _asked(self, remote: list[str]) -> bool:
+        """Show what would be sent where, and ask."""
+        given = self._given
+        planned = planned_of(self._request, "dry-run")
+        for _ in batches_of(planned):
+            pass
+        pace = given.rate or (f"speed {given.speed}" if given.speed else "")
+        pace = "top speed" if given.top_speed else pace or "the captured pace"
+        lines = [
+            f"Target: {', '.join(map(printable, remote))}, which is not loopback",
+            f"Pace: {pace}, {given.in_flight} in flight at most",
+            *summary_lines(planned, sent=False),
+        ]
+        print("\n".join(lines), file=sys.stderr)
+        print("Send? Type yes: ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() != "yes":
+            raise CommandError("nothing was sent", "", ExitStatus.FAILURE)
+        return True
+
+    # -- journal --------------------------------------------------------------------------------
+
+    def _journal(self) -> tuple[Path, Run]:
+        given, request = self._given, self._request
+        if given.resume is not None:
+            return self._resumed(Path(given.resume))
+        now = time_ns()
+        name = text_of_time(now).replace(":", "").replace("-", "")[:15]
+        folder = Path(given.journal or f"replay-{name}")
+        run = Run(
+            run=f"{folder.name}-{os.urandom(3).hex()}",
+            created=text_of_time(now),
+            rmqtool=__version__,
+            sources=sources_of(request.sources),
+            options=request.stored_options(),
+            target=given.target or given.namesrv or "",
+        )
+        create_journal(folder, run)
+        return folder, run
+
+    def _resumed(self, folder: Path) -> tuple[Path, Run]:
+        run = read_run(folder)
+        if "-" in [source.name for source in run.sources]:
+            raise JournalError(f"{folder}: standard input cannot be read again")
+        if sources_of(self._request.sources) != run.sources:
+            raise JournalError(f"{folder}: the captures are not those that the run began with")
+        digest = run.options.get("rewrite_digest", "")
+        if digest != self._request.rewrite_digest:
+            raise JournalError(f"{folder}: the rules are not those that the run began with")
+        self._before = Progressed()
+        for row in self._before.receive(read_steps(folder)):
+            assert isinstance(row, Outcome)
+            self._comparison.add(row)
+        return folder, run
+
+    # -- result ---------------------------------------------------------------------------------
+
+    def _result(self, planned: Planned, figures: Figures, folder: Path) -> None:
+        given = self._given
+        if given.format == "jsonl":
+            sys.stdout.buffer.write(result_json(self._comparison, planned, figures, folder))
+            sys.stdout.buffer.flush()
+        else:
+            terminal = terminal_of(sys.stdout, given.colour)
+            print("\n".join(result_lines(self._comparison, planned, figures, terminal)))
+        if given.quiet:
+            return
+        remarks = [f"journal: {folder}/"]
+        if figures.again:
+            times = counted(figures.again, "send")
+            remarks.append(f"{times} of the earlier run had no known outcome: may be stored twice")
+        if self._stopped:
+            remarks.append(f"stopped; go on with: rmqtool replay --resume {folder} …")
+        for remark in remarks:
+            print(f"rmqtool: {remark}", file=sys.stderr)
+
+    def _status(self) -> ExitStatus:
+        if self._stopped:
+            return ExitStatus.INTERRUPTED
+        held = [one for one in self._request.conditions if one.holds(self._comparison)]
+        for condition in held:
+            print(f"rmqtool: --fail-on {condition.text}: it is so", file=sys.stderr)
+        return ExitStatus.DIFFERENCES if held else ExitStatus.OK
