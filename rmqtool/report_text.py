@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from .columns import Column, LineTable
-from .console import Style, Terminal, one_line, styled
+from .console import Style, Terminal, cut, one_line, styled
 from .figures import count, counted, duration, moment, size
 
 if TYPE_CHECKING:
@@ -36,14 +36,20 @@ def report_lines(results: Sequence[ReportResult], terminal: Terminal) -> list[st
             if table.table.shown:
                 lines += ["", *_table_lines(table, terminal)]
         for unknown in result.unknown:
-            lines += ["", f"{unknown.title}: unknown, the input cannot say"]
+            lines += ["", cut(f"{unknown.title}: unknown, the input cannot say", terminal.width)]
     return lines
 
 
 def _heading(title: str, question: str, terminal: Terminal, apart: bool) -> list[str]:
-    text = styled(title.upper(), Style.BOLD + Style.CYAN) if terminal.colour else title.upper()
-    asked = styled(question, Style.DIM) if terminal.colour else question
-    return [*([""] if apart else []), f"{text}  {asked}"]
+    """Return the title with the question behind it, or under it where the line is too short."""
+    title, question = one_line(title).upper(), one_line(question)
+    fits = len(title) + 2 + len(question) <= terminal.width
+    asked = [question] if fits else wrap(question, terminal.width)
+    head = cut(title, terminal.width)
+    if terminal.colour:
+        head, asked = styled(head, Style.BOLD + Style.CYAN), [styled(t, Style.DIM) for t in asked]
+    lines = [f"{head}  {asked[0]}"] if fits else [head, *asked]
+    return ["", *lines] if apart else lines
 
 
 def _wrapped(text: str, terminal: Terminal) -> list[str]:
@@ -61,7 +67,8 @@ def _table_lines(result: TableResult, terminal: Terminal) -> list[str]:
     more = whole - len(rows)
     if more > 0:
         at_least = "at least " if result.cut else ""
-        found.append(f"… and {at_least}{counted(more, 'row')} more: --format json, csv, parquet")
+        rest = f"… and {at_least}{counted(more, 'row')} more: --format json, csv, parquet"
+        found.append(cut(rest, terminal.width))
     return [title, *found]
 
 

@@ -1,0 +1,240 @@
+"""`rmqtool report`: the command line, its outputs, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rmqtool.console import UNLIMITED, Terminal
+from rmqtool.report_options import Format, ReportRequest, names_and_inputs, span_option
+from rmqtool.report_output import About, csv_of, json_of, parquet_of, write_report
+from rmqtool.report_text import percentage, report_lines, title_of
+from rmqtool.status import CommandError
+from tests.analytics import fakes
+from tests.rmqtool.command import capture_in, process, rmqtool
+
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
+pytest.importorskip("pyspark")
+ABOUT = About(["in.pcap"], [], {"where": "topic == Orders"}, ["a remark"])
+
+
+def test_names_come_before_inputs() -> None:
+    assert names_and_inputs(["latency", "retries", "a.pcap"]) == (
+        ("latency", "retries"),
+        ["a.pcap"],
+    )
+    names, inputs = names_and_inputs(["a.pcap", "latency"])
+    assert len(names) == 5
+    assert inputs == ["a.pcap", "latency"]
+    assert names_and_inputs(["latency", "all", "x"])[0] == names
+    with pytest.raises(CommandError, match="no input"):
+        names_and_inputs(["latency"])
+
+
+def test_the_names_for_help_are_those_of_the_reports() -> None:
+    from analytics.reports import REPORT_MODULES, report_of
+    from rmqtool.report_options import REPORTS
+
+    assert REPORTS == REPORT_MODULES
+    tables = [table.name for name in REPORTS for table in report_of(name).tables]
+    assert len(set(tables)) == len(tables)
+
+
+def test_each_table_is_described_whole() -> None:
+    from analytics.reports import report_names, report_of
+    from analytics.schema import TYPES
+
+    for report in map(report_of, report_names()):
+        for table in report.tables:
+            names = [column.name for column in table.columns]
+            assert len(set(names)) == len(names), table.name
+            assert set(table.brief) <= set(names), table.name
+            assert {name.lstrip("-") for name in table.order} <= set(names), table.name
+            assert all(column.type in TYPES and column.meaning for column in table.columns)
+        for chart in report.charts:
+            (table,) = [one for one in report.tables if one.name == chart.table]
+            used = {name for part in chart.parts.values() for name in part.split()}
+            assert used <= {column.name for column in table.columns}, chart.title
+
+
+def test_docs_have_every_table() -> None:
+    from tests.analytics.reports_docs import PAGE, page
+
+    assert PAGE.read_text() == page(), "python -m tests.analytics.reports_docs"
+
+
+@pytest.mark.parametrize(
+    ("text", "us"), [("500ms", 500_000), ("1.5s", 1_500_000), ("1m", 60_000_000)]
+)
+def test_lengths_of_time(text: str, us: int) -> None:
+    assert span_option("--window", text) == us
+
+
+def test_wrong_options_are_said_before_anything_starts(tmp_path: Path) -> None:
+    capture = str(capture_in(tmp_path))
+    for arguments, said in (
+        (["--window", "soon", capture], "no length of time"),
+        (["-w", "latency >", capture], "where a value must be"),
+        (["-f", "csv", capture], "give -o FOLDER, or one table"),
+        (["--conf", "x", capture], "spark.NAME=VALUE"),
+        (["--latency-max", "a,b", capture], "no milliseconds"),
+        ([], "no input"),
+        (["latency", capture, "-o", f"{tmp_path}/no/such/file.html"], "is no folder"),
+        (["latency", capture, "-o", capture], "exists"),
+    ):
+        result = rmqtool("report", *arguments)
+        assert result.status in (1, 2), arguments
+        assert said in result.err, arguments
+        assert "Traceback" not in result.err
+
+
+def test_an_input_that_is_none_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1oops")
+    (tmp_path / "empty.pcap").write_bytes(b"")
+    for name, said in (("nothing", "no such file"), ("bad.parquet", "damaged or unfinished")):
+        result = rmqtool("report", "latency", tmp_path / name)
+        assert result.status == 1
+        assert said in result.err
+        assert "Exception" not in result.err
+
+
+def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
+    capture = capture_in(tmp_path)
+    result = rmqtool("report", "latency", capture, PATH=str(tmp_path), JAVA_HOME="")
+    assert result.status == 1
+    lines = result.err.strip().splitlines()
+    assert lines[0] == "rmqtool: Spark needs Java, and there is none on PATH"
+    assert "apt install openjdk-17-jre-headless" in lines[1]
+    old = tmp_path / "old"
+    (old / "bin").mkdir(parents=True)
+    (old / "bin" / "java").write_text("#!/bin/sh\n")
+    (old / "bin" / "java").chmod(0o755)
+    (old / "release").write_text('JAVA_VERSION="11.0.2"\n')
+    result = rmqtool("report", "latency", capture, JAVA_HOME=str(old))
+    assert "needs Java 17 or newer" in result.err
+    assert "11.0.2" in result.err
+
+
+def test_lines_show_the_unknown_as_a_dash() -> None:
+    lines = report_lines([fakes.result()], Terminal(False, UNLIMITED, False))
+    (silent,) = [line for line in lines if line.startswith("silent")]
+    assert silent.split() == ["silent", *["-"] * 7]
+    assert "Network: unknown, the input cannot say" in lines
+    assert all(line.isprintable() for line in lines)
+    assert any("\\u202eevil" in line for line in lines)
+
+
+def test_lines_fit_a_terminal() -> None:
+    for width in (60, 80, 120):
+        lines = report_lines([fakes.result()], Terminal(True, width, False))
+        assert max(map(len, lines)) <= width
+        rows = [line for line in lines if line.startswith("silent")]
+        assert rows
+        assert len(rows[0]) <= width
+
+
+def test_json_has_rows_and_their_documentation() -> None:
+    whole = json.loads(json_of([fakes.result()], ABOUT))
+    assert whole["format"] == "rmqtool-report"
+    assert whole["chosen"] == {"where": "topic == Orders"}
+    (report,) = whole["reports"]
+    assert report["unknown"] == ["network"]
+    table = report["tables"]["brokers"]
+    assert table["rows"][0]["first_time"] == "2026-11-20T10:00:00.000000Z"
+    assert table["rows"][-1] == {**dict.fromkeys(table["rows"][0]), "broker": "silent"}
+    assert table["columns"][2] == {
+        "name": "p99_us",
+        "type": "int",
+        "unit": "µs",
+        "meaning": "how long",
+    }
+
+
+def test_csv_runs_nothing() -> None:
+    text = csv_of(fakes.brokers()).decode()
+    rows = list(csv.reader(io.StringIO(text)))
+    assert rows[0][0] == "broker"
+    assert rows[4][0] == "'=cmd|' /C calc'!A0"
+    assert rows[-1] == ["silent", *[""] * 7]
+    assert all(cell.isprintable() for row in rows for cell in row)
+
+
+def test_parquet_has_its_documentation() -> None:
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.read_table(io.BytesIO(parquet_of(fakes.brokers())))
+    assert table.schema.field("p99_us").metadata == {
+        b"unit": "µs".encode(),
+        b"meaning": b"how long",
+    }
+    assert table.num_rows == len(fakes.EVIL) + 1
+
+
+def test_a_folder_has_all_forms_and_is_replaced_only_as_asked(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    request = ReportRequest(("latency",), ["in"], output=str(folder))
+    (said,) = write_report(request, [fakes.result()], [])
+    names = {file.name for file in folder.iterdir()}
+    assert {"report.html", "report.json", "brokers.csv", "brokers.parquet"} <= names
+    assert f"{len(names)} files" in said
+    capture = capture_in(tmp_path)
+    assert "--force replaces it" in rmqtool("report", capture, "-o", folder).err
+    (folder / "report.json").unlink()
+    assert "is no report" in rmqtool("report", capture, "-o", folder, "--force").err
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".out")]
+
+
+def test_one_file_of_a_form(tmp_path: Path) -> None:
+    for name, form in (("a.html", Format.html), ("a.json", Format.json), ("a.txt", Format.table)):
+        request = ReportRequest(("latency",), ["in"], format=form, output=str(tmp_path / name))
+        assert write_report(request, [fakes.result()], [])
+        assert (tmp_path / name).stat().st_size > 500
+
+
+def test_shares_and_titles() -> None:
+    shares = [percentage(part) for part in (0, 0.0004, 0.5, 0.9999, 1, 1.5)]
+    assert shares == ["0%", "<0.1%", "50.0%", "99.9%", "100%", "150.0%"]
+    assert [title_of(name) for name in ("p999_us", "gap_bytes", "no_answer")] == [
+        "P99.9",
+        "GAP",
+        "NO ANSWER",
+    ]
+
+
+@needs_java
+def test_a_capture_becomes_tables_quietly(tmp_path: Path) -> None:
+    capture = capture_in(tmp_path)
+    result = process("report", "latency", "overview", capture, "-f", "json")
+    assert result.err == ""
+    assert result.status == 0
+    latency, overview = json.loads(result.out)["reports"]
+    operations = {row["operation"]: row for row in latency["tables"]["latency_operations"]["rows"]}
+    assert operations["SEND_MESSAGE_V2"]["exchanges"] == 2
+    assert operations["SEND_MESSAGE_V2"]["failed"] == 1
+    (error,) = [row for row in overview["tables"]["errors"]["rows"] if row["code"] == 2]
+    assert error["answer"] == "SYSTEM_BUSY"
+    assert error["example"].startswith("[TIMEOUT_CLEAN_QUEUE]")
+
+
+@needs_java
+def test_an_empty_capture_says_so(tmp_path: Path) -> None:
+    capture = tmp_path / "empty.pcap"
+    capture.write_bytes(capture_in(tmp_path).read_bytes()[:24])
+    result = process("report", "latency", capture)
+    assert result.status == 1
+    assert result.err.splitlines()[0] == "rmqtool: no exchange in the input"
+    assert "Exception" not in result.err
+
+
+@needs_java
+def test_spark_speaks_with_v_only(tmp_path: Path) -> None:
+    capture = capture_in(tmp_path)
+    result = process("report", "latency", capture, "-v", "-t", "latency_operations")
+    assert result.status == 0
+    assert "Spark" in result.err or "WARN" in result.err
+    assert "SEND_MESSAGE_V2" in result.out
