@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import threading
 
 import pytest
 
@@ -163,3 +164,27 @@ def test_a_topic_that_is_not_made_by_itself(rocketmq: Cluster) -> None:
     config = config_of(rocketmq, create_topic_key="NoSuchTopicToCopy")
     with Producer(config) as producer, pytest.raises(RouteError, match="CoreNowhere"):
         producer.send(Message("CoreNowhere", b"x"))
+
+
+def test_a_broker_that_stops_in_order_says_so_and_costs_no_message(rocketmq: Cluster) -> None:
+    rocketmq.make_topic("CoreStopped")
+    victim = rocketmq.broker("broker-b")
+    results: list[SendResult] = []
+    with Producer(config_of(rocketmq, send_timeout_ms=5000)) as producer:
+        results += [producer.send(Message("CoreStopped", b"before")) for _ in range(16)]
+        stopping = threading.Thread(target=victim.stop)
+        stopping.start()
+        try:
+            while stopping.is_alive():
+                results.append(producer.send(Message("CoreStopped", b"while")))
+                producer.poll(0.002)
+        finally:
+            stopping.join()
+            faults.restart(rocketmq, victim)
+    placed(results)
+    codes = {attempt.code for one in results for attempt in one.attempts}
+    outcomes = {attempt.outcome for one in results for attempt in one.attempts}
+    assert codes <= {0, 1500, 14, None}
+    # A 5.x broker answers GO_AWAY until its port is closed, then it refuses or ends connections.
+    assert 1500 in codes or outcomes & {Outcome.CONNECT, Outcome.LOST}
+    assert wait_stored(rocketmq, "CoreStopped", len(results)) >= len(results)
