@@ -1,0 +1,188 @@
+"""Outcomes, attempts, transactions and concurrency, as far as the reading is ahead."""
+
+from __future__ import annotations
+
+from dissectors.record import ANSWERED, ONEWAY, UNANSWERED
+from replay.captured import END_TRANSACTION, Captured, Refused, Seen, Why
+from replay.look_ahead import MAX_WAIT, MAX_WAITING, LookAhead
+from replay.message import TransactionState
+
+from .replayed import MS, SECOND, START, seen
+
+
+def answer(ahead: LookAhead, request: Seen, at: int, code: int = 0, remark: str = "") -> None:
+    fields = {"queueId": "0", "queueOffset": "5"} if code == 0 else {}
+    ahead.response(request.key, START + at, code, remark or None, fields)
+
+
+def sends(ahead: LookAhead, everything: bool = False) -> list[Captured]:
+    return [one for one in ahead.take(everything) if isinstance(one, Captured)]
+
+
+def end(key: str, state: int, at: int) -> Seen:
+    request = seen(at, code=END_TRANSACTION, opaque=at // MS + 500)
+    request.ext_fields = {"msgId": key, "commitOrRollback": str(state)}
+    request.flag = 2
+    return request
+
+
+def test_a_send_comes_out_with_its_answer_and_not_before() -> None:
+    ahead = LookAhead()
+    request = seen()
+    ahead.request(request)
+    assert ahead.take() == []
+    answer(ahead, request, 3 * MS)
+    (one,) = sends(ahead)
+    assert (one.answer.status, one.answer.code, one.answer.latency_us) == (ANSWERED, 0, 3000)
+    assert one.answer.queue_offset == 5
+    assert ahead.waiting_bytes == 0
+
+
+def test_sends_come_out_in_the_order_in_which_they_were_made() -> None:
+    ahead = LookAhead()
+    first, second = seen(0, key="A"), seen(MS, key="B")
+    for request in (first, second):
+        ahead.request(request)
+    answer(ahead, second, 2 * MS)
+    assert sends(ahead) == []
+    answer(ahead, first, 3 * MS)
+    assert [one.header.unique_key for one in sends(ahead)] == ["A", "B"]
+
+
+def test_an_answer_is_waited_for_no_longer_than_a_bounded_time() -> None:
+    ahead = LookAhead()
+    ahead.request(seen())
+    ahead.at(START + MAX_WAIT - 1)
+    assert sends(ahead) == []
+    ahead.at(START + MAX_WAIT)
+    (one,) = sends(ahead)
+    assert one.answer.status == UNANSWERED
+    assert one.answer.is_failed
+    answer(ahead, one.seen, MAX_WAIT + MS)
+    assert one.answer.is_stored, "a late answer still completes the outcome"
+
+
+def test_a_oneway_send_waits_for_nothing() -> None:
+    ahead = LookAhead()
+    ahead.request(seen(oneway=True))
+    (one,) = sends(ahead)
+    assert one.answer.status == ONEWAY
+    assert not one.answer.is_failed
+
+
+def test_further_attempts_are_the_same_message() -> None:
+    ahead = LookAhead()
+    first = seen(0, broker="broker-b")
+    again = seen(10 * MS, broker="broker-a", responder="10.0.0.2:10911")
+    ahead.request(first)
+    answer(ahead, first, 2 * MS, 14, "disk full")
+    assert sends(ahead) == []
+    ahead.request(again)
+    answer(ahead, again, 12 * MS)
+    one, refused = ahead.take()
+    assert isinstance(one, Captured)
+    assert isinstance(refused, Refused)
+    assert (one.answer.attempts, one.answer.code, one.answer.latency_us) == (2, 0, 2000)
+    assert one.answer.responder == "10.0.0.2:10911"
+    assert one.header.broker_name == "broker-b"
+    assert refused.refusal.why is Why.ANOTHER_ATTEMPT
+
+
+def test_the_same_message_sent_again_after_it_was_stored_is_another_one() -> None:
+    ahead = LookAhead()
+    for at in (0, 10 * MS):
+        request = seen(at)
+        ahead.request(request)
+        answer(ahead, request, at + MS)
+    assert [one.answer.attempts for one in sends(ahead)] == [1, 1]
+
+
+def test_the_late_answer_to_a_first_attempt_does_not_replace_the_second_ones() -> None:
+    ahead = LookAhead()
+    first, again = seen(0), seen(4 * SECOND)
+    ahead.request(first)
+    ahead.request(again)
+    answer(ahead, again, 4 * SECOND + MS)
+    answer(ahead, first, 5 * SECOND)
+    (one,) = sends(ahead)
+    assert (one.answer.latency_us, one.answer.attempts) == (1000, 2)
+
+
+def test_concurrent_sends_of_a_conversation_are_told_from_those_one_after_another() -> None:
+    ahead = LookAhead()
+    one_by_one = [seen(n * 10 * MS, key=f"S{n}") for n in range(3)]
+    for request in one_by_one:
+        ahead.request(request)
+        answer(ahead, request, request.origin.time - START + MS)
+    assert [one.overlapped for one in sends(ahead)] == [False] * 3
+    at_once = [seen(SECOND + n, key=f"A{n}", opaque=100 + n) for n in range(4)]
+    for request in at_once:
+        ahead.request(request)
+    for request in (at_once[2], at_once[0], at_once[3], at_once[1]):
+        answer(ahead, request, SECOND + MS)
+    assert [one.overlapped for one in sends(ahead)] == [True] * 4
+
+
+def test_what_is_never_answered_makes_nothing_concurrent() -> None:
+    ahead = LookAhead()
+    lost = seen(0, key="LOST")
+    ahead.request(lost)
+    for n in range(1, 4):
+        request = seen(n * 10 * MS, key=f"S{n}")
+        ahead.request(request)
+        answer(ahead, request, n * 10 * MS + MS)
+    assert [one.overlapped for one in sends(ahead, everything=True)] == [False] * 4
+
+
+def test_another_conversation_is_no_concurrency() -> None:
+    ahead = LookAhead()
+    pair = [seen(n, key=f"K{n}", conversation=n, opaque=1) for n in range(2)]
+    for request in pair:
+        ahead.request(request)
+    for request in pair:
+        answer(ahead, request, MS)
+    assert [one.overlapped for one in sends(ahead)] == [False, False]
+
+
+def test_a_half_message_waits_for_its_outcome() -> None:
+    ahead = LookAhead()
+    half = seen(key="H", sys_flag=4)
+    ahead.request(half)
+    answer(ahead, half, MS)
+    assert ahead.take() == []
+    ahead.request(end("H", 8, 2 * MS))
+    one, refused = ahead.take()
+    assert isinstance(one, Captured)
+    assert one.state is TransactionState.COMMIT
+    assert isinstance(refused, Refused)
+    assert refused.refusal.why is Why.ENDS_TRANSACTION
+
+
+def test_an_unknown_outcome_is_replaced_by_the_answer_to_the_check() -> None:
+    ahead = LookAhead()
+    half = seen(key="H", sys_flag=4)
+    ahead.request(half)
+    answer(ahead, half, MS)
+    ahead.request(end("H", 0, 2 * MS))
+    ahead.at(START + 2 * MAX_WAIT)
+    assert ahead.take() == []
+    ahead.request(end("H", 12, 40 * SECOND))
+    assert [one.state for one in sends(ahead)] == [TransactionState.ROLLBACK]
+
+
+def test_memory_is_bounded_by_number() -> None:
+    ahead = LookAhead()
+    given = 0
+    for n in range(MAX_WAITING + 500):
+        ahead.request(seen(n, key=f"K{n}", opaque=n, conversation=n % 50))
+        given += len(ahead.take())
+    assert given == 500
+
+
+def test_the_raw_mode_takes_every_request_as_it_is() -> None:
+    ahead = LookAhead(raw=True)
+    first, again = seen(0), seen(MS)
+    ahead.request(first)
+    ahead.request(again)
+    ahead.request(end("K1", 8, 2 * MS))
+    assert [one.answer.attempts for one in sends(ahead, everything=True)] == [1, 1, 1]
