@@ -1,0 +1,52 @@
+"""The commands of docs/send.md are run as they stand, against the sandbox."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+from typer.main import get_command
+
+from replay.sandbox import SandboxOptions, TopicSpec, sandbox_thread
+from rmqtool.cli import app
+from tests.rmqtool.command import PROGRAM, ROOT
+
+PAGE = ROOT / "docs" / "send.md"
+
+
+def _commands() -> list[str]:
+    return [line[2:] for line in PAGE.read_text().splitlines() if line.startswith("$ ")]
+
+
+def test_the_page_has_commands() -> None:
+    assert len(_commands()) >= 8
+
+
+def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
+    program = shlex.join(PROGRAM)
+    topics = [TopicSpec("Orders", 4)]
+    with sandbox_thread(SandboxOptions(brokers=2, topics=topics)) as box:
+        for command in _commands():
+            line = command.replace("127.0.0.1:9876", box.namesrv).replace("rmqtool", program, 1)
+            done = subprocess.run(
+                ["bash", "-o", "pipefail", "-c", line],
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            assert done.returncode == 0, (command, done.stderr)
+            assert done.stdout
+
+
+def test_every_option_is_on_the_page() -> None:
+    page = PAGE.read_text()
+    command = get_command(app).commands["send"]  # type: ignore[attr-defined]
+    options = [param.opts for param in command.params if param.opts[0][0] == "-"]
+    assert len(options) > 30
+    known = ("--help", "--color", "--quiet")
+    missing = [names for names in options if not any(name in page for name in names)]
+    assert [names for names in missing if names[0] not in known] == []
