@@ -57,7 +57,8 @@ Queue = Annotated[
     ),
 ]
 Group = Annotated[
-    str, typer.Option("--group", "-g", metavar="GROUP", help="Producer.", rich_help_panel=_TARGET)
+    str,
+    typer.Option("--group", "-g", metavar="GROUP", help="Producer group.", rich_help_panel=_TARGET),
 ]
 Acl = Annotated[
     str | None,
