@@ -225,7 +225,10 @@ def _take_over(given: Given) -> None:
     given.sources = names
     if given.journal is not None:
         raise usage_error("--resume and --journal", "a run goes on in its own journal")
+    paced = given.speed or given.rate or given.top_speed  # one of them stands for all three
     for name in (*PLAN_FIELDS, *PACE_FIELDS):
+        if paced and name in ("speed", "rate", "top_speed"):
+            continue
         stored, wanted = run.options.get(name), getattr(given, name)
         if not wanted or wanted == defaults[name]:
             setattr(given, name, stored if name in run.options else wanted)

@@ -68,7 +68,7 @@ class _ReplayProgress(Progress):
 
     figures = Figures()
 
-    def _line(self, read: int, total: int | None, found: int, seconds: float) -> str:
+    def _line(self, read: int, total: int | None, found: int, seconds: float) -> str:  # noqa: ARG002
         figures = self.figures
         rate = count(round(figures.sent / seconds)) if seconds > 0 else "0"
         share = f"{100 * read // total:3d}% read: " if total else ""
@@ -93,9 +93,9 @@ class _Sending:
         """Do it; the status says what came of it."""
         given = self._given
         config, sandbox = self._config(), self._sandbox()
+        guard = Guard(self._consent(config, sandbox is not None))
         folder, run = self._journal()
         planned = planned_of(self._request, run.run)
-        guard = Guard(self._consent(config, sandbox is not None))
         journal = JournalWriter(folder, self._request.sync)
         try:
             figures = run_replay(
@@ -108,6 +108,7 @@ class _Sending:
                     comparison=self._comparison,
                     in_flight=given.in_flight,
                     run=run.run,
+                    paced=not given.top_speed,
                     sandbox=sandbox,
                     before=self._before,
                     tick=lambda figures: self._show(figures, planned),

@@ -1,0 +1,289 @@
+"""`rmqtool replay` against the sandbox: what arrives, what is said, what may not be reached."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dissectors.pipeline import Decode
+from dissectors.remoting.batch import decode_batch
+from dissectors.remoting.compression import decompress
+from dissectors.remoting.message import StoredMessage, decode_messages
+from dissectors.remoting.properties import decode_properties
+from dissectors.remoting.sysflag import compression_of
+from replay.journal import Begin, Outcome, Result, read_run, read_skipped, read_steps
+from replay.sandbox import Fault, FaultKind, SandboxOptions, SandboxThread, sandbox_thread
+from replay.sandbox.broker import Broker
+from replay.sandbox.latency import latency_of
+from tests.bench.generate import write_capture
+from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
+from tests.rmqtool.command import Result as Ended
+
+SAMPLES = ROOT / "samples"
+SENDS = sorted(path.stem for path in SAMPLES.glob("send-*.pcap"))
+
+
+@pytest.fixture
+def box() -> Iterator[SandboxThread]:
+    with sandbox_thread(SandboxOptions(brokers=2)) as started:
+        yield started
+
+
+def _replay(sample: str | Path, *arguments: str | Path) -> Ended:
+    path = SAMPLES / f"{sample}.pcap" if isinstance(sample, str) else sample
+    return rmqtool("replay", path, *arguments)
+
+
+def _outcomes(journal: Path) -> list[Outcome]:
+    return [row for row in read_steps(journal) if isinstance(row, Outcome)]
+
+
+def _captured(sample: str | Path) -> dict[str, tuple[bytes, dict[str, str], str]]:
+    """UNIQ_KEY → body, properties and topic of each message that a capture's sends hold."""
+    found = {}
+    path = SAMPLES / f"{sample}.pcap" if isinstance(sample, str) else sample
+    for batch in Decode([str(path)]).exchanges():
+        for exchange in batch:
+            pdu = exchange.request
+            if pdu is None or pdu.command.code not in (10, 310, 320):
+                continue
+            fields = pdu.command.ext_fields
+            topic = fields.get("b") or fields["topic"]
+            if topic.startswith("RMQ_SYS_"):
+                continue
+            if pdu.command.code == 320:
+                for item in decode_batch(pdu.body).items:
+                    found[item.properties["UNIQ_KEY"]] = (item.body, item.properties, topic)
+                continue
+            properties = decode_properties(fields.get("i") or fields.get("properties") or "")
+            kind = compression_of(int(fields.get("f") or fields.get("sysFlag") or 0))
+            body = pdu.body if kind is None else decompress(pdu.body, kind).data
+            found[properties["UNIQ_KEY"]] = (body, properties, topic)
+    return found
+
+
+def _stored(box: SandboxThread) -> list[StoredMessage]:
+    """Every message that the brokers hold, in the order of each broker's log."""
+    return box.call(lambda sandbox: [one for b in sandbox.brokers.values() for one in _log_of(b)])
+
+
+def _log_of(broker: Broker) -> Iterator[StoredMessage]:
+    store = broker.state.store
+    offset = store.begin_offset
+    while (record := store.at(offset)) is not None:
+        yield from decode_messages(record.data).messages
+        offset += len(record.data)
+
+
+def _body_of(message: StoredMessage) -> bytes:
+    return message.decompressed().data
+
+
+def _messages_sent(box: SandboxThread) -> dict[str, list[StoredMessage]]:
+    """UNIQ_KEY → the messages that a consumer would be given, or will be when their time comes."""
+    found = defaultdict(list)
+    for one in _stored(box):
+        if one.topic not in ("RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"):
+            found[one.properties["UNIQ_KEY"]].append(one)
+    return found
+
+
+SET_ANEW = {"TIMER_DELIVER_MS", "TRAN_MSG", "PGROUP", "WAIT"}
+"""properties that are not stored as captured: a time, and what is said to the broker only"""
+
+
+@pytest.mark.parametrize("sample", SENDS)
+@pytest.mark.parametrize("mode", ["as-captured", "sync", "async"])
+def test_what_arrives_is_what_was_captured(
+    box: SandboxThread, tmp_path: Path, sample: str, mode: str
+) -> None:
+    journal = tmp_path / "run"
+    arguments = ("-n", box.namesrv, "--top-speed", "-o", journal, "--mode", mode)
+    ended = _replay(sample, *arguments, "--include", "retry")
+    assert ended.status == 0, ended
+    captured, stored = _captured(sample), _messages_sent(box)
+    assert stored.keys() == captured.keys()
+    for key, (body, properties, topic) in captured.items():
+        (one,) = stored[key]
+        assert _body_of(one) == body
+        assert one.properties.get("REAL_TOPIC", one.topic) == topic
+        kept = {name: text for name, text in properties.items() if name not in SET_ANEW}
+        assert kept.items() <= one.properties.items()
+        assert one.properties["RMQTOOL_REPLAY"] == read_run(journal).run
+
+
+def test_messages_of_a_queue_stay_in_order(box: SandboxThread, tmp_path: Path) -> None:
+    ended = _replay("send-ordered-5x", "-n", box.namesrv, "--top-speed", "-o", tmp_path / "run")
+    assert ended.status == 0
+    places = {
+        row.captured_key: (row.captured_broker, row.queue_id) for row in _outcomes(tmp_path / "run")
+    }
+    wanted, got = defaultdict(list), defaultdict(list)
+    for key in _captured("send-ordered-5x"):
+        wanted[places[key]].append(key)
+    for one in _stored(box):
+        got[places[one.properties["UNIQ_KEY"]]].append(one.properties["UNIQ_KEY"])
+    assert got == wanted
+    assert len(wanted) > 1
+
+
+def test_transactions_end_as_captured(box: SandboxThread, tmp_path: Path) -> None:
+    ended = _replay("transaction-5x", "-n", box.namesrv, "--top-speed", "-o", tmp_path / "run")
+    assert ended.status == 0
+    states = {row.captured_key: row.state for row in _outcomes(tmp_path / "run")}
+    assert Counter(states.values()) == {"commit": 2, "rollback": 1, "unknown": 1} or states
+    time.sleep(0.2)  # how a transaction ends is told one-way
+    visible = set(_messages_sent(box))
+    assert visible == {key for key, state in states.items() if state == "commit"}
+
+
+def test_the_journal_is_a_decoded_log(box: SandboxThread, tmp_path: Path) -> None:
+    journal = tmp_path / "run"
+    _replay("send-sync-5x", "-n", box.namesrv, "--top-speed", "-o", journal)
+    rows = [json.loads(line) for line in (journal / "attempts.jsonl").read_text().splitlines()]
+    assert [row["request_name"] for row in rows] == ["SEND_MESSAGE_V2"] * 8
+    assert {row["status"] for row in rows} == {"answered"}
+    assert {row["unique_key"] for row in rows} == _captured("send-sync-5x").keys()
+    assert {row["responder"] for row in rows} <= set(box.addresses.values())
+
+
+def test_the_captured_pace_is_kept(box: SandboxThread, tmp_path: Path) -> None:
+    begin = time.monotonic()
+    arguments = ("-n", box.namesrv, "-o", tmp_path / "run", "--rate", "20/s")
+    assert _replay("send-sync-5x", *arguments).status == 0
+    assert 0.35 <= time.monotonic() - begin < 3
+    times = [row["request_time"] for row in _rows(tmp_path / "run" / "attempts.jsonl")]
+    assert times == sorted(times)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_killed_run_is_resumed_and_what_may_be_twice_is_named(tmp_path: Path) -> None:
+    capture = tmp_path / "many.pcap"
+    write_capture(capture, 3000, 3, "json")
+    journal = tmp_path / "run"
+    slow = Fault(FaultKind.LATENCY, latency=latency_of("2ms"))
+    with sandbox_thread(SandboxOptions(brokers=2, faults=[slow])) as box:
+        command = [*PROGRAM, "replay", str(capture), "-n", box.namesrv, "-o", str(journal)]
+        command += ["--top-speed", "--in-flight", "16", "-q"]
+        running = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+        _wait_until(lambda: (journal / "steps.jsonl").exists() and len(_outcomes(journal)) > 50)
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+        before = list(read_steps(journal))
+        done = {row.step for row in before if isinstance(row, Outcome)}
+        unknown = {row.step for row in before if isinstance(row, Begin)} - done
+        assert len(done) < len(_captured(capture))
+        box.clear_faults()
+        ended = rmqtool("replay", "--resume", journal, "-n", box.namesrv, "--top-speed")
+        assert ended.status == 0, ended
+        stored = _messages_sent(box)
+    outcomes = [row for row in read_steps(journal) if isinstance(row, Outcome)]
+    assert Counter(row.step for row in outcomes).most_common(1)[0][1] == 1
+    assert stored.keys() == _captured(capture).keys()
+    twice = {key for key, copies in stored.items() if len(copies) > 1}
+    named = {key for row in outcomes if row.maybe_twice for key in row.unique_keys}
+    assert {row.step for row in outcomes if row.maybe_twice} == unknown
+    assert twice <= named
+
+
+def _wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_ctrl_c_leaves_a_journal_that_goes_on(box: SandboxThread, tmp_path: Path) -> None:
+    journal = tmp_path / "run"
+    command = [*PROGRAM, "replay", str(SAMPLES / "send-sync-5x.pcap"), "-n", box.namesrv]
+    command += ["-o", str(journal), "--rate", "4/s"]
+    running = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    _wait_until(lambda: (journal / "steps.jsonl").exists() and len(_outcomes(journal)) >= 2)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "Traceback" not in err
+    assert "--resume" in err
+    assert "SUCCESS" in out
+    ended = rmqtool("replay", "--resume", journal, "-n", box.namesrv, "--top-speed")
+    assert ended.status == 0, ended
+    assert {key: len(copies) for key, copies in _messages_sent(box).items()} == dict.fromkeys(
+        _captured("send-sync-5x"), 1
+    )
+
+
+def test_a_captured_address_is_never_a_target(tmp_path: Path) -> None:
+    with sandbox_thread(SandboxOptions()) as box:
+        capture = tmp_path / "own.pcapng"
+        arguments = ("-t", "Orders", "-p", "x", "--capture", capture)
+        assert rmqtool("send", "-n", box.namesrv, *arguments).status == 0
+        stored = len(_stored(box))
+        ended = rmqtool("replay", capture, "-n", box.namesrv, "-o", tmp_path / "run")
+        assert ended.status == 1
+        assert "an address of the capture" in ended.err
+        assert len(_stored(box)) == stored
+
+
+def test_a_target_that_is_not_loopback_needs_consent(tmp_path: Path) -> None:
+    ended = _replay("send-sync-5x", "-n", "192.0.2.1:9876", "-o", tmp_path / "run")
+    assert ended.status == 2
+    assert "--yes" in ended.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_a_target_nothing_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    ended = _replay("send-sync-5x")
+    assert ended.status == 2
+    assert "--target sandbox" in ended.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_faults_of_the_sandbox_fail_a_regression_test(tmp_path: Path) -> None:
+    faults = tmp_path / "faults.toml"
+    faults.write_text('[[fault]]\nkind = "error"\ncode = 13\nremark = "no"\n')
+    arguments = ("--target", "sandbox", "--faults", faults, "-o", tmp_path / "run", "--top-speed")
+    ended = _replay("send-sync-5x", *arguments, "--fail-on", "new-failures")
+    assert ended.status == 4
+    assert "failed now, and not in the capture" in ended.out
+    assert {row.result for row in _outcomes(tmp_path / "run")} == {Result.failed}
+    as_json = rmqtool(
+        *("replay", "--resume", tmp_path / "run", "--target", "sandbox"),
+        *("--top-speed", "--format", "jsonl", "--fail-on", "new-failures"),
+    )
+    assert as_json.status == 0, as_json
+    found = json.loads(as_json.out)
+    assert (found["steps"], found["new_failures"]) == (8, 0)
+
+
+def test_nothing_that_is_no_send_is_sent(box: SandboxThread, tmp_path: Path) -> None:
+    for name in ("foreign-5x", "one-direction-5x", "midstream-5x", "cut-short-5x", "admin-5x"):
+        ended = _replay(name, "-n", box.namesrv, "--top-speed", "-o", tmp_path / name)
+        assert ended.status == 0, ended
+        assert "Traceback" not in ended.err
+    reasons = {row.why for row in read_skipped(tmp_path / "cut-short-5x")}
+    assert reasons <= {"CUT", "DAMAGED", "ANOTHER_ATTEMPT", "SYSTEM_TOPIC"}
+
+
+def test_a_journal_is_not_overwritten(box: SandboxThread, tmp_path: Path) -> None:
+    arguments = ("-n", box.namesrv, "--top-speed", "-o", tmp_path / "run")
+    assert _replay("send-sync-5x", *arguments).status == 0
+    again = _replay("send-sync-5x", *arguments)
+    assert again.status == 1
+    assert "not empty" in again.err
+    other = rmqtool("replay", "--resume", tmp_path / "nothing", "-n", box.namesrv)
+    assert other.status == 1
+    assert "no journal" in other.err
