@@ -206,8 +206,19 @@ class Attempts:
         key, attempts = sending.prepared.unique_key, tuple(sending.attempts)
         if stored is None:
             return SendResult(SendStatus.SEND_OK, key, self._seen(queue), attempts=attempts)
-        where = self._seen(stored.queue)
-        return SendResult(stored.status, key, where, *stored[2:], None, attempts)
+        return SendResult(
+            stored.status,
+            key,
+            self._seen(stored.queue),
+            stored.queue_offset,
+            stored.offset_msg_id,
+            stored.transaction_id,
+            stored.recall_handle,
+            stored.region,
+            stored.trace_on,
+            None,
+            attempts,
+        )
 
     def _seen(self, queue: MessageQueue) -> MessageQueue:
         """A queue as the application knows it: its topic without namespace."""
@@ -253,7 +264,9 @@ class Attempts:
             invoke.response_bytes,
             len(prepared.body),
             prepared.message_count,
-            *((stored.queue.queue_id, *stored[2:4]) if stored is not None else ()),
+            stored.queue.queue_id if stored is not None else None,
+            stored.queue_offset if stored is not None else None,
+            stored.offset_msg_id if stored is not None else None,
         )
         sending.attempts.append(attempt)
         if self._on_attempt is not None:
