@@ -7,9 +7,7 @@ RocketMQ: MQClientAPIImpl.processSendResponse, SendMessageResponseHeader.
 
 from __future__ import annotations
 
-from typing import Final
-
-import msgspec
+from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
@@ -28,7 +26,7 @@ STORED: Final[dict[int, SendStatus]] = {
 DEFAULT_REGION: Final = "DefaultRegion"
 
 
-class Stored(msgspec.Struct, frozen=True, gc=False):
+class Stored(NamedTuple):
     """What the answer to a send says."""
 
     status: SendStatus
