@@ -174,6 +174,8 @@ class Answer:
     """queue that the broker said"""
     queue_offset: int | None = None
     """offset in it"""
+    request: Pdu | None = None
+    """the request that was answered, in the capture"""
     pdu: Pdu | None = None
     """the response in the capture"""
 
@@ -242,7 +244,7 @@ class Captured:
         """Its messages were taken: lets go of the bytes, of which others may know nothing."""
         self.seen.body = b""
         self.seen.messages = None
-        self.seen.pdu = self.answer.pdu = None
+        self.seen.pdu = self.answer.pdu = self.answer.request = None
         self.overtaken_by = []
 
 

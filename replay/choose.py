@@ -139,10 +139,10 @@ def _key_of(captured: Captured, message: Message, by: SampleBy) -> str:
 
 
 def record_of_captured(captured: Captured) -> ExchangeRecord:
-    """The row of the exchange, as decode shows it."""
+    """The row of the exchange, as decode shows it; of attempts the one that was answered."""
     seen, answer = captured.seen, captured.answer
     if seen.pdu is not None:
-        return record_of(Exchange(seen.pdu, answer.pdu), seen.origin.capture)
+        return record_of(Exchange(answer.request or seen.pdu, answer.pdu), seen.origin.capture)
     return _record_of_log(captured, seen)
 
 

@@ -56,7 +56,7 @@ class LookAhead:
         """bytes of the bodies that wait"""
         self._raw = raw
         self._queue: deque[Captured | Refused] = deque()
-        self._pending: dict[Key, tuple[Captured, int]] = {}
+        self._pending: dict[Key, tuple[Captured, int, Pdu | None]] = {}
         self._open: dict[tuple[str, int], dict[Key, Captured]] = {}
         self._keys: dict[str, Captured] = {}
         self._now = 0
@@ -98,14 +98,14 @@ class LookAhead:
         found = self._pending.pop(key, None)
         if found is None:
             return
-        captured, asked = found
+        captured, asked, request = found
         self._close(key, captured)
         answer = captured.answer
         if answer.is_stored:  # the late answer to an earlier attempt says nothing new
             return
         answered(answer, code, remark, fields)
         answer.latency_us = (time - asked) // 1000
-        answer.pdu = pdu
+        answer.pdu, answer.request = pdu, request
         if not answer.is_stored:
             return
         if self._raw or not captured.header.is_half or _is_final(captured.state):
@@ -178,7 +178,7 @@ class LookAhead:
 
     def _wait_for(self, seen: Seen, captured: Captured) -> None:
         pending = self._pending
-        pending[seen.key] = (captured, seen.origin.time)
+        pending[seen.key] = (captured, seen.origin.time, seen.pdu)
         while len(pending) > 1:
             oldest = next(iter(pending))
             if len(pending) <= MAX_KEYS and not self._is_past(pending[oldest][0]):

@@ -1,0 +1,148 @@
+"""Rules and functions that change messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from replay.message import Message
+from replay.rewrite import Rewrite, RewriteError, Rewritten, read_function, read_rules
+
+MESSAGE = Message(
+    "Orders", b'{"card":"4711","x":1}', "v1-paid", "k-1 k-2", {"UNIQ_KEY": "U", "tenant": "acme"}
+)
+
+
+def apply(folder: Path, text: str, message: Message = MESSAGE) -> Rewritten | None:
+    path = folder / "rules.toml"
+    path.write_text(text)
+    return Rewrite(read_rules(str(path))).apply(message, "producers")
+
+
+def test_every_part_can_be_rewritten(tmp_path: Path) -> None:
+    found = apply(
+        tmp_path,
+        r"""
+        [[rule]]
+        topic = { match = "^", replace = "test_" }
+        group = "replayers"
+        tag = { match = "^v1-", replace = "" }
+        key = { match = '\d', replace = "0" }
+        body = { match = '"card":"(\d)\d*"', replace = '"card":"\1***"' }
+        property = { tenant = "test", added = "1" }
+        """,
+    )
+    properties = {"UNIQ_KEY": "U", "tenant": "test", "added": "1"}
+    body = b'{"card":"4***","x":1}'
+    expected = Message("test_Orders", body, "paid", "k-0 k-0", properties)
+    assert found == (expected, "replayers")
+    assert MESSAGE.properties["tenant"] == "acme", "the message itself stays as it was"
+
+
+def test_a_rule_is_for_what_fits_all_its_conditions(tmp_path: Path) -> None:
+    text = """
+    [[rule]]
+    if = { topic = "^Ord", tag = "paid", group = "^prod", body = "card", property.tenant = "acme" }
+    topic = "Fit"
+    """
+    found = apply(tmp_path, text)
+    assert found is not None
+    assert found.message.topic == "Fit"
+    for other in (
+        replace(MESSAGE, topic="Pord"),
+        replace(MESSAGE, tags=None),
+        replace(MESSAGE, body=b"none"),
+        replace(MESSAGE, properties={}),
+    ):
+        same = apply(tmp_path, text, other)
+        assert same is not None
+        assert same.message == other
+
+
+def test_rules_follow_one_another_and_may_remove_and_drop(tmp_path: Path) -> None:
+    found = apply(
+        tmp_path,
+        """
+        [[rule]]
+        tag = false
+        key = false
+        property.tenant = false
+        topic = "Second"
+        [[rule]]
+        if.topic = "^Second$"
+        body = "nothing"
+        """,
+    )
+    assert found is not None
+    assert found.message == Message("Second", b"nothing", None, None, {"UNIQ_KEY": "U"})
+    assert apply(tmp_path, '[[rule]]\nif.topic = "Orders"\ndrop = true') is None
+
+
+def test_a_body_need_not_be_text(tmp_path: Path) -> None:
+    message = replace(MESSAGE, body=b"\xff\x00card\xfe")
+    found = apply(tmp_path, "[[rule]]\nbody = { match = 'card', replace = 'ä' }", message)
+    assert found is not None
+    assert found.message.body == b"\xff\x00\xc3\xa4\xfe"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("rule = 1", "list of"),
+        ("[[rules]]\ntopic = 'x'", "'rules' means nothing"),
+        ("[[rule]]\ntopik = 'x'", "'topik' means nothing"),
+        ("[[rule]]\nif.topic = 'x'", "changes nothing"),
+        ("[[rule]]\nif.topic = '('\ntag = 'x'", "the pattern is wrong"),
+        ("[[rule]]\nif.colour = 'x'\ntag = 'x'", "'colour' means nothing"),
+        ("[[rule]]\ntopic = { match = 'x' }", "match = "),
+        ("[[rule]]\ntopic = { match = 'x', replace = '\\2' }", "replace is wrong"),
+        ("[[rule]]\nproperty.UNIQ_KEY = 'x'", "--ids"),
+        ("[[rule]]\nproperty.TAGS = 'x'", "use tag"),
+        ("[[rule]]\ntopic = false", "give a text"),
+        ("[[rule]]\ndrop = 'yes'", "true or false"),
+        ("[[rule", "no TOML"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_sent(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    with pytest.raises(RewriteError, match=r"rules\.toml") as error:
+        apply(tmp_path, text)
+    assert says in str(error.value)
+
+
+def test_no_such_file() -> None:
+    with pytest.raises(RewriteError, match="No such file"):
+        read_rules("/nowhere/rules.toml")
+
+
+def function(folder: Path, body: str) -> Rewrite:
+    path = folder / "change.py"
+    path.write_text(f"def change(message):\n    {body}\n")
+    return Rewrite((), [read_function(f"{path}:change")])
+
+
+def test_a_function_changes_or_drops(tmp_path: Path) -> None:
+    changed = function(tmp_path, "message.properties['n'] = '1'; return message")
+    found = changed.apply(MESSAGE, "g")
+    assert found is not None
+    assert found.message.properties["n"] == "1"
+    assert "n" not in MESSAGE.properties
+    assert function(tmp_path, "return None").apply(MESSAGE, "g") is None
+
+
+def test_a_function_that_fails_says_where(tmp_path: Path) -> None:
+    with pytest.raises(RewriteError, match="change, message U: ZeroDivisionError"):
+        function(tmp_path, "1 / 0").apply(MESSAGE, "g")
+    with pytest.raises(RewriteError, match="gave str"):
+        function(tmp_path, "return 'x'").apply(MESSAGE, "g")
+
+
+@pytest.mark.parametrize("text", ["change.py", "nowhere.py:change", "{path}:other", "{bad}:change"])
+def test_a_function_that_is_not_there(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.py").write_text("change = 1\n")
+    (tmp_path / "bad.py").write_text("import nowhere_at_all\n")
+    with pytest.raises(RewriteError):
+        read_function(text.format(path=tmp_path / "a.py", bad=tmp_path / "bad.py"))
