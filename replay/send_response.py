@@ -7,7 +7,9 @@ RocketMQ: MQClientAPIImpl.processSendResponse, SendMessageResponseHeader.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
@@ -26,7 +28,7 @@ STORED: Final[dict[int, SendStatus]] = {
 DEFAULT_REGION: Final = "DefaultRegion"
 
 
-class Stored(NamedTuple):
+class Stored(msgspec.Struct, frozen=True, gc=False):
     """What the answer to a send says."""
 
     status: SendStatus
