@@ -41,6 +41,8 @@ def _blocking(producer: Producer, topic: str, body: bytes, mode: SendMode, count
         except ClientError:
             outcome.failed += 1
         latencies.append(perf_counter_ns() - begin)
+    if mode is SendMode.ONEWAY:  # the answer says that the broker has read all that was written
+        producer.send(Message(topic, body))
     return outcome
 
 
@@ -61,6 +63,8 @@ async def _asynchronous(
             latencies.append(perf_counter_ns() - begin)
 
     await asyncio.gather(*[work() for _ in range(in_flight)])
+    if mode is SendMode.ONEWAY:
+        await producer.send(Message(topic, body), mode=SendMode.SYNC)
     return outcome
 
 
