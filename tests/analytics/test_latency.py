@@ -82,7 +82,7 @@ def test_answers_are_counted_by_what_they_say(spark: SparkSession) -> None:
         "failed_share": 0.5,
         "no_answer_share": pytest.approx(1 / 3),
         "mean_us": 2000,
-        "p50_us": 1000,
+        "p50_us": 1004,  # the middle of its bucket
         "max_us": 3000,
     }
     assert {name: found[name] for name in expected} == expected

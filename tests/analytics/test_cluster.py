@@ -1,0 +1,125 @@
+"""The same tables from a standalone master with two workers, started from PySpark's own jars."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.analytics.pcaps import rotated
+from tests.rmqtool.command import process
+
+pyspark = pytest.importorskip("pyspark")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("java") is None, reason="no Java"),
+]
+ROOT = Path(__file__).resolve().parents[2]
+CAPTURE = ROOT / "samples" / "fault-kill-5x.pcap"
+TABLES = ("latency", "latency_network", "retry_totals", "isolation_windows", "errors", "findings")
+_SPARK = Path(pyspark.__file__).parent / "bin" / "spark-class"
+_DEPLOY = "org.apache.spark.deploy"
+_PATIENCE = 120
+_PLACES = ("capture", "packet", "source")
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a master on loopback that has two workers."""
+    folder = tmp_path_factory.mktemp("spark")
+    processes = []
+    try:
+        log = folder / "master.log"
+        ports = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+        processes.append(_start(["master.Master", *ports], log, folder))
+        url = _waited_for(log, r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
+        for number in range(2):
+            worker = ["worker.Worker", "--cores", "1", "--memory", "1g", "--host", "127.0.0.1"]
+            work = folder / f"work{number}"
+            more = ["--webui-port", "0", "--work-dir", str(work), url]
+            processes.append(_start([*worker, *more], folder / f"worker{number}.log", folder))
+        for number in range(2):
+            _waited_for(folder / f"worker{number}.log", r"Successfully registered with master")
+        yield url
+    finally:
+        for one in processes:
+            one.terminate()
+        for one in processes:
+            one.wait()
+
+
+def _start(arguments: list[str], log: Path, folder: Path) -> subprocess.Popen[bytes]:
+    logging = folder / "log4j2.properties"
+    logging.write_text(
+        "rootLogger.level = info\nrootLogger.appenderRef.out.ref = out\n"
+        "appender.out.type = Console\nappender.out.name = out\n"
+        "appender.out.layout.type = PatternLayout\nappender.out.layout.pattern = %m%n\n"
+    )
+    name, *rest = arguments
+    environment = os.environ | {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": f"-Dlog4j2.configurationFile={logging} -XX:TieredStopAtLevel=1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+    }
+    with log.open("wb") as out:
+        return subprocess.Popen(
+            [str(_SPARK), f"{_DEPLOY}.{name}", *rest], stdout=out, stderr=out, env=environment
+        )
+
+
+def _waited_for(log: Path, pattern: str) -> str:
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        found = re.search(pattern, log.read_text(errors="replace"))
+        if found is not None:
+            return found[found.lastindex or 0]
+        time.sleep(0.3)
+    raise AssertionError(log.read_text(errors="replace")[-2000:])
+
+
+def tables_of(*arguments: str | Path) -> dict[str, list[dict[str, object]]]:
+    """Run the report as a process; return its tables without places to look up."""
+    chosen = [part for name in TABLES for part in ("-t", name)]
+    result = process("report", *arguments, *chosen, "-f", "json", "-q")
+    assert result.err == ""
+    assert result.status == 0
+    reports = json.loads(result.out)["reports"]
+    return {
+        name: [
+            {k: v for k, v in row.items() if not any(place in k for place in _PLACES)}
+            for row in table["rows"]
+        ]
+        for report in reports
+        for name, table in report["tables"].items()
+    }
+
+
+def test_a_cluster_gives_the_same_tables(master: str, tmp_path: Path) -> None:
+    files = rotated(CAPTURE, tmp_path, 2)
+    here = tables_of(CAPTURE)
+    assert set(here) == set(TABLES)
+    assert here["latency"]
+    memory = ("--conf", "spark.executor.memory=512m")
+    assert tables_of(CAPTURE, "--master", master, *memory) == here
+    assert tables_of(*files, "--master", master, *memory) == here
+
+
+def test_a_master_that_is_not_there_is_one_line() -> None:
+    result = process(
+        "report", "latency", CAPTURE, "--master", "spark://127.0.0.1:1", "-q",
+        "--conf", "spark.cores.max=1",
+    )  # fmt: skip
+    assert result.status == 1
+    assert "cannot be reached" in result.err
+    assert "Exception" not in result.err
