@@ -8,7 +8,6 @@ leaves out. Bodies are those of `messages`: decompressed, as text or base64.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -160,7 +159,7 @@ class LogReader:
         else:
             try:
                 body = base64.b64decode(one.body, validate=True)
-            except binascii.Error as problem:
+            except ValueError as problem:
                 place = f"{self.name}, line {self._line}"
                 raise self._error(f"{place}: the body is no base64 ({problem})") from None
         return message_of(one.topic, body, one.properties, one.flag)

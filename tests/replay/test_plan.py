@@ -1,0 +1,224 @@
+"""The plan: captured sends in, steps and reasons out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from replay.captured import Captured, Why
+from replay.choose import Choice, Kind
+from replay.message import SendMode, TransactionState
+from replay.pace import PaceOptions
+from replay.plan import (
+    MARK,
+    ORIGINAL_KEY,
+    Batches,
+    Ids,
+    Mode,
+    Planner,
+    PlanOptions,
+    Queue,
+    Queues,
+    Requests,
+    Skipped,
+    Step,
+)
+from replay.planned import Planned
+from replay.rewrite import Rewrite, read_rules
+
+from .replayed import MS, SECOND, START, batch, captured, plan_of, sample, seen
+
+
+def planned(
+    *sends: Captured, options: PlanOptions | None = None, rewrite: Rewrite | None = None
+) -> list[Step | Skipped]:
+    return list(Planner(options or PlanOptions(), rewrite).steps(sends))
+
+
+def step(one: Captured, **options: object) -> Step:
+    (found,) = planned(one, options=PlanOptions(**options))  # type: ignore[arg-type]
+    assert isinstance(found, Step)
+    return found
+
+
+def test_a_step_is_the_captured_message_at_its_time() -> None:
+    sends = [captured(seen(n * 10 * MS, key=f"K{n}", queue=n)) for n in range(3)]
+    steps = [one for one in planned(*sends) if isinstance(one, Step)]
+    assert [(one.number, one.due) for one in steps] == [(0, 0), (1, 10 * MS), (2, 20 * MS)]
+    assert [one.queue for one in steps] == [Queue("broker-a", n, False) for n in range(3)]
+    assert [one.messages[0].unique_key for one in steps] == ["K0", "K1", "K2"]
+    assert {one.group for one in steps} == {"producers"}
+
+
+def test_modes_are_those_of_the_capture_unless_one_is_asked_for() -> None:
+    overlapped = captured(seen())
+    overlapped.overlapped = True
+    oneway = captured(seen(oneway=True))
+    oneway.answer.status = "oneway"
+    assert step(captured(seen())).mode is SendMode.SYNC
+    assert step(overlapped).mode is SendMode.ASYNC
+    assert step(oneway).mode is SendMode.ONEWAY
+    for mode in (Mode.sync, Mode.async_, Mode.oneway):
+        assert step(captured(seen()), mode=mode).mode == mode.value
+
+
+def test_sync_sends_keep_the_order_of_their_conversation_others_that_of_their_queue() -> None:
+    here, there = captured(seen(queue=1)), captured(seen(queue=2))
+    assert set(step(here, mode=Mode.sync).lanes) & set(step(there, mode=Mode.sync).lanes)
+    here, there = captured(seen(queue=1)), captured(seen(queue=2))
+    assert not set(step(here, mode=Mode.async_).lanes) & set(step(there, mode=Mode.async_).lanes)
+    here, there = captured(seen(1, queue=1)), captured(seen(2, queue=1))
+    assert set(step(here, mode=Mode.async_).lanes) & set(step(there, mode=Mode.async_).lanes)
+
+
+def test_the_id_is_kept_or_becomes_a_property() -> None:
+    kept = step(captured(seen()), mark="run-1").messages[0]
+    assert kept.properties == {"UNIQ_KEY": "K1", MARK: "run-1"}
+    new = step(captured(seen()), ids=Ids.new).messages[0]
+    assert new.properties == {ORIGINAL_KEY: "K1"}
+
+
+def test_from_the_second_loop_on_ids_are_new() -> None:
+    planner = Planner(PlanOptions())
+    list(planner.steps([captured(seen())]))
+    planner.again()
+    (again,) = planner.steps([captured(seen())])
+    assert isinstance(again, Step)
+    assert (again.number, again.loop) == (1, 1)
+    assert again.messages[0].properties == {ORIGINAL_KEY: "K1"}
+
+
+def test_a_batch_is_kept_or_taken_apart() -> None:
+    body = batch(("A", b"1"), ("B", b"2"))
+    whole = step(captured(seen(code=320, body=body)))
+    assert (len(whole.messages), whole.is_batch) == (2, True)
+    apart = planned(captured(seen(code=320, body=body)), options=PlanOptions(batches=Batches.apart))
+    assert [(one.messages[0].body, one.is_batch) for one in apart if isinstance(one, Step)] == [
+        (b"1", False),
+        (b"2", False),
+    ]
+
+
+def test_a_half_message_has_its_outcome_and_unknown_where_that_was_not_captured() -> None:
+    half = captured(seen(sys_flag=4, properties={"TRAN_MSG": "true", "PGROUP": "g"}))
+    half.state = TransactionState.ROLLBACK
+    found = step(half)
+    assert found.state is TransactionState.ROLLBACK
+    assert "TRAN_MSG" not in found.messages[0].properties
+    assert step(captured(seen(sys_flag=4))).state is TransactionState.UNKNOWN
+    assert step(captured(seen())).state is None
+
+
+def test_ordered_messages_go_to_their_queue_only() -> None:
+    ordered = captured(seen(queue=3, properties={"__SHARDINGKEY": "s"}))
+    assert step(ordered).queue == Queue("broker-a", 3, True)
+    assert step(captured(seen(queue=3)), queues=Queues.strict).queue == Queue("broker-a", 3, True)
+    assert step(captured(seen(queue=3)), queues=Queues.new).queue is None
+
+
+def test_a_delivery_time_is_kept_as_a_distance() -> None:
+    at_ms = START // MS + 7000
+    timed = captured(seen(2 * SECOND, properties={"TIMER_DELIVER_MS": str(at_ms)}))
+    assert step(timed).deliver_after_ms == 5000
+
+
+def test_a_request_may_wait_for_a_reply() -> None:
+    properties = {"CORRELATION_ID": "c", "REPLY_TO_CLIENT": "me", "TTL": "3000"}
+    plain = step(captured(seen(properties=properties)))
+    assert not plain.wants_reply
+    assert plain.messages[0].properties["CORRELATION_ID"] == "c"
+    asking = step(captured(seen(properties=properties)), requests=Requests.request)
+    assert asking.wants_reply
+    assert asking.messages[0].properties == {"UNIQ_KEY": "K1"}
+
+
+def test_limits_end_the_plan() -> None:
+    sends = [captured(seen(n * SECOND, key=f"K{n}")) for n in range(5)]
+    planner = Planner(PlanOptions(limit=3))
+    assert len(list(planner.steps(sends))) == 3
+    assert planner.ended
+    sends = [captured(seen(n * SECOND, key=f"K{n}")) for n in range(5)]
+    pace = PaceOptions(speed=Fraction(2))
+    assert len(planned(*sends, options=PlanOptions(duration=2 * SECOND, pace=pace))) == 4
+
+
+def test_rules_give_group_and_topic_and_may_drop(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text('[[rule]]\nif.topic = "Drop"\ndrop = true\n[[rule]]\ngroup = "test"\n')
+    rewrite = Rewrite(read_rules(str(path)))
+    kept, dropped = planned(captured(seen()), captured(seen(1, topic="Drop")), rewrite=rewrite)
+    assert isinstance(kept, Step)
+    assert kept.group == "test"
+    assert isinstance(dropped, Skipped)
+    assert (dropped.why, dropped.topic) == (Why.DROPPED, "Drop")
+
+
+def test_what_was_planned_keeps_no_bytes_of_the_capture() -> None:
+    steps, _ = plan_of(sample("send-sync-5x.pcap"))
+    assert len(steps) == 8
+    assert all(one.captured.seen.pdu is None and not one.captured.seen.body for one in steps)
+
+
+def test_the_same_sources_give_the_same_plan() -> None:
+    def shape() -> list[tuple[object, ...]]:
+        steps, skipped = plan_of(sample("fault-kill-5x.pcap"), sample("transaction-5x.pcap"))
+        made = [(s.number, s.due, s.origin, s.mode, s.queue, s.messages, s.state) for s in steps]
+        return [*made, *skipped]
+
+    assert shape() == shape()
+
+
+@pytest.mark.parametrize(
+    ("name", "sends", "messages"),
+    [
+        ("send-sync-5x.pcap", 8, 8),
+        ("send-async-4x.pcap", 20, 20),
+        ("send-batch-5x.pcap", 3, 12),
+        ("send-binary-header-4x.pcap", 8, 8),
+        ("send-trace-5x.pcap", 4, 4),
+        ("request-reply-5x.pcap", 3, 3),
+        ("fault-disk-full-plain-5x.pcap", 77, 77),
+        ("push-retry-dlq-5x.pcap", 0, 0),
+        ("foreign-5x.pcap", 0, 0),
+        ("snaplen-5x.pcap", 0, 0),
+        ("format-gzip-5x.pcap.gz", 6, 6),
+    ],
+)
+def test_samples_give_their_messages(name: str, sends: int, messages: int) -> None:
+    steps, _ = plan_of(sample(name))
+    assert (len(steps), sum(len(one.messages) for one in steps)) == (sends, messages)
+
+
+def test_concurrent_sends_of_samples_are_async_and_the_rest_is_not() -> None:
+    for name, mode in (
+        ("send-sync-5x.pcap", SendMode.SYNC),
+        ("send-async-5x.pcap", SendMode.ASYNC),
+        ("send-oneway-5x.pcap", SendMode.ONEWAY),
+        ("one-direction-5x.pcap", SendMode.SYNC),
+    ):
+        steps, _ = plan_of(sample(name))
+        assert {one.mode for one in steps} == {mode}, name
+
+
+def test_what_is_asked_for_is_replayed_too() -> None:
+    include = frozenset((Kind.trace, Kind.replies))
+    options = PlanOptions(choice=Choice(include=include))
+    traces, _ = plan_of(sample("send-trace-5x.pcap"), options=options)
+    assert Counter(one.messages[0].topic for one in traces)["RMQ_SYS_TRACE_TOPIC"] > 0
+    replies, _ = plan_of(sample("request-reply-5x.pcap"), options=options)
+    assert len(replies) == 6
+
+
+def test_reasons_are_counted_and_loops_are_not_counted_twice() -> None:
+    run = Planned([sample("removed-5x.pcap")], lambda _: PlanOptions(), loops=3)
+    rows = [row for group in run.batches() for row in group]
+    once = Planned([sample("removed-5x.pcap")], lambda _: PlanOptions())
+    list(once.batches())
+    assert run.skipped == once.skipped
+    assert run.skipped[Why.ORPHAN, ""] == 5
+    assert run.sends == 3 * once.sends == len([row for row in rows if isinstance(row, Step)])
+    dues = [row.due for row in rows if isinstance(row, Step)]
+    assert dues == sorted(dues)
