@@ -18,9 +18,10 @@ from .config import ProducerConfig
 from .errors import ClosedError
 from .fault import FaultStrategy
 from .message import Message, MessageQueue, SendMode, SendResult, TransactionState
-from .operation import Operation
+from .operation import Operation, Runner
+from .order_key import Selector, selector_of
 from .request_reply import Requests
-from .send import Selector, Sender, selector_of
+from .send import Sender
 from .steps import Steps
 from .tracing import Tracing
 from .transaction import Check, Transactions, state_of
@@ -54,6 +55,13 @@ class _End(asyncio.Future[T]):
         return cancelled
 
 
+def run_steps(runner: Runner, steps: Steps[T]) -> asyncio.Future[T]:
+    """Begin an operation on the running loop; the future has its end."""
+    future: _End[T] = _End(loop=asyncio.get_running_loop())
+    future.operation = runner.start(steps, future.settle)
+    return future
+
+
 class _Core:
     """What a started producer has."""
 
@@ -69,9 +77,7 @@ class _Core:
 
     def run(self, steps: Steps[T]) -> asyncio.Future[T]:
         """Begin an operation; the future has its end."""
-        future: _End[T] = _End(loop=self.loop)
-        future.operation = self.client.runner.start(steps, future.settle)
-        return future
+        return run_steps(self.client.runner, steps)
 
 
 class AsyncProducer:

@@ -184,7 +184,10 @@ class Channel:
         if self._tap is not None:
             self._tap.closed(self._channels.network.epoch(), by_peer=True)
         hint = "the broker went down, or something between closes connections"
-        self._fail(ConnectionLostError(f"the connection to {self.address} ended: {reason}", hint))
+        self._fail(
+            ConnectionLostError(f"the connection to {self.address} ended: {reason}", hint),
+            by_peer=True,
+        )
 
     def resumed(self) -> None:
         """What was written has left."""
@@ -210,7 +213,7 @@ class Channel:
         else:
             self.end(error)
 
-    def _fail(self, error: ClientError) -> None:
+    def _fail(self, error: ClientError, by_peer: bool = False) -> None:
         """The channel is of no more use: it is forgotten, its requests fail."""
         channels = self._channels
         now = channels.network.now()
@@ -225,6 +228,7 @@ class Channel:
             if self._tap is not None:
                 self._tap.closed(channels.network.epoch())
             connection.fail(error, now)
+            channels.on_end(self.address, by_peer)
         for invoke in (*waiting, *oneways):
             invoke.fail(error, now)
 

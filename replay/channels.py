@@ -38,6 +38,8 @@ class Channels:
         """when the clock must be looked at next"""
         self.on_watch: Callable[[int], None] = _ignore
         """told of a time that is earlier than `watched`"""
+        self.on_end: Callable[[str, bool], None] = _ignore
+        """told of each connection that has ended: its address, and whether the peer ended it"""
         self._by_address: dict[str, Channel] = {}
         self._leaving: list[Channel] = []
         self._number = 0
@@ -145,5 +147,5 @@ class Channels:
             channel.close(ClosedError("the producer was closed before the answer"))
 
 
-def _ignore(_: int) -> None:
+def _ignore(*_: object) -> None:
     pass

@@ -72,6 +72,7 @@ class Client:
         self.random = random or Random()
         self.channels = Channels(config, network, self._request)
         self.channels.on_watch = self._watch
+        self.channels.on_end = self._parted
         self.runner = Runner(self.channels)
         self.routes = Routes(config, self.channels, self.random, self._routed)
         self.ip = config.client_ip or network.local_address(self.routes.namesrv)
@@ -108,6 +109,21 @@ class Client:
             code, 0, RESPONSE_FLAG, config.language, config.client_version, remark
         )
 
+    def _parted(self, address: str, by_peer: bool) -> None:
+        """A connection ended: its broker does not know us any more.
+
+        It hears of us soon if it ended the connection itself: it may have been restarted.
+        """
+        if address in self._greeted:
+            self._greeted.discard(address)
+            if by_peer:
+                self._greet_soon(self.network.now())
+
+    def _greet_soon(self, now: int) -> None:
+        soon = now + min(_FIRST_HEARTBEAT_MS, self.config.heartbeat_ms) * MS
+        self._heartbeat_due = min(self._heartbeat_due, soon)
+        self._watch(self._heartbeat_due)
+
     def _routed(self) -> None:
         """A route was taken over: it is refreshed every so often, new masters hear of us soon."""
         now = self.network.now()
@@ -115,9 +131,7 @@ class Client:
             self._poll_due = now + self.config.poll_namesrv_ms * MS
             self._watch(self._poll_due)
         if any(address not in self._greeted for address in self.routes.masters()):
-            soon = now + min(_FIRST_HEARTBEAT_MS, self.config.heartbeat_ms) * MS
-            self._heartbeat_due = min(self._heartbeat_due, soon)
-            self._watch(self._heartbeat_due)
+            self._greet_soon(now)
 
     # -- heartbeats -----------------------------------------------------------------------------
 

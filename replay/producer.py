@@ -18,8 +18,9 @@ from .errors import ClosedError
 from .fault import FaultStrategy
 from .message import Message, MessageQueue, SendMode, SendResult, TransactionState
 from .operation import Operation
+from .order_key import Selector, selector_of
 from .request_reply import Requests
-from .send import Selector, Sender, selector_of
+from .send import Sender
 from .steps import Steps
 from .tracing import Tracing
 from .transaction import Check, Transactions, state_of

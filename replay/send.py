@@ -6,13 +6,13 @@ in the configured set. An asynchronous send repeats the *same* request (queue id
 included) after errors of transport only. A send to a chosen queue is tried once, or, asynchronous,
 with the same broker. One-way is one attempt. 10, 11 and 12 are stored.
 RocketMQ: DefaultMQProducerImpl (sendDefaultImpl, sendSelectImpl), MQClientAPIImpl
-(sendMessageAsync, onExceptionImpl), SelectMessageQueueByHash.
+(sendMessageAsync, onExceptionImpl).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Final
 
@@ -36,14 +36,13 @@ from .fault import Event, FaultSettings, FaultStrategy, Why
 from .message import Message, MessageQueue, SendMode, SendResult, SendStatus
 from .namespace import wrap_namespace
 from .network import MS
+from .order_key import KeySelector as KeySelector
+from .order_key import Selector
 from .route import PublishTable
 from .send_request import SendEncoder, SendForm
 from .steps import Acquire, Permits, Steps
 from .unique_id import UniqueIds
-from .validators import Invalid, why_not_batch, why_not_encoded, why_not_message
-
-Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
-"""chooses the queue of a message among those of its topic"""
+from .validators import Invalid, why_not_batch, why_not_encoded, why_not_message, why_not_topic
 
 CALLER: Final = "chosen by the caller"
 SELECTED: Final = "chosen by the selector"
@@ -89,6 +88,8 @@ class Sender:
     ) -> Steps[SendResult]:
         """Send one message; raises InvalidMessageError at once, SendFailed when given up."""
         _refuse(why_not_message(message, self.config.max_message_size))
+        if self.config.namespace:
+            _refuse(why_not_topic(self._wrapped(message.topic)))
         sending = self._sending(message, mode, timeout_ms, half)
         return self._run(sending, queue, selector)
 
@@ -329,34 +330,6 @@ class Sender:
 
     def _wrapped(self, topic: str) -> str:
         return wrap_namespace(self.config.namespace, topic)
-
-
-class KeySelector:
-    """Messages of one key go to one queue, the one that a Java client chooses for that string."""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.why = f"order key {key!r}"
-
-    def __call__(self, queues: Sequence[MessageQueue], _: Message) -> MessageQueue:
-        """The queue of the key."""
-        number = java_hash(self.key)
-        place = abs(number) % len(queues)
-        return queues[place]
-
-
-def selector_of(selector: Selector | None, order_key: str | None) -> Selector | None:
-    """The selector that a caller gave, or that of an order key; None without either."""
-    return selector if order_key is None else KeySelector(order_key)
-
-
-def java_hash(text: str) -> int:
-    """String.hashCode of Java: over UTF-16 units, 32 bits with sign."""
-    number = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(units), 2):
-        number = (31 * number + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
-    return number - 0x100000000 if number & 0x80000000 else number
 
 
 def _event_of(error: ClientError) -> Event:

@@ -105,6 +105,31 @@ def test_silent_connections_are_closed() -> None:
     send(bench)
 
 
+def test_a_broker_whose_connection_ended_hears_of_us_again() -> None:
+    bench = Bench()
+    send(bench)
+    bench.network.run(1100)
+    lost = next(link for link in bench.network.links if link.peer == "10.0.1.2:10911")
+    lost.end()
+    bench.network.run(1500)
+    beats = [address for address, _ in bench.network.sent(HEARTBEAT)]
+    assert beats.count("10.0.1.2:10911") == 2
+
+
+def test_a_broker_that_is_down_is_not_asked_all_the_time() -> None:
+    bench = Bench()
+    send(bench)
+    bench.network.run(1100)
+    lost = next(link for link in bench.network.links if link.peer == "10.0.1.2:10911")
+    opened: list[str] = []
+    open_ = bench.network.open
+    bench.network.open = lambda *given: (opened.append(given[0]), open_(*given))[1]  # type: ignore[method-assign]
+    del bench.network.peers["10.0.1.2:10911"]
+    lost.end()
+    bench.network.run(25_000)
+    assert opened.count("10.0.1.2:10911") == 1
+
+
 def test_the_next_nameserver_is_asked_and_kept() -> None:
     second = "10.0.0.2:9876"
     bench = Bench(namesrv=f"{NAMESRV};{second}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from replay import (
 from replay.errors import ClosedError, InvalidMessageError, NameServerError, SendFailed
 from replay.hooks import SendContext
 
-from .responder import Responder, responding, silence
+from .responder import Responder, responding, silence, store
 
 SYNC, ASYNC, ONEWAY = SendMode.SYNC, SendMode.ASYNC, SendMode.ONEWAY
 
@@ -117,7 +118,7 @@ class Recorder:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_hooks_see_every_attempt_and_cannot_stop_it(fails: bool) -> None:
-    from .responder import answer, store
+    from .responder import answer
 
     with responding(brokers=2) as responder:
         count = 0
@@ -231,3 +232,37 @@ def test_a_listener_may_send_itself() -> None:
             producer.poll(0.2)
         assert len(sent) == 1
         assert len(responder.sends()) == 2
+
+
+def test_an_interrupt_ends_the_wait_and_leaves_the_producer_whole() -> None:
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    seen: list[Attempt] = []
+    with responding() as responder:
+        config = config_of(responder, on_attempt=lambda _, attempt: seen.append(attempt))
+        with Producer(config) as producer:
+            producer.send(Message("T", b"x"))
+            responder.serve = silence
+            former = signal.signal(signal.SIGALRM, interrupt)
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            try:
+                with pytest.raises(KeyboardInterrupt):
+                    producer.send(Message("T", b"x"))
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, former)
+            assert seen[-1].outcome == "cancelled"
+            responder.serve = store
+            assert producer.send(Message("T", b"x")).queue_offset == 7
+
+
+def test_a_namespace_counts_for_the_length_of_a_topic() -> None:
+    with (
+        responding() as responder,
+        Producer(config_of(responder, namespace="space" * 4)) as producer,
+    ):
+        assert producer.send(Message("T" * 100, b"x")).queue.topic == "T" * 100
+        assert responder.sends()[0].ext_fields["b"] == "space" * 4 + "%" + "T" * 100
+        with pytest.raises(InvalidMessageError):
+            producer.send(Message("T" * 120, b"x"))

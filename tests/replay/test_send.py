@@ -25,7 +25,7 @@ from replay.errors import (
 from replay.fault import FaultSettings
 from replay.message import Attempt, Message, MessageQueue, Outcome, SendMode, SendResult, SendStatus
 from replay.operation import Operation
-from replay.send import KeySelector, java_hash
+from replay.order_key import KeySelector, java_hash
 
 from .script import MS, Bench, ScriptLink, dropping, mute, refusing, stored
 

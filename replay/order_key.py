@@ -1,0 +1,41 @@
+"""Ordered messages: who chooses the queue, and the choice by key that a Java client makes.
+
+RocketMQ: MessageQueueSelector, SelectMessageQueueByHash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .message import Message, MessageQueue
+
+Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+"""chooses the queue of a message among those of its topic"""
+
+
+class KeySelector:
+    """Messages of one key go to one queue, the one that a Java client chooses for that string."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.why = f"order key {key!r}"
+
+    def __call__(self, queues: Sequence[MessageQueue], _: Message) -> MessageQueue:
+        """The queue of the key."""
+        number = java_hash(self.key)
+        place = abs(number) % len(queues)
+        return queues[place]
+
+
+def selector_of(selector: Selector | None, order_key: str | None) -> Selector | None:
+    """The selector that a caller gave, or that of an order key; None without either."""
+    return selector if order_key is None else KeySelector(order_key)
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode of Java: over UTF-16 units, 32 bits with sign."""
+    number = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        number = (31 * number + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    return number - 0x100000000 if number & 0x80000000 else number
