@@ -92,6 +92,8 @@ class PlanOptions:
     """messages at most"""
     duration: int | None = None
     """ns of the run after which nothing is due any more"""
+    raw: bool = False
+    """whole requests are replayed as they are, not messages"""
 
 
 class Queue(NamedTuple):
@@ -103,6 +105,26 @@ class Queue(NamedTuple):
     """number of the queue"""
     strict: bool
     """whether no other queue will do: ordered messages"""
+
+
+@dataclass(slots=True, eq=False)
+class RawParts:
+    """A whole request to send again, for the raw mode."""
+
+    code: int
+    """request code"""
+    ext_fields: dict[str, str]
+    """the header's fields as captured"""
+    body: bytes
+    """body as captured"""
+    oneway: bool
+    """whether no answer is wanted"""
+    language: str
+    """language that the header says"""
+    version: int
+    """MQVersion ordinal that the header says"""
+    serialize_type: str
+    """JSON or ROCKETMQ"""
 
 
 @dataclass(slots=True, eq=False)
@@ -137,6 +159,8 @@ class Step:
     """UNIQ_KEY in the capture"""
     loop: int = 0
     """which time the sources are replayed, 0 first"""
+    raw: RawParts | None = None
+    """the request to send as it is; None: `messages` are sent"""
 
     @property
     def origin(self) -> Origin:
@@ -195,6 +219,9 @@ class Planner:
             yield self._skipped(captured, *refusal)
             captured.release()
             return
+        if self.options.raw:
+            yield from self._raw_step_of(captured)
+            return
         messages = messages_of(captured.seen, captured.header)
         captured.release()
         if isinstance(messages, Refusal):
@@ -217,6 +244,33 @@ class Planner:
             return
         for message, group in chosen:
             yield from self._step(captured, (message,), group, False)
+
+    def _raw_step_of(self, captured: Captured) -> Iterator[Step | Skipped]:
+        seen = captured.seen
+        if seen.missing:
+            yield self._skipped(captured, Why.CUT, f"{seen.missing} bytes of the body are missing")
+            captured.release()
+            return
+        raw = RawParts(
+            seen.code,
+            seen.ext_fields,
+            seen.body,
+            seen.is_oneway,
+            seen.language,
+            seen.version,
+            seen.serialize_type,
+        )
+        message = Message(captured.header.topic, b"")
+        key = captured.header.unique_key
+        if key is not None:
+            message.properties[UNIQ_KEY] = key
+        captured.release()
+        for step in self._step(captured, (message,), captured.header.group, False):
+            step.raw = raw
+            step.mode = SendMode.ONEWAY if raw.oneway else SendMode.SYNC
+            step.messages = (message,)
+            step.state = None
+            yield step
 
     def _rewritten(self, captured: Captured, message: Message) -> tuple[Message, str] | Why:
         if not in_sample(captured, message, self.options.choice):

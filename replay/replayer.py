@@ -29,6 +29,7 @@ from .lanes import Lanes, Place
 from .message import UNIQ_KEY, Attempt, Message
 from .outcome_row import keys_of, outcome_of
 from .plan import Skipped, Step
+from .raw import RawSender
 from .resend import Resender, Sent
 from .safety import Guard
 from .sandbox import Sandbox, SandboxOptions
@@ -87,6 +88,8 @@ class ReplayRun:
     """name of the run"""
     paced: bool = True
     """steps have times to keep; else nothing is late"""
+    raw: bool = False
+    """whole requests go to one broker: the address that the configuration names"""
     sandbox: SandboxOptions | None = None
     """started as the target, whatever the configuration names"""
     before: Progressed | None = None
@@ -113,7 +116,8 @@ async def _run(
     if run.sandbox is None:
         return await _Replayer(run, run.config).run(stoppable)
     async with Sandbox(run.sandbox) as sandbox:
-        config = replace(run.config, namesrv=sandbox.namesrv)
+        address = next(iter(sandbox.addresses.values())) if run.raw else sandbox.namesrv
+        config = replace(run.config, namesrv=address)
         return await _Replayer(run, config).run(stoppable)
 
 
@@ -127,6 +131,7 @@ class _Replayer:
         self._config = replace(config, on_attempt=self._note_attempt, guard=run.guard.why_not)
         self._resender = Resender(1 + config.retries)
         self._producers: dict[str, AsyncProducer | ClientError] = {}
+        self._raw: RawSender | None = None
         self._lanes = Lanes()
         self._ready: deque[Place] = deque()
         self._room = asyncio.Event()
@@ -173,6 +178,8 @@ class _Replayer:
     async def _close(self) -> None:
         producers = [one for one in self._producers.values() if isinstance(one, AsyncProducer)]
         await asyncio.gather(*(one.close() for one in producers), return_exceptions=True)
+        if self._raw is not None:
+            await self._raw.close()
 
     def _now(self) -> int:
         return int(self._loop.time() * _SECOND)
@@ -257,7 +264,10 @@ class _Replayer:
         return False
 
     async def _prepare(self, step: Step) -> None:
-        """Make the producer of the step's group."""
+        """Make the producer of the step's group, or what sends requests as they are."""
+        if step.raw is not None:
+            self._raw = self._raw or RawSender(self._config)
+            return
         group = step.group
         if group in self._producers:
             return
@@ -313,23 +323,26 @@ class _Replayer:
         late = 0
         if self._run.paced:
             late = self._now() - self._start - (step.due - (self._shift or 0))
-        producer = self._producers[step.group]
-        if isinstance(producer, ClientError):
-            sent = Sent(None, producer, ())
-        else:
-            sent = await self._resender.send(producer, step, time_ns() // _MS)
-        row = outcome_of(step, sent, late, again)
+        row = outcome_of(step, await self._sent(step), late, again)
         self._note(row)
         for follower in self._lanes.end(place):
             if not self._stopped.is_set():
                 self._ready.append(follower)
 
+    async def _sent(self, step: Step) -> Sent:
+        if step.raw is not None and self._raw is not None:
+            return await self._raw.send(step)
+        producer = self._producers[step.group]
+        if isinstance(producer, ClientError):
+            return Sent(None, producer, ())
+        return await self._resender.send(producer, step, time_ns() // _MS)
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and self._problem is None:
-            self._problem = task.exception()
-            if self._problem is not None:  # a defect, or a journal that cannot be written
-                self._stop_now()
+        problem = None if task.cancelled() else task.exception()
+        if problem is not None and self._problem is None:
+            self._problem = problem  # a defect, or a journal that cannot be written
+            self._stop_now()
         self._room.set()
         self._schedule()
 

@@ -189,6 +189,7 @@ def _plan_options(given: Given, raw: bool) -> PlanOptions:
         None,
         given.limit,
         None if given.duration is None else _value("--duration", duration_of, given.duration),
+        raw=raw,
     )
 
 

@@ -109,6 +109,7 @@ class _Sending:
                     in_flight=given.in_flight,
                     run=run.run,
                     paced=not given.top_speed,
+                    raw=given.mode == RAW,
                     sandbox=sandbox,
                     before=self._before,
                     tick=lambda figures: self._show(figures, planned),
@@ -144,8 +145,6 @@ class _Sending:
             raise usage_error("--target", f"{given.target!r} is not known; sandbox is")
         if given.target is not None and given.namesrv is not None:
             raise usage_error("--target and --namesrv", "only one of them at a time")
-        if given.mode == RAW:
-            raise usage_error("--mode raw", "sends nothing yet; --dry-run shows its plan")
         namesrv = "127.0.0.1:1" if given.target else given.namesrv
         if namesrv is None and not os.environ.get("NAMESRV_ADDR"):
             hint = "name a NameServer with -n HOST:PORT, or start a target: --target sandbox"

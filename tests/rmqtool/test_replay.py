@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import select
 import signal
+import socket
 import subprocess
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +26,8 @@ from replay.journal import Begin, Outcome, Result, read_run, read_skipped, read_
 from replay.sandbox import Fault, FaultKind, SandboxOptions, SandboxThread, sandbox_thread
 from replay.sandbox.broker import Broker
 from replay.sandbox.latency import latency_of
+from replay.transport.problems import text_of as address_of
+from replay.wire_capture import WireCapture
 from tests.bench.generate import write_capture
 from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
 from tests.rmqtool.command import Result as Ended
@@ -267,6 +273,72 @@ def test_faults_of_the_sandbox_fail_a_regression_test(tmp_path: Path) -> None:
     assert as_json.status == 0, as_json
     found = json.loads(as_json.out)
     assert (found["steps"], found["new_failures"]) == (8, 0)
+
+
+@pytest.mark.parametrize("sample", ["send-batch-4x", "send-binary-header-5x", "acl-5x"])
+def test_whole_requests_go_to_one_broker_as_they_are(
+    box: SandboxThread, tmp_path: Path, sample: str
+) -> None:
+    broker = box.addresses["broker-b"]
+    capture = tmp_path / "raw.pcapng"
+    with _recorded(broker, capture) as address:
+        arguments = ("--mode", "raw", "-n", address, "--top-speed", "-o", tmp_path / "run")
+        ended = _replay(sample, *arguments)
+    assert ended.status == 0, ended
+    wanted, got = _requests(SAMPLES / f"{sample}.pcap"), _requests(capture)
+    assert got == wanted
+    assert wanted
+
+
+def _requests(path: Path) -> list[tuple[object, ...]]:
+    """The send requests of a capture, without what the raw mode has anew."""
+    found = []
+    for batch in Decode([str(path)]).exchanges():
+        for exchange in batch:
+            pdu = exchange.request
+            if pdu is None or pdu.command.code not in (10, 310, 320):
+                continue
+            one, anew = pdu.command, {"AccessKey", "Signature", "SecurityToken", "e", "queueId"}
+            fields = {name: text for name, text in one.ext_fields.items() if name not in anew}
+            kind = (one.code, one.language, one.version, one.serialize_type, one.flag)
+            found.append((*kind, sorted(fields.items()), pdu.body))
+    return sorted(found, key=repr)
+
+
+@contextmanager
+def _recorded(address: str, capture: Path) -> Iterator[str]:
+    """A relay to `address` that writes what passes; gives its own address."""
+    host, port = address.rsplit(":", 1)
+    wire = WireCapture(str(capture))
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def relay() -> None:
+        inner, peer = server.accept()
+        outer = socket.create_connection((host, int(port)))
+        here = address_of(inner.getsockname())
+        tap = wire.opened(time.time_ns(), address_of(peer), here)
+        while True:
+            ready, _, _ = select.select([inner, outer], [], [])
+            data = ready[0].recv(1 << 16)
+            if not data:
+                break
+            if ready[0] is inner:
+                tap.sent(time.time_ns(), data)
+                outer.sendall(data)
+            else:
+                tap.received(time.time_ns(), data)
+                inner.sendall(data)
+        inner.close()
+        outer.close()
+
+    thread = threading.Thread(target=relay)
+    thread.start()
+    try:
+        yield address_of(server.getsockname())
+    finally:
+        thread.join(10)
+        server.close()
+        wire.close()
 
 
 def test_nothing_that_is_no_send_is_sent(box: SandboxThread, tmp_path: Path) -> None:

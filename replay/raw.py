@@ -1,0 +1,203 @@
+"""The raw mode: whole requests, as they were captured, to one broker.
+
+Rules: a request keeps its code, header, serialization, language, version and body; its opaque is a
+new one, its queue is one that the broker has, and a captured signature never travels: where there
+are credentials it is signed anew. The broker is the one that the user named, and no other.
+RocketMQ: RemotingCommand, GetTopicConfigRequestHeader.
+"""
+
+from __future__ import annotations
+
+from time import time_ns
+from typing import Final
+
+from dissectors.remoting.bodies import decode_body
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
+
+from .async_producer import run_steps
+from .captured import STORED
+from .client import Client
+from .config import ProducerConfig
+from .errors import BrokerError, ClientError, SendTimeoutError
+from .message import Attempt, MessageQueue, Outcome, SendResult, SendStatus
+from .plan import RawParts, Step
+from .request import PlainRequest, encode_command
+from .resend import Sent
+from .steps import Invoke, Steps
+from .transport.aio import AioNetwork
+
+SECRETS: Final = ("AccessKey", "Signature", "SecurityToken")
+"""ext fields of a captured signature"""
+QUEUE_FIELDS: Final = ("e", "queueId")
+_TOPICS: Final = 10_000
+_MS: Final = 1_000_000
+
+
+class RawRequest:
+    """A captured request, with a number of its own."""
+
+    __slots__ = ("_command", "body")
+
+    def __init__(self, parts: RawParts, fields: dict[str, str]) -> None:
+        """`fields` are the ext fields to send; the signature of the capture is left out."""
+        kept = {name: text for name, text in fields.items() if name not in SECRETS}
+        flag = ONEWAY_FLAG if parts.oneway else 0
+        self._command = RemotingCommand(
+            parts.code, 0, flag, parts.language, parts.version, None, kept, parts.serialize_type
+        )
+        self.body = parts.body
+        """body as it was captured"""
+
+    @property
+    def code(self) -> int:
+        """Request code."""
+        return self._command.code
+
+    @property
+    def oneway(self) -> bool:
+        """Whether no answer is wanted."""
+        return self._command.is_oneway
+
+    def fields(self) -> dict[str, str]:
+        """The ext fields; who changes them changes the request."""
+        return self._command.ext_fields
+
+    def encode(self, opaque: int) -> bytes:
+        """The request as a frame. Raises ValueError where it is over the frame limit."""
+        self._command.opaque = opaque
+        return encode_command(self._command, self.body)
+
+
+class RawSender:
+    """Sends captured requests to one broker; made within a running loop."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        """The broker is what `config` names as NameServer. Raises ConfigError, NameServerError."""
+        self.config = config
+        self.address = config.namesrv_addresses()[0]
+        self._network = AioNetwork(config.tls, config.guard)
+        self._client = Client(config, self._network)
+        self._queues: dict[str, int | None] = {}
+
+    async def send(self, step: Step) -> Sent:
+        """Send the request of a step; what happens becomes part of what is returned."""
+        parts = step.raw
+        assert parts is not None
+        fields = await self._fields_of(step, parts)
+        request = RawRequest(parts, fields)
+        begin = time_ns()
+        invoke = Invoke(self.address, request, self._deadline(), True)
+        error: ClientError | None = None
+        try:
+            await self._asked(invoke)
+        except ClientError as problem:
+            error = problem
+        return self._sent(step, invoke, request, begin, error)
+
+    async def close(self) -> None:
+        """End the connection."""
+        self._client.close()
+        await self._network.close()
+
+    def _deadline(self) -> int:
+        return self._network.now() + self.config.send_timeout_ms * _MS
+
+    async def _asked(self, invoke: Invoke) -> Invoke:
+        return await run_steps(self._client.runner, _ask(invoke))
+
+    async def _fields_of(self, step: Step, parts: RawParts) -> dict[str, str]:
+        """The ext fields, with a queue that the broker's topic has."""
+        fields = dict(parts.ext_fields)
+        topic = step.messages[0].topic
+        for name in QUEUE_FIELDS:
+            text = fields.get(name, "")
+            if topic and text.isascii() and text.isdecimal() and len(text) < 10:
+                most = await self._queues_of(topic)
+                if most is not None and int(text) >= most:
+                    fields[name] = str(int(text) % most)
+        return fields
+
+    async def _queues_of(self, topic: str) -> int | None:
+        """How many queues the broker's topic has; None where it does not say."""
+        if topic not in self._queues:
+            if len(self._queues) >= _TOPICS:
+                return None
+            self._queues[topic] = None
+            code = RequestCode.GET_TOPIC_CONFIG
+            request = PlainRequest(self.config, code, {"topic": topic, "lo": "true"})
+            try:
+                answer = await self._asked(Invoke(self.address, request, self._deadline(), True))
+            except ClientError:
+                return None
+            self._queues[topic] = _write_queues(answer)
+        return self._queues[topic]
+
+    def _sent(
+        self,
+        step: Step,
+        invoke: Invoke,
+        request: RawRequest,
+        begin: int,
+        error: ClientError | None,
+    ) -> Sent:
+        command = invoke.command
+        outcome = Outcome.ONEWAY if request.oneway else Outcome.ANSWERED
+        if error is not None:
+            timed_out = isinstance(error, SendTimeoutError)
+            outcome = Outcome.TIMEOUT if timed_out else Outcome.LOST
+            outcome = outcome if invoke.request_bytes is not None else Outcome.CONNECT
+        queue_id = step.captured.header.queue_id
+        queue = MessageQueue(step.messages[0].topic, step.captured.header.broker_name, queue_id)
+        attempt = Attempt(
+            1,
+            queue,
+            self.address,
+            begin,
+            None if request.oneway else begin + max(0, invoke.ended - invoke.began),
+            outcome,
+            code=None if command is None else command.code,
+            remark=None if command is None else command.remark,
+            error=None if error is None else error.reason,
+            why="raw",
+            local=invoke.local,
+            conversation=invoke.conversation,
+            opaque=invoke.opaque,
+            request_code=request.code,
+            serialize_type=step.raw.serialize_type if step.raw is not None else "JSON",
+            group=step.group,
+            request_bytes=invoke.request_bytes,
+            response_bytes=invoke.response_bytes,
+            body_bytes=len(request.body),
+        )
+        if self.config.on_attempt is not None:
+            self.config.on_attempt(step.messages[0], attempt)
+        if error is None and command is not None and command.code not in STORED:
+            error = BrokerError(command.code, command.remark)
+        if error is not None:
+            return Sent(None, error, (attempt,))
+        status = _STATUSES.get(command.code if command is not None else 0, SendStatus.SEND_OK)
+        return Sent(SendResult(status, step.captured_key or "", queue), None, (attempt,))
+
+
+_STATUSES: Final = {
+    int(ResponseCode.FLUSH_DISK_TIMEOUT): SendStatus.FLUSH_DISK_TIMEOUT,
+    int(ResponseCode.SLAVE_NOT_AVAILABLE): SendStatus.SLAVE_NOT_AVAILABLE,
+    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): SendStatus.FLUSH_SLAVE_TIMEOUT,
+}
+
+
+def _ask(invoke: Invoke) -> Steps[Invoke]:
+    yield invoke
+    return invoke
+
+
+def _write_queues(answer: Invoke) -> int | None:
+    """What the answer to a question for a topic's settings says of its queues."""
+    command = answer.command
+    if command is None or command.code != ResponseCode.SUCCESS:
+        return None
+    code = int(RequestCode.GET_TOPIC_CONFIG)
+    value = decode_body(code, True, command.code, answer.body, {}).value
+    number = value.get("writeQueueNums") if isinstance(value, dict) else None
+    return number if isinstance(number, int) and number > 0 else None
