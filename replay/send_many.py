@@ -246,9 +246,12 @@ class _Run(Generic[T, R]):
 
     async def send(self) -> None:
         """Send until the feed ends or `stop`, and until nothing is in flight."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._sends.in_flight):
-                group.create_task(self._work())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._sends.in_flight):
+                    group.create_task(self._work())
+        except BaseExceptionGroup as errors:
+            raise _first_of(errors) from None
 
     async def _work(self) -> None:
         stopped, sends, producer = self._stopped, self._sends, self._producer
@@ -277,3 +280,11 @@ class _Run(Generic[T, R]):
         except TimeoutError:
             return True
         return False
+
+
+def _first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that ended a run: the others only followed from it."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

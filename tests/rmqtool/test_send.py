@@ -382,3 +382,29 @@ def test_help_shows_examples() -> None:
     result = process("send", "--help")
     assert result.status == 0
     assert "rmqtool send -n 127.0.0.1:9876 -t Orders -p hello" in result.out
+
+
+@pytest.mark.parametrize("form", ["table", "jsonl"])
+def test_a_reader_that_has_seen_enough_ends_the_run(box: SandboxThread, form: str) -> None:
+    arguments = ("-t", "T", "-p", "x", "--count", "50000", "--mode", "async", "-V")
+    command = [*PROGRAM, "send", "-n", box.namesrv, *arguments, "--format", form]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr.read() == b""
+        assert running.wait(20) == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_log_that_cannot_be_written_ends_the_run(box: SandboxThread, tmp_path: Path) -> None:
+    log = tmp_path / "full.jsonl"
+    log.symlink_to("/dev/full")
+    arguments = ("-t", "T", "-p", "x", "--count", "5000", "--mode", "async", "-q")
+    result = _send(box, *arguments, "--log", log)
+    assert result.status == 1
+    assert "full.jsonl cannot be written: No space left on device" in result.err
+    assert "Traceback" not in result.err
