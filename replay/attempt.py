@@ -53,37 +53,28 @@ _HINTS = {
 }
 
 
-class Sending:
+_NOT_PREPARED = Prepared("", "", 0, 0, 0, "", "", b"")
+
+
+class Sending(msgspec.Struct, eq=False):
     """One message (or batch) on its way."""
 
-    __slots__ = (
-        "attempts",
-        "begin",
-        "deadline",
-        "half",
-        "message",
-        "messages",
-        "mode",
-        "prepared",
-    )
-
-    def __init__(
-        self, message: Message, mode: SendMode, begin: int, timeout_ms: int, half: bool = False
-    ) -> None:
-        self.message = message
-        """the message; of a batch its first one"""
-        self.messages: list[Message] | None = None
-        """all of a batch"""
-        self.mode = mode
-        self.begin = begin
-        """when the send was called, ns of the steady clock"""
-        self.deadline = begin + timeout_ms * MS
-        """when it must have ended"""
-        self.half = half
-        """it opens a transaction"""
-        self.prepared: Prepared
-        """as it travels; set when its route is known"""
-        self.attempts: list[Attempt] = []
+    message: Message
+    """the message; of a batch its first one"""
+    mode: SendMode
+    """how its answer is waited for"""
+    begin: int
+    """when the send was called, ns of the steady clock"""
+    deadline: int
+    """when it must have ended"""
+    half: bool = False
+    """it opens a transaction"""
+    messages: list[Message] | None = None
+    """all of a batch"""
+    prepared: Prepared = _NOT_PREPARED
+    """as it travels"""
+    attempts: list[Attempt] = []
+    """every try so far"""
 
 
 class Attempts:

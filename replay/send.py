@@ -120,7 +120,8 @@ class Sender:
         self, message: Message, mode: SendMode, timeout_ms: int | None, half: bool
     ) -> Sending:
         timeout = self.config.send_timeout_ms if timeout_ms is None else timeout_ms
-        return Sending(message, mode, self.client.network.now(), timeout, half)
+        begin = self.client.network.now()
+        return Sending(message, mode, begin, begin + timeout * MS, half)
 
     def _run(
         self, sending: Sending, queue: MessageQueue | None, selector: Selector | None

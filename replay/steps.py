@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Protocol, TypeVar
 
+import msgspec
+
 from dissectors.remoting.command import RemotingCommand
 
 from .errors import ClientError
@@ -53,56 +55,39 @@ class Request(Protocol):
         """The request as a frame. Raises ValueError where it is over the frame limit."""
 
 
-class Invoke:
+class Invoke(msgspec.Struct, eq=False):
     """One request to one address, and what became of it."""
 
-    __slots__ = (
-        "address",
-        "again",
-        "began",
-        "body",
-        "command",
-        "conversation",
-        "deadline",
-        "ended",
-        "local",
-        "opaque",
-        "request",
-        "request_bytes",
-        "response_bytes",
-        "synchronous",
-        "waiter",
-    )
-
-    def __init__(
-        self, address: str, request: Request, deadline: int, synchronous: bool = False
-    ) -> None:
-        self.address = address
-        """`host:port` to ask"""
-        self.request = request
-        self.deadline = deadline
-        """when the answer must be there, ns of the steady clock"""
-        self.synchronous = synchronous
-        """somebody waits for this answer alone: a timeout closes the connection, as in Java"""
-        self.again = False
-        """it was repeated because the broker said GO_AWAY"""
-        self.began = 0
-        """when it was written, ns of the steady clock; 0: it was not"""
-        self.ended = 0
-        """when its end was known"""
-        self.opaque = 0
-        self.conversation = 0
-        """number of the connection"""
-        self.local = ""
-        """our side of it, `address:port`"""
-        self.request_bytes: int | None = None
-        """whole frame; None: nothing was written"""
-        self.response_bytes: int | None = None
-        self.command: RemotingCommand | None = None
-        """the answer"""
-        self.body = b""
-        """its body"""
-        self.waiter: Resumable | None = None
+    address: str
+    """`host:port` to ask"""
+    request: Request
+    """what is asked"""
+    deadline: int
+    """when the answer must be there, ns of the steady clock"""
+    synchronous: bool = False
+    """somebody waits for this answer alone: a timeout closes the connection, as in Java"""
+    again: bool = False
+    """it was repeated because the broker said GO_AWAY"""
+    began: int = 0
+    """when it was written, ns of the steady clock; 0: it was not"""
+    ended: int = 0
+    """when its end was known"""
+    opaque: int = 0
+    """its number; 0 before it was written"""
+    conversation: int = 0
+    """number of the connection"""
+    local: str = ""
+    """our side of it, `address:port`"""
+    request_bytes: int | None = None
+    """whole frame; None: nothing was written"""
+    response_bytes: int | None = None
+    """whole frame of the answer"""
+    command: RemotingCommand | None = None
+    """the answer"""
+    body: bytes = b""
+    """its body"""
+    waiter: Resumable | None = None
+    """who is told"""
 
     def answer(self, command: RemotingCommand, body: bytes, size: int, now: int) -> None:
         """The answer is there."""
