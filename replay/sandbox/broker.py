@@ -11,7 +11,8 @@ import asyncio
 import traceback
 from typing import Final
 
-from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.codes import ResponseCode, operation_of
+from dissectors.remoting.versions import VERSIONS
 
 from .assignment import AssignmentHandlers
 from .broker_requests import BrokerHandlers
@@ -20,6 +21,7 @@ from .events import EventKind
 from .faults import DISK_FULL, FaultSet
 from .group_requests import GroupHandlers
 from .offset_requests import OffsetHandlers
+from .options import SandboxOptions
 from .pop import PopHandlers
 from .pull import PullHandlers
 from .query import QueryHandlers
@@ -80,9 +82,10 @@ class Broker:
             **GroupHandlers(state).handlers(),
             **BrokerHandlers(state).handlers(),
         }
-        if state.options.is_5:
-            self._handlers.update(self.pop.handlers())
-            self._handlers.update(AssignmentHandlers(state).handlers())
+        self._handlers.update(self.pop.handlers())
+        self._handlers.update(AssignmentHandlers(state).handlers())
+        for code in [code for code in self._handlers if not _is_known(code, state.options)]:
+            del self._handlers[code]
         self._make_topics()
 
     def _make_topics(self) -> None:
@@ -209,3 +212,12 @@ class Broker:
         for connection in self.state.clients.silent_since(before):
             self.tell(EventKind.CLIENT_GONE, connection, "no heartbeat for too long")
             connection.close()
+
+
+def _is_known(code: int, options: SandboxOptions) -> bool:
+    """Whether the release that the broker answers as has the request at all."""
+    operation = operation_of(code)
+    if operation is None or not operation.since:
+        return True
+    first = "V" + operation.since.partition("-")[0].replace(".", "_")
+    return first not in VERSIONS or VERSIONS.index(first) <= options.version

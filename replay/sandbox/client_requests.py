@@ -82,10 +82,10 @@ class ClientHandlers:
         without = value.get("withoutSub") is True
         for member in objects_of(value.get("consumerDataSet")):
             new |= self._consumer(client, member, without)
-        fields = {"IS_SUB_CHANGE": str(new).lower()}
-        if self._state.options.is_5:
-            fields["IS_SUPPORT_HEART_BEAT_V2"] = "true"
-        return Answer(0, fields)
+        if not self._state.options.is_5:
+            return Answer()
+        changed = str(new).lower()
+        return Answer(0, {"IS_SUB_CHANGE": changed, "IS_SUPPORT_HEART_BEAT_V2": "true"})
 
     def _consumer(self, client: Client, member: dict[str, object], without: bool) -> bool:
         name = text_of(member.get("groupName"))

@@ -21,7 +21,7 @@ from .groups import group_of_value
 from .request import Answer, BadRequest, Handler, Request
 from .server import Connection
 from .state import BrokerState
-from .topics import RETRY_PREFIX
+from .topics import RETRY_PREFIX, TopicConfig
 
 
 class GroupHandlers:
@@ -78,7 +78,8 @@ class GroupHandlers:
             "forbiddenTable": {},
             "subscriptionGroupTable": table,
         }
-        return Answer(0, None, encode_json(value))
+        fields = {"totalGroupNum": str(len(table))} if self._state.options.is_5 else None
+        return Answer(0, fields, encode_json(value))
 
     def config(self, request: Request) -> Answer:
         """352: one group."""
@@ -189,6 +190,8 @@ class GroupHandlers:
         if config is None:
             raise BadRequest(f"topic[{topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
         time_ms = request.number("timestamp")
+        if not self._state.options.is_5 and not self._is_known(group, config):
+            raise BadRequest(f"THe consumer group <{group}> not exist")
         table = []
         for queue_id in range(config.read_queues):
             queue = self._state.store.queue(topic, queue_id)
@@ -203,6 +206,14 @@ class GroupHandlers:
         else:
             self._tell_members(group, topic, time_ms, body)
         return Answer(0, None, body)
+
+    def _is_known(self, group: str, config: TopicConfig) -> bool:
+        """Whether a group has an offset in every queue: 4.x resets no other one."""
+        offsets = self._state.offsets
+        return all(
+            offsets.get(group, config.name, queue_id) is not None
+            for queue_id in range(config.write_queues)
+        )
 
     def _tell_members(self, group: str, topic: str, time_ms: int, body: bytes) -> None:
         known = self._state.clients.consumers.get(group)
@@ -226,7 +237,8 @@ class GroupHandlers:
     def topics_of_group(self, request: Request) -> Answer:
         """343: topics that a group has offsets in."""
         topics = self._state.offsets.topics_of(request.text("group"))
-        return Answer(0, None, encode_json({"topicList": topics}))
+        value = {"brokerAddr": self._state.address, "topicList": topics}
+        return Answer(0, None, encode_json(value))
 
     def subscription(self, request: Request) -> Answer:
         """345: what a group wants of a topic."""

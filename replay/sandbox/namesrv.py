@@ -21,7 +21,8 @@ from .faults import FaultSet
 from .options import SandboxOptions
 from .request import Answer, BadRequest, Handler, Request, topic_of
 from .server import Connection, Hub
-from .topics import SYSTEM_TOPICS, WRITE, TopicConfig, TopicTable, topic_of_value
+from .state import faq_of
+from .topics import WRITE, TopicConfig, TopicTable, topic_of_value
 
 NAME: Final = "namesrv"
 _STANDARD_JSON_SINCE: Final = VERSIONS.index("V4_9_4")
@@ -183,8 +184,8 @@ class NameServer:
             queues.append(_queue_data(broker, replace(config, perm=perm)))
         if not queues:
             raise BadRequest(
-                f"No topic route info in name server for the topic: {topic}\n"
-                "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.",
+                f"No topic route info in name server for the topic: {topic}"
+                + faq_of(self._options),
                 ResponseCode.TOPIC_NOT_EXIST,
             )
         value = {"brokerDatas": brokers, "filterServerTable": {}, "queueDatas": queues}
@@ -229,7 +230,7 @@ class NameServer:
         """304: clusters and brokers, which are topics as well."""
         names = {name for broker in self._listed() for name in (broker.cluster, broker.name)}
         first = next((broker.addresses[min(broker.addresses)] for broker in self._listed()), None)
-        value = {"topicList": sorted(names | SYSTEM_TOPICS)}
+        value = {"topicList": sorted(names)}
         return Answer(0, None, encode_json({**value, "brokerAddr": first} if first else value))
 
     @staticmethod

@@ -36,9 +36,13 @@ class OffsetHandlers:
         offset = self._state.offsets.get(group, topic, queue_id)
         if offset is None:
             queue = self._state.store.queue(topic, queue_id)
-            wanted = request.flag("setZeroIfNotFound", True)
+            if self._state.options.is_5 and not request.flag("setZeroIfNotFound", True):
+                raise BadRequest(
+                    "Not found, do not set to zero, maybe this group boot first",
+                    ResponseCode.QUERY_NOT_FOUND,
+                )
             # A group that is new to a queue whose first message is still there reads it all.
-            if not wanted or queue.min_offset > 0 or queue.at(0) is None:
+            if queue.min_offset > 0 or queue.at(0) is None:
                 raise BadRequest(
                     "Not found, maybe this group consumer boot first",
                     ResponseCode.QUERY_NOT_FOUND,
@@ -49,7 +53,7 @@ class OffsetHandlers:
     def update(self, request: Request) -> Answer:
         """15: a group is so far."""
         topic = request.text("topic")
-        if self._state.topics.get(topic) is None:
+        if self._state.options.is_5 and self._state.topics.get(topic) is None:
             raise BadRequest(f"Topic {topic} not exist!", ResponseCode.TOPIC_NOT_EXIST)
         self._state.put_offset(
             request.text("consumerGroup"),

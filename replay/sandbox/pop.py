@@ -110,7 +110,8 @@ class PopHandlers:
         most = request.number("maxMsgNums")
         if not 0 < most <= _MOST_MESSAGES:
             raise BadRequest(
-                f"the max message nums: {most} is not from 1 to {_MOST_MESSAGES}",
+                f"the broker[{self._state.address.rpartition(':')[0]}] pop message's num is "
+                f"greater than {_MOST_MESSAGES}",
                 self._state.argument_code,
             )
         config = self._readable(group, topic)
@@ -150,7 +151,8 @@ class PopHandlers:
         config = self._state.topics.get(topic)
         if config is None:
             raise BadRequest(
-                f"topic[{topic}] not exist, apply first please!", ResponseCode.TOPIC_NOT_EXIST
+                f"topic[{topic}] not exist, apply first please! {self._state.faq}",
+                ResponseCode.TOPIC_NOT_EXIST,
             )
         if not config.perm & READ or not self._state.perm & READ:
             raise BadRequest(
@@ -258,7 +260,7 @@ class PopHandlers:
             if item.get("r") == "1":
                 topic = retry_topic(group, topic)
             key = PopKey(group, topic, queue_id)
-            self._known(key)
+            self._known(key, request)
             for place in places:
                 self.queues.acknowledge(key, start + place)
             self._commit(key)
@@ -287,21 +289,31 @@ class PopHandlers:
         key = PopKey(
             request.text("consumerGroup"), request.text("topic"), request.number("queueId")
         )
-        self._known(key)
+        self._known(key, request)
         offset = request.number("offset")
         queue = self._state.store.queue(key.topic, key.queue_id)
         if not queue.min_offset <= offset < queue.max_offset:
             raise BadRequest(
-                f"request offset {offset} is not in the queue", ResponseCode.NO_MESSAGE
+                f"offset is illegal, key:{key.topic}@{key.queue_id}, commit:{offset}, "
+                f"store:{queue.min_offset}~{queue.max_offset}",
+                ResponseCode.NO_MESSAGE,
             )
         return key, offset
 
-    def _known(self, key: PopKey) -> None:
+    def _known(self, key: PopKey, request: Request) -> None:
         config = self._state.topics.get(key.topic)
         if config is None:
-            raise BadRequest(f"topic[{key.topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+            raise BadRequest(
+                f"topic[{key.topic}] not exist, apply first please! {self._state.faq}",
+                ResponseCode.TOPIC_NOT_EXIST,
+            )
         if not 0 <= key.queue_id < config.read_queues:
-            raise BadRequest(f"queueId[{key.queue_id}] is illegal", ResponseCode.MESSAGE_ILLEGAL)
+            raise BadRequest(
+                f"queueId[{key.queue_id}] is illegal, topic:[{key.topic}] "
+                f"topicConfig.readQueueNums:[{config.read_queues}] "
+                f"consumer:[/{request.connection.peer}]",
+                ResponseCode.MESSAGE_ILLEGAL,
+            )
 
     # -- what was not acknowledged ----------------------------------------------------------------
 

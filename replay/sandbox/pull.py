@@ -94,7 +94,7 @@ class PullHandlers:
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id, offset = request.number("queueId"), request.number("queueOffset")
         sys_flag = request.number("sysFlag")
-        self._check(group, topic, queue_id)
+        self._check(request, group, topic, queue_id)
         subscription = self._subscription(request, group, topic, sys_flag)
         if sys_flag & FLAG_COMMIT and may_hold:
             state.put_offset(group, topic, queue_id, request.number("commitOffset"))
@@ -163,7 +163,7 @@ class PullHandlers:
         held = Held(key, request.connection, wants, resume)
         return self._state.holds.hold(held, hold_ms / 1000)
 
-    def _check(self, group: str, topic: str, queue_id: int) -> None:
+    def _check(self, request: Request, group: str, topic: str, queue_id: int) -> None:
         state = self._state
         if not state.perm & READ:
             raise BadRequest(
@@ -177,16 +177,19 @@ class PullHandlers:
         config = state.topics.get(topic)
         if config is None:
             raise BadRequest(
-                f"topic[{topic}] not exist, apply first please!", ResponseCode.TOPIC_NOT_EXIST
+                f"topic[{topic}] not exist, apply first please! {state.faq}",
+                ResponseCode.TOPIC_NOT_EXIST,
             )
         if not config.perm & READ:
             raise BadRequest(
-                f"the topic[{topic}] pulling message is forbidden", ResponseCode.NO_PERMISSION
+                f"the topic[{topic}] pulling message is forbidden",
+                ResponseCode.NO_PERMISSION,
+                {"forbiddenType": "3"} if state.options.is_5 else None,
             )
         if not 0 <= queue_id < config.read_queues:
             raise BadRequest(
                 f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:"
-                f"[{config.read_queues}]",
+                f"[{config.read_queues}] consumer:[/{request.connection.peer}]",
                 state.argument_code,
             )
 
@@ -210,12 +213,14 @@ class PullHandlers:
         known = self._state.clients.consumers.get(group)
         if known is None:
             raise BadRequest(
-                "the consumer's group info not exist", ResponseCode.SUBSCRIPTION_NOT_EXIST
+                f"the consumer's group info not exist{self._state.faq}",
+                ResponseCode.SUBSCRIPTION_NOT_EXIST,
             )
         found = known.subscriptions.get(topic)
         if found is None:
             raise BadRequest(
-                "the consumer's subscription not exist", ResponseCode.SUBSCRIPTION_NOT_EXIST
+                f"the consumer's subscription not exist{self._state.faq}",
+                ResponseCode.SUBSCRIPTION_NOT_EXIST,
             )
         if found.version < request.number("subVersion", 0):
             raise BadRequest(

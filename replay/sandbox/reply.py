@@ -32,9 +32,10 @@ class ReplyHandlers:
 
     def handlers(self) -> dict[int, Handler]:
         """Request code → what serves it."""
+        reply = self._rules.with_region(self.reply)
         return {
-            RequestCode.SEND_REPLY_MESSAGE: self.reply,
-            RequestCode.SEND_REPLY_MESSAGE_V2: self.reply,
+            RequestCode.SEND_REPLY_MESSAGE: reply,
+            RequestCode.SEND_REPLY_MESSAGE_V2: reply,
         }
 
     def reply(self, request: Request) -> Answer | None:
@@ -54,15 +55,16 @@ class ReplyHandlers:
             request.connection.peer,
         )
         record = self._rules.store(message)
+        answer = self._rules.stored(record, queue_id, {}, header.topic)
         client_id = properties.get("REPLY_TO_CLIENT", "")
-        failed = Answer(
-            ResponseCode.SYSTEM_ERROR, None, b"", f"push reply message to {client_id}fail."
-        )
         target = self._state.clients.client(client_id)
         if target is None:
-            return failed
+            remark = f"push reply message fail, channel of <{client_id}> not found."
+            return answer._replace(code=int(ResponseCode.SYSTEM_ERROR), remark=remark)
+        failed = answer._replace(
+            code=int(ResponseCode.SYSTEM_ERROR), remark=f"push reply message to {client_id}fail."
+        )
         self._rules.count(request, header.topic, 1)
-        answer = self._rules.stored(record, queue_id, properties, header.topic)
         push = _Push(target, request, answer, failed)
         fields = self._push_fields(header, record, properties, request)
         return None if push.start(fields, request.body) else failed

@@ -33,15 +33,20 @@ class Answer(NamedTuple):
 class BadRequest(Exception):
     """A request that cannot be served; the code and remark of its answer."""
 
-    def __init__(self, remark: str, code: int = ResponseCode.SYSTEM_ERROR) -> None:
+    def __init__(
+        self,
+        remark: str,
+        code: int = ResponseCode.SYSTEM_ERROR,
+        fields: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(remark)
-        self.answer = Answer(int(code), None, b"", remark)
+        self.answer = Answer(int(code), fields, b"", remark)
 
 
 class Request:
     """One request and whom to answer."""
 
-    __slots__ = ("body", "command", "connection", "fields", "shape")
+    __slots__ = ("body", "command", "connection", "fields", "header_read", "shape")
 
     def __init__(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
         self.connection = connection
@@ -52,6 +57,8 @@ class Request:
         """its body"""
         self.fields = command.ext_fields
         """its ext fields"""
+        self.header_read = False
+        """whether the header of a send was read: its errors then say the region"""
         self.shape: Callable[[Request, Answer], None] | None = None
         """a fault: what becomes of the answer, instead of sending it"""
 

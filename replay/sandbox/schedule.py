@@ -117,10 +117,10 @@ class Schedule:
 
     def _put_timer(self, message: NewMessage, due: int) -> Record:
         if due - self._state.now_ms() > self._state.options.timer_max_ms:
-            limit = self._state.options.timer_max_ms // 1000
             raise BadRequest(
-                f"timer message illegal, the delay time should not be bigger than the max delay "
-                f"{limit}s; or if set del msg, the delay time should be bigger than the current",
+                "timer message illegal, the delay time should not be bigger than the max delay "
+                f"{self._state.options.timer_max_ms}ms; or if set del msg, the delay time should "
+                "be bigger than the current time",
                 ResponseCode.MESSAGE_ILLEGAL,
             )
         properties = _with_target(message.properties, message)

@@ -5,12 +5,14 @@ RocketMQ: SendMessageProcessor.
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from dissectors.remoting.batch import decode_batch
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.sysflag import TRANSACTION_MASK
 
+from ..unique_id import UniqueIds
 from .request import Answer, BadRequest, Handler, Request
 from .send_rules import SendHeader, SendRules, send_header
 from .state import BrokerState
@@ -28,13 +30,15 @@ class SendHandlers:
         self._state = state
         self._rules = rules
         self._transactions = transactions
+        self._ids = UniqueIds(state.address.rpartition(":")[0].strip("[]"), os.getpid(), id(self))
 
     def handlers(self) -> dict[int, Handler]:
         """Request code → what serves it."""
+        send = self._rules.with_region(self.send)
         return {
-            RequestCode.SEND_MESSAGE: self.send,
-            RequestCode.SEND_MESSAGE_V2: self.send,
-            RequestCode.SEND_BATCH_MESSAGE: self.send_batch,
+            RequestCode.SEND_MESSAGE: send,
+            RequestCode.SEND_MESSAGE_V2: send,
+            RequestCode.SEND_BATCH_MESSAGE: self._rules.with_region(self.send_batch),
         }
 
     def send(self, request: Request) -> Answer:
@@ -46,8 +50,13 @@ class SendHandlers:
         queue_id = self._rules.queue_of(header, config, request)
         body = request.body
         if len(body) > self._state.options.max_message_size:
-            raise self._rules.illegal("msg body")
+            raise self._rules.illegal()
+        if not body and self._state.options.is_5:
+            request.header_read = False  # a real broker answers without fields as well
+            raise BadRequest("the message has no body")
         properties = self._rules.properties(header.properties)
+        if self._state.options.is_5 and "UNIQ_KEY" not in properties:
+            properties["UNIQ_KEY"] = self._ids.next(self._state.now_ms())
         message = NewMessage(
             header.topic,
             queue_id,
@@ -81,7 +90,7 @@ class SendHandlers:
     def send_batch(self, request: Request) -> Answer:
         """320: several messages of one topic and queue."""
         header = send_header(request)
-        if header.topic.startswith(RETRY_PREFIX):
+        if header.topic.startswith(RETRY_PREFIX) and self._state.options.is_5:
             raise BadRequest(
                 f"batch request does not support retry group {header.topic}",
                 ResponseCode.MESSAGE_ILLEGAL,
@@ -89,10 +98,10 @@ class SendHandlers:
         config = self._rules.topic_for(header)
         queue_id = self._rules.queue_of(header, config, request)
         if len(request.body) > self._state.options.max_message_size:
-            raise self._rules.illegal("msg body")
+            raise self._rules.illegal()
         batch = decode_batch(request.body)
         if batch.problems or not 0 < len(batch.items) <= _BATCH_LIMIT:
-            raise self._rules.illegal("batch")
+            raise self._rules.illegal()
         records = []
         for item in batch.items:
             message = NewMessage(
@@ -108,7 +117,7 @@ class SendHandlers:
             try:
                 records.append(self._state.put(message))
             except ValueError:
-                raise self._rules.illegal("msg properties") from None
+                raise self._rules.illegal() from None
         self._rules.count(request, header.topic, len(records))
         answer = self._rules.stored(records[0], queue_id, {}, header.topic)
         ids = ",".join(offset_id(self._state.store.store_host, r.physical_offset) for r in records)

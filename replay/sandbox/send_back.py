@@ -12,7 +12,7 @@ from dissectors.remoting.ids import decode_recall_handle
 from .groups import GroupConfig
 from .request import Answer, BadRequest, Handler, Request
 from .schedule import Schedule
-from .send_rules import FAQ, SendRules
+from .send_rules import SendRules
 from .shelf import Record
 from .state import BrokerState
 from .store import NewMessage, offset_id
@@ -47,12 +47,7 @@ class SendBackHandlers:
         """36: a consumer failed; the message comes again later, or is a dead letter."""
         state = self._state
         group = request.text("group")
-        config = state.groups.get(group)
-        if config is None:
-            raise BadRequest(
-                f"subscription group not exist, {group} {FAQ}",
-                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            )
+        config = state.groups.of(group)
         if config.retry_queues <= 0:
             return Answer()
         retry = state.topic_of_retries(RETRY_PREFIX + group, config.retry_queues)

@@ -13,7 +13,7 @@ from dissectors.remoting.ids import RecallHandle, encode_recall_handle, integer_
 from dissectors.remoting.properties import decode_properties
 
 from .events import EventKind
-from .request import Answer, BadRequest, Request, number_of
+from .request import Answer, BadRequest, Handler, Request, number_of
 from .schedule import Schedule
 from .shelf import Record
 from .state import REGION, BrokerState
@@ -34,7 +34,6 @@ _LONG_NAMES: Final = (
 _LETTERS: Final = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "l")
 _PROPERTIES_LIMIT: Final = 32_767
 _TIMER_NAMES: Final = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"})
-FAQ: Final = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
 
 class SendHeader(NamedTuple):
@@ -63,7 +62,7 @@ def send_header(request: Request) -> SendHeader:
         missing = _LONG_NAMES[values.index(None)]
         raise BadRequest(f"the custom field <{missing}> is null")
     most = values[10]
-    return SendHeader(
+    header = SendHeader(
         group or "",
         topic or "",
         default_topic or "",
@@ -76,6 +75,8 @@ def send_header(request: Request) -> SendHeader:
         _int32("reconsumeTimes", values[9] or "0"),
         None if most is None else _int32("maxReconsumeTimes", most),
     )
+    request.header_read = True
+    return header
 
 
 def _int32(name: str, text: str | None) -> int:
@@ -83,6 +84,9 @@ def _int32(name: str, text: str | None) -> int:
     if not -(1 << 31) <= number < 1 << 31:
         raise BadRequest(f"the custom field <{name}> is no int")
     return number
+
+
+_REGION_FIELDS: Final = {"MSG_REGION": REGION, "TRACE_ON": "true"}
 
 
 class SendRules:
@@ -95,17 +99,12 @@ class SendRules:
     def topic_for(self, header: SendHeader) -> TopicConfig:
         """The topic of a send, made where it may be; BadRequest for one that cannot be sent to."""
         state = self._state
-        if not state.perm & WRITE:
-            raise BadRequest(
-                f"the broker[{state.address.rpartition(':')[0]}] sending message is forbidden",
-                ResponseCode.NO_PERMISSION,
-            )
         config = state.topics.get(header.topic)
-        if config is not None and config.perm & WRITE and header.topic not in NOT_FOR_SENDS:
-            return config
-        problem = why_no_name(header.topic)
+        if config is not None and not config.order and header.topic not in NOT_FOR_SENDS:
+            return config  # a broker heeds neither the topic's perm nor its own here
+        problem = why_no_name(header.topic, state.options.is_5)
         if problem is not None:
-            raise BadRequest(problem, self._state.argument_code)
+            raise BadRequest(problem, state.argument_code)
         if header.topic in NOT_FOR_SENDS:
             raise BadRequest(
                 f"Sending message to topic[{header.topic}] is forbidden.",
@@ -120,12 +119,12 @@ class SendRules:
             )
             if config is None or not state.put_topic(config):
                 raise BadRequest(
-                    f"topic[{header.topic}] not exist, apply first please!{FAQ}",
+                    f"topic[{header.topic}] not exist, apply first please!{state.faq}",
                     ResponseCode.TOPIC_NOT_EXIST,
                 )
-        if not config.perm & WRITE:
+        if config.order and not state.perm & WRITE:
             raise BadRequest(
-                f"the topic[{header.topic}] sending message is forbidden",
+                f"the broker[{state.address.rpartition(':')[0]}] sending message is forbidden",
                 ResponseCode.NO_PERMISSION,
             )
         return config
@@ -135,9 +134,8 @@ class SendRules:
         most = max(config.write_queues, config.read_queues)
         if header.queue_id >= most:
             raise BadRequest(
-                f"request queueId[{header.queue_id}] is illegal, {header.topic} topicConfig "
-                f"readQueueNums[{config.read_queues}] writeQueueNums[{config.write_queues}] "
-                f"Producer: {request.connection.peer}",
+                f"request queueId[{header.queue_id}] is illegal, "
+                f"{config.text(self._state.options.is_5)} Producer: {request.connection.peer}",
                 self._state.argument_code,
             )
         if header.queue_id < 0:
@@ -147,7 +145,7 @@ class SendRules:
     def properties(self, text: str) -> dict[str, str]:
         """The properties of a send header, as a broker stores them."""
         if len(text) > _PROPERTIES_LIMIT:
-            raise self.illegal("msg properties")
+            raise self.illegal()
         return self.completed(decode_properties(text))
 
     def completed(self, properties: dict[str, str]) -> dict[str, str]:
@@ -163,7 +161,7 @@ class SendRules:
         try:
             return self._schedule.put(message)
         except ValueError:
-            raise self.illegal("msg properties") from None
+            raise self.illegal() from None
 
     def dead(self, message: NewMessage, group: str) -> NewMessage:
         """The message as a dead letter of a group."""
@@ -192,11 +190,10 @@ class SendRules:
             "msgId": offset_id(self._state.store.store_host, record.physical_offset),
             "queueId": str(queue_id),
             "queueOffset": str(record.queue_offset),
-            "MSG_REGION": REGION,
-            "TRACE_ON": "true",
+            **_REGION_FIELDS,
         }
         unique_key = properties.get("UNIQ_KEY")
-        if unique_key is not None:
+        if unique_key is not None and self._state.options.is_5:
             fields["transactionId"] = unique_key
             if not _TIMER_NAMES.isdisjoint(properties):
                 out = integer_of(record.message().properties.get("TIMER_OUT_MS", "")) or 0
@@ -204,11 +201,24 @@ class SendRules:
                 fields["recallHandle"] = encode_recall_handle(handle)
         return Answer(0, fields)
 
-    def illegal(self, what: str) -> BadRequest:
+    def illegal(self) -> BadRequest:
         """The error about a message that is too long or makes no sense."""
         return BadRequest(
-            f"the message is illegal, maybe {what} or properties length not matched. msg body "
+            "the message is illegal, maybe msg body or properties length not matched. msg body "
             f"length limit {self._state.options.max_message_size}B, msg properties length limit "
             "32KB.",
             ResponseCode.MESSAGE_ILLEGAL,
         )
+
+    def with_region(self, handler: Handler) -> Handler:
+        """The handler, whose errors say the region, as all answers to sends do."""
+
+        def handle(request: Request) -> Answer | None:
+            try:
+                return handler(request)
+            except BadRequest as bad:
+                if request.header_read:
+                    bad.answer = bad.answer._replace(fields=_REGION_FIELDS)
+                raise
+
+        return handle

@@ -25,9 +25,16 @@ from .store import MessageStore, NewMessage
 from .topics import TopicConfig, TopicTable
 
 REGION: Final = "DefaultRegion"
+_FAQ: Final = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+_FAQ_4: Final = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 ANY_QUEUE: Final = -1
 """Queue id of POP requests that take from every queue."""
 _V5_3_2: Final = VERSIONS.index("V5_3_2")
+
+
+def faq_of(options: SandboxOptions) -> str:
+    """What a remark ends with: where to read on, as each generation says it."""
+    return _FAQ if options.is_5 else _FAQ_4
 
 
 class BrokerState:
@@ -89,6 +96,11 @@ class BrokerState:
         """What a bad name or queue id is answered with: it changed with 5.3.2."""
         later = self.options.version >= _V5_3_2
         return ResponseCode.INVALID_PARAMETER if later else ResponseCode.SYSTEM_ERROR
+
+    @property
+    def faq(self) -> str:
+        """What a remark ends with."""
+        return faq_of(self.options)
 
     def data_version(self, counter: int) -> dict[str, object]:
         """A DataVersion that changes with `counter`."""

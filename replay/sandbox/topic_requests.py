@@ -57,7 +57,7 @@ class TopicHandlers:
         return Answer()
 
     def _put(self, config: TopicConfig) -> None:
-        problem = why_no_name(config.name)
+        problem = why_no_name(config.name, self._state.options.is_5)
         if problem is None and is_system(config.name):
             problem = f"The topic[{config.name}] is conflict with system topic."
         if problem is None and not (
@@ -73,19 +73,24 @@ class TopicHandlers:
 
     def all_configs(self, request: Request) -> Answer:  # noqa: ARG002
         """21: every topic."""
-        value = {
+        table = {config.name: config.value() for config in self._state.topics}
+        value: dict[str, object] = {
             "dataVersion": self._state.data_version(self._state.topics.changes),
-            "topicConfigTable": {config.name: config.value() for config in self._state.topics},
+            "topicConfigTable": table,
         }
-        return Answer(0, None, encode_json(value))
+        if not self._state.options.is_5:
+            return Answer(0, None, encode_json(value))
+        value["mappingDataVersion"] = self._state.data_version(0)
+        return Answer(0, {"totalTopicNum": str(len(table))}, encode_json(value))
 
     def config(self, request: Request) -> Answer:
         """351: one topic."""
-        return Answer(0, None, encode_json(self._topic(request).value()))
+        config = self._topic(request, "No topic in this broker. topic: {}")
+        return Answer(0, None, encode_json(config.value()))
 
     def stats(self, request: Request) -> Answer:
         """202: offsets and times of the queues of a topic."""
-        config = self._topic(request)
+        config = self._topic(request, "topic[{}] not exist")
         table = []
         for queue_id in range(max(config.read_queues, config.write_queues)):
             queue = self._state.store.queue(config.name, queue_id)
@@ -119,11 +124,11 @@ class TopicHandlers:
         """305: RocketMQ's own topics."""
         return Answer(0, None, encode_json({"topicList": sorted(SYSTEM_TOPICS)}))
 
-    def _topic(self, request: Request) -> TopicConfig:
+    def _topic(self, request: Request, remark: str) -> TopicConfig:
         topic = request.text("topic")
         config = self._state.topics.get(topic)
         if config is None:
-            raise BadRequest(f"topic[{topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+            raise BadRequest(remark.format(topic), ResponseCode.TOPIC_NOT_EXIST)
         return config
 
 

@@ -76,6 +76,20 @@ class TopicConfig:
     attributes: tuple[tuple[str, str], ...] = ()
     """attributes of 5.x"""
 
+    def text(self, with_attributes: bool) -> str:
+        """What Java's toString says of it, as remarks do."""
+        perm = "".join(
+            letter if self.perm & bit else "-"
+            for letter, bit in (("R", READ), ("W", WRITE), ("X", INHERIT))
+        )
+        attributes = ", attributes={}" if with_attributes else ""
+        return (
+            f"TopicConfig [topicName={self.name}, readQueueNums={self.read_queues}, "
+            f"writeQueueNums={self.write_queues}, perm={perm}, "
+            f"topicFilterType={self.filter_type}, topicSysFlag={self.sys_flag}, "
+            f"order={str(self.order).lower()}{attributes}]"
+        )
+
     def value(self) -> dict[str, object]:
         """Members of the JSON that RocketMQ writes."""
         return {
@@ -114,8 +128,8 @@ def topic_of_value(value: dict[str, object]) -> TopicConfig | None:
     )
 
 
-def why_no_name(topic: str) -> str | None:
-    """Why a topic cannot be called so; None when it can."""
+def why_no_name(topic: str, named: bool) -> str | None:
+    """Why a topic cannot be called so, `named` as 5.x says it; None when it can."""
     if not topic.strip():
         return "The specified topic is blank."
     retry = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
@@ -123,7 +137,11 @@ def why_no_name(topic: str) -> str | None:
     if len(topic) > longest:
         return f"The specified topic is longer than topic max length {longest}."
     if not _NAME.fullmatch(topic):
-        return "The specified topic contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+        which = f": {topic}," if named else ""
+        return (
+            f"The specified topic{which} contains illegal characters, allowing only "
+            "^[%|a-zA-Z0-9_-]+$"
+        )
     return None
 
 

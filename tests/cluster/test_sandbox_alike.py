@@ -1,0 +1,479 @@
+"""The sandbox answers as a real broker does: the same requests to both, compared.
+
+Compared are response code, names of the ext fields, remark, and of messages all but ids and times.
+Where they differ on purpose, the step says why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dissectors.remoting.batch import BatchItem, encode_batch
+from dissectors.remoting.message import decode_messages
+from replay.sandbox import SandboxOptions, sandbox_thread
+from tests.replay.sandbox.talk import Reply, Talk, heartbeat, pull_fields, send_fields
+
+from .artifacts import NEWEST_4_SERVER, NEWEST_5, Unavailable
+from .cluster import CLUSTER_NAME, BrokerSpec, Cluster
+from .fixtures import skip_or_fail
+
+pytestmark = pytest.mark.cluster
+
+TOPIC = "Alike"
+Step = tuple[str, int, dict[str, str], bytes]
+ON_PURPOSE = {
+    "pull sql": "the cluster of the tests has SQL filters on, the sandbox has none",
+    "370 bad": "a broker takes nothing back unless recallMessageEnable is set",
+}
+ONLY_REMARK = {
+    "send empty body": "a NullPointerException",
+    "send header missing": "a NullPointerException",
+    "37 bad": "a NullPointerException",
+}
+ONLY_CODE = {"pop many", "pop nope"}
+"""Error answers to which a broker adds the empty fields of its header."""
+
+
+def topic(name: str, queues: int = 2, perm: int = 6) -> dict[str, str]:
+    return {
+        "topic": name,
+        "defaultTopic": "TBW102",
+        "readQueueNums": str(queues),
+        "writeQueueNums": str(queues),
+        "perm": str(perm),
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+        "order": "false",
+    }
+
+
+def broker_steps() -> Iterator[Step]:
+    now = str(int(time.time() * 1000))
+    yield "topic", 17, topic(TOPIC), b""
+    yield "topic bad", 17, topic("bad name"), b""
+    yield "topic system", 17, topic("TBW102"), b""
+    yield "topic readonly", 17, topic("RO", 2, 4), b""
+    yield "topic writeonly", 17, topic("WO", 2, 2), b""
+    yield (
+        "send",
+        310,
+        send_fields(
+            TOPIC,
+            0,
+            TAGS="TagA",
+            KEYS="k1",
+            UNIQ_KEY="7F0000013AFDE5F22B4368247EA500C5",
+            WAIT="true",
+        ),
+        b"one",
+    )
+    yield (
+        "send v1",
+        10,
+        {
+            "producerGroup": "p",
+            "topic": TOPIC,
+            "defaultTopic": "TBW102",
+            "defaultTopicQueueNums": "4",
+            "queueId": "0",
+            "sysFlag": "0",
+            "bornTimestamp": now,
+            "flag": "0",
+            "properties": "TAGS\x01TagB",
+        },
+        b"two",
+    )
+    yield (
+        "batch",
+        320,
+        {**send_fields(TOPIC, 1), "m": "true"},
+        encode_batch(
+            [
+                BatchItem(b"b0", {"UNIQ_KEY": "7F0000013AFDE5F22B4368247EA500C6"}),
+                BatchItem(b"b1", {"UNIQ_KEY": "7F0000013AFDE5F22B4368247EA500C7"}),
+            ]
+        ),
+    )
+    yield "send bad queue", 310, send_fields(TOPIC, 9), b"x"
+    yield "send bad name", 310, send_fields("bad name"), b"x"
+    yield "send no topic", 310, {**send_fields("Unk"), "c": "Nothing"}, b"x"
+    yield "send readonly", 310, send_fields("RO"), b"x"
+    yield "send forbidden", 310, send_fields("SCHEDULE_TOPIC_XXXX"), b"x"
+    yield "send long props", 310, send_fields(TOPIC, own="x" * 33000), b"x"
+    yield "send long body", 310, send_fields(TOPIC), b"x" * (4 * 1024 * 1024 + 1)
+    yield "send empty body", 310, send_fields(TOPIC), b""
+    yield "send delay", 310, send_fields(TOPIC, 0, DELAY="3"), b"x"
+    yield (
+        "send timer",
+        310,
+        send_fields(TOPIC, 0, TIMER_DELAY_SEC="3000", UNIQ_KEY="7F0000013AFDE5F22B4368247EA500C8"),
+        b"x",
+    )
+    yield "send timer far", 310, send_fields(TOPIC, 0, TIMER_DELAY_SEC="3000000"), b"x"
+    yield (
+        "send half",
+        310,
+        {
+            **send_fields(
+                TOPIC, 0, TRAN_MSG="true", PGROUP="p", UNIQ_KEY="7F0000013AFDE5F22B4368247EA500C9"
+            ),
+            "f": "4",
+        },
+        b"x",
+    )
+    yield "send header missing", 310, {"b": TOPIC}, b"x"
+    yield (
+        "send batch retry",
+        320,
+        {**send_fields("%RETRY%g"), "m": "true"},
+        encode_batch([BatchItem(b"b0")]),
+    )
+    yield (
+        "reply nobody",
+        325,
+        send_fields(TOPIC, 0, MSG_TYPE="reply", REPLY_TO_CLIENT="nobody", CORRELATION_ID="c"),
+        b"x",
+    )
+    yield (
+        "heartbeat",
+        34,
+        {},
+        heartbeat("c1", producers=("p",), consumers={"consumers": TOPIC, "g": TOPIC}),
+    )
+    time.sleep(1)
+    yield (
+        "heartbeat again",
+        34,
+        {},
+        heartbeat("c1", producers=("p",), consumers={"consumers": TOPIC, "g": TOPIC}),
+    )
+    yield "pull", 11, pull_fields(TOPIC), b""
+    yield "pull tag", 11, pull_fields(TOPIC, tags="TagB"), b""
+    yield "pull tag none", 11, pull_fields(TOPIC, 0, tags="TagZ"), b""
+    yield "pull end", 11, pull_fields(TOPIC, 1, 3), b""
+    yield "pull beyond", 11, pull_fields(TOPIC, 1, 99), b""
+    yield "pull bad queue", 11, pull_fields(TOPIC, 9), b""
+    yield "pull neg queue", 11, pull_fields(TOPIC, -1), b""
+    yield "pull empty0", 11, pull_fields("RO", 0, 0), b""
+    yield "pull empty5", 11, pull_fields("RO", 0, 5), b""
+    yield "pull no topic", 11, pull_fields("Nope"), b""
+    yield "pull writeonly", 11, pull_fields("WO"), b""
+    yield (
+        "pull sql",
+        11,
+        {**pull_fields(TOPIC), "expressionType": "SQL92", "subscription": "a > 1"},
+        b"",
+    )
+    yield (
+        "pull no sub",
+        11,
+        {**pull_fields(TOPIC), "sysFlag": "0", "consumerGroup": "stranger"},
+        b"",
+    )
+    yield "pull other topic sub", 11, {**pull_fields("RO"), "sysFlag": "0"}, b""
+    yield (
+        "pull newer sub",
+        11,
+        {**pull_fields(TOPIC), "sysFlag": "0", "subVersion": str(1 << 60)},
+        b"",
+    )
+    yield "14 none", 14, {"consumerGroup": "cg", "topic": "RO", "queueId": "0"}, b""
+    yield "14 zero", 14, {"consumerGroup": "cg", "topic": TOPIC, "queueId": "0"}, b""
+    yield (
+        "14 zero off",
+        14,
+        {"consumerGroup": "cg", "topic": TOPIC, "queueId": "0", "setZeroIfNotFound": "false"},
+        b"",
+    )
+    yield "15", 15, {"consumerGroup": "g", "topic": TOPIC, "queueId": "0", "commitOffset": "1"}, b""
+    yield (
+        "15 no topic",
+        15,
+        {"consumerGroup": "g", "topic": "Nope", "queueId": "0", "commitOffset": "1"},
+        b"",
+    )
+    yield "14", 14, {"consumerGroup": "g", "topic": TOPIC, "queueId": "0"}, b""
+    yield "29", 29, {"topic": TOPIC, "queueId": "0", "timestamp": "0"}, b""
+    yield "29 late", 29, {"topic": TOPIC, "queueId": "0", "timestamp": str(int(now) + 10**9)}, b""
+    yield "29 empty", 29, {"topic": "RO", "queueId": "0", "timestamp": "0"}, b""
+    yield "30", 30, {"topic": TOPIC, "queueId": "1"}, b""
+    yield "30 nope", 30, {"topic": "Nope", "queueId": "1"}, b""
+    yield "31", 31, {"topic": TOPIC, "queueId": "1"}, b""
+    yield "31 nope", 31, {"topic": "Nope", "queueId": "1"}, b""
+    yield "32", 32, {"topic": TOPIC, "queueId": "1"}, b""
+    yield "32 empty", 32, {"topic": "RO", "queueId": "0"}, b""
+    yield "33", 33, {"offset": "0"}, b""
+    yield "33 bad", 33, {"offset": "99999999"}, b""
+    yield (
+        "12",
+        12,
+        {
+            "topic": TOPIC,
+            "key": "k1",
+            "maxNum": "32",
+            "beginTimestamp": "0",
+            "endTimestamp": str(1 << 62),
+        },
+        b"",
+    )
+    yield (
+        "12 none",
+        12,
+        {
+            "topic": TOPIC,
+            "key": "zz",
+            "maxNum": "32",
+            "beginTimestamp": "0",
+            "endTimestamp": str(1 << 62),
+        },
+        b"",
+    )
+    yield "36 no group", 36, {"offset": "0", "group": "never", "delayLevel": "0"}, b""
+    yield "36", 36, {"offset": "0", "group": "g", "delayLevel": "0", "originTopic": TOPIC}, b""
+    yield "36 bad offset", 36, {"offset": "99999999", "group": "g", "delayLevel": "0"}, b""
+    yield (
+        "37 bad",
+        37,
+        {
+            "producerGroup": "p",
+            "tranStateTableOffset": "0",
+            "commitLogOffset": "0",
+            "commitOrRollback": "8",
+            "msgId": "x",
+        },
+        b"",
+    )
+    yield "38", 38, {"consumerGroup": "g"}, b""
+    yield "38 none", 38, {"consumerGroup": "never"}, b""
+    yield (
+        "41",
+        41,
+        {},
+        json.dumps(
+            {
+                "consumerGroup": "g",
+                "clientId": "c1",
+                "mqSet": [{"topic": TOPIC, "brokerName": "broker-a", "queueId": 0}],
+            }
+        ).encode(),
+    )
+    yield (
+        "42",
+        42,
+        {},
+        json.dumps(
+            {
+                "consumerGroup": "g",
+                "clientId": "c1",
+                "mqSet": [{"topic": TOPIC, "brokerName": "broker-a", "queueId": 0}],
+            }
+        ).encode(),
+    )
+    yield "21", 21, {}, b""
+    yield "26", 26, {}, b""
+    yield "28", 28, {}, b""
+    yield "201", 201, {}, b""
+    yield "202", 202, {"topic": TOPIC}, b""
+    yield "202 nope", 202, {"topic": "Nope"}, b""
+    yield "203", 203, {"consumerGroup": "g"}, b""
+    yield "203 none", 203, {"consumerGroup": "never"}, b""
+    yield "204", 204, {"producerGroup": "p"}, b""
+    yield "204 none", 204, {"producerGroup": "never"}, b""
+    yield "208", 208, {"consumerGroup": "g", "topic": TOPIC}, b""
+    yield "208 all", 208, {"consumerGroup": "g"}, b""
+    yield "208 never", 208, {"consumerGroup": "never"}, b""
+    yield "222", 222, {"topic": TOPIC, "group": "g", "timestamp": "-1", "isForce": "true"}, b""
+    yield "300", 300, {"topic": TOPIC}, b""
+    yield "343", 343, {"group": "g"}, b""
+    yield "345", 345, {"group": "g", "topic": TOPIC}, b""
+    yield "305", 305, {}, b""
+    yield "351", 351, {"topic": TOPIC}, b""
+    yield "351 nope", 351, {"topic": "Nope"}, b""
+    yield "352", 352, {"group": "g"}, b""
+    yield "370 bad", 370, {"producerGroup": "p", "topic": TOPIC, "recallHandle": "xx"}, b""
+    yield "215", 215, {"topic": "RO"}, b""
+    yield "35", 35, {"clientID": "c1", "consumerGroup": "g"}, b""
+    yield "unknown", 9999, {}, b""
+    yield (
+        "pop",
+        200050,
+        {
+            "consumerGroup": "pg",
+            "topic": TOPIC,
+            "queueId": "-1",
+            "maxMsgNums": "2",
+            "invisibleTime": "60000",
+            "pollTime": "0",
+            "bornTime": str(int(time.time() * 1000)),
+            "initMode": "0",
+            "expType": "TAG",
+            "exp": "*",
+        },
+        b"",
+    )
+    yield (
+        "pop many",
+        200050,
+        {
+            "consumerGroup": "pg",
+            "topic": TOPIC,
+            "queueId": "-1",
+            "maxMsgNums": "33",
+            "invisibleTime": "60000",
+            "pollTime": "0",
+            "bornTime": str(int(time.time() * 1000)),
+            "initMode": "0",
+        },
+        b"",
+    )
+    yield (
+        "pop nope",
+        200050,
+        {
+            "consumerGroup": "pg",
+            "topic": "Nope",
+            "queueId": "-1",
+            "maxMsgNums": "2",
+            "invisibleTime": "60000",
+            "pollTime": "0",
+            "bornTime": str(int(time.time() * 1000)),
+            "initMode": "0",
+        },
+        b"",
+    )
+    yield (
+        "ack bad",
+        200051,
+        {
+            "consumerGroup": "pg",
+            "topic": "Nope",
+            "queueId": "0",
+            "extraInfo": "0 1 2 0 0 broker-a 0 0",
+            "offset": "0",
+        },
+        b"",
+    )
+    yield (
+        "ack out",
+        200051,
+        {
+            "consumerGroup": "pg",
+            "topic": TOPIC,
+            "queueId": "0",
+            "extraInfo": "0 1 2 0 0 broker-a 0 999",
+            "offset": "999",
+        },
+        b"",
+    )
+    yield (
+        "ack queue",
+        200051,
+        {
+            "consumerGroup": "pg",
+            "topic": TOPIC,
+            "queueId": "9",
+            "extraInfo": "0 1 2 0 0 broker-a 9 0",
+            "offset": "0",
+        },
+        b"",
+    )
+    yield (
+        "400",
+        400,
+        {},
+        json.dumps(
+            {
+                "topic": TOPIC,
+                "consumerGroup": "consumers",
+                "clientId": "c1",
+                "strategyName": "AVG",
+                "messageModel": "CLUSTERING",
+            }
+        ).encode(),
+    )
+    yield "55 polling", 200055, {"consumerGroup": "pg", "topic": TOPIC, "queueId": "-1"}, b""
+
+
+def namesrv_steps() -> Iterator[Step]:
+    yield "105", 105, {"topic": TOPIC}, b""
+    yield "105 nope", 105, {"topic": "Nope"}, b""
+    yield "106", 106, {}, b""
+    yield "206", 206, {}, b""
+    yield "224", 224, {"cluster": "SampleCluster"}, b""
+    yield "304", 304, {}, b""
+    yield "101", 101, {"namespace": "n", "key": "k"}, b""
+    yield "219", 219, {"namespace": "n"}, b""
+    yield "319", 319, {}, b""
+
+
+def answers(address: str, steps: Callable[[], Iterator[Step]]) -> dict[str, Reply]:
+    """Name of a step → its answer; what the server asks in between is left unanswered."""
+    found = {}
+    with Talk(address, 15) as talk:
+        for name, code, fields, body in steps():
+            talk.send(code, fields, body)
+            reply = talk.receive()
+            while not reply.flag & 1:
+                reply = talk.receive()
+            found[name] = reply
+            time.sleep(0.3 if code in (310, 320, 10) and reply.code == 0 else 0)
+    return found
+
+
+def seen(name: str, reply: Reply) -> object:
+    """What is compared of an answer."""
+    if name in ONLY_CODE:
+        return reply.code
+    remark = re.sub(r"127\.\d+\.\d+\.\d+(:\d+)?", "ADDRESS", reply.remark)
+    if remark == "not set any response code" or name in ONLY_REMARK:
+        remark = ""
+    return reply.code, sorted(reply.fields), remark, messages_of(reply)
+
+
+def messages_of(reply: Reply) -> list[object]:
+    """The messages of a body without what differs from run to run."""
+    if reply.body[:1] == b"{" or len(reply.body) < 88:
+        return []
+    return [
+        (
+            message.topic,
+            message.queue_id,
+            message.queue_offset,
+            message.sys_flag,
+            message.flag,
+            message.body,
+            message.reconsume_times,
+            {name: text for name, text in message.properties.items() if name != "UNIQ_KEY"},
+        )
+        for message in decode_messages(reply.body).messages
+    ]
+
+
+@pytest.mark.parametrize("version", [NEWEST_4_SERVER, NEWEST_5])
+def test_the_sandbox_answers_as_a_broker_does(version: str) -> None:
+    cluster = Cluster([BrokerSpec("broker-a")], version=version, network="127.77.9")
+    try:
+        cluster.start()
+    except Unavailable as reason:
+        skip_or_fail(str(reason))
+    options = SandboxOptions(server_version=version, cluster=CLUSTER_NAME)
+    try:
+        with sandbox_thread(options) as box:
+            real = answers(cluster.brokers[0].text, broker_steps)
+            ours = answers(box.addresses["broker-a"], broker_steps)
+            real |= answers(cluster.namesrvs[0].text, namesrv_steps)
+            ours |= answers(box.namesrv, namesrv_steps)
+    finally:
+        cluster.stop()
+    assert len(real) == len(ours) > 90
+    differences = {
+        name: (seen(name, ours[name]), seen(name, real[name]))
+        for name in real
+        if name not in ON_PURPOSE and seen(name, ours[name]) != seen(name, real[name])
+    }
+    assert differences == {}
