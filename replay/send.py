@@ -21,18 +21,15 @@ from .client import Client
 from .config import ProducerConfig
 from .detector import Detector
 from .errors import (
-    AnswerError,
     BrokerError,
     ClientError,
-    ConnectError,
     InvalidMessageError,
-    RouteError,
     SendFailed,
     TooManyRequestsError,
     TransportError,
-    UnknownBrokerError,
 )
 from .fault import Event, FaultSettings, FaultStrategy, Why
+from .fault_reports import FaultReports
 from .message import Message, MessageQueue, SendMode, SendResult, SendStatus
 from .namespace import wrap_namespace
 from .network import MS
@@ -69,7 +66,7 @@ class Sender:
         instance = (random or client.random).getrandbits(32)
         self.encoder = SendEncoder(_form_of(config), UniqueIds(client.ip, os.getpid(), instance))
         self.attempts = Attempts(client, config, self.encoder)
-        self._watches = fault.enabled
+        self._reports = FaultReports(self.strategy, client.network)
         self._detector = Detector(client, self.strategy)
         self._room = Permits(max(config.backpressure_num, _LEAST_NUM))
         self._size_room = Permits(max(config.backpressure_size, _LEAST_SIZE))
@@ -160,11 +157,11 @@ class Sender:
                 )
             except ClientError as error:
                 cause = error
-                self._report(last, _event_of(error), began)
+                self._reports.synchronous(last, error, began)
                 if self._gives_up(error):
                     break
             else:
-                self._report(last, Event.ANSWERED, began)
+                self._reports.report(last, Event.ANSWERED, began)
                 store_ok = stored.status is SendStatus.SEND_OK
                 if store_ok or not self.config.retry_another_broker_when_not_store_ok:
                     return stored
@@ -188,10 +185,10 @@ class Sender:
             )
         except ClientError as error:
             if free:
-                self._report(target.broker_name, _event_of(error), began)
+                self._reports.synchronous(target.broker_name, error, began)
             raise self._failed(sending, error, False) from error
         if free:
-            self._report(target.broker_name, Event.HANDED_OVER, began)
+            self._reports.report(target.broker_name, Event.HANDED_OVER, began)
         return result
 
     def _async(
@@ -204,8 +201,10 @@ class Sender:
         broker = table.broker_of(target)
         request = self.attempts.request(sending, target, broker)
         free = queue is None and selector is None
-        if free and self._watches:
-            self._report(target.broker_name, Event.HANDED_OVER, began)
+        reports, late = self._reports, False
+        if free and reports.enabled:
+            connected = self._is_connected(broker)
+            late = reports.handing_over(target.broker_name, connected, began)
         retried = 0
         while True:
             try:
@@ -213,7 +212,8 @@ class Sender:
                     sending, request, target, broker, why, sending.deadline
                 )
             except ClientError as error:
-                self._report(target.broker_name, _async_event_of(error), began)
+                reports.asynchronous(target.broker_name, error, began, late)
+                late = False  # only the first attempt is handed over
                 now = self.client.network.now()
                 again = isinstance(error, TransportError)
                 again = again and not isinstance(error, TooManyRequestsError)
@@ -223,7 +223,7 @@ class Sender:
                     raise self._failed(sending, error, out_of_time) from error
                 began = now
             else:
-                self._report(target.broker_name, Event.ANSWERED, began)
+                reports.asynchronous(target.broker_name, None, began, late)
                 return result
             if free:
                 other, why = self.strategy.select(table, target.broker_name, False, now // MS)
@@ -295,7 +295,7 @@ class Sender:
         if queue is not None:
             return MessageQueue(sending.prepared.topic, *queue[1:]), CALLER
         if selector is None:
-            if self._watches:
+            if self._reports.enabled:
                 return self.strategy.select(table, None, False, now // MS)
             queues = table.queues  # what every generation does when the strategy is off
             return queues[table.index.next() % len(queues)], Why.ROUND_ROBIN
@@ -318,11 +318,10 @@ class Sender:
             return error.code not in self.config.retried
         return not error.retriable
 
-    def _report(self, broker: str, event: Event, began: int) -> None:
-        """Tell the fault strategy how an attempt ended."""
-        if self._watches:
-            now = self.client.network.now()
-            self.strategy.report(broker, event, (now - began) // MS, now // MS)
+    def _is_connected(self, broker: str) -> bool:
+        address = self.client.routes.master_of(broker)
+        channel = self.client.channels.get(address) if address is not None else None
+        return channel is not None and channel.link is not None
 
     def _failed(self, sending: Sending, cause: ClientError | None, out_of_time: bool) -> SendFailed:
         elapsed = (self.client.network.now() - sending.begin) // MS
@@ -331,23 +330,6 @@ class Sender:
 
     def _wrapped(self, topic: str) -> str:
         return wrap_namespace(self.config.namespace, topic)
-
-
-def _event_of(error: ClientError) -> Event:
-    """What the fault strategy is told of an attempt of a synchronous send that failed so."""
-    if isinstance(error, BrokerError):
-        return Event.BROKER_ERROR
-    if isinstance(error, (AnswerError, RouteError)):
-        return Event.CLIENT_ERROR
-    return Event.TRANSPORT_ERROR
-
-
-def _async_event_of(error: ClientError) -> Event:
-    if isinstance(error, (BrokerError, AnswerError)):
-        return Event.ASYNC_ERROR
-    if isinstance(error, (ConnectError, UnknownBrokerError, TooManyRequestsError)):
-        return Event.NOT_SENT
-    return Event.ASYNC_LOST
 
 
 def _form_of(config: ProducerConfig) -> SendForm:

@@ -42,8 +42,8 @@ from .responder import (
 )
 
 SYNC, ASYNC, ONEWAY = SendMode.SYNC, SendMode.ASYNC, SendMode.ONEWAY
-SLACK_MS = 400
-"""a shared machine may be late"""
+SLACK_MS = 800
+"""a shared machine may be late; less than a second try would take"""
 
 Outcome = SendResult | Exception
 Driver = Callable[[ProducerConfig, list[SendMode]], list[Outcome]]
@@ -130,11 +130,11 @@ def test_failures_are_what_they_are_and_in_time(
 ) -> None:
     responder.serve = serve
     began = time.monotonic()
-    (error,) = driver(config_of(responder, send_timeout_ms=600), [mode])
+    (error,) = driver(config_of(responder, send_timeout_ms=1000), [mode])
     took = (time.monotonic() - began) * 1000
     assert isinstance(error, SendFailed), error
     assert isinstance(error.cause, kind), error.cause
-    assert took < 600 + SLACK_MS
+    assert took < 1000 + SLACK_MS
     assert error.attempts
     assert str(error).count("\n") <= 1
     assert all(one.error or one.code is not None for one in error.attempts)
