@@ -94,25 +94,29 @@ class Stitched(NamedTuple):
     """The sends of producers, and the attempts of those messages that need a closer look."""
 
     sends: DataFrame
-    """all sends, see `sends.sends_of`"""
-    plain: DataFrame
-    """those of messages about which nothing is odd, and those without a UNIQ_KEY"""
+    """all sends, see `sends.described`"""
+    keys: DataFrame
+    """UNIQ_KEYs of the messages that need it"""
+    telling: DataFrame
+    """the sends of these"""
     attempts: DataFrame
     """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
 
 
 def stitched(given: ReportInput, limits: Limits) -> Stitched:
-    """Return the sends of producers and the attempts of their messages, without consumers' ones."""
-    homes = sends.broker_homes(given.exchanges)
-    produced = sends.sends_of(given.exchanges, homes).where(f"not {sends.OF_CONSUMERS}")
+    """Return the sends of producers and the attempts of those messages that need a look."""
+    homes = sends.broker_homes(given.exchanges).persist()
+    produced = sends.sends_of(given.exchanges)
     failures = None
     if given.conversations is not None:
         failures = sends.connect_failures(given.conversations, homes)
-    keys = F.broadcast(sends.telling_keys(produced, failures, limits.timeout_us))
-    plain = produced.join(keys, "unique_key", "left_anti")
-    telling = produced.join(keys, "unique_key", "left_semi")
+    # few, and asked for by every table: kept, as is what is found of them
+    keys = sends.telling_keys(produced, homes, failures).persist()
+    chosen = produced.join(F.broadcast(keys), "unique_key", "left_semi")
+    telling = sends.described(chosen, homes).persist()
     connected = sends.with_connections(telling, given.conversations)
-    return Stitched(produced, plain, with_attempts(connected, failures, limits))
+    attempts = with_attempts(connected, failures, limits).persist()
+    return Stitched(sends.described(produced, homes), keys, telling, attempts)
 
 
 def with_attempts(chosen: DataFrame, failures: DataFrame | None, limits: Limits) -> DataFrame:
@@ -157,7 +161,9 @@ def attempt_rows(
     rows = [
         row
         for process, same in _by_message(table)
-        for row in _rows_of(process, attempts_of(same, failures, limits.timeout_us), limits)
+        for row in _rows_of(
+            process_name_of(process), attempts_of(same, failures, limits.timeout_us), limits
+        )
     ]
     return arrow_table(rows, (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
 
@@ -186,6 +192,14 @@ def sends_in(table: pyarrow.Table) -> Iterator[Send]:
     names = ["end_us" if name == "end" else name for name in Send._fields]
     columns = [table.column("end" if name == "how_ended" else name).to_pylist() for name in names]
     return map(Send._make, zip(*columns, strict=True))
+
+
+def process_name_of(digits: str | None) -> str | None:
+    """Return the process of a UNIQ_KEY as ``pid-loader``, as `sends.process_name` does."""
+    try:
+        return None if digits is None else f"{int(digits[:4], 16)}-{digits[4:]}"
+    except ValueError:
+        return digits  # 32 characters, but no hex digits: some other key
 
 
 def _by_message(table: pyarrow.Table) -> Iterator[tuple[str | None, list[Send]]]:

@@ -32,7 +32,8 @@ FAILED_ITSELF = (
     " or coalesce(status = 'unanswered' and `end` in ('reset', 'closed'), false))"
 )
 """SQL: a send was refused, or its connection ended before an answer."""
-_KEY = r"^([0-9A-Fa-f]{32}|[0-9A-Fa-f]{56})$"
+_LENGTHS = "(32, 56)"
+"""Hex digits of a UNIQ_KEY with an address of IPv4, IPv6."""
 _TAIL = 24
 """Hex digits of a UNIQ_KEY behind the address: process, loader, time of the month, count."""
 _ZONES_US = 15 * 60 * 1_000_000
@@ -45,22 +46,31 @@ _AFTER_S = SOON_US // 1_000_000
 """Seconds after a failed connect in which the message must be sent."""
 
 
+def host_of(endpoint: str) -> str:
+    """Return, as SQL, the address of an endpoint; without a pattern unless it is IPv6."""
+    plain = f"substring_index({endpoint}, ':', 1)"
+    return f"if(startswith({endpoint}, '['), {derived.address_of(endpoint)}, {plain})"
+
+
 def process_of(key: str) -> str:
-    """Return, as SQL, the process that made a UNIQ_KEY as ``pid-loader``; null for another key."""
-    pid = f"conv(substr({key}, -{_TAIL}, 4), 16, 10)"
-    return f"if({key} rlike '{_KEY}', concat_ws('-', {pid}, substr({key}, -20, 8)), null)"
+    """Return, as SQL, the digits of a UNIQ_KEY for the process that made it; null: another key."""
+    return f"if(length({key}) in {_LENGTHS}, substr({key}, -{_TAIL}, 12), null)"
 
 
-def lead_of(key: str, time: str) -> str:
+def process_name(digits: str) -> str:
+    """Return, as SQL, what `process_of` gives as ``pid-loader``."""
+    return f"concat(conv(substr({digits}, 1, 4), 16, 10), '-', substr({digits}, 5, 8))"
+
+
+def lead_of(key: str, time_us: str) -> str:
     """Return, as SQL, the µs from the birth of a UNIQ_KEY to a time; null for another key.
 
     What it says is the time of the month in the client's zone, so the answer is known but for
-    multiples of 15 minutes, of which the smallest is taken.
+    multiples of 15 minutes, of which the smallest is taken; months begin at such multiples too.
     """
-    born_ms = f"cast(conv(substr({key}, -12, 8), 16, 10) as long)"
-    of_month = f"unix_micros({time}) - unix_micros(date_trunc('month', {time}))"
-    lead = f"pmod({of_month} - {born_ms} * 1000 + {_SLACK_US}, {_ZONES_US}) - {_SLACK_US}"
-    return f"if({key} rlike '{_KEY}', {lead}, null)"
+    born_us = f"cast(conv(substr({key}, -12, 8), 16, 10) as long) * 1000"
+    lead = f"pmod({time_us} - {born_us} + {_SLACK_US}, {_ZONES_US}) - {_SLACK_US}"
+    return f"if(length({key}) in {_LENGTHS}, {lead}, null)"
 
 
 def broker_homes(exchanges: DataFrame) -> DataFrame:
@@ -91,19 +101,25 @@ def broker_homes(exchanges: DataFrame) -> DataFrame:
     return telling.select("responder", "broker")
 
 
-def sends_of(exchanges: DataFrame, homes: DataFrame) -> DataFrame:
-    """Return the sends with `host`, `process`, `broker`, `lead`, `begin` and `end_us` (µs)."""
+def sends_of(exchanges: DataFrame) -> DataFrame:
+    """Return the sends of producers as they are; those of consumers to retry topics are not."""
     codes = ", ".join(map(str, SEND_CODES))
-    sends = exchanges.where(
+    return exchanges.where(
         f"request_code in ({codes}) and status != 'orphan' and request_time is not null"
+        f" and not {OF_CONSUMERS}"
     )
+
+
+def described(sends: DataFrame, homes: DataFrame) -> DataFrame:
+    """Return sends with `host`, `process`, `broker`, `lead`, `begin` and `end_us` (µs)."""
+    named = F.broadcast(homes.withColumnRenamed("broker", "_broker"))
     return adding(
-        sends.join(F.broadcast(homes.withColumnRenamed("broker", "_broker")), "responder", "left"),
+        sends.join(named, "responder", "left"),
         {
-            "host": derived.address_of("requester"),
+            "host": host_of("requester"),
             "process": process_of("unique_key"),
             "broker": "coalesce(_broker, responder)",
-            "lead": lead_of("unique_key", "request_time"),
+            "lead": lead_of("unique_key", "unix_micros(request_time)"),
             "begin": "unix_micros(request_time)",
             "end_us": "unix_micros(response_time)",
         },
@@ -116,7 +132,7 @@ def connect_failures(conversations: DataFrame, homes: DataFrame) -> DataFrame:
     named = failed.join(F.broadcast(homes.withColumnRenamed("responder", "server")), "server")
     # all named anew: both sides of a cogroup must not have the same columns
     return named.selectExpr(
-        f"{derived.address_of('client')} as host",
+        f"{host_of('client')} as host",
         "server as server",
         "broker as broker",
         "unix_micros(start_time) as begin",
@@ -128,17 +144,17 @@ def connect_failures(conversations: DataFrame, homes: DataFrame) -> DataFrame:
     )
 
 
-def telling_keys(sends: DataFrame, failures: DataFrame | None, timeout_us: int) -> DataFrame:
+def telling_keys(sends: DataFrame, homes: DataFrame, failures: DataFrame | None) -> DataFrame:
     """Return the UNIQ_KEYs of which the attempts are looked at one by one (`unique_key`)."""
     keyed = sends.where("unique_key is not null")
     keys = grouped(keyed, ("unique_key",), {"seen": "count(*)", "wrong": f"max({FAILED_ITSELF})"})
     chosen = keys.where("seen > 1 or wrong").select("unique_key")
     if failures is None:
         return chosen
-    return chosen.union(_after_failures(keyed, failures, timeout_us)).distinct()
+    return chosen.union(_after_failures(described(keyed, homes), failures)).distinct()
 
 
-def _after_failures(keyed: DataFrame, failures: DataFrame, timeout_us: int) -> DataFrame:
+def _after_failures(keyed: DataFrame, failures: DataFrame) -> DataFrame:
     """Return the keys of messages that were being sent when a connect of their host failed."""
     second = "cast(floor({} / 1000000) as long)"
     ended = second.format("`end`")
@@ -149,9 +165,7 @@ def _after_failures(keyed: DataFrame, failures: DataFrame, timeout_us: int) -> D
         "`end` as failed_end",
         f"explode(sequence({ended}, {ended} + {_AFTER_S})) as second",
     )
-    late = keyed.where(f"lead <= {timeout_us}").selectExpr(
-        "unique_key", "host", "broker", "begin", "lead", f"{second.format('begin')} as second"
-    )
+    late = adding(keyed, {"second": second.format("begin")})
     joined = late.join(F.broadcast(near), ["host", "second"])
     meanwhile = "failed_begin >= begin - lead - 1000"
     soon = f"begin between failed_end and failed_end + {SOON_US}"

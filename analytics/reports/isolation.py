@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .. import attempts, isolation
+from pyspark.sql import functions as F
+
+from .. import attempts, isolation, sends
 from ..attempt_table import Stitched, stitched
 from ..expressions import adding, grouped
 from ..isolation_table import (
@@ -183,16 +185,16 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     rows = events.groupBy(*_WHO).applyInArrow(isolation_rows(assumed), schema_of(ALL_COLUMNS))
     rows = rows.persist()
     tables = {name: rows.where(f"{KIND.name} = '{kind}'") for name, kind in _KINDS.items()}
-    queues = _queues(stitch.sends)
+    queues = _queues(stitch.sends).persist()
     return {**tables, TOPIC_SKEW.name: _topics(queues), QUEUE_SKEW.name: queues}
 
 
 def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
     """Return all attempts as the strategy sees them; `begin` and `end` in µs since the epoch."""
     stored = f"response_code in ({', '.join(map(str, sorted(attempts.STORED_CODES)))})"
-    plain = stitch.plain.selectExpr(
+    plain = stitch.sends.join(F.broadcast(stitch.keys), "unique_key", "left_anti").selectExpr(
         "host as client",
-        "process",
+        f"{sends.process_name('process')} as process",
         "`group`",
         "topic",
         "broker",
@@ -232,9 +234,9 @@ def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
     return plain.unionByName(looked_at)
 
 
-def _queues(sends: DataFrame) -> DataFrame:
+def _queues(every: DataFrame) -> DataFrame:
     """Return how often each queue was asked for; copies of a request in several captures count."""
-    named = sends.where("queue_id is not null and topic is not null")
+    named = every.where("queue_id is not null and topic is not null")
     counted = grouped(named, ("topic", "broker", "queue_id"), {"attempts": "count(*)"})
     return adding(
         counted,

@@ -196,28 +196,34 @@ def limits_of(options: ReportOptions) -> Limits:
 def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
     """Return the tables."""
     stitch = stitched(given, limits_of(options))
-    attempts = stitch.attempts.persist()
+    attempts = stitch.attempts
     listed = attempts.where(f"attempts > 1 or final in {texts((FAILED, MAYBE, STORED_UNTOLD))}")
     return {
-        TOTALS.name: _totals(stitch.plain, attempts),
+        TOTALS.name: _totals(stitch.sends, stitch.telling, attempts).persist(),
         CAUSES.name: _causes(listed),
         FLOWS.name: _flows(listed),
         VERDICTS.name: _verdicts(listed),
         MESSAGES.name: listed.where("attempt = 1"),
         ATTEMPTS.name: listed,
-        CONSUMERS.name: _consumers(given.exchanges),
+        CONSUMERS.name: _consumers(given.exchanges).persist(),
     }
 
 
-def _totals(plain: DataFrame, attempts: DataFrame) -> DataFrame:
-    """Return what sends count that nothing is odd about, and what the others come to."""
+def _totals(produced: DataFrame, telling: DataFrame, attempts: DataFrame) -> DataFrame:
+    """Return what all sends count, less those looked at, and what these come to instead."""
     names = [column.name for column in _SUMS]
     counted = {
         "messages": "count(*)",
         "attempts": "count(*)",
         "unknown": "count_if(status = 'unanswered')",
     }
-    every = adding(plain, {"client": "host"})
+    less = {name: f"-{sql}" for name, sql in counted.items()}
+    hosts = ("topic", "group", "host", "process")
+    raw = grouped(produced, hosts, counted).unionByName(grouped(telling, hosts, less))
+    every = adding(
+        raw.withColumnRenamed("process", "digits").withColumnRenamed("host", "client"),
+        {"process": sends.process_name("digits")},
+    ).drop("digits")
     one = "attempt = 1 and "
     looked_at = {
         "messages": "count_if(attempt = 1)",
@@ -233,9 +239,7 @@ def _totals(plain: DataFrame, attempts: DataFrame) -> DataFrame:
         "over_budget": "count_if(after_budget)",
         "stale_queue": "count_if(stale_queue)",
     }
-    both = grouped(every, _TOTAL_KEYS, counted).unionByName(
-        grouped(attempts, _TOTAL_KEYS, looked_at), allowMissingColumns=True
-    )
+    both = every.unionByName(grouped(attempts, _TOTAL_KEYS, looked_at), allowMissingColumns=True)
     summed = grouped(both, _TOTAL_KEYS, {name: f"coalesce(sum({name}), 0)" for name in names})
     return adding(summed, {"amplification": "try_divide(attempts, messages)"})
 
