@@ -288,14 +288,16 @@ do
     return read_json(raw)
   end
 
-  -- Whether bytes are certainly a header. `whole`: all of it is there, else only its beginning.
-  function headers.is_certain(serialize_type, raw, whole)
+  -- Whether bytes are certainly a header of `length` bytes, or the beginning of one.
+  function headers.is_certain(serialize_type, raw, length)
+    local whole = #raw == length
     if serialize_type == tables.binary_type then
       if #raw < 17 then
         return not whole
       end
       local flag, remark_length = int32_at(raw, 10), int32_at(raw, 14)
-      if flag < 0 or flag > 3 or remark_length < 0 then
+      local most = length - tables.min_binary_header
+      if flag < 0 or flag > 3 or remark_length < 0 or remark_length > most then
         return false
       end
       return not whole or read_binary(raw) ~= nil

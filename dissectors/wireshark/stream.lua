@@ -38,7 +38,7 @@ do
       return -1
     end
     local raw = tvb:raw(offset + PREFIX, there)
-    return headers.is_certain(serialize_type, raw, there == header_length) and 1 or 0
+    return headers.is_certain(serialize_type, raw, header_length) and 1 or 0
   end
 
   -- What a frame begins with: total length below 16 MiB, type, header length, first byte.
