@@ -16,6 +16,9 @@ from .steps import Acquire, Await, Invoke, Join, Resumable, Steps
 
 T = TypeVar("T")
 
+_CAUSES = 4
+"""causes of causes that are looked at"""
+
 
 class Operation(Generic[T]):
     """One operation that runs."""
@@ -129,9 +132,24 @@ class Operation(Generic[T]):
         self.done = True
         self.value = value
         self.error = error
+        if isinstance(error, ClientError):
+            _drop_frames(error)
         on_end, self._on_end = self._on_end, None
         if on_end is not None:
             on_end(self)
+
+
+def _drop_frames(error: BaseException) -> None:
+    """Errors that are expected say what is wrong without the frames that they came through.
+
+    Frames hold the message and more; whoever keeps ten thousand errors would keep all of them.
+    """
+    inner: BaseException | None = error
+    for _ in range(_CAUSES):
+        if inner is None:
+            return
+        inner.__traceback__ = None
+        inner = inner.__cause__ or inner.__context__
 
 
 def _too_many() -> TooManyRequestsError:

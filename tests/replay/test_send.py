@@ -635,3 +635,17 @@ def test_what_is_given_up_while_the_connection_is_opened_is_not_written() -> Non
     operation.cancel()
     bench.network.run(200)
     assert len(bench.network.sent(310)) == before
+
+
+def test_errors_that_are_kept_do_not_keep_what_was_sent() -> None:
+    bench = Bench()
+    for address in bench.brokers.values():
+        del bench.network.peers[address]
+    sent = [Message("T", bytes(100)) for _ in range(5)]
+    kept = [bench.run(bench.sender.send(one, SYNC)).error for one in sent]
+    assert all(isinstance(error, SendFailed) for error in kept)
+    for error in kept:
+        assert error is not None
+        assert error.__traceback__ is None
+        assert error.__cause__ is not None
+        assert error.__cause__.__traceback__ is None
