@@ -183,11 +183,11 @@ def _send_async(cluster: Cluster, topic: str, fault: Fault, outcomes: Outcomes) 
     asyncio.run(send())
 
 
-def _stored_in(cluster: Cluster, topic: str) -> int:
+def _stored_in(cluster: Cluster, topic: str, queues: int = 4) -> int:
     """Messages in all queues of the topic."""
     total = 0
     for broker in cluster.brokers:
-        for queue in range(4):
+        for queue in range(queues):
             fields = {"topic": topic, "queueId": str(queue)}
             header, _ = probe.ask(broker.address, GET_MAX_OFFSET, fields)
             extra = header["extFields"]

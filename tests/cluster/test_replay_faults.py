@@ -1,0 +1,94 @@
+"""Replay to real brokers when things go wrong: a broker and the tool itself are killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from replay.journal import Begin, Outcome, Result, read_steps
+from tests.bench.generate import write_capture
+from tests.cluster import faults
+from tests.cluster.artifacts import NEWEST_5
+from tests.cluster.cluster import Cluster
+from tests.cluster.producing import Read, cluster_of, read_by_java
+from tests.replay.captured_sends import captured_sends
+from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with cluster_of(NEWEST_5, "127.77.12") as started:
+        yield started
+
+
+def _outcomes(journal: Path) -> list[Outcome]:
+    return [row for row in read_steps(journal) if isinstance(row, Outcome)]
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A capture with some thousand messages."""
+    path = tmp_path_factory.mktemp("many") / "many.pcap"
+    write_capture(path, 3000, 5, "json")
+    return path
+
+
+def test_a_broker_killed_and_the_tool_killed_and_resumed(
+    cluster: Cluster, many: Path, tmp_path: Path
+) -> None:
+    topic = "Killed"
+    cluster.make_topic(topic, queues=8)
+    rule = tmp_path / "rule.toml"
+    rule.write_text(f'[[rule]]\ntopic = "{topic}"\n')
+    journal, broker = tmp_path / "run", cluster.brokers[1]
+    command = [*PROGRAM, "replay", str(many), "-n", cluster.namesrv_text, "-o", str(journal)]
+    command += ["-r", str(rule), "--rate", "400/s", "--mode", "sync", "--timeout", "15s"]
+    running = subprocess.Popen([*command, "-q"], cwd=ROOT, stdout=subprocess.DEVNULL)
+    _wait_until(lambda: journal.exists() and len(_outcomes(journal)) > 150)
+    faults.kill(broker)
+    _wait_until(lambda: len(_outcomes(journal)) > 350)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    faults.restart(cluster, broker)
+    before = list(read_steps(journal))
+    begun = {row.step for row in before if isinstance(row, Begin)}
+    known = {row.step for row in before if isinstance(row, Outcome)}
+
+    arguments = ("--resume", journal, "-n", cluster.namesrv_text, "--top-speed", "--timeout", "15s")
+    ended = rmqtool("replay", *arguments, "-q")
+    assert ended.status == 0, ended
+    outcomes = {row.step: row for row in _outcomes(journal)}
+    assert {row.result for row in outcomes.values()} == {Result.stored}
+    keys = {key for row in outcomes.values() for key in row.unique_keys}
+    assert keys == captured_sends(many).keys()
+    again = begun - known
+    assert {step for step in again if not outcomes[step].maybe_twice} == set()
+
+    copies = Counter(one.msg_id for one in _read_all(cluster, topic, len(keys)))
+    assert copies.keys() == keys, "messages are lost"
+    named = {key for row in outcomes.values() if row.maybe_twice for key in row.unique_keys}
+    assert {key for key, number in copies.items() if number > 1} <= named
+
+
+def _read_all(cluster: Cluster, topic: str, least: int) -> list[Read]:
+    """All messages of a topic, as many as there are."""
+    from tests.cluster.test_producer_faults import _stored_in
+
+    total = _stored_in(cluster, topic, 8)
+    assert total >= least
+    return read_by_java(cluster, topic, total, wait_ms=60_000)
+
+
+def _wait_until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    end = monotonic() + seconds
+    while not holds():
+        assert monotonic() < end
+        sleep(0.02)
