@@ -194,6 +194,25 @@ class CapturedSource:
         return self._ahead.take(everything)
 
 
+def responders_of(sources: Sequence[str], decode_as: frozenset[int] = frozenset()) -> set[str]:
+    """All addresses that requests of the sources were sent to, read ahead of the replay.
+
+    Empty for standard input, which can be read but once. SourceError as `CapturedSource`.
+    """
+    names = expand_sources(sources)
+    if "-" in names:
+        return set()
+    if _are_logs(names):
+        source = CapturedSource(names, decode_as)
+        for _ in source.batches():
+            pass
+        return source.responders
+    found: set[str] = set()
+    for batch in Decode(names, DecodeOptions(decode_as=decode_as)).records():
+        found.update([record.responder for record in batch])
+    return found
+
+
 def _are_logs(sources: Sequence[str]) -> bool:
     """Whether the sources are logs; SourceError where some are, or where bodies cannot be there."""
     kinds = {_kind_of(name) for name in sources}

@@ -18,6 +18,7 @@ from time import time_ns
 from dissectors.printable import printable
 from dissectors.times import text_of_time
 from replay.acl import CredentialsError
+from replay.captured_source import SourceError, responders_of
 from replay.compare import Comparison
 from replay.config import ProducerConfig, addresses_of
 from replay.errors import ClientError
@@ -94,6 +95,7 @@ class _Sending:
         given = self._given
         config, sandbox = self._config(), self._sandbox()
         guard = Guard(self._consent(config, sandbox is not None))
+        guard.learn(self._responders())
         folder, run = self._journal()
         planned = planned_of(self._request, run.run)
         journal = JournalWriter(folder, self._request.sync)
@@ -136,6 +138,13 @@ class _Sending:
         decode = planned.source.decode
         total = decode.bytes_total if decode is not None else None
         self._progress.update(planned.source.bytes_read, total, planned.sends)
+
+    def _responders(self) -> set[str]:
+        """Addresses of the sources, before anything is sent; of standard input as it is read."""
+        try:
+            return responders_of(self._request.sources, self._request.decode_as)
+        except SourceError as error:
+            raise CommandError(str(error)) from None
 
     # -- target ---------------------------------------------------------------------------------
 
