@@ -1,0 +1,147 @@
+"""`rmqtool replay --dry-run`, and what is refused before anything is opened."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from replay.journal import STEPS
+from rmqtool.replay_options import PLAN_FIELDS, Given, request_of
+from rmqtool.status import CommandError, ExitStatus
+from tests.rmqtool.command import EVIL, ROOT, capture_in, rmqtool
+
+SAMPLES = ROOT / "samples"
+
+
+def dry_run(sample: str, *arguments: str) -> list[dict[str, object]]:
+    done = rmqtool("replay", SAMPLES / sample, "--dry-run", "-f", "jsonl", *arguments)
+    assert done.status == 0, done.err
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_the_plan_has_steps_and_reasons_in_the_order_of_the_capture() -> None:
+    rows = dry_run("fault-disk-full-plain-5x.pcap")
+    steps = [row for row in rows if row["kind"] == "step"]
+    skipped = [row for row in rows if row["kind"] == "skipped"]
+    assert [row["step"] for row in steps] == list(range(77))
+    assert {row["why"] for row in skipped} == {"ANOTHER_ATTEMPT"}
+    packets = [int(str(row["packet"])) for row in rows]
+    assert packets == sorted(packets)
+    assert sum(int(str(row["captured_attempts"])) for row in steps) == len(rows)
+
+
+def test_the_summary_counts_what_is_left_out() -> None:
+    done = rmqtool("replay", SAMPLES / "send-sync-5x.pcap", "--dry-run")
+    assert done.status == 0
+    assert len(done.out.splitlines()) == 1 + 8
+    assert "8 messages in 8 sends would be replayed" in done.err
+    assert "GET_ROUTEINFO_BY_TOPIC 2" in done.err
+
+
+def test_options_choose() -> None:
+    assert len(dry_run("send-sync-5x.pcap", "--limit", "3")) == 3
+    assert len(dry_run("send-batch-5x.pcap", "--batches", "split")) == 12
+    rows = dry_run("send-sync-5x.pcap", "-w", "tags == TagB or queue_id == 1")
+    chosen = [row for row in rows if row["kind"] == "step"]
+    assert 0 < len(chosen) < 8
+    assert {row["why"] for row in rows if row["kind"] == "skipped"} == {"NOT_WANTED"}
+    first = dry_run("send-sync-5x.pcap")[0]["time"]
+    at = str(first)[11:19]
+    assert [row["kind"] for row in dry_run("send-sync-5x.pcap", "--until", at)] == ["skipped"] * 8
+    assert [row["kind"] for row in dry_run("send-sync-5x.pcap", "--since", at)] == ["step"] * 8
+    twice = dry_run("send-sync-5x.pcap", "--loop", "2", "--rate", "100/s")
+    assert [row["due_us"] for row in twice] == [n * 10_000 for n in range(16)]
+
+
+def test_what_a_capture_holds_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    done = rmqtool("replay", capture_in(tmp_path), "--dry-run", "--no-mark")
+    assert done.status == 0
+    assert "\x1b" not in done.out + done.err
+    assert "\u202e" not in done.out
+    assert EVIL not in done.out
+
+
+def test_an_address_that_comes_last_in_the_capture_is_refused_before_anything_is_sent(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "run"
+    capture = capture_in(tmp_path)
+    done = rmqtool("replay", capture, "-n", "10.0.0.9:9876", "--yes", "-o", journal)
+    assert done.status == 1
+    assert "10.0.0.9:9876 is an address of the capture" in done.err
+    steps = journal / STEPS
+    assert not steps.exists() or steps.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--mode", "fast"], "as-captured, sync, async, oneway, raw"),
+        (["--speed", "2x", "--rate", "5/s"], "only one"),
+        (["--speed", "quick"], "is no speed"),
+        (["--rate", "0"], "is no rate"),
+        (["--max-gap", "long"], "is no duration"),
+        (["--sample", "0%"], "is no share"),
+        (["--sample", "200%"], "is no share"),
+        (["--sample-by", "colour"], "none of key"),
+        (["--include", "all"], "none of retry"),
+        (["--queues", "any"], "none of keep"),
+        (["--fail-on", "errors"], "is no condition"),
+        (["--where", "topic ="], "--where"),
+        (["--codes", "310"], "is for --mode raw"),
+        (["--mode", "raw", "--codes", "SEND"], "is no request code"),
+        (["-r", "nowhere.toml"], "No such file"),
+        (["-r", "nowhere.py:f"], "no Python file"),
+        (["-f", "xml"], "neither table nor jsonl"),
+        (["--since", "noon"], "is no time"),
+        (["--decode-as", "x"], "is no TCP port"),
+    ],
+)
+def test_a_wrong_option_is_said_with_the_way_out(arguments: list[str], says: str) -> None:
+    done = rmqtool("replay", SAMPLES / "send-sync-5x.pcap", "--dry-run", *arguments)
+    assert done.status == ExitStatus.USAGE, done.err
+    assert says in done.err
+    assert "Traceback" not in done.err
+
+
+def test_wrong_sources_are_said(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("{}\n")
+    for source, says in (
+        (tmp_path / "nowhere.pcap", "no such file"),
+        (log, "no row of a command"),
+        (ROOT / "README.md", "not a pcap"),
+    ):
+        done = rmqtool("replay", source, "--dry-run")
+        assert done.status == 1
+        assert says in done.err
+        assert "should not have happened" not in done.err
+
+
+def test_without_a_source_the_way_out_is_said() -> None:
+    done = rmqtool("replay")
+    assert done.status == ExitStatus.USAGE
+    assert "name a capture" in done.err
+
+
+def test_all_that_makes_the_plan_is_kept_for_the_next_run() -> None:
+    given = Given(sources=["a.pcap"], limit=3, include=("dlq",), mark=False, sample="10%")
+    stored = request_of(given).stored_options()
+    assert set(PLAN_FIELDS) <= set(stored)
+    assert (stored["limit"], stored["include"], stored["mark"]) == (3, ["dlq"], False)
+    json.dumps(stored)
+
+
+def test_a_run_that_is_resumed_has_the_same_plan(tmp_path: Path) -> None:
+    journal = tmp_path / "run"
+    sample = SAMPLES / "send-sync-5x.pcap"
+    done = rmqtool("replay", sample, "--target", "sandbox", "-q", "-o", journal, "--limit", "3")
+    assert done.status == 0, done.err
+    again = request_of(Given(resume=str(journal)))
+    assert (again.sources, again.given.limit) == ((str(sample),), 3)
+    with pytest.raises(CommandError, match="another plan is another run"):
+        request_of(Given(resume=str(journal), limit=4))
+    with pytest.raises(CommandError, match="nothing else"):
+        request_of(Given(resume=str(journal), sources=["other.pcap"]))
