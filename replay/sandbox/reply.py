@@ -43,7 +43,7 @@ class ReplyHandlers:
         header = send_header(request)
         config = self._rules.topic_for(header)
         queue_id = self._rules.queue_of(header, config, request)
-        properties = self._rules.properties(header.properties)
+        properties = self._rules.properties(header.properties, reply=True)
         message = NewMessage(
             header.topic,
             queue_id,

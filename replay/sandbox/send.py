@@ -108,7 +108,7 @@ class SendHandlers:
                 header.topic,
                 queue_id,
                 item.body,
-                self._rules.completed(dict(item.properties)),
+                item.properties,
                 item.flag,
                 header.sys_flag & ~TRANSACTION_MASK,
                 header.born_timestamp,

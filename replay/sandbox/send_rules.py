@@ -142,18 +142,20 @@ class SendRules:
             return self._state.random.randrange(max(1, config.write_queues))
         return header.queue_id
 
-    def properties(self, text: str) -> dict[str, str]:
+    def properties(self, text: str, *, reply: bool = False) -> dict[str, str]:
         """The properties of a send header, as a broker stores them."""
         if len(text) > _PROPERTIES_LIMIT:
             raise self.illegal()
-        return self.completed(decode_properties(text))
+        return self.completed(decode_properties(text), reply=reply)
 
-    def completed(self, properties: dict[str, str]) -> dict[str, str]:
-        """Properties as a broker stores them."""
-        properties.pop("WAIT", None)
-        properties["MSG_REGION"] = REGION
-        properties["TRACE_ON"] = "true"
-        properties["CLUSTER"] = self._state.options.cluster
+    def completed(self, properties: dict[str, str], *, reply: bool = False) -> dict[str, str]:
+        """Properties as a broker stores them, which each generation does in its way."""
+        if self._state.options.is_5:
+            properties |= _REGION_FIELDS
+        else:
+            properties.pop("WAIT", None)
+        if not reply:
+            properties["CLUSTER"] = self._state.options.cluster
         return properties
 
     def store(self, message: NewMessage) -> Record:

@@ -65,7 +65,7 @@ def test_a_send_is_stored_as_a_pull_delivers_it(broker: Talk) -> None:
     assert (message.flag, message.sys_flag) == (7, 1)
     assert message.keys == ("k1", "k2")
     assert message.properties["own"] == "x"
-    assert "WAIT" not in message.properties
+    assert message.properties["MSG_REGION"] == "DefaultRegion"
     assert message.offset_msg_id == sent.fields["msgId"]
     assert message.born_timestamp == int(fields["g"])
     assert message.born_host == "{}:{}".format(*broker.socket.getsockname())
