@@ -16,6 +16,7 @@ import typer
 from . import (
     __version__,
     cli_broker,
+    cli_hex,
     cli_live,
     cli_replay,
     cli_report,
@@ -145,6 +146,8 @@ def decode_pcap(
 
 
 decode_app.command("live")(cli_live.decode_live)
+decode_app.command("hex")(cli_hex.decode_hex)
+decode_app.command("stream")(cli_hex.decode_stream)
 app.command("replay")(cli_replay.replay)
 app.command("report")(cli_report.report)
 

@@ -1,0 +1,102 @@
+"""`rmqtool decode hex` and `decode stream`: what can be asked about bytes without a capture."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import options
+from .console import When
+from .decode_options import Format, View, format_of, size_option, usage_error, view_of
+from .errors import guarded
+from .hex_input import Input
+from .status import ExitStatus
+
+Texts = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TEXT|FILE|-]...", help="The bytes; - or nothing: standard input."),
+]
+InputForm = Annotated[
+    Input,
+    typer.Option(
+        "--input", "-i", help="How the bytes are written down.", rich_help_panel="Reading"
+    ),
+]
+FormatName = Annotated[
+    Format | None,
+    typer.Option("--format", "-f", help="table or jsonl.", rich_help_panel="Output"),
+]
+
+
+def decode_hex(
+    texts: Texts = None,
+    input_: InputForm = Input.auto,
+    commands: options.Commands = False,
+    format_: FormatName = None,
+    body_limit: options.BodyLimit = None,
+    color: options.Color = When.auto,
+    quiet: options.Quiet = False,
+) -> None:
+    """Decode a frame that is written down somewhere: a tree, as of `decode pcap --verbose`.
+
+    Hex with or without blanks, colons and 0x, base64, a dump of xxd, hexdump -C, Wireshark
+    or Netty; the form is guessed.
+
+    Examples:
+
+    \b
+      rmqtool decode hex 0000006e 00000064 7b22636f6465...
+      grep -o 'frame=[0-9a-f]*' broker.log | cut -c7- | head -1 | rmqtool decode hex -
+      xxd frame.bin | rmqtool decode hex -f jsonl
+    """
+    view = View.commands if commands else View.tree
+    raise typer.Exit(_run(view, texts, input_, format_, body_limit, color, quiet))
+
+
+def decode_stream(
+    texts: Texts = None,
+    input_: InputForm = Input.auto,
+    verbose: options.Verbose = False,
+    format_: FormatName = None,
+    body_limit: options.BodyLimit = None,
+    color: options.Color = When.auto,
+    quiet: options.Quiet = False,
+) -> None:
+    """Decode a byte stream: a line a command, with its offset.
+
+    A stream may begin and end anywhere, and be damaged: what is no frame is said with its offset.
+    Wireshark's "Follow TCP Stream" as hex dump has both directions, and both are decoded.
+
+    Examples:
+
+    \b
+      rmqtool decode stream stream.bin
+      rmqtool decode stream -V follow.txt
+      nc -l 10911 | rmqtool decode stream --input raw -
+    """
+    view = view_of(False, verbose, False) if verbose else View.commands
+    raise typer.Exit(_run(view, texts, input_, format_, body_limit, color, quiet))
+
+
+def _run(
+    view: View,
+    texts: list[str] | None,
+    form: Input,
+    format_: Format | None,
+    body_limit: str | None,
+    color: When,
+    quiet: bool,
+) -> int:
+    def run() -> ExitStatus:
+        from .hex_run import HexRequest, run_hex
+
+        chosen = format_of(format_, "-", View.commands)
+        if chosen not in (Format.table, Format.jsonl):
+            raise usage_error("--format", "table or jsonl")
+        limit = size_option("--body-limit", body_limit)
+        return run_hex(
+            HexRequest(texts or [], form, view, chosen is Format.jsonl, limit, color, quiet)
+        )
+
+    return int(guarded(run))

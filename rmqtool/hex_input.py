@@ -1,0 +1,166 @@
+"""Bytes that somebody pasted: hex, base64, dumps of several tools, or the bytes themselves.
+
+Rules: the form is guessed by what the text looks like, from the most to the least certain, unless
+it is named. A character that does not belong is said with its place; nothing is skipped silently.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Input(StrEnum):
+    """How bytes are written down."""
+
+    auto = "auto"
+    hex = "hex"
+    base64 = "base64"
+    dump = "dump"
+    raw = "raw"
+
+
+class InputError(ValueError):
+    """A text is not in the form that it should be in."""
+
+
+class Part(NamedTuple):
+    """Bytes that one end said."""
+
+    side: int
+    """0: who spoke first, or the only one; 1: the other"""
+    data: bytes
+
+
+LEAST_BASE64 = 16
+"""characters of base64 that are believed; a frame has more"""
+_OFFSET = re.compile(
+    r"^(?P<indent>[ \t]*)\|?(?:0x)?(?P<offset>[0-9a-fA-F]{4,16})(?:\|(?=[ ])|:| {1,4}|\t)[ ]*"
+    r"(?P<hex>(?:[0-9a-fA-F]{2,16}(?: {1,3}|\t|$))+)"
+)
+"""a line of xxd, hexdump -C, tcpdump -X, Wireshark or Netty"""
+_RULER = re.compile(r"^[ |+\-0-9a-fA-F]*$")
+_NOISE = re.compile(r"0[xX](?=[0-9a-fA-F]{1,2}\b)|\\x|[\s:,;{}\[\]()\"'_-]|^b(?=['\"])")
+_HEX = re.compile(r"[0-9a-fA-F]*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_PRINTABLE = re.compile(rb"[\x09\x0a\x0d\x20-\x7e]*")
+
+
+def decode_input(data: bytes, form: Input = Input.auto) -> tuple[Input, list[Part]]:
+    """Return the form and the bytes, by the end that said them.
+
+    Raises InputError where the text is not in the form, with the place of what does not belong.
+    """
+    if form is Input.auto:
+        form = guess(data)
+    if form is Input.raw:
+        return form, [Part(0, data)]
+    text = data.decode("utf-8", "replace")
+    if form is Input.dump:
+        return form, decode_dump(text)
+    decoded = decode_hex(text) if form is Input.hex else decode_base64(text)
+    return form, [Part(0, decoded)]
+
+
+def guess(data: bytes) -> Input:
+    """Return the form that bytes seem to be in; raw where they are no text."""
+    if not _PRINTABLE.fullmatch(data):
+        return Input.raw
+    text = data.decode()
+    lines = [line for line in text.splitlines() if line.strip()]
+    bare = _NOISE.sub("", text.strip())
+    is_hex = bool(bare) and _HEX.fullmatch(bare) is not None
+    if any(_OFFSET.match(line) for line in lines[:8]) and not (is_hex and _is_no_dump(text)):
+        return Input.dump
+    if is_hex:
+        return Input.hex
+    joined = "".join(text.split())
+    if len(joined) >= LEAST_BASE64 and _BASE64.fullmatch(joined):
+        return Input.base64
+    return Input.hex if "\\x" in text or "0x" in text or len(bare) < LEAST_BASE64 else Input.raw
+
+
+def _is_no_dump(text: str) -> bool:
+    """Return whether the first words of lines are bytes too, not offsets."""
+    try:
+        decode_dump(text)
+    except InputError:
+        return True
+    return False
+
+
+def decode_hex(text: str) -> bytes:
+    """Return the bytes of hex digits, with or without ``0x``, ``\\x``, colons, commas, blanks."""
+    stripped = text.strip()
+    bare = _NOISE.sub("", stripped)
+    wrong = re.search(r"[^0-9a-fA-F]", bare)
+    if wrong is not None:
+        place = text.find(wrong[0])
+        raise InputError(f"{wrong[0]!r} at character {place} is no hex digit")
+    if len(bare) % 2:
+        raise InputError(f"{len(bare)} hex digits: half a byte is missing at the end")
+    return bytes.fromhex(bare)
+
+
+def decode_base64(text: str) -> bytes:
+    """Return the bytes of base64, also of its URL form and without padding."""
+    joined = "".join(text.split()).translate(str.maketrans("-_", "+/")).rstrip("=")
+    wrong = re.search(r"[^A-Za-z0-9+/]", joined)
+    if wrong is not None:
+        raise InputError(f"{wrong[0]!r} at character {text.find(wrong[0])} is not base64")
+    if len(joined) % 4 == 1:
+        raise InputError(f"{len(joined)} characters of base64: some are missing at the end")
+    try:
+        return base64.b64decode(joined + "=" * (-len(joined) % 4))
+    except binascii.Error as error:
+        raise InputError(f"not base64: {error}") from None
+
+
+def decode_dump(text: str) -> list[Part]:
+    """Return the bytes of a dump with offset columns.
+
+    Lines that are indented more than the first are what the other end said: so Wireshark's Follow
+    writes them. An offset that does not follow the one before says that lines are missing.
+    """
+    parts: list[Part] = []
+    expected: dict[int, int] = {}
+    first_indent: int | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _OFFSET.match(line)
+        if match is None:
+            if line.strip() and not _RULER.match(line):
+                raise InputError(f"line {number} is no line of a dump: {line.strip()[:40]!r}")
+            continue
+        indent = len(match["indent"].expandtabs(4))
+        first_indent = indent if first_indent is None else first_indent
+        side = int(indent > first_indent)
+        offset = int(match["offset"], 16)
+        wanted = expected.get(side, offset)
+        if offset != wanted and offset != 0:
+            raise InputError(f"line {number} begins at {offset:#x}, expected was {wanted:#x}")
+        data = bytes.fromhex(_bytes_of(match["hex"], wanted=16))
+        expected[side] = offset + len(data)
+        if parts and parts[-1].side == side:
+            parts[-1] = Part(side, parts[-1].data + data)
+        else:
+            parts.append(Part(side, data))
+    if not parts:
+        raise InputError("no line of a dump: an offset, then bytes as hex")
+    return parts
+
+
+def _bytes_of(columns: str, wanted: int) -> str:
+    """Return the hex digits of a line, without text behind them that looks like some."""
+    found: list[str] = []
+    for word in re.split(r"[ \t]", columns.rstrip()):
+        if not word:
+            if len("".join(found)) // 2 not in (0, wanted // 2):
+                break  # two blanks that are not in the middle: the text column begins
+            continue
+        if len(word) % 2 or len("".join(found)) // 2 >= wanted:
+            break
+        found.append(word)
+    return "".join(found)[: 2 * wanted]

@@ -1,0 +1,224 @@
+"""`decode hex` and `decode stream`: bytes without a capture, decoded like those of one.
+
+Rules: what is damaged or missing is said with its offset in the input. An input is a file if one
+has that name, standard input for ``-``, else the text itself.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from dissectors.command_row import WHOLE, command_row_of, kind_of, name_of
+from dissectors.expert import ExpertInfo, Severity
+from dissectors.pipeline import CommandSeen, DecodeOptions
+
+from .console import Style, When, one_line, styled, terminal_of
+from .decode_options import View
+from .figures import counted
+from .hex_input import Input, InputError, Part, decode_input
+from .hex_source import CHUNK, PORT, PartsSource
+from .live_decode import SourceDecode
+from .status import CommandError, ExitStatus
+from .tree import STEP, Tree
+
+MOST = 256 * 1024 * 1024
+"""bytes of an input that is not raw"""
+_NOT_KNOWN = ("packet", "time", "conversation", "src", "dst", "request_packet", "latency_us")
+"""columns of a command that bytes without a capture cannot fill"""
+
+
+@dataclass(frozen=True, slots=True)
+class HexRequest:
+    """What was asked, checked."""
+
+    texts: Sequence[str]
+    """the input: text in pieces, a file, or ``-``; none: standard input"""
+    form: Input = Input.auto
+    """how the bytes are written down"""
+    view: View = View.tree
+    """tree, or commands: a line each"""
+    jsonl: bool = False
+    """a JSON object a command"""
+    body_limit: int | None = None
+    """bytes of a body that are shown; None: as the view thinks best"""
+    colour: When = When.auto
+    """when to use colours"""
+    quiet: bool = False
+    """no remarks"""
+
+
+def run_hex(request: HexRequest) -> ExitStatus:
+    """Decode and print; FAILURE where there is not one command."""
+    name, parts = _parts_of(request)
+    counter = _Counter(parts)
+    options = DecodeOptions(decode_as=frozenset((PORT,)))
+    decode = SourceDecode(PartsSource(name, counter), options)
+    shown = 0
+    findings: list[ExpertInfo] = []
+    view = _View(request, name)
+    batches: Iterable[list[CommandSeen]] = decode.commands()
+    if not isinstance(parts, Iterator):  # an answer whose request is not there comes in the end
+        batches = [sorted((seen for batch in batches for seen in batch), key=_place_of)]
+    for batch in batches:
+        for seen in batch:
+            shown += 1
+            print(view(seen))
+        findings += decode.take_experts()
+        if batch:
+            sys.stdout.flush()
+    findings += decode.take_experts()
+    _say_findings(request, findings)
+    if shown:
+        return ExitStatus.OK
+    raise CommandError(f"{name}: no command in {counted(counter.bytes, 'byte')}", _why(counter))
+
+
+class _View:
+    """Commands as text."""
+
+    def __init__(self, request: HexRequest, name: str) -> None:
+        self._request = request
+        self._tree = _OffsetTree([name], terminal_of(sys.stdout, request.colour).colour, request)
+        self._name = name
+        self._encoder = msgspec.json.Encoder()
+
+    def __call__(self, seen: CommandSeen) -> str:
+        """Return the text of a command, without its last line end."""
+        if self._request.jsonl:
+            return self._json(seen)
+        if self._request.view is View.tree:
+            return "\n".join(self._tree.command(seen)) + "\n"
+        return self._line(seen)
+
+    def _json(self, seen: CommandSeen) -> str:
+        limit = self._request.body_limit
+        row = msgspec.to_builtins(
+            command_row_of(seen, [self._name], WHOLE if limit is None else limit)
+        )
+        kept = {"input": row.pop("capture"), "offset": seen.pdu.offset, "end": end_of(seen)}
+        kept |= {name: value for name, value in row.items() if name not in _NOT_KNOWN}
+        try:
+            return self._encoder.encode(kept).decode()
+        except UnicodeEncodeError:  # half a surrogate pair
+            return json.dumps(kept, separators=(",", ":"))
+
+    def _line(self, seen: CommandSeen) -> str:
+        command, pdu = seen.pdu.command, seen.pdu
+        fields = " ".join(
+            f"{one_line(name[:60])}={one_line(value[:200])}"
+            for name, value in command_row_of(seen, [self._name], 0).ext_fields.items()
+        )
+        head = f"{pdu.offset:>8}  {end_of(seen)}  {kind_of(pdu):8}  {one_line(name_of(seen))}"
+        remark = f"  {one_line(command.remark)}" if command.remark else ""
+        sizes = f"opaque {command.opaque}, {counted(pdu.frame_bytes, 'byte')}"
+        return f"{head}  {sizes}{remark}  {fields}".rstrip()
+
+
+class _OffsetTree(Tree):
+    """A tree that names offsets of the input where others name packets and addresses."""
+
+    def __init__(self, names: Sequence[str], colour: bool, request: HexRequest) -> None:
+        super().__init__(names, colour, request.body_limit)
+        self._has_colour = colour
+
+    def command(self, seen: CommandSeen) -> Iterator[str]:
+        """Give the lines of a command."""
+        lines = self._command("Command", seen)
+        next(lines)  # packet, time, addresses: made up
+        pdu = seen.pdu
+        name = one_line(name_of(seen))
+        title = styled(name, Style.BOLD) if self._has_colour else name
+        last = pdu.offset + pdu.frame_bytes - pdu.missing - 1
+        yield f"{title}: {kind_of(pdu)}, bytes {pdu.offset} to {last}{_end_text(seen)}"
+        yield from (line.removeprefix(STEP) for line in lines)
+
+
+def _place_of(seen: CommandSeen) -> tuple[int, int]:
+    return seen.pdu.packet, seen.pdu.offset
+
+
+def end_of(seen: CommandSeen) -> int:
+    """Return which end said a command: 0, or 1 for the other one of a dump with both."""
+    return 0 if seen.pdu.direction is seen.pdu.direction.conversation.first else 1
+
+
+def _end_text(seen: CommandSeen) -> str:
+    return ", from the other end" if end_of(seen) else ""
+
+
+class _Counter:
+    """Parts on their way, counted; the first bytes are kept for what there is to say."""
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self.bytes = 0
+        self.head = b""
+        self._parts = parts
+
+    def __iter__(self) -> Iterator[Part]:
+        for part in self._parts:
+            self.bytes += len(part.data)
+            self.head = self.head or part.data[:16]
+            yield part
+
+
+def _why(counter: _Counter) -> str:
+    if not counter.bytes:
+        return "give hex, base64, a dump or a file"
+    return (
+        f"it begins with {counter.head.hex(' ')}; a frame begins with its length (4 bytes), "
+        "its serialization (1) and the length of its header (3)"
+    )
+
+
+def _say_findings(request: HexRequest, findings: Iterable[ExpertInfo]) -> None:
+    for info in findings:
+        grave = info.kind.severity >= Severity.WARNING
+        if info.offset < 0 or (request.quiet and not grave):
+            continue
+        print(
+            f"rmqtool: offset {info.offset}: {info.kind.name}: {one_line(info.detail)}",
+            file=sys.stderr,
+        )
+
+
+def _parts_of(request: HexRequest) -> tuple[str, Iterable[Part]]:
+    """Return what the input is called, and its bytes."""
+    texts = request.texts
+    if not texts or list(texts) == ["-"]:
+        if sys.stdin.isatty():
+            raise CommandError("nothing was given", _why(_Counter(())), ExitStatus.USAGE)
+        if request.form is Input.raw:
+            return "-", _raw_stdin()
+        return "-", _decoded("standard input", sys.stdin.buffer.read(MOST), request.form)
+    if len(texts) == 1 and _is_file(texts[0]):
+        return texts[0], _decoded(texts[0], Path(texts[0]).read_bytes(), request.form)
+    return "argument", _decoded("the text", " ".join(texts).encode(), request.form)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # far too long for a name
+        return False
+
+
+def _raw_stdin() -> Iterator[Part]:
+    stream = sys.stdin.buffer
+    read = stream.read1 if isinstance(stream, io.BufferedReader) else stream.read
+    while data := read(CHUNK):
+        yield Part(0, data)
+
+
+def _decoded(name: str, data: bytes, form: Input) -> list[Part]:
+    try:
+        return decode_input(data, form)[1]
+    except InputError as error:
+        hint = "--input hex, base64, dump or raw says what it is"
+        raise CommandError(f"{name}: {error}", hint, ExitStatus.USAGE) from None

@@ -1,0 +1,208 @@
+"""`decode hex` and `decode stream`: every way in which people write bytes down, by real tools."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqtool.hex_input import Input, InputError, Part, decode_dump, decode_input
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import route_query, send, sent
+from tests.traffic.talk import Talk
+
+from .command import Result, process, rmqtool
+
+REQUEST, RESPONSE = send(7, bytes(range(256))), sent(7, 9)
+BYTES = REQUEST.frame + RESPONSE.frame
+
+
+def netty(data: bytes) -> str:
+    """ByteBufUtil.prettyHexDump."""
+    lines = [
+        "         +-------------------------------------------------+",
+        "         |  0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f |",
+    ]
+    for at in range(0, len(data), 16):
+        row = data[at : at + 16]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"|{at:08x}| {row.hex(' '):<48}|{text:<16}|")
+    return "\n".join([*lines, lines[0]])
+
+
+FORMS = {
+    "hex": BYTES.hex(),
+    "HEX": BYTES.hex().upper(),
+    "blanks": BYTES.hex(" "),
+    "colons": BYTES.hex(":"),
+    "words in lines": re.sub(r"(.{64})", r"\1\n", BYTES.hex(" ", 4)),
+    "C array": "{ " + ", ".join(f"0x{byte:02x}" for byte in BYTES) + " }",
+    "escaped": "".join(f"\\x{byte:02x}" for byte in BYTES),
+    "base64": base64.b64encode(BYTES).decode(),
+    "base64 in lines": base64.encodebytes(BYTES).decode(),
+    "base64 of URLs": base64.urlsafe_b64encode(BYTES).decode().rstrip("="),
+    "netty": netty(BYTES),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_are_guessed(name: str) -> None:
+    form, parts = decode_input(FORMS[name].encode())
+    assert parts == [Part(0, BYTES)]
+    assert form is not Input.raw
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["xxd"],
+        ["xxd", "-p"],
+        ["xxd", "-g1"],
+        ["xxd", "-i"],
+        ["hexdump", "-C"],
+        ["od", "-Ax", "-tx1", "-v"],
+        ["od", "-Ax", "-tx1z", "-v"],
+        ["base64"],
+    ],
+    ids=" ".join,
+)
+def test_dumps_of_real_tools(command: list[str]) -> None:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    dump = subprocess.run(command, input=BYTES, capture_output=True, check=True).stdout
+    assert decode_input(dump)[1] == [Part(0, BYTES)]
+
+
+@given(st.binary(min_size=1, max_size=300))
+def test_any_bytes_come_back(data: bytes) -> None:
+    assert decode_input(data.hex(" ").encode(), Input.hex)[1] == [Part(0, data)]
+    assert decode_input(base64.b64encode(data), Input.base64)[1] == [Part(0, data)]
+    assert decode_dump(netty(data)) == [Part(0, data)]
+    assert decode_input(data, Input.raw) == (Input.raw, [Part(0, data)])
+
+
+@given(st.binary(max_size=300))
+def test_no_text_does_anything_but_decode_or_say_why(data: bytes) -> None:
+    for form in Input:
+        with suppress(InputError):
+            found, parts = decode_input(data, form)
+            assert found is not Input.auto
+            assert all(part.side in (0, 1) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "said"),
+    [
+        ("00 1g", Input.hex, "'g' at character 4 is no hex digit"),
+        ("00 1", Input.hex, "3 hex digits: half a byte is missing at the end"),
+        ("AAA*", Input.base64, "'*' at character 3 is not base64"),
+        ("00000000: 0001\n00000004: 02", Input.dump, "line 2 begins at 0x4, expected was 0x2"),
+        ("00000000: 0001\nhello", Input.dump, "line 2 is no line of a dump: 'hello'"),
+    ],
+)
+def test_what_does_not_belong_is_named_with_its_place(text: str, form: Input, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        decode_input(text.encode(), form)
+
+
+@pytest.mark.tshark
+@pytest.mark.parametrize("lines", [(), ("-V",)])
+def test_follow_as_hex_dump_has_both_ends(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    talk = Talk().open().say(0, REQUEST.frame).say(1, RESPONSE.frame)
+    talk.say(0, route_query(9).frame).close()
+    capture, text = tmp_path / "a.pcap", tmp_path / "follow.txt"
+    capture.write_bytes(pcap_of(talk.segments))
+    done = subprocess.run(
+        ["tshark", "-r", capture, "-q", "-z", "follow,tcp,hex,0"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    dump = "\n".join(
+        line
+        for line in done.stdout.splitlines()
+        if re.match(r"\s*[0-9a-fA-F]{8}  ", line.expandtabs(4))
+    )
+    text.write_text(dump + "\n")
+    result = rmqtool("decode", "stream", text, *lines)
+    assert result.status == 0, result.err
+    assert [
+        word
+        for word in ("SEND_MESSAGE_V2", "SUCCESS", "GET_ROUTEINFO_BY_TOPIC")
+        if word in result.out
+    ] == ["SEND_MESSAGE_V2", "SUCCESS", "GET_ROUTEINFO_BY_TOPIC"]
+    rows = _rows(rmqtool("decode", "stream", text, "-f", "jsonl"))
+    assert [(row["end"], row["name"], row["offset"]) for row in rows] == [
+        (0, "SEND_MESSAGE_V2", 0),
+        (1, "SUCCESS", 0),
+        (0, "GET_ROUTEINFO_BY_TOPIC", len(REQUEST.frame)),
+    ]
+    assert rows[1]["request_name"] == "SEND_MESSAGE_V2"
+
+
+def _rows(result: Result) -> list[dict[str, object]]:
+    assert result.status == 0, result.err
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def test_argument_file_and_standard_input_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "frame.hex"
+    path.write_text(BYTES.hex())
+    by_argument = rmqtool("decode", "hex", BYTES.hex())
+    by_file = rmqtool("decode", "hex", path)
+    assert by_argument.out == by_file.out != ""
+    assert "SEND_MESSAGE_V2: request, bytes 0 to " in by_argument.out
+    assert "producerGroup [a]: producers" in by_argument.out
+
+
+def test_a_stream_on_standard_input_is_decoded(tmp_path: Path) -> None:
+    path = tmp_path / "raw"
+    path.write_bytes(BYTES * 1000)
+    from .command import PROGRAM, ROOT
+
+    command = [*PROGRAM, "decode", "stream", "--input", "raw", "-"]
+    with path.open("rb") as file:
+        done = subprocess.run(command, cwd=ROOT, stdin=file, capture_output=True, check=True)
+    offsets = [int(line.split()[0]) for line in done.stdout.splitlines()]
+    expected = [
+        at for n in range(1000) for at in (n * len(BYTES), n * len(BYTES) + len(REQUEST.frame))
+    ]
+    assert sorted(offsets) == expected
+
+
+def test_damage_is_named_with_its_offset() -> None:
+    junk = random.Random(1).randbytes(100)
+    result = rmqtool("decode", "stream", (RESPONSE.frame + junk + REQUEST.frame).hex())
+    assert [line.split()[0] for line in result.out.splitlines()] == [
+        "0",
+        str(len(RESPONSE.frame) + 100),
+    ]
+    assert f"rmqtool: offset {len(RESPONSE.frame) + 100}: RESYNCHRONIZED: " in result.err
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 50, len(REQUEST.frame) - 1])
+def test_a_part_of_a_frame_says_what_is_missing(size: int) -> None:
+    result = process("decode", "hex", REQUEST.frame[:size].hex())
+    assert "offset 0: FRAME_CUT" in result.err
+    has_header = size >= len(REQUEST.frame) - 256
+    assert result.status == (0 if has_header else 1)
+    assert ("SEND_MESSAGE_V2" in result.out) == has_header
+
+
+def test_nothing_and_what_is_no_frame_have_a_way_out() -> None:
+    result = rmqtool("decode", "hex", "zz" * 40, "--input", "hex")
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith("rmqtool: the text: 'z' at character 0 is no hex digit\n")
+    result = rmqtool("decode", "hex", "11" * 40)
+    assert (result.status, result.out) == (1, "")
+    assert "no command in 40 bytes" in result.err
+    assert rmqtool("decode", "hex", "00", "-f", "parquet").status == 2

@@ -1,0 +1,292 @@
+"""`decode live` as a user starts it, on the loopback interface; and tcpdump in front of a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.dissectors.test_live import needs_right
+from tests.traffic.commands import Command, send, sent
+
+from .command import PROGRAM, ROOT, process, rmqtool
+from .live_traffic import Wire
+
+SIZE = 20_000
+"""commands a second that must be decoded live without a loss"""
+
+
+class Live:
+    """A running rmqtool whose lines are read as they come."""
+
+    def __init__(self, running: subprocess.Popen[bytes]) -> None:
+        self.running = running
+        assert running.stdout is not None
+        self._stdout = running.stdout
+        self._rest = b""
+
+    def line(self, patience: float = 10) -> str:
+        """The next line of the output; fails where none comes in time."""
+        end = time.monotonic() + patience
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self._stdout], [], [], max(end - time.monotonic(), 0))
+            assert ready, "no line in time"
+            more = os.read(self._stdout.fileno(), 65536)
+            assert more, "the output has ended"
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode()
+
+    def finish(self, number: int | None = None) -> tuple[int, str, str]:
+        """Send a signal or wait; the status, the rest of the output, standard error."""
+        if number is not None:
+            self.running.send_signal(number)
+        out, err = self.running.communicate(timeout=30)
+        return self.running.returncode, (self._rest + out).decode(), err.decode()
+
+
+@contextmanager
+def live(*arguments: str | Path) -> Iterator[Live]:
+    """A running `decode live` on the loopback interface, already capturing."""
+    command = [*PROGRAM, "decode", "live", "-i", "lo", *map(str, arguments)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe) as running:
+        one = Live(running)
+        try:
+            wait_for_capture(running)
+            yield one
+        finally:
+            if running.poll() is None:
+                running.kill()
+
+
+def wait_for_capture(running: subprocess.Popen[bytes]) -> None:
+    """Return when the process reads packets: the kernel lists its packet socket with a ring."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end and running.poll() is None:
+        sockets = [os.readlink(fd) for fd in Path(f"/proc/{running.pid}/fd").iterdir()]
+        inodes = {name[8:-1] for name in sockets if name.startswith("socket:[")}
+        rows = [line.split() for line in Path("/proc/net/packet").read_text().splitlines()]
+        if any(row[-1] in inodes and row[5] == "1" for row in rows):
+            time.sleep(0.2)
+            return
+        time.sleep(0.02)
+
+
+# -- without rights ------------------------------------------------------------------------------
+
+
+def test_interfaces_are_listed() -> None:
+    result = rmqtool("decode", "live", "-D")
+    assert result.status == 0
+    assert any(
+        line.split()[:4] == ["lo", "up", "loopback", "127.0.0.1"]
+        for line in result.out.splitlines()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ((), 2, "rmqtool: which interface? give -i NAME\n  rmqtool decode live -D shows them\n"),
+        (("-i", "nosuch0"), 1, "rmqtool: nosuch0: no such interface\n  there are: "),
+        (("-i", "lo", "-w", "-"), 2, "rmqtool: -w -: standard output is for rows\n"),
+        (("-i", "lo", "--duration", "soon"), 2, "rmqtool: --duration: 'soon' is no duration"),
+        (("-i", "lo", "--duration", "0"), 2, "rmqtool: --duration: '0' is no duration"),
+        (("-i", "lo", "--buffer", "much"), 2, "rmqtool: --buffer: 'much' is no size"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(
+    arguments: tuple[str, ...], status: int, said: str
+) -> None:
+    result = rmqtool("decode", "live", *arguments)
+    assert (result.status, result.out) == (status, "")
+    assert result.err.startswith(said)
+
+
+def test_a_missing_right_has_one_message_and_no_traceback() -> None:
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed")
+    drop = ["setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"]
+    command = [*(drop if os.geteuid() == 0 else ()), *PROGRAM, "decode", "live", "-i", "lo"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "rmqtool: lo: no right to capture packets\n"
+        "  run it as root, or let another program capture:\n"
+        "  sudo tcpdump -i lo -U -w - | rmqtool decode pcap -\n"
+    )
+
+
+# -- with rights ---------------------------------------------------------------------------------
+
+
+@needs_right
+def test_exchanges_are_shown_as_they_happen_and_ctrl_c_completes_them() -> None:
+    wire = Wire()
+    with live("-f", f"tcp port {wire.port}") as one:
+        wire.say(send(1).frame, sent(1).frame)
+        assert one.line().split()[:3] == ["PACKET", "TIME", "LATENCY"]
+        assert " SEND_MESSAGE_V2  SUCCESS " in one.line(3)
+        wire.say(Command(105, 2, ext={"topic": "Orders"}).frame, Command(17, 2, 1).frame)
+        assert " GET_ROUTEINFO_BY_TOPIC " in one.line(3)
+        wire.say(Command(11, 3, ext={"topic": "Orders"}).frame)
+        time.sleep(0.5)
+        status, out, err = one.finish(signal.SIGINT)
+    assert status == 0
+    assert [line.split()[4:5] for line in out.splitlines()] == [["unanswered"]]
+    assert err == ""
+    wire.close()
+
+
+@needs_right
+def test_all_views_and_filters_of_decode_pcap(tmp_path: Path) -> None:
+    wire = Wire()
+    kept = tmp_path / "kept.pcapng"
+    only = ("-f", f"tcp port {wire.port}", "--where", "request_code == 310")
+    with live(*only, "--format", "jsonl", "-w", kept, "-n", "3") as one:
+        for opaque in range(5):
+            wire.say(Command(34, 100 + opaque, 2, body=b"{}").frame)
+            wire.say(send(opaque).frame, sent(opaque, opaque).frame)
+        status, out, err = one.finish()
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert status == 0
+    assert [(row["capture"], row["queue_offset"], row["status"]) for row in rows] == [
+        ("lo", offset, "answered") for offset in range(3)
+    ]
+    wire.close()
+    assert f" packets → {kept} (" in err
+    offline = process(
+        "decode", "pcap", kept, "--format", "jsonl", "-w", "request_code == 310", "-n3"
+    )
+    again = [json.loads(line) | {"capture": "lo"} for line in offline.out.splitlines()]
+    assert again == rows
+
+
+@needs_right
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("-V",), "UNIQ_KEY"),
+        (("--commands", "--format", "jsonl"), '"name":"SEND_MESSAGE_V2"'),
+        (("--summary",), "SEND_MESSAGE_V2"),
+        (("--summary", "--format", "jsonl"), '"SEND_MESSAGE_V2"'),
+    ],
+)
+def test_views(options: tuple[str, ...], found: str) -> None:
+    wire = Wire()
+    with live("-f", f"tcp port {wire.port}", *options) as one:
+        wire.say(send(1).frame, sent(1).frame)
+        time.sleep(0.5)
+        status, out, _ = one.finish(signal.SIGINT)
+    assert status == 0
+    assert found in out
+    wire.close()
+
+
+@needs_right
+def test_a_decoded_log_is_completed_when_the_time_is_over(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from dissectors.decoded_log import read_manifest
+
+    wire = Wire()
+    with live(
+        "-f",
+        f"tcp port {wire.port}",
+        "--duration",
+        "4s",
+        "--format",
+        "parquet",
+        "-o",
+        tmp_path / "log",
+    ) as one:
+        for opaque in range(10):
+            wire.say(send(opaque).frame, sent(opaque).frame)
+        wire.close()
+        status, _, err = one.finish()
+    assert status == 0, err
+    assert read_manifest(tmp_path / "log").exchanges == 10
+
+
+@needs_right
+def test_what_was_dropped_is_said(tmp_path: Path) -> None:
+    """A reader that is stopped for a while, with the smallest buffer."""
+    wire = Wire()
+    with live("-f", f"tcp port {wire.port}", "--buffer", "1B", "--quiet") as one:
+        one.running.send_signal(signal.SIGSTOP)
+        for opaque in range(100):
+            wire.say(send(opaque, bytes(20_000)).frame)
+        one.running.send_signal(signal.SIGCONT)
+        time.sleep(0.5)
+        _, _, err = one.finish(signal.SIGINT)
+    assert " packets dropped: exchanges are missing; " in err
+    dropped = int(err.partition("rmqtool: ")[2].split()[0])
+    assert 10 < dropped < 200
+    wire.close()
+
+
+@needs_right
+@pytest.mark.slow
+def test_twenty_thousand_commands_a_second_without_a_loss(tmp_path: Path) -> None:
+    """Measured: 150,000 a second on two cores with nothing else to do."""
+    command = [sys.executable, "-m", "tests.rmqtool.live_traffic", str(SIZE), "4"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe) as traffic:
+        assert traffic.stdout is not None
+        port = json.loads(traffic.stdout.readline())["port"]
+        with live("-f", f"tcp port {port}", "-o", tmp_path / "rows.jsonl") as one:
+            said, _ = traffic.communicate(b"\n")
+            time.sleep(1)
+            status, _, err = one.finish(signal.SIGINT)
+    done = json.loads(said)
+    assert done["rate"] > SIZE * 0.95, "this machine is too slow to say so much"
+    assert status == 0
+    assert "dropped" not in err
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert len(rows) == done["commands"] / 2
+    assert {row["status"] for row in rows} == {"answered"}
+
+
+# -- tcpdump in front ----------------------------------------------------------------------------
+
+
+@needs_right
+@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="tcpdump is not installed")
+def test_tcpdump_into_decode_pcap_prints_at_once() -> None:
+    wire = Wire()
+    dump = ["tcpdump", "-i", "lo", "-n", "-Z", "root", "-U", "-w", "-", f"tcp port {wire.port}"]
+    decode = [*PROGRAM, "decode", "pcap", "-"]
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(dump, stdout=pipe, stderr=pipe) as tcpdump,
+        subprocess.Popen(
+            decode, cwd=ROOT, stdin=tcpdump.stdout, stdout=pipe, stderr=pipe
+        ) as running,
+    ):
+        try:
+            assert tcpdump.stderr is not None
+            assert b"listening" in tcpdump.stderr.readline()
+            one = Live(running)
+            for opaque in range(3):
+                time.sleep(0.5)
+                wire.say(send(opaque).frame, sent(opaque).frame)
+                if opaque == 0:
+                    assert one.line(20).startswith("PACKET")
+                assert " SEND_MESSAGE_V2  SUCCESS " in one.line(3)
+            tcpdump.terminate()
+            status, out, err = one.finish()
+        finally:
+            tcpdump.kill()
+            running.kill()
+    assert (status, out, err) == (0, "", "")
+    wire.close()
