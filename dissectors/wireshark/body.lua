@@ -187,12 +187,12 @@ do
     add(view, tree, fields.message_count, range:tvb(), 0, range:len(), 1)
     if view.wants_messages then
       local tvb, size = range:tvb(), range:len()
-      local node = add(view, tree, fields.message, tvb, 0, size) or tree
+      local item = add(view, tree, fields.message, tvb, 0, size)
       local flag = messages.value_of("int", header.values.f or header.values.sysFlag or "0") or 0
-      messages.add_body(view, node, tvb, 0, size, flag)
+      messages.add_body(view, item or tree, tvb, 0, size, flag)
       local key = view.visible and view.properties and view.properties.UNIQ_KEY
-      if key then
-        node:set_text("Message: " .. texts.shown(key))
+      if item and key then
+        item:set_text("Message: " .. texts.shown(key))
       end
     end
     return nil
@@ -234,14 +234,14 @@ do
   -- Adds the body of a command to its tree. What is odd about it goes to `view.say`.
   function bodies.dissect(view, tree, range, header, request_code)
     local form, known = form_of(header, request_code, range)
-    local node = tree
+    local item = add(view, tree, fields.body, range:tvb(), 0, range:len())
+    local node = item or tree
     if view.some then
-      node = add(view, tree, fields.body, range:tvb(), 0, range:len()) or tree
       add(view, node, fields.body_kind, range:tvb(), 0, 0, form)
     end
     view.wants_messages = messages.are_wanted(view, tree)
-    if view.visible then
-      node:set_text(format("Body: %s, %d bytes", form, range:len()))
+    if item and view.visible then
+      item:set_text(format("Body: %s, %d bytes", form, range:len()))
     end
     local reader = FORMS[form] or dissect_json
     if not header.is_response and request_code == tables.register_broker then

@@ -320,6 +320,9 @@ do
     if body then
       bodies.dissect(view, tree, body, header, request_code)
     end
+    if view.left < 0 then
+      tree:append_text(" [not all fields are shown]")
+    end
     local summary = summary_of(view, header, names, exchange)
     if view.visible then
       tree:append_text(", " .. texts.shown(summary))

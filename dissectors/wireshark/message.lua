@@ -1,7 +1,7 @@
 -- Messages: what is wanted of them, values with their types, properties, flags, bodies.
 --
--- `view` is one look at a packet: `visible` (a person or a program sees the whole tree), `some` (at
--- least one field is asked for), `fields` (which ones).
+-- `view` is one look at a frame: `visible` (a person or a program sees the whole tree), `some` (at
+-- least one field is asked for), `fields` (which ones), `left` (how many more may be shown).
 local messages = {}
 do
   local find, sub, byte, format = string.find, string.sub, string.byte, string.format
@@ -20,6 +20,10 @@ do
   -- Adds a field if somebody wants it; the new item, or nil.
   function messages.add(view, tree, field, tvb, offset, length, value)
     if not view.visible and (not view.some or not is_wanted(view, tree, field)) then
+      return nil
+    end
+    view.left = view.left - 1
+    if view.left < 0 then
       return nil
     elseif value == nil then
       return tree:add(field, tvb(offset, length))
@@ -65,17 +69,22 @@ do
     return READERS[kind](text)
   end
 
-  -- Adds the properties that a text spells, `first` being the place of its first byte; what is
-  -- in the text cannot be placed exactly where the text stood escaped (`exact` is false).
+  -- Adds the properties that a text spells; what is in it has no place of its own where the text
+  -- stood escaped (`exact` is false). The properties by name, empty where nobody wants them.
   function messages.add_properties(view, tree, text, tvb, offset, length, exact)
-    local found, at, size = {}, 1, #text
+    local found, at, size, middle = {}, 1, #text, 0
     if not messages.properties_are_wanted(view, tree) then
       return found
     end
     while at <= size do
       local stop = find(text, "\2", at, true) or size + 1
-      local middle = find(text, "\1", at, true)
-      if middle and middle < stop - 1 and middle > at then
+      if middle < at then
+        middle = find(text, "\1", at, true)
+        if not middle then
+          break
+        end
+      end
+      if middle < stop - 1 and middle > at then
         local name, value = sub(text, at, middle - 1), sub(text, middle + 1, stop - 1)
         found[name] = value
         local from, count = offset, length

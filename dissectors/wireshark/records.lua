@@ -47,6 +47,9 @@ do
   function records.add_items(view, tree, range, items)
     local tvb, problem = range:tvb(), nil
     for number, item in ipairs(items) do
+      if view.left <= 0 then
+        break
+      end
       problem = records.add_item(view, tree, tvb, item.at, item.total, number) or problem
     end
     return problem
@@ -186,9 +189,12 @@ do
   end
 
   -- Adds the records of a body; what is wrong with one of them, nil if nothing is.
-  function records.add_records(view, tree, range, records)
+  function records.add_records(view, tree, range, parts)
     local tvb, problem = range:tvb(), nil
-    for number, record in ipairs(records) do
+    for number, record in ipairs(parts) do
+      if view.left <= 0 then
+        break
+      end
       view.topic_width = record.magic == tables.magic_v2 and 2 or 1
       problem = add_record(view, tree, tvb, record.at, record.total, number) or problem
     end

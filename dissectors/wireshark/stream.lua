@@ -96,13 +96,22 @@ do
     node:add_proto_expert_info(experts[kind], texts.shown(detail))
   end
 
+  local MOST_FIELDS = 200000 -- of one frame: Wireshark gives a packet up that has a million
+
   local handle -- of the dissector: asked for with it, Wireshark tells of all fields at once
 
   local function new_view(pinfo, tree)
     handle = handle or Dissector.get("rocketmq")
     local visible = tree.visible
     local some = visible or tree:referenced(handle)
-    return { visible = visible, some = some, visited = pinfo.visited, fields = {}, say = say }
+    return {
+      visible = visible,
+      some = some,
+      visited = pinfo.visited,
+      left = MOST_FIELDS,
+      fields = {},
+      say = say,
+    }
   end
 
   local function add_prefix(view, node, tvb, offset, header_length, body_length)

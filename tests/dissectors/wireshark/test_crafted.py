@@ -527,3 +527,20 @@ def test_properties(dissector: Path, capture: Capture) -> None:
             f"text={properties['text']}",
             "with=more \x01 of it",
         ]
+
+
+def test_more_fields_than_a_tree_may_have(dissector: Path, capture: Capture) -> None:
+    """Wireshark gives up a packet with a million items; ours has an end before that."""
+    items = encode_batch([BatchItem(b"", {"k": "v"})] * 90_000)
+    many = "".join(f"k{number}\x01v\x02" for number in range(250_000))
+    talk = talked((0, send(1)))
+    talk.say(0, replace(send(2), code=320, body=items).frame)
+    talk.say(0, replace(send(3), ext={"b": "Orders", "i": many}).frame)
+    talk.say(0, replace(send(4), ext={"b": "Orders", "i": "\x02" * 2_000_000}).frame)
+    talk.say(0, send(5).frame)
+    path = capture(talk.segments)
+    out = run_tshark(dissector, path, "-V", "-Y", "rocketmq")
+    assert out.count("[not all fields are shown]") == 2
+    assert "Malformed" not in out
+    assert "SEND_BATCH_MESSAGE Orders[2], 90000 messages #2" in out
+    assert "#5" in out
