@@ -108,7 +108,7 @@ class SendHandlers:
                 header.topic,
                 queue_id,
                 item.body,
-                item.properties,
+                self._rules.completed_item(item.properties),
                 item.flag,
                 header.sys_flag & ~TRANSACTION_MASK,
                 header.born_timestamp,

@@ -158,6 +158,12 @@ class SendRules:
             properties["CLUSTER"] = self._state.options.cluster
         return properties
 
+    def completed_item(self, properties: dict[str, str]) -> dict[str, str]:
+        """Properties of one message of a batch as a broker stores them."""
+        if self._state.options.is_5:
+            return properties
+        return {**properties, "CLUSTER": self._state.options.cluster}
+
     def store(self, message: NewMessage) -> Record:
         """Store a message, now or for later; BadRequest for one that cannot be."""
         try:

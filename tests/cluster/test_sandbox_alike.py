@@ -457,7 +457,8 @@ def messages_of(reply: Reply) -> list[object]:
 
 @pytest.mark.parametrize("version", [NEWEST_4_SERVER, NEWEST_5])
 def test_the_sandbox_answers_as_a_broker_does(version: str) -> None:
-    cluster = Cluster([BrokerSpec("broker-a")], version=version, network="127.77.193")
+    network = f"127.77.19{version[0]}"
+    cluster = Cluster([BrokerSpec("broker-a")], version=version, network=network)
     try:
         cluster.start()
     except Unavailable as reason:
