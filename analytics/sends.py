@@ -32,6 +32,14 @@ FAILED_ITSELF = (
     " or coalesce(status = 'unanswered' and `end` in ('reset', 'closed'), false))"
 )
 """SQL: a send was refused, or its connection ended before an answer."""
+_COLUMNS = (
+    SOURCE,
+    *("capture", "conversation", "requester", "responder", "status", "end", "opaque"),
+    *("request_packet", "response_packet", "request_time", "response_time"),
+    *("response_code", "response_name", "remark", "language", "version", "version_name"),
+    *("topic", "group", "queue_id", "broker_name", "unique_key", "offset_msg_id"),
+)
+"""Columns of a send that are read at all."""
 _LENGTHS = "(32, 56)"
 """Hex digits of a UNIQ_KEY with an address of IPv4, IPv6."""
 _TAIL = 24
@@ -107,7 +115,7 @@ def sends_of(exchanges: DataFrame) -> DataFrame:
     return exchanges.where(
         f"request_code in ({codes}) and status != 'orphan' and request_time is not null"
         f" and not {OF_CONSUMERS}"
-    )
+    ).select(*_COLUMNS)
 
 
 def described(sends: DataFrame, homes: DataFrame) -> DataFrame:
