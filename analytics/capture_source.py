@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
@@ -35,6 +35,8 @@ from .schema import SOURCE, conversation_schema, exchange_schema, finding_schema
 if TYPE_CHECKING:
     import pyarrow
 
+    Arrays = pyarrow.Array[pyarrow.Scalar[pyarrow.DataType]]
+
 NAME = "rocketmq_capture"
 EXCHANGES, CONVERSATIONS, FINDINGS, ALL = "exchanges", "conversations", "findings", "all"
 TABLES = (EXCHANGES, CONVERSATIONS, FINDINGS, ALL)
@@ -53,7 +55,7 @@ class CaptureOptionError(ValueError):
 
 
 @dataclass
-class Task(InputPartition):
+class Task(InputPartition):  # type: ignore[misc, unused-ignore]
     """What one task decodes."""
 
     sources: list[str]
@@ -75,7 +77,7 @@ class Options(Protocol):
         """Return an option."""
 
 
-class CaptureSource(DataSource):
+class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
     """The data source; Spark makes one for each `load`."""
 
     @classmethod
@@ -99,13 +101,13 @@ class CaptureSource(DataSource):
         )
 
     def _table(self) -> str:
-        table = self.options.get("table", TABLES[0])
+        table = str(self.options.get("table", TABLES[0]))
         if table not in TABLES:
             raise CaptureOptionError(f"table is one of {', '.join(TABLES)}, not {table!r}")
         return table
 
 
-class CaptureReader(DataSourceReader):
+class CaptureReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
     """Plans the tasks and decodes in each."""
 
     def __init__(
@@ -146,7 +148,7 @@ class CaptureReader(DataSourceReader):
 
 def schema_of_table(table: str) -> StructType:
     """Return the columns of one of `TABLES`."""
-    schemas = {
+    schemas: dict[str, Callable[[], StructType]] = {
         EXCHANGES: exchange_schema,
         CONVERSATIONS: conversation_schema,
         FINDINGS: finding_schema,
@@ -218,28 +220,28 @@ class _Form:
 
     def _batch(self, rows: list[object]) -> pyarrow.RecordBatch:
         batch = self._form.batch_of(rows)
-        more = [[EXCHANGES], [None]] if self._table == ALL else []
-        return self._completed(batch.columns, more, len(rows))
+        texts: list[list[str | None]] = []
+        if self._table == ALL:
+            texts = [[EXCHANGES] * len(rows), [None] * len(rows)]
+        return self._completed(list(batch.columns), texts, len(rows))
 
     def _batch_of_others(self, rows: list[tuple[str, str]]) -> pyarrow.RecordBatch:
         import pyarrow
 
         nulls = [pyarrow.nulls(len(rows), field.type) for field in self._exchanges.schema]
-        return self._completed([*nulls, *map(list, zip(*rows, strict=True))], [], len(rows))
+        texts: list[list[str | None]] = [[kind for kind, _ in rows], [line for _, line in rows]]
+        return self._completed(nulls, texts, len(rows))
 
     def _completed(
-        self, columns: Sequence[object], more: Sequence[list[str | None]], count: int
+        self, arrays: list[Arrays], texts: list[list[str | None]], count: int
     ) -> pyarrow.RecordBatch:
-        """Return a batch of `columns` and of those that say the same in each row."""
+        """Return a batch of arrays, of columns of texts, and of the input's name."""
         import pyarrow
 
-        same = [*more, [self._source]]
-        arrays = [
-            column if isinstance(column, pyarrow.Array) else pyarrow.array(column, pyarrow.string())
-            for column in (*columns, *(value * count for value in same))
-        ]
+        columns: list[list[str | None]] = [*texts, [self._source] * count]
+        every = [*arrays, *(pyarrow.array(column, pyarrow.string()) for column in columns)]
         names = schema_of_table(self._table).fieldNames()
-        return pyarrow.RecordBatch.from_arrays(arrays, names=names)
+        return pyarrow.RecordBatch.from_arrays(every, names=names)
 
 
 _OTHERS: dict[str, list[tuple[str, str]]] = {

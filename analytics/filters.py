@@ -8,8 +8,8 @@ compared by Spark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -18,7 +18,7 @@ from pyspark.sql.types import BooleanType
 from dissectors.record import COLUMNS
 from dissectors.times import DAY, Moment
 from dissectors.where import Test, compile_where
-from dissectors.where_fields import FieldSet, WhereField, exchange_fields
+from dissectors.where_fields import FieldSet, Getter, WhereField, exchange_fields
 
 from . import derived
 from .reports import ReportInput
@@ -26,6 +26,8 @@ from .reports import ReportInput
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import Column, DataFrame
+
+    Arrays = pyarrow.Array[pyarrow.Scalar[pyarrow.DataType]]
 
 _TIMES = frozenset(column.name for column in COLUMNS if column.type == "time")
 
@@ -46,17 +48,17 @@ class _Naming(FieldSet):
         column = "latency_us" if name == "latency" else name
         if column not in self.asked:
             self.asked.append(column)
-        get = itemgetter(self.asked.index(column))
-        return WhereField(
-            field.name,
-            field.type,
-            get,
-            field.unit,
-            field.needs_unit,
-            field.known,
-            field.number_of,
-            field.canonical,
-        )
+        return replace(field, get=_getter(self.asked.index(column)))
+
+
+def _getter(index: int) -> Getter:
+    """Return what takes a value from a row of the columns that are asked for."""
+
+    def get(row: object) -> object:
+        assert isinstance(row, tuple)
+        return row[index]
+
+    return get
 
 
 @lru_cache(maxsize=8)
@@ -103,7 +105,7 @@ def _first_day(exchanges: DataFrame) -> int:
 def _column_of(where: str) -> Column:
     _, names = compiled(where)
 
-    def test(*columns: pyarrow.Array) -> pyarrow.Array:
+    def test(*columns: Arrays) -> Arrays:
         import pyarrow
 
         holds, asked = compiled(where)
@@ -112,14 +114,15 @@ def _column_of(where: str) -> Column:
     return F.arrow_udf(test, BooleanType())(*(F.col(name) for name in names))
 
 
-def _rows_of(
-    columns: Sequence[pyarrow.Array], names: Sequence[str]
-) -> Iterator[tuple[object, ...]]:
+def _rows_of(columns: Sequence[Arrays], names: Sequence[str]) -> Iterator[tuple[object, ...]]:
     """Give rows as the filter knows them: times are nanoseconds since the epoch."""
-    values = [
-        [None if micros is None else micros * 1000 for micros in column.cast("int64").to_pylist()]
-        if name in _TIMES
-        else column.to_pylist()
-        for name, column in zip(names, columns, strict=True)
-    ]
+    import pyarrow
+
+    values: list[list[object]] = []
+    for name, column in zip(names, columns, strict=True):
+        if name in _TIMES:
+            micros = column.cast(pyarrow.int64())
+            values.append([None if one is None else one * 1000 for one in micros.to_pylist()])
+        else:
+            values.append([one.as_py() for one in column])
     yield from zip(*values, strict=True)

@@ -212,7 +212,7 @@ def _cut(conversations: DataFrame) -> bool:
     pairs = ends.groupBy("one", "other").agg(
         F.count_distinct(SOURCE).alias("sources"), F.bool_or("cut").alias("cut")
     )
-    return pairs.where("sources > 1 and cut").limit(1).count() > 0
+    return bool(pairs.where("sources > 1 and cut").limit(1).count())
 
 
 def refuse_nothing(tables: Tables) -> None:

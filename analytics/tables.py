@@ -18,7 +18,10 @@ def parquet_bytes(result: TableResult) -> bytes:
         )
         for field in result.data.schema
     ]
-    about = {"rmqtool.table": result.table.name, "rmqtool.meaning": result.table.meaning}
+    about: dict[bytes | str, bytes | str] = {
+        "rmqtool.table": result.table.name,
+        "rmqtool.meaning": result.table.meaning,
+    }
     schema = pyarrow.schema(fields, metadata=about)
     out = io.BytesIO()
     pyarrow.parquet.write_table(result.data.cast(schema), out, compression="zstd")

@@ -146,9 +146,10 @@ def _encoded(form: Format, results: Sequence[ReportResult], about: About) -> byt
         return json_of(results, about)
     if form is Format.html:
         return html_of(results, about)
-    (table,) = [one for result in results for one in result.tables.values()] or [None]
-    if table is None:
+    tables = [one for result in results for one in result.tables.values()]
+    if not tables:
         raise CommandError("the input cannot say anything about this table")
+    table = tables[0]
     return csv_of(table) if form is Format.csv else parquet_of(table)
 
 

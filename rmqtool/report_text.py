@@ -108,7 +108,7 @@ def shower_of(column: TableColumn) -> Callable[[object], str]:
         "1/s": lambda value: f"{value:,.1f}/s",
     }
     if column.type in ("int", "float"):
-        number = by_unit.get(column.unit) or (count if column.type == "int" else _plain)
+        number = by_unit.get(column.unit) or (_whole if column.type == "int" else _plain)
         return lambda value: UNKNOWN if not isinstance(value, int | float) else number(value)
     by_type: Mapping[str, Callable[[object], str]] = {
         "time": _time,
@@ -126,6 +126,10 @@ def percentage(part: float) -> str:
     if 0 < part < 0.001:
         return "<0.1%"
     return f"{100 * part:.1f}%" if part < 0.9995 or part > 1 else "99.9%"
+
+
+def _whole(value: float) -> str:
+    return count(int(value))
 
 
 def _plain(value: float) -> str:

@@ -207,3 +207,39 @@ def test_the_same_input_twice_is_one(tmp_path: Path) -> None:
     rmqtool("decode", "pcap", CAPTURE, "-f", "parquet", "-o", tmp_path / "log")
     (tmp_path / "link").symlink_to(tmp_path / "log")
     assert len(inputs_of([str(tmp_path / "log"), f"{tmp_path}/log/", str(tmp_path / "link")])) == 1
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "latency > 20ms and topic ~ '^Fault'",
+        "status == unanswered or request_time < 02:46:12",
+        "expert == MIDSTREAM or has unique_key and not (queue_id == 0)",
+    ],
+)
+def test_a_filter_chooses_what_it_chooses_for_decode(spark: SparkSession, where: str) -> None:
+    from analytics.filters import chosen
+    from analytics.source import read_inputs
+
+    given = read_inputs(spark, inputs_of([str(CAPTURE)])).given
+    rows = chosen(given, where).exchanges.select("conversation", "opaque", "request_packet")
+    lines = rmqtool("decode", "pcap", CAPTURE, "-f", "jsonl", "-w", where).out.splitlines()
+    expected = [json.loads(line) for line in lines]
+    assert 0 < len(expected) < 181
+    assert sorted(map(tuple, rows.collect())) == sorted(
+        (row["conversation"], row["opaque"], row["request_packet"]) for row in expected
+    )
+
+
+def test_times_choose_what_they_choose_for_decode(spark: SparkSession) -> None:
+    from analytics.filters import chosen
+    from analytics.source import read_inputs
+    from dissectors.times import moment_of
+
+    given = read_inputs(spark, inputs_of([str(CAPTURE)])).given
+    found = chosen(given, "", moment_of("02:46:15"), moment_of("2026-11-21T02:46:20"))
+    window = ("--since", "02:46:15", "--until", "2026-11-21T02:46:20")
+    lines = rmqtool("decode", "pcap", CAPTURE, "-f", "jsonl", *window).out.splitlines()
+    assert found.exchanges.count() == len(lines) > 10
+    assert found.conversations is not None
+    assert 0 < found.conversations.count() < given.conversations.count()
