@@ -1,0 +1,138 @@
+"""Rows of the isolation tables for the attempts of one producer, from Arrow, without Spark."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from analytics import attempts as words
+from analytics.attempt_table import arrow_table
+from analytics.isolation_table import MOST_SENDS, Assumed, isolation_rows
+from analytics.reports import TableColumn
+from replay.fault import FaultSettings
+
+BASE = 1_795_000_000_000_000
+SECOND = 1_000_000
+_TEXTS = ("client", "process", "group", "topic", "broker", "last_broker", "outcome", "cause")
+_MORE = ("unique_key", "language", "version_name", "capture")
+COLUMNS = (
+    *(TableColumn(name, "string", "", "") for name in (*_TEXTS, *_MORE)),
+    *(TableColumn(name, "int", "", "") for name in ("begin", "end", "attempt", "request_packet")),
+)
+Row = dict[str, object]
+
+
+def attempt(second: float, broker: str = "a", outcome: str = words.STORED, **values: object) -> Row:
+    """Return an attempt at BASE + so many seconds that took 2 ms."""
+    begin = BASE + int(second * SECOND)
+    return {
+        "client": "10.0.0.9",
+        "process": "7-0A",
+        "group": "g",
+        "topic": "T",
+        "broker": broker,
+        "outcome": outcome,
+        "cause": outcome,
+        "begin": begin,
+        "end": None if outcome == words.UNKNOWN else begin + 2000,
+        "attempt": 1,
+        "unique_key": f"K{second}",
+        "language": "JAVA",
+        "version_name": "V5_3_3",
+        "capture": "c",
+        "request_packet": int(second * 10),
+        **values,
+    }
+
+
+def tables(rows: list[Row], assumed: Assumed | None = None) -> dict[str, list[Row]]:
+    """Return the rows of each table."""
+    made = isolation_rows(assumed or Assumed())(arrow_table(rows, COLUMNS))
+    found = defaultdict(list)
+    for row in made.to_pylist():
+        found[str(row["kind"])].append(row)
+    return found
+
+
+def refused(second: float, broker: str = "a") -> Row:
+    return attempt(second, broker, words.REFUSED)
+
+
+def test_rows_need_not_come_by_time() -> None:
+    rows = [attempt(n, "ab"[n % 2]) for n in range(5)] + [refused(5), attempt(6, "b")]
+    forwards, backwards = tables(rows), tables(rows[::-1])
+    assert forwards.keys() == backwards.keys()
+    for kind, found in forwards.items():
+        assert sorted(found, key=str) == sorted(backwards[kind], key=str)
+
+
+def test_a_window_names_the_attempt_that_opened_it() -> None:
+    (window,) = tables([attempt(0), refused(5), attempt(30, "b")])["window"]
+    assert (window["unique_key"], window["request_packet"]) == ("K5", 50)
+    assert (window["cause"], window["length_us"], window["open"]) == (
+        words.REFUSED,
+        10 * SECOND,
+        False,
+    )
+    (still,) = tables([attempt(0), refused(5), attempt(9, "b")])["window"]
+    assert still["open"]
+
+
+def test_time_counts_as_far_as_the_producer_was_seen() -> None:
+    found = tables([attempt(0), refused(5), attempt(8, "b")])
+    broker = next(row for row in found["broker"] if row["broker"] == "a")
+    assert broker["isolated_us"] == 3 * SECOND
+    assert broker["isolated_share"] == pytest.approx(3 / 8, abs=0.001)
+
+
+def test_a_broker_that_is_not_used_again_is_given_up() -> None:
+    later = [attempt(20 + 5 * n, "b") for n in range(30)]
+    used = tables([attempt(0), refused(5), *later, attempt(170)])
+    assert [row["given_up"] for row in used["broker"]] == [None, None]
+    gone = tables([attempt(0), refused(5), *later])
+    given_up = {row["broker"]: (row["given_up"], row["elsewhere"]) for row in gone["broker"]}
+    assert given_up == {"a": (True, 30), "b": (None, None)}
+    soon = tables([attempt(0), refused(5), *later[:10]])
+    assert [row["given_up"] for row in soon["broker"]] == [False, None]
+
+
+def test_what_other_generations_would_have_done() -> None:
+    rows = [attempt(0), attempt(1, "b"), refused(5), attempt(30, "b"), refused(31), attempt(40)]
+    settings = {row["setting"]: row for row in tables(rows)["setting"]}
+    assert [settings[name]["used"] for name in ("4.7", "4.8", "5.1")] == [False, False, True]
+    assert settings["5.1"]["attempts_moved"] == 1
+    assert settings["5.1"]["failures_avoided"] == 0
+    old = settings["4.8"]
+    assert (old["windows"], old["attempts_moved"], old["failures_avoided"]) == (1, 2, 1)
+
+
+def test_the_user_may_know_better() -> None:
+    rows = [attempt(0), refused(5), attempt(30, "b")]
+    assumed = Assumed("4.8", enabled=False)
+    found = tables(rows, assumed)
+    assert found["window"][0]["length_us"] == 600 * SECOND
+    assert {row["strategy"] for row in found["producer"]} == {"off"}
+    own = Assumed(latency_max=(1, 100), not_available=(5, 7000))
+    lengths = [row["length_us"] for row in tables(rows, own)["window"]]
+    assert lengths == [5000, 7 * SECOND, 5000]
+    assert own.settings_of(None) == FaultSettings(
+        latency_max=(1, 100), not_available=(5, 7000), rules=FaultSettings.of_version(None).rules
+    )
+
+
+def test_all_attempts_at_isolated_brokers_are_counted_and_the_first_listed() -> None:
+    rows = [attempt(0), attempt(1, "b"), refused(5)]
+    rows += [attempt(6 + n / 1000) for n in range(MOST_SENDS + 5)]
+    found = tables(rows)
+    assert found["producer"][0]["to_isolated"] == MOST_SENDS + 5
+    assert found["producer"][0]["not_followed"] == MOST_SENDS + 5
+    assert len(found["send"]) == MOST_SENDS
+    assert found["send"][0]["unique_key"] == "K6.0"
+
+
+def test_a_producer_without_answers_has_no_windows() -> None:
+    found = tables([attempt(n, outcome=words.UNKNOWN) for n in range(3)])
+    assert not found["window"]
+    assert found["producer"][0]["strategy"] == "unknown"
+    assert found["producer"][0]["failures"] == 0
