@@ -60,7 +60,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     # edges: live capture, crafting, other tools
     "dissectors.live": ("dissectors.packet_ring",),
     "dissectors.packet_ring": (),
-    "dissectors.scapy_layer": ("dissectors.remoting", "dissectors.expert"),
+    "dissectors.scapy_layer": ("dissectors.remoting", "dissectors.tcp", "dissectors.expert"),
     "dissectors.wireshark": (
         "dissectors.wireshark",
         "dissectors.remoting",

@@ -8,7 +8,10 @@ is then in `problem`. Errors are raised only for what the user did: a name that 
 from __future__ import annotations
 
 import io
+import os
 import re
+import select
+import stat
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +22,10 @@ from .decompression import COMPRESSIONS, Decompressed
 
 CHUNK = 96 * 1024
 """bytes of one read: over 128 KiB malloc maps each chunk anew, which costs a sixth of the time"""
+HEAD = 8
+"""first bytes, that tell how a file is compressed"""
+PATIENCE_MS = 200
+"""milliseconds without a byte on standard input, until it is said that there is nothing new"""
 FOLLOW_INTERVAL = 0.2
 """seconds between two looks at a file that is still being written"""
 
@@ -97,7 +104,7 @@ class ByteSource:
         return raw
 
     def _open_stream(self) -> Decompressed | _StoredBytes:
-        head = _read_exactly(self._raw, 8, self._follow)
+        head = _read_exactly(self._raw, HEAD, self._follow)
         self._stored = _StoredBytes(head, self._raw)
         for which, (magic, name, _, _) in enumerate(COMPRESSIONS):
             if head.startswith(magic):
@@ -111,8 +118,16 @@ class ByteSource:
         return self._stored
 
     def chunks(self) -> Iterator[bytes]:
-        """Chunks in order. While following, an empty chunk means that there is nothing new yet."""
+        """Chunks in order.
+
+        While following, and of standard input that is a pipe, an empty chunk means that there is
+        nothing new yet.
+        """
+        waits = self._is_pipe()
         while True:
+            if waits is not None and self.bytes_read > HEAD and not waits.poll(PATIENCE_MS):
+                yield b""
+                continue
             try:
                 chunk = self._stream.read(CHUNK)
             except OSError as error:
@@ -124,6 +139,20 @@ class ByteSource:
                     return
                 time.sleep(FOLLOW_INTERVAL)
             yield chunk
+
+    def _is_pipe(self) -> select.poll | None:
+        """What tells whether a pipe on standard input has more; None: it is none, or compressed."""
+        if self.name != "-" or not isinstance(self._stream, _StoredBytes):
+            return None
+        try:
+            number = sys.stdin.buffer.fileno()
+            if not stat.S_ISFIFO(os.fstat(number).st_mode):
+                return None
+        except (OSError, ValueError):
+            return None
+        poll = select.poll()
+        poll.register(number, select.POLLIN | select.POLLHUP)
+        return poll
 
     def close(self) -> None:
         """Closes the file; standard input stays open."""

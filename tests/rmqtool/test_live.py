@@ -26,6 +26,9 @@ SIZE = 20_000
 """commands a second that must be decoded live without a loss"""
 
 
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+
+
 class Live:
     """A running rmqtool whose lines are read as they come."""
 
@@ -35,7 +38,7 @@ class Live:
         self._stdout = running.stdout
         self._rest = b""
 
-    def line(self, patience: float = 10) -> str:
+    def line(self, patience: float = 20) -> str:
         """The next line of the output; fails where none comes in time."""
         end = time.monotonic() + patience
         while b"\n" not in self._rest:
@@ -60,7 +63,7 @@ def live(*arguments: str | Path) -> Iterator[Live]:
     """A running `decode live` on the loopback interface, already capturing."""
     command = [*PROGRAM, "decode", "live", "-i", "lo", *map(str, arguments)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe) as running:
+    with subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdout=pipe, stderr=pipe) as running:
         one = Live(running)
         try:
             wait_for_capture(running)
@@ -71,13 +74,10 @@ def live(*arguments: str | Path) -> Iterator[Live]:
 
 
 def wait_for_capture(running: subprocess.Popen[bytes]) -> None:
-    """Return when the process reads packets: the kernel lists its packet socket with a ring."""
-    end = time.monotonic() + 20
+    """Return when the process has the ring of a packet socket in its memory."""
+    end = time.monotonic() + 60
     while time.monotonic() < end and running.poll() is None:
-        sockets = [os.readlink(fd) for fd in Path(f"/proc/{running.pid}/fd").iterdir()]
-        inodes = {name[8:-1] for name in sockets if name.startswith("socket:[")}
-        rows = [line.split() for line in Path("/proc/net/packet").read_text().splitlines()]
-        if any(row[-1] in inodes and row[5] == "1" for row in rows):
+        if "socket:[" in Path(f"/proc/{running.pid}/maps").read_text():
             time.sleep(0.2)
             return
         time.sleep(0.02)
@@ -137,9 +137,9 @@ def test_exchanges_are_shown_as_they_happen_and_ctrl_c_completes_them() -> None:
     with live("-f", f"tcp port {wire.port}") as one:
         wire.say(send(1).frame, sent(1).frame)
         assert one.line().split()[:3] == ["PACKET", "TIME", "LATENCY"]
-        assert " SEND_MESSAGE_V2  SUCCESS " in one.line(3)
+        assert " SEND_MESSAGE_V2  SUCCESS " in one.line()
         wire.say(Command(105, 2, ext={"topic": "Orders"}).frame, Command(17, 2, 1).frame)
-        assert " GET_ROUTEINFO_BY_TOPIC " in one.line(3)
+        assert " GET_ROUTEINFO_BY_TOPIC " in one.line()
         wire.say(Command(11, 3, ext={"topic": "Orders"}).frame)
         time.sleep(0.5)
         status, out, err = one.finish(signal.SIGINT)
@@ -204,7 +204,7 @@ def test_a_decoded_log_is_completed_when_the_time_is_over(tmp_path: Path) -> Non
         "-f",
         f"tcp port {wire.port}",
         "--duration",
-        "4s",
+        "15s",
         "--format",
         "parquet",
         "-o",
@@ -270,7 +270,7 @@ def test_tcpdump_into_decode_pcap_prints_at_once() -> None:
     with (
         subprocess.Popen(dump, stdout=pipe, stderr=pipe) as tcpdump,
         subprocess.Popen(
-            decode, cwd=ROOT, stdin=tcpdump.stdout, stdout=pipe, stderr=pipe
+            decode, cwd=ROOT, env=ENVIRONMENT, stdin=tcpdump.stdout, stdout=pipe, stderr=pipe
         ) as running,
     ):
         try:
@@ -281,8 +281,8 @@ def test_tcpdump_into_decode_pcap_prints_at_once() -> None:
                 time.sleep(0.5)
                 wire.say(send(opaque).frame, sent(opaque).frame)
                 if opaque == 0:
-                    assert one.line(20).startswith("PACKET")
-                assert " SEND_MESSAGE_V2  SUCCESS " in one.line(3)
+                    assert one.line().startswith("PACKET")
+                assert " SEND_MESSAGE_V2  SUCCESS " in one.line()
             tcpdump.terminate()
             status, out, err = one.finish()
         finally:
