@@ -23,7 +23,7 @@ from .remoting.codes import request_name, response_name
 from .remoting.headers import TypedHeader, mask_secret, typed_header
 from .remoting.parts import header_parts, property_parts
 from .remoting.versions import version_name
-from .tables import encodable
+from .tables import encodable_value
 from .tcp.capture import capture_index, packet_number
 from .times import text_of_time
 from .where_fields import FieldSet, WhereField, field_of_column
@@ -317,17 +317,7 @@ def json_of(row: CommandRow) -> bytes:
     try:
         return _ENCODER.encode(row) + b"\n"
     except UnicodeEncodeError:  # half a surrogate pair: a JSON header or body can bring one
-        return _ENCODER.encode(_encodable(msgspec.to_builtins(row))) + b"\n"
-
-
-def _encodable(value: object) -> object:
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, list):
-        return [_encodable(item) for item in value]
-    if isinstance(value, dict):
-        return {encodable(str(name)): _encodable(item) for name, item in value.items()}
-    return value
+        return _ENCODER.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"
 
 
 def command_fields(captures: Sequence[str]) -> FieldSet:

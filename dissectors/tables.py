@@ -41,6 +41,17 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def encodable_value(value: object) -> object:
+    """Return a value of JSON types with ``?`` for what UTF-8 cannot write, names included."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, (list, tuple)):
+        return [encodable_value(item) for item in value]
+    if isinstance(value, dict):
+        return {encodable(str(name)): encodable_value(item) for name, item in value.items()}
+    return value
+
+
 def _encodable(record: ExchangeRecord) -> ExchangeRecord:
     texts = {name: getattr(record, name) for name in _TEXT_COLUMNS}
     return replace(record, **{name: encodable(text) for name, text in texts.items() if text})

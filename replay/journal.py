@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from dissectors.record import ExchangeRecord
-from dissectors.tables import encodable, jsonl_of
+from dissectors.tables import encodable_value, jsonl_of
 
 RUN: Final = "run.json"
 STEPS: Final = "steps.jsonl"
@@ -306,15 +306,7 @@ def _line_of(row: Begin | Outcome | SkippedRow) -> bytes:
     try:
         return _ENCODER.encode(row) + b"\n"
     except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
-        return _ENCODER.encode(_encodable(msgspec.to_builtins(row))) + b"\n"
-
-
-def _encodable(value: object) -> object:
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, dict):
-        return {name: _encodable(item) for name, item in value.items()}
-    return [_encodable(item) for item in value] if isinstance(value, list) else value
+        return _ENCODER.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"
 
 
 class Progressed:

@@ -85,6 +85,8 @@ def decode_pcap(
     commands: options.Commands = False,
     verbose: options.Verbose = False,
     summary: options.SummaryOnly = False,
+    follow_conversation: options.FollowConversation = None,
+    messages: options.Messages = False,
     where: options.Where = "",
     since: options.Since = None,
     until: options.Until = None,
@@ -110,7 +112,11 @@ def decode_pcap(
       rmqtool decode pcap *.pcap -w 'response_code != 0 or status == unanswered'
       rmqtool decode pcap incident.pcap -V -w 'latency > 1s and topic ~ Order'
       rmqtool decode pcap incident.pcap --commands -f jsonl | jq .
+      rmqtool decode pcap incident.pcap --follow-conversation 3
+      rmqtool decode pcap incident.pcap --messages -o bodies/
       rmqtool decode pcap captures/ -f parquet -o log/
+      rmqtool decode pcap incident.pcap --follow-conversation 3
+      rmqtool decode pcap incident.pcap --messages -o bodies/ -w 'name ~ SEND'
       tcpdump -i eth0 -U -w - port 10911 | rmqtool decode pcap -
 
     Columns, and the language of --where: docs/decoded-log.md.
@@ -120,7 +126,7 @@ def decode_pcap(
         from .decode_options import format_of, ports_of, size_option, time_option, view_of
         from .decode_run import run_decode
 
-        view = view_of(commands, verbose, summary)
+        view = view_of(commands, verbose, summary, follow_conversation, messages)
         return run_decode(
             DecodeRequest(
                 sources=captures,
@@ -135,10 +141,12 @@ def decode_pcap(
                 body_limit=size_option("--body-limit", body_limit),
                 decode_as=ports_of(decode_as or []),
                 follow=follow,
+                conversation=follow_conversation,
                 jobs=jobs,
                 check=check,
                 quiet=quiet,
                 colour=color,
+                conversation=follow_conversation,
             )
         )
 

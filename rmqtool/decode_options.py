@@ -22,6 +22,10 @@ class View(StrEnum):
     commands = "commands"
     tree = "tree"
     summary = "summary"
+    follow = "follow"
+    messages = "messages"
+    follow = "follow"
+    messages = "messages"
 
 
 class Format(StrEnum):
@@ -77,10 +81,14 @@ class DecodeRequest:
     """ports whose conversations are RocketMQ"""
     follow: bool = False
     """the capture is still being written"""
+    conversation: int | None = None
+    """the only conversation that is followed; None: all of them, as rows"""
     jobs: int = 1
     """processes"""
     check: bool = False
     """findings of severity error make the status 3"""
+    conversation: int | None = None
+    """the conversation that is followed"""
     quiet: bool = False
     """no remarks on standard error"""
     colour: When = When.auto
@@ -111,12 +119,27 @@ class DecodeRequest:
         return {name: value for name, value in texts.items() if value is not None}
 
 
+_SWITCHES = {
+    View.commands: "--commands",
+    View.tree: "--verbose",
+    View.summary: "--summary",
+    View.follow: "--follow-conversation",
+    View.messages: "--messages",
+}
+
+
 def usage_error(option: str, reason: str) -> CommandError:
     """Return the error about what was given to an option."""
     return CommandError(f"{option}: {reason}", status=ExitStatus.USAGE)
 
 
-def view_of(commands: bool, verbose: bool, summary: bool) -> View:
+def view_of(
+    commands: bool,
+    verbose: bool,
+    summary: bool,
+    follow: int | None = None,
+    messages: bool = False,
+) -> View:
     """Return the view that the switches ask for; more than one is an error."""
     chosen = [
         view
@@ -124,17 +147,28 @@ def view_of(commands: bool, verbose: bool, summary: bool) -> View:
             (View.commands, commands),
             (View.tree, verbose),
             (View.summary, summary),
+            (View.follow, follow is not None),
+            (View.messages, messages),
         )
         if wanted
     ]
     if len(chosen) > 1:
-        raise usage_error("--commands, --verbose and --summary", "only one of them at a time")
+        named = ", ".join(_SWITCHES[view] for view in chosen)
+        raise usage_error(named, "only one of them at a time")
     return chosen[0] if chosen else View.exchanges
 
 
 def format_of(wanted: Format | None, output: str, view: View) -> Format:
     """Return the format that was named, else the one that the output's name says."""
     chosen = wanted or _SUFFIXES.get(Path(output).suffix.lower(), Format.table)
+    if view in (View.follow, View.messages) and wanted not in (None, Format.table):
+        raise usage_error(_SWITCHES[view], f"has its own form, not {wanted}")
+    if view in (View.follow, View.messages):
+        return Format.table
+    if view in (View.follow, View.messages) and wanted not in (None, Format.table):
+        raise usage_error(f"--format {wanted}", "not with --follow-conversation and --messages")
+    if view in (View.follow, View.messages):
+        return Format.table
     if view is View.tree and chosen is not Format.table:
         raise usage_error("--verbose", "is text for people; --commands --format jsonl has it all")
     if view is View.summary and chosen in (Format.csv, Format.parquet):

@@ -47,10 +47,18 @@ def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStat
         from .decode_views import tree_rows
 
         found = _run(request, decode, tree_rows(request, decode))
-    elif request.view is View.commands:
+    elif request.view in (View.commands, View.follow, View.messages):
         from .decode_views import command_rows
 
         found = _run(request, decode, command_rows(request, decode))
+    elif request.view is View.follow:
+        from .follow_lines import follow_rows
+
+        found = _run(request, decode, follow_rows(request, decode))
+    elif request.view is View.messages:
+        from .export_messages import message_rows
+
+        found = _run(request, decode, message_rows(request, decode))
     else:
         found = _run(request, decode, _exchange_rows(request, decode))
     if not request.quiet:
@@ -208,7 +216,7 @@ def _why_nothing(decode: Decode, found: Found, request: DecodeRequest) -> str:
     stats = decode.stats
     packets = sum(capture.packets for capture in stats.captures)
     if found.seen:
-        noun = "command" if request.view is View.commands else "exchange"
+        noun = "exchange" if request.view in (View.exchanges, View.tree) else "command"
         return f"none of {counted(found.seen, noun)} matches the filter"
     if not packets:
         return "no packet in the capture"

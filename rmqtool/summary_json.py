@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dissectors.record import ExchangeRecord
-from dissectors.tables import encodable
+from dissectors.tables import encodable, encodable_value
 from dissectors.tcp.capture import packet_number
 from dissectors.times import text_of_time
 
@@ -83,7 +82,7 @@ def summary_json(summary: Summary, stats: DecodeStats) -> bytes:
     try:
         return msgspec.json.encode(shown) + b"\n"
     except UnicodeEncodeError:
-        return msgspec.json.encode(_encodable(shown)) + b"\n"
+        return msgspec.json.encode(encodable_value(shown)) + b"\n"
 
 
 def _capture(capture: CaptureStats) -> dict[str, object]:
@@ -157,13 +156,3 @@ def _finding(info: ExpertInfo | None) -> dict[str, object] | None:
         "conversation": info.conversation if info.conversation >= 0 else None,
         "detail": info.detail,
     }
-
-
-def _encodable(value: object) -> object:
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, Sequence):
-        return [_encodable(item) for item in value]
-    if isinstance(value, dict):
-        return {encodable(str(key)): _encodable(item) for key, item in value.items()}
-    return value

@@ -1,0 +1,198 @@
+"""Messages of a capture as files: a body a file, and an index that says what each is.
+
+Rules: file names are numbers, so nothing that the network sent becomes a name; bodies are
+decompressed up to a bound. The folder has its name only when it is whole, and replaces nothing but
+an earlier export, and that only where it was asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import msgspec
+
+from dissectors.command_row import body_of, command_fields, kind_of, name_of, request_name_of
+from dissectors.pipeline import CommandSeen, Decode
+from dissectors.remoting.headers import mask_secret
+from dissectors.remoting.message import StoredMessage
+from dissectors.tables import encodable_value
+from dissectors.tcp.capture import capture_index, packet_number
+from dissectors.times import text_of_time
+
+from .decode_options import DecodeRequest, usage_error
+from .decode_rows import Rows, compiled
+from .figures import counted, size
+from .sinks import Sink
+from .status import CommandError
+
+INDEX = "index.jsonl"
+MOST_MESSAGES = 100_000
+"""messages that are exported unless --limit says how many"""
+_PER_FOLDER = 1000
+
+
+class MessageSeen(NamedTuple):
+    """A message, where it was seen."""
+
+    seen: CommandSeen
+    """the command that carried it"""
+    place: int
+    """its place among the messages of that command, from 0"""
+    message: StoredMessage
+    """what it says"""
+
+
+class IndexRow(msgspec.Struct):
+    """A row of the index."""
+
+    file: str
+    bytes: int
+    capture: str
+    packet: int
+    time: str
+    conversation: int
+    src: str
+    dst: str
+    command: str
+    kind: str
+    topic: str
+    queue_id: int
+    queue_offset: int
+    unique_key: str | None
+    keys: list[str]
+    tags: str | None
+    properties: dict[str, str]
+    compression: str | None
+    problem: str | None
+
+
+def message_rows(request: DecodeRequest, decode: Decode) -> Rows[MessageSeen]:
+    """Return the messages that commands carry; filters see the commands."""
+    if request.output == "-":
+        raise usage_error("--messages", "writes files: name a folder with -o")
+    test = compiled(request, command_fields(decode.sources))
+
+    def batches() -> Iterator[Sequence[MessageSeen]]:
+        for batch in decode.commands():
+            for seen in batch:
+                if seen.pdu.body and (test is None or test(seen)):
+                    messages = body_of(seen).messages
+                    yield [MessageSeen(seen, at, one) for at, one in enumerate(messages)]
+            yield []
+
+    return Rows(
+        batches,
+        None,
+        lambda row: row.seen.pdu.ts,
+        lambda: MessagesSink(request, decode.sources),
+        "messages",
+    )
+
+
+class MessagesSink(Sink[MessageSeen]):
+    """Bodies into files of a folder."""
+
+    def __init__(self, request: DecodeRequest, names: Sequence[str]) -> None:
+        self._folder = Path(request.output)
+        _refuse_existing(self._folder, request.force)
+        self._names = names
+        self._most = MOST_MESSAGES if request.limit is None else request.limit
+        self._left_out = 0
+        self._number = 0
+        self._bytes = 0
+        self._temporary = self._folder.parent / f".{self._folder.name}.{os.getpid()}.tmp"
+        shutil.rmtree(self._temporary, ignore_errors=True)  # of a run that was killed
+        self._temporary.mkdir(parents=True)
+        self._index: IO[bytes] = (self._temporary / INDEX).open("wb")
+
+    def write(self, rows: Sequence[MessageSeen]) -> None:
+        for row in rows:
+            if self._number >= self._most:
+                self._left_out += 1
+            else:
+                self._write(row)
+
+    def _write(self, row: MessageSeen) -> None:
+        self._number += 1
+        folder = f"{(self._number - 1) // _PER_FOLDER:05d}"
+        name = f"{folder}/{self._number:08d}.body"
+        body = row.message.decompressed()
+        if (self._number - 1) % _PER_FOLDER == 0:
+            (self._temporary / folder).mkdir()
+        (self._temporary / name).write_bytes(body.data)
+        self._bytes += len(body.data)
+        problem = body.problem
+        if problem is None and body.truncated:
+            problem = "the body is larger than what is decompressed"
+        if problem is None and (row.message.missing or row.seen.pdu.missing):
+            problem = "part of it was not captured"
+        self._index.write(_line_of(index_row_of(row, name, len(body.data), problem, self._names)))
+
+    def finish(self, decode: Decode) -> str:  # noqa: ARG002
+        self._index.close()
+        if self._folder.exists():
+            shutil.rmtree(self._folder)
+        self._temporary.rename(self._folder)
+        text = f"{counted(self._number, 'message')} → {self._folder}/ ({size(self._bytes)})"
+        if self._left_out:
+            text += f"; {counted(self._left_out, 'message')} more: --limit says how many"
+        return text
+
+    def discard(self) -> None:
+        self._index.close()
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def index_row_of(
+    row: MessageSeen, file: str, length: int, problem: str | None, names: Sequence[str]
+) -> IndexRow:
+    """Return the row of the index for a message in `file`."""
+    pdu, message = row.seen.pdu, row.message
+    properties = {name: mask_secret(name, text) for name, text in message.properties.items()}
+    return IndexRow(
+        file=file,
+        bytes=length,
+        capture=names[capture_index(pdu.packet)],
+        packet=packet_number(pdu.packet),
+        time=text_of_time(pdu.ts),
+        conversation=pdu.conversation,
+        src=pdu.src,
+        dst=pdu.dst,
+        command=request_name_of(row.seen) or name_of(row.seen),
+        kind=kind_of(pdu),
+        topic=message.topic,
+        queue_id=message.queue_id,
+        queue_offset=message.queue_offset,
+        unique_key=message.unique_key,
+        keys=list(message.keys),
+        tags=message.tags,
+        properties=properties,
+        compression=message.compression,
+        problem=problem,
+    )
+
+
+def _line_of(row: IndexRow) -> bytes:
+    try:
+        return msgspec.json.encode(row) + b"\n"
+    except UnicodeEncodeError:  # half a surrogate pair
+        return msgspec.json.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"
+
+
+def _refuse_existing(folder: Path, replace: bool) -> None:
+    if not folder.parent.is_dir():
+        raise CommandError(f"{folder.parent} is no folder, so {folder} cannot be made in it")
+    if not os.path.lexists(folder):
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise CommandError(f"{folder} exists and is no folder; give another name")
+    if not any(folder.iterdir()):
+        return
+    if not (folder / INDEX).is_file():
+        raise CommandError(f"{folder} exists and holds no messages; give another name")
+    if not replace:
+        raise CommandError(f"{folder} has messages already; --force replaces them")

@@ -1,0 +1,137 @@
+"""One conversation as text, both directions in the order seen: what both ends said.
+
+Rules: a command is its title, its header as it was written and its body as text, each marked with
+the direction; what is no text is a hex dump. Credentials are masked, control characters escaped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from dissectors.command_row import kind_of, name_of, request_name_of, shown_ext_fields
+from dissectors.pipeline import CommandSeen, Decode
+from dissectors.tcp.capture import packet_number
+
+from .console import Style, one_line, styled
+from .decode_options import DecodeRequest
+from .decode_rows import Rows, output_terminal
+from .figures import clock, duration, size
+from .output import Output
+from .sinks import TextSink
+
+BODY_LIMIT = 4096
+"""bytes of a body that are shown, unless it is told otherwise"""
+_DUMPED = 16
+_FROM_CLIENT, _FROM_SERVER = "→", "←"
+
+
+def follow_rows(request: DecodeRequest, decode: Decode) -> Rows[CommandSeen]:
+    """Return the commands of the conversation that the request names."""
+    number = request.conversation
+
+    def batches() -> Iterator[Sequence[CommandSeen]]:
+        for batch in decode.commands():
+            yield [seen for seen in batch if seen.pdu.conversation == number]
+
+    return Rows(
+        batches,
+        None,
+        lambda seen: seen.pdu.ts,
+        lambda: FollowSink(request),
+        "commands",
+    )
+
+
+class FollowSink(TextSink[CommandSeen]):
+    """A conversation as text."""
+
+    def __init__(self, request: DecodeRequest) -> None:
+        output = Output(request.output, direct=request.follow)
+        super().__init__(output, list)
+        self._colour = output_terminal(request, output).colour
+        self._limit = BODY_LIMIT if request.body_limit is None else request.body_limit
+        self._client: str | None = None
+
+    def write(self, rows: Sequence[CommandSeen]) -> None:
+        for seen in rows:
+            if self._client is None:
+                self._client = self._begin(seen)
+            self.write_lines(self._lines_of(seen))
+
+    def _begin(self, seen: CommandSeen) -> str:
+        """The head of the conversation; returns its client."""
+        pdu = seen.pdu
+        conversation = pdu.direction.conversation
+        client = (conversation.client or pdu.direction).src
+        server = pdu.dst if pdu.src == client else pdu.src
+        self.write_lines(
+            [
+                f"Conversation {pdu.conversation}: {client} {_FROM_CLIENT} {server}",
+                f"{_FROM_CLIENT} is what {client} says, {_FROM_SERVER} what {server} says",
+                "",
+            ]
+        )
+        return client
+
+    def _lines_of(self, seen: CommandSeen) -> list[str]:
+        pdu, command = seen.pdu, seen.pdu.command
+        arrow = _FROM_CLIENT if pdu.src == self._client else _FROM_SERVER
+        took = "" if seen.latency is None else f" after {duration(seen.latency // 1000)}"
+        asked = request_name_of(seen)
+        name = name_of(seen) if asked is None else f"{asked} {name_of(seen)}"
+        title = f"{kind_of(pdu)} {one_line(name)} #{command.opaque}{took}"
+        where = f"{clock(pdu.ts)} packet {packet_number(pdu.packet)}, {size(pdu.frame_bytes)}"
+        lines = [f"{title}  {where}", _header_text(seen)]
+        body = pdu.body[: self._limit]
+        lines += _body_lines(body)
+        if pdu.missing:
+            lines.append(f"… {pdu.missing} bytes were not captured")
+        elif len(body) < len(pdu.body):
+            lines.append(f"… {len(pdu.body) - len(body)} more bytes; --body-limit shows more")
+        style = Style.CYAN if arrow == _FROM_CLIENT else Style.GREEN
+        marked = [f"{arrow} {line}" for line in lines]
+        if self._colour:
+            marked = [styled(line, style) for line in marked]
+        return [*marked, ""]
+
+
+def _header_text(seen: CommandSeen) -> str:
+    """The header as JSON on one line, whichever way it was written."""
+    command = seen.pdu.command
+    header: dict[str, object] = {
+        "code": command.code,
+        "language": command.language,
+        "version": command.version,
+        "opaque": command.opaque,
+        "flag": command.flag,
+    }
+    if command.remark is not None:
+        header["remark"] = command.remark
+    if command.ext_fields:
+        header["extFields"] = shown_ext_fields(command.ext_fields)
+    if command.serialize_type != "JSON":
+        header["serializeType"] = command.serialize_type
+    return one_line(json.dumps(header, ensure_ascii=False))
+
+
+def _body_lines(body: bytes) -> list[str]:
+    if not body:
+        return []
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return _dump(body)
+    if any(char < " " and char not in "\t\r\n" for char in text):
+        return _dump(body)
+    return [one_line(line) for line in text.splitlines()]
+
+
+def _dump(data: bytes) -> list[str]:
+    """A hex dump: offset, bytes, and what of them is printable ASCII."""
+    lines = []
+    for at in range(0, len(data), _DUMPED):
+        part = data[at : at + _DUMPED]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
+        lines.append(f"{at:08x}  {part.hex(' '):<47}  {text}")
+    return lines

@@ -1,0 +1,52 @@
+"""`decode pcap --follow-conversation`: what both ends said, as text that a terminal may show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dissectors.pipeline import Decode
+from tests.rmqtool.command import EVIL, ROOT, capture_in, rmqtool
+
+SAMPLE = ROOT / "samples" / "push-consumer-5x.pcap"
+
+
+def test_every_command_of_the_conversation_and_no_other() -> None:
+    ended = rmqtool("decode", "pcap", SAMPLE, "--follow-conversation", "2")
+    assert ended.status == 0
+    seen = [one for batch in Decode([str(SAMPLE)]).commands() for one in batch]
+    own = [one for one in seen if one.pdu.conversation == 2]
+    titles = [line for line in ended.out.splitlines() if " packet " in line]
+    assert len(titles) == len(own) > 10
+    client = own[0].pdu.src
+    for title, one in zip(titles, own, strict=True):
+        assert title.startswith("→" if one.pdu.src == client else "←")
+        assert f"#{one.pdu.opaque} " in title
+    assert '"topic": "PushTopic"' in ended.out
+
+
+def test_what_the_network_sent_does_not_reach_the_terminal(tmp_path: Path) -> None:
+    ended = rmqtool("decode", "pcap", capture_in(tmp_path), "--follow-conversation", "0")
+    assert "\x1b" not in ended.out
+    assert "\u202e" not in ended.out
+    assert EVIL not in ended.out
+    assert "abc=" not in ended.out  # a signature
+    assert "rmqtool" in ended.out or "SEND_MESSAGE_V2" in ended.out
+
+
+def test_bytes_that_are_no_text_are_a_dump() -> None:
+    sample = ROOT / "samples" / "send-compressed-5x.pcap"
+    arguments = ("decode", "pcap", sample, "--follow-conversation", "1")
+    cut = rmqtool(*arguments, "--body-limit", "64")
+    assert "00000000  " in cut.out
+    assert "more bytes; --body-limit shows more" in cut.out
+    whole = rmqtool(*arguments, "--body-limit", "1MiB")
+    assert "more bytes" not in whole.out
+    assert len(whole.out) > len(cut.out)
+
+
+def test_it_has_a_form_of_its_own() -> None:
+    ended = rmqtool("decode", "pcap", SAMPLE, "--follow-conversation", "1", "-f", "jsonl")
+    assert ended.status == 2
+    both = rmqtool("decode", "pcap", SAMPLE, "--follow-conversation", "1", "--summary")
+    assert both.status == 2
+    assert "--summary, --follow-conversation" in both.err
