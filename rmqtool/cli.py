@@ -112,8 +112,6 @@ def decode_pcap(
       rmqtool decode pcap *.pcap -w 'response_code != 0 or status == unanswered'
       rmqtool decode pcap incident.pcap -V -w 'latency > 1s and topic ~ Order'
       rmqtool decode pcap incident.pcap --commands -f jsonl | jq .
-      rmqtool decode pcap incident.pcap --follow-conversation 3
-      rmqtool decode pcap incident.pcap --messages -o bodies/
       rmqtool decode pcap captures/ -f parquet -o log/
       rmqtool decode pcap incident.pcap --follow-conversation 3
       rmqtool decode pcap incident.pcap --messages -o bodies/ -w 'name ~ SEND'
@@ -141,7 +139,6 @@ def decode_pcap(
                 body_limit=size_option("--body-limit", body_limit),
                 decode_as=ports_of(decode_as or []),
                 follow=follow,
-                conversation=follow_conversation,
                 jobs=jobs,
                 check=check,
                 quiet=quiet,

@@ -24,8 +24,6 @@ class View(StrEnum):
     summary = "summary"
     follow = "follow"
     messages = "messages"
-    follow = "follow"
-    messages = "messages"
 
 
 class Format(StrEnum):
@@ -81,8 +79,6 @@ class DecodeRequest:
     """ports whose conversations are RocketMQ"""
     follow: bool = False
     """the capture is still being written"""
-    conversation: int | None = None
-    """the only conversation that is followed; None: all of them, as rows"""
     jobs: int = 1
     """processes"""
     check: bool = False
@@ -163,10 +159,6 @@ def format_of(wanted: Format | None, output: str, view: View) -> Format:
     chosen = wanted or _SUFFIXES.get(Path(output).suffix.lower(), Format.table)
     if view in (View.follow, View.messages) and wanted not in (None, Format.table):
         raise usage_error(_SWITCHES[view], f"has its own form, not {wanted}")
-    if view in (View.follow, View.messages):
-        return Format.table
-    if view in (View.follow, View.messages) and wanted not in (None, Format.table):
-        raise usage_error(f"--format {wanted}", "not with --follow-conversation and --messages")
     if view in (View.follow, View.messages):
         return Format.table
     if view is View.tree and chosen is not Format.table:

@@ -47,7 +47,7 @@ def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStat
         from .decode_views import tree_rows
 
         found = _run(request, decode, tree_rows(request, decode))
-    elif request.view in (View.commands, View.follow, View.messages):
+    elif request.view is View.commands:
         from .decode_views import command_rows
 
         found = _run(request, decode, command_rows(request, decode))
@@ -216,7 +216,7 @@ def _why_nothing(decode: Decode, found: Found, request: DecodeRequest) -> str:
     stats = decode.stats
     packets = sum(capture.packets for capture in stats.captures)
     if found.seen:
-        noun = "exchange" if request.view in (View.exchanges, View.tree) else "command"
+        noun = "command" if request.view is View.commands else "exchange"
         return f"none of {counted(found.seen, noun)} matches the filter"
     if not packets:
         return "no packet in the capture"

@@ -57,24 +57,6 @@ Messages = Annotated[
         rich_help_panel=_VIEW,
     ),
 ]
-FollowConversation = Annotated[
-    int | None,
-    typer.Option(
-        "--follow-conversation",
-        min=0,
-        metavar="N",
-        help="Both directions of conversation N as text, in order.",
-        rich_help_panel=_VIEW,
-    ),
-]
-Messages = Annotated[
-    bool,
-    typer.Option(
-        "--messages",
-        help="Bodies of messages as files in the folder of -o, with index.jsonl.",
-        rich_help_panel=_VIEW,
-    ),
-]
 Where = Annotated[
     str,
     typer.Option(
