@@ -104,3 +104,27 @@ def test_sends_at_isolated_brokers_are_listed(recorded: Tables, name: str) -> No
     assert len(listed) == producer["to_isolated"]
     assert {row["why"] for row in listed} <= {"strategy not followed", "at the edge"}
     assert all(row["window_start"] <= row["time"] <= row["window_end"] for row in listed)
+
+
+def test_skew_is_the_distance_from_evenly_loaded_queues(recorded: Tables) -> None:
+    """Pearson's chi-square; its deviations by Wilson and Hilferty."""
+    queues = [row for row in recorded["skew_queues"] if row["topic"] == "FaultTopic"]
+    counts = [int(str(row["attempts"])) for row in queues]
+    even = sum(counts) / len(counts)
+    chi_square = sum((count - even) ** 2 / even for count in counts)
+    freedom = len(counts) - 1
+    spread = 2 / (9 * freedom)
+    (topic,) = (row for row in recorded["skew_topics"] if row["topic"] == "FaultTopic")
+    assert topic["chi_square"] == pytest.approx(chi_square)
+    deviations = ((chi_square / freedom) ** (1 / 3) - (1 - spread)) / spread**0.5
+    assert topic["deviations"] == pytest.approx(deviations)
+    assert (topic["queues"], topic["brokers"], topic["uneven"]) == (4, 2, deviations > 3.1)
+    assert sum(float(str(row["share"])) for row in queues) == pytest.approx(1)
+
+
+def test_remarks_say_that_the_strategy_is_off_and_nothing_more(recorded: Tables) -> None:
+    from analytics.reports.isolation import remarks
+
+    (off,) = remarks(recorded)
+    assert off.startswith(f"Strategy apparently off: {len(STRATEGY_OFF)} of 17 producers")
+    assert remarks({}) == []
