@@ -160,7 +160,7 @@ class Broker:
 
     def serve(self, request: Request) -> None:
         """Serve a request, unless a fault wants something else."""
-        self.state.requests[request.command.code] += 1
+        self.state.count_request(request.command.code)
         if self._faults.is_active and self._faults.take(self, request):
             return
         self.execute(request)
@@ -175,7 +175,7 @@ class Broker:
 
     def note_error(self, request: Request, answer: Answer) -> None:
         """Count an answer that is no success, and tell whoever watches."""
-        self.state.answers[(request.command.code, answer.code)] += 1
+        self.state.count_answer(request.command.code, answer.code)
         if self.state.options.on_event is not None:
             self.state.tell(
                 EventKind.ANSWERED,

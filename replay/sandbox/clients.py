@@ -14,6 +14,9 @@ from .server import Connection
 SUB_ALL: Final = "*"
 GROUPS_LIMIT: Final = 20_000
 """groups of one broker: names come from the network"""
+NAME_LIMIT: Final = 255
+"""characters of a group's or topic's name that is kept"""
+_EXPRESSION_LIMIT: Final = 65_536
 _SUBSCRIPTIONS_LIMIT: Final = 2000
 
 
@@ -131,7 +134,7 @@ class ClientTable:
         """A heartbeat names a producer group; whether the member is new."""
         members = self.producers.get(group)
         if members is None:
-            if len(self.producers) >= GROUPS_LIMIT:
+            if len(self.producers) >= GROUPS_LIMIT or len(group) > NAME_LIMIT:
                 return False
             members = self.producers[group] = {}
         new = client.connection not in members
@@ -153,7 +156,7 @@ class ClientTable:
         """
         known = self.consumers.get(group.name)
         if known is None:
-            if len(self.consumers) >= GROUPS_LIMIT:
+            if len(self.consumers) >= GROUPS_LIMIT or len(group.name) > NAME_LIMIT:
                 return False
             known = self.consumers[group.name] = group
         known.consume_type = group.consume_type
@@ -208,6 +211,11 @@ class ClientTable:
 
 def _update(known: dict[str, Subscription], now: list[Subscription]) -> bool:
     changed = False
+    now = [
+        item
+        for item in now
+        if len(item.topic) <= NAME_LIMIT and len(item.expression) <= _EXPRESSION_LIMIT
+    ]
     for subscription in now:
         old = known.get(subscription.topic)
         if old is None or old.version < subscription.version:

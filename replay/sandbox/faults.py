@@ -22,6 +22,8 @@ from .server import Connection
 
 _WINDOWS_MS: Final = 24 * 3_600_000
 _FROZEN_LIMIT: Final = 100_000
+_LATER_LIMIT: Final = 200_000
+"""answers that are held back at a time; further ones go out at once"""
 DISK_FULL: Final = (
     "service not available now. It may be caused by one of the following reasons: the broker's "
     "disk is full [CL:  1.00 CQ:  1.00 INDEX:  1.00], messages are put to the slave, message store "
@@ -84,6 +86,7 @@ class FaultSet:
         self._servers: list[Server] = []
         self._frozen: list[tuple[Server, Request]] = []
         self._count = 0
+        self._held_back = 0
 
     def watch(self, server: Server) -> None:
         """A server is there that faults may be on."""
@@ -163,8 +166,9 @@ class FaultSet:
             _describe(chosen.fault if chosen is not None else None, delay, request.code, topic),
         )
         if chosen is None:
-            request.shape = lambda answered, answer: _later(delay, answered.send, answer)
+            request.shape = lambda answered, answer: self._later(delay, answered.send, answer)
             server.execute(request)
+            request.body = b""  # what waits is the answer only
         else:
             self._act(chosen, server, request, delay)
         return True
@@ -210,13 +214,25 @@ class FaultSet:
                 # What was done is said all the same: codes 10 to 12 come with offsets and ids.
                 final = answer._replace(fields=done.fields)
                 server.note_error(answered, final)
-            _later(delay, lambda last: _finish(fault.kind, answered, last), final)
+            self._later(delay, lambda last: _finish(fault.kind, answered, last), final)
 
         if fault.stored or fault.kind is FaultKind.HALF:
             request.shape = shape
             server.execute(request)
         else:
             shape(request, Answer())
+
+    def _later(self, seconds: float, act: Callable[[Answer], None], answer: Answer) -> None:
+        if seconds <= 0 or self._held_back >= _LATER_LIMIT:
+            act(answer)
+            return
+        self._held_back += 1
+
+        def now() -> None:
+            self._held_back -= 1
+            act(answer)
+
+        asyncio.get_running_loop().call_later(seconds, now)
 
     def _error_of(self, armed: _Armed, server: str) -> Answer | None:
         """The error that a fault answers with; None for other kinds."""
@@ -286,13 +302,6 @@ class FaultSet:
 
 
 _NOT_OF_REQUESTS: Final = frozenset({FaultKind.SLOW_READ, FaultKind.DOWN, FaultKind.LEAVE_ROUTE})
-
-
-def _later(seconds: float, act: Callable[[Answer], None], answer: Answer) -> None:
-    if seconds > 0:
-        asyncio.get_running_loop().call_later(seconds, act, answer)
-    else:
-        act(answer)
 
 
 def _finish(kind: FaultKind, request: Request, answer: Answer) -> None:

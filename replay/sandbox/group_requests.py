@@ -196,8 +196,8 @@ class GroupHandlers:
         for queue_id in range(config.read_queues):
             queue = self._state.store.queue(topic, queue_id)
             offset = queue.max_offset if time_ms < 0 else queue.offset_at(time_ms)
-            self._state.put_offset(group, topic, queue_id, offset)
-            if self._state.options.is_5:
+            kept = self._state.put_offset(group, topic, queue_id, offset)
+            if kept and self._state.options.is_5:
                 self._state.offsets.resets[(group, topic, queue_id)] = offset
             table.append({"key": self._queue_key(topic, queue_id), "value": offset})
         body = encode_body(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, True, {"offsetTable": table})

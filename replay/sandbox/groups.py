@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .clients import GROUPS_LIMIT
+from .clients import GROUPS_LIMIT, NAME_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class GroupTable:
         config = self._groups.get(group)
         if config is None:
             config = GroupConfig(group)
-            if len(self._groups) < GROUPS_LIMIT:
+            if len(self._groups) < GROUPS_LIMIT and len(group) <= NAME_LIMIT:
                 self._groups[group] = config
         return config
 

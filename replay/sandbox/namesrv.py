@@ -28,6 +28,8 @@ NAME: Final = "namesrv"
 _STANDARD_JSON_SINCE: Final = VERSIONS.index("V4_9_4")
 _REGISTERED_LIMIT: Final = 1000
 _VALUES_LIMIT: Final = 10_000
+_LONGEST_VALUE: Final = 65_536
+_ADDRESSES_LIMIT: Final = 100
 
 
 @dataclass(slots=True)
@@ -241,9 +243,11 @@ class NameServer:
 
     def put_value(self, request: Request) -> Answer:
         """100: a value of a name space."""
-        if len(self._values) < _VALUES_LIMIT:
-            key = (request.text("namespace"), request.text("key"))
-            self._values[key] = request.text("value")
+        key = (request.text("namespace"), request.text("key"))
+        value = request.text("value")
+        if len(self._values) >= _VALUES_LIMIT or max(map(len, (*key, value))) > _LONGEST_VALUE:
+            raise BadRequest("there are too many values, or this one is too long")
+        self._values[key] = value
         return Answer()
 
     def get_value(self, request: Request) -> Answer:
@@ -278,7 +282,9 @@ class NameServer:
         known = self._brokers.get(name)
         if known is not None and known.connection is None:
             raise BadRequest(f"the name {name} belongs to a broker of this sandbox")
-        if known is None and len(self._brokers) >= _REGISTERED_LIMIT:
+        if (known is None and len(self._brokers) >= _REGISTERED_LIMIT) or (
+            known is not None and len(known.addresses) >= _ADDRESSES_LIMIT
+        ):
             raise BadRequest("there are too many brokers")
         topics = _registered_topics(request)
         if known is None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from .clients import NAME_LIMIT
+
 OFFSETS_LIMIT: Final = 500_000
 """offsets of one broker: groups and topics come from the network"""
 _LOCK_MS: Final = 60_000
@@ -28,7 +30,9 @@ class OffsetTable:
     def put(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
         """Store an offset; False where there are too many."""
         key = (group, topic, queue_id)
-        if key not in self._offsets and len(self._offsets) >= OFFSETS_LIMIT:
+        if key not in self._offsets and (
+            len(self._offsets) >= OFFSETS_LIMIT or max(len(group), len(topic)) > NAME_LIMIT
+        ):
             return False
         self._offsets[key] = offset
         return True
@@ -91,7 +95,10 @@ class LockTable:
             owner, since = self._locks.get(key, (client_id, now_ms))
             if owner != client_id and now_ms - since <= _LOCK_MS:
                 continue
-            if key not in self._locks and len(self._locks) >= OFFSETS_LIMIT:
+            if key not in self._locks and (
+                len(self._locks) >= OFFSETS_LIMIT
+                or max(len(group), len(topic), len(client_id)) > NAME_LIMIT
+            ):
                 continue
             self._locks[key] = (client_id, now_ms)
             got.append((topic, queue_id))

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from .clients import Subscription
+from .clients import NAME_LIMIT, Subscription
+from .offsets import OFFSETS_LIMIT
 from .shelf import Queue, Record
 
 IN_FLIGHT_LIMIT: Final = 200_000
@@ -71,7 +72,9 @@ class PopQueues:
         """How far a group is in a queue."""
         found = self._queues.get(key)
         if found is None:
-            found = self._queues[key] = PopQueue(self._begin(key))
+            found = PopQueue(self._begin(key))
+            if len(self._queues) < OFFSETS_LIMIT and len(key.group) <= NAME_LIMIT:
+                self._queues[key] = found
         return found
 
     def take(

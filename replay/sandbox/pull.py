@@ -160,6 +160,7 @@ class PullHandlers:
         def wants(record: Record) -> bool:
             return record.queue_offset >= offset and subscription.wants(record.tag)
 
+        request.body = b""  # nobody reads it any more, and many may wait
         held = Held(key, request.connection, wants, resume)
         return self._state.holds.hold(held, hold_ms / 1000)
 

@@ -32,6 +32,9 @@ ANY_QUEUE: Final = -1
 _V5_3_2: Final = VERSIONS.index("V5_3_2")
 
 
+_CODES_LIMIT: Final = 10_000
+
+
 def faq_of(options: SandboxOptions) -> str:
     """What a remark ends with: where to read on, as each generation says it."""
     return _FAQ if options.is_5 else _FAQ_4
@@ -160,10 +163,23 @@ class BrokerState:
         text = self.config.get("brokerPermission", "6")
         return int(text) & 6 if text.isdigit() else 6
 
-    def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Store how far a group is."""
-        if self.offsets.put(group, topic, queue_id, offset) and self.store.journal is not None:
+    def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
+        """Store how far a group is; False where there are too many."""
+        if not self.offsets.put(group, topic, queue_id, offset):
+            return False
+        if self.store.journal is not None:
             self.store.journal.put_offset(group, topic, queue_id, offset)
+        return True
+
+    def count_request(self, code: int) -> None:
+        """Count a request; of the codes that nobody knows only some by name."""
+        if code in self.requests or len(self.requests) < _CODES_LIMIT:
+            self.requests[code] += 1
+
+    def count_answer(self, code: int, response: int) -> None:
+        """Count an answer that is no success."""
+        if (code, response) in self.answers or len(self.answers) < _CODES_LIMIT:
+            self.answers[(code, response)] += 1
 
     def topic_of_retries(self, topic: str, queues: int = 1, perm: int = 6) -> TopicConfig:
         """A %RETRY%, %DLQ% or system topic, made where it was not there."""

@@ -19,6 +19,7 @@ from dissectors.remoting.codes import RequestCode
 from replay.sandbox import (
     Event,
     EventKind,
+    Sandbox,
     SandboxError,
     SandboxOptions,
     SandboxThread,
@@ -260,6 +261,30 @@ def test_a_client_without_heartbeat_is_forgotten() -> None:
         broker.send(34, body=heartbeat("one", consumers={"g": TOPIC}))
         broker.receive(), broker.receive()
         assert broker.is_closed(8)
+
+
+def test_names_and_codes_of_the_network_are_bounded() -> None:
+    options = SandboxOptions(topics=[TopicSpec(TOPIC)])
+    with sandbox_thread(options) as box, Talk(box.addresses["broker-a"]) as broker:
+        long = "g" * 300
+        body = heartbeat("one", producers=(long, "p"), consumers={long: TOPIC})
+        assert broker.ask(34, body=body).code == 0
+        broker.ask(15, {"consumerGroup": long, "topic": TOPIC, "queueId": "0", "commitOffset": "1"})
+        for code in range(100_000, 111_000):
+            broker.send(code, flag=2)
+        assert broker.ask(30, {"topic": TOPIC, "queueId": "0"}).code == 0
+
+        def kept(sandbox: Sandbox) -> tuple[list[str], list[str], list[str], bool]:
+            state = sandbox.brokers["broker-a"].state
+            groups = [config.name for config in state.groups]
+            return (
+                list(state.clients.producers),
+                groups,
+                state.offsets.groups(),
+                len(state.requests) > 10_000,
+            )
+
+        assert box.call(kept) == (["p"], [], [], False)
 
 
 # -- options that cannot be met --------------------------------------------------------------------
