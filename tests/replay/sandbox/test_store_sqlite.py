@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 
 from dissectors.remoting.message import decode_messages
-from replay.sandbox import SandboxError, SandboxOptions, TopicSpec, sandbox_thread
+from replay.sandbox import (
+    Event,
+    EventKind,
+    Sandbox,
+    SandboxError,
+    SandboxOptions,
+    TopicSpec,
+    sandbox_thread,
+)
 
 from .talk import Talk, heartbeat, pull_fields, send_fields
 
@@ -158,3 +166,34 @@ def test_a_file_belongs_to_one_sandbox(tmp_path: Path) -> None:
         pass
     with sandbox_thread(options(path)):
         pass
+
+
+def test_what_cannot_be_kept_is_not_answered(tmp_path: Path) -> None:
+    path = tmp_path / "box.db"
+    events: list[Event] = []
+    with sandbox_thread(options(path, on_event=events.append)) as box:
+        address = box.addresses["broker-a"]
+        with Talk(address) as broker:
+            assert broker.ask(310, send_fields(TOPIC), b"kept").code == 0
+
+            def fail(sandbox: Sandbox) -> None:
+                def commit() -> None:
+                    raise SandboxError("the disk is gone")
+
+                sandbox._hub.commit = commit
+
+            box.call(fail)
+            with pytest.raises(OSError, match=r"reset|ended"):
+                broker.ask(310, send_fields(TOPIC), b"not kept")
+
+        def heal(sandbox: Sandbox) -> None:
+            assert sandbox._file is not None
+            sandbox._hub.commit = sandbox._file.commit
+
+        box.call(heal)
+        with Talk(address) as broker:
+            assert broker.ask(310, send_fields(TOPIC), b"kept again").code == 0
+    told = [event.detail for event in events if event.kind is EventKind.INTERNAL]
+    assert told == ["the disk is gone"]
+    with sandbox_thread(options(path)) as box, Talk(box.addresses["broker-a"]) as broker:
+        assert {b"kept", b"kept again"} <= set(bodies(broker))
