@@ -37,6 +37,7 @@ CLOSED = "connection closed"
 GIVEN_UP = "no answer in time"
 CONNECT_REFUSED = "connect refused"
 CONNECT_NO_ANSWER = "connect not answered"
+NOT_SENT = "not sent"
 ONEWAY = "one-way"
 UNKNOWN = "unknown"
 OUTCOMES = (
@@ -48,12 +49,15 @@ OUTCOMES = (
     GIVEN_UP,
     CONNECT_REFUSED,
     CONNECT_NO_ANSWER,
+    NOT_SENT,
     ONEWAY,
     UNKNOWN,
 )
 """What may become of an attempt."""
 
-FAILURES = frozenset((REFUSED, RESET, CLOSED, GIVEN_UP, CONNECT_REFUSED, CONNECT_NO_ANSWER))
+FAILURES = frozenset(
+    (REFUSED, RESET, CLOSED, GIVEN_UP, CONNECT_REFUSED, CONNECT_NO_ANSWER, NOT_SENT)
+)
 """Outcomes that the client took for a failure, and rightly so."""
 MAY_BE_STORED = frozenset((RESET, CLOSED, GIVEN_UP, UNKNOWN, ONEWAY))
 """Outcomes after which the broker may have stored the message all the same."""
@@ -200,9 +204,10 @@ def born_of(send: Send, timeout_us: int) -> int | None:
 
 def _merged(sends: Iterable[Send]) -> list[tuple[Send, int]]:
     """Return each request once, with how often it was seen, by time."""
-    seen: dict[tuple[str, str, int], list[Send]] = {}
+    seen: dict[tuple[object, ...], list[Send]] = {}
     for send in sends:
-        seen.setdefault((send.requester, send.responder, send.opaque), []).append(send)
+        request = (send.requester, send.responder, send.opaque)
+        seen.setdefault((*request, send.begin) if logged(send) else request, []).append(send)
     best = [(max(same, key=_knows), len(same)) for same in seen.values()]
     return sorted(best, key=lambda one: (one[0].begin, one[0].opaque))
 
@@ -224,8 +229,21 @@ def _knows(send: Send) -> tuple[bool, bool, bool, int, int, int, str, str, int]:
 
 def _attempt(send: Send, views: int, begin: int, following: Send | None) -> Attempt:
     outcome = _outcome(send, following)
-    certain = outcome != UNKNOWN and (bool(send.whole) or send.end is not None)
+    seen = bool(send.whole) or send.end is not None or logged(send)
+    certain = outcome != UNKNOWN and seen
     return Attempt(send, 0, outcome, begin, send.end, certain, views=views)
+
+
+def logged(send: Send) -> bool:
+    """Return whether the sender itself tells of a send: no packet was captured, nothing is unsure.
+
+    See `replay.attempt_record`: the end of the connection is `open` after a timeout, and none where
+    the request could not be sent.
+    """
+    return send.request_packet is None and send.response_packet is None
+
+
+_LOGGED = {"open": GIVEN_UP, "closed": CLOSED, "reset": RESET}
 
 
 def _outcome(send: Send, following: Send | None) -> str:
@@ -237,6 +255,8 @@ def _outcome(send: Send, following: Send | None) -> str:
         if send.response_code not in STORED_CODES:
             return REFUSED
         return LATE if late or gone else STORED
+    if logged(send):
+        return _LOGGED.get(send.how_ended or "", NOT_SENT)
     if send.whole is False or send.how_ended not in ("reset", "closed"):
         return UNKNOWN
     if send.ended_by == "client":

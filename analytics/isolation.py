@@ -46,6 +46,7 @@ _EVENTS = {
             attempts.GIVEN_UP,
             attempts.CONNECT_REFUSED,
             attempts.CONNECT_NO_ANSWER,
+            attempts.NOT_SENT,
         ),
         Event.TRANSPORT_ERROR,
     ),

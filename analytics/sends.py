@@ -27,9 +27,11 @@ OF_CONSUMERS = (
     "(coalesce(contains(topic, '%RETRY%'), false) or coalesce(contains(topic, '%DLQ%'), false))"
 )
 """SQL: the topic is one of the retries and dead letters of consumers."""
+LOGGED = "(request_packet is null and response_packet is null)"
+"""SQL: no packet was captured, the sender itself tells of the send: `replay.attempt_record`."""
 FAILED_ITSELF = (
     f"(coalesce(response_code not in ({', '.join(map(str, sorted(STORED_CODES)))}), false)"
-    " or coalesce(status = 'unanswered' and `end` in ('reset', 'closed'), false))"
+    f" or coalesce(status = 'unanswered' and (`end` in ('reset', 'closed') or {LOGGED}), false))"
 )
 """SQL: a send was refused, or its connection ended before an answer."""
 _COLUMNS = (
@@ -58,6 +60,15 @@ def host_of(endpoint: str) -> str:
     """Return, as SQL, the address of an endpoint; without a pattern unless it is IPv6."""
     plain = f"substring_index({endpoint}, ':', 1)"
     return f"if(startswith({endpoint}, '['), {derived.address_of(endpoint)}, {plain})"
+
+
+def _maker_of(key: str) -> str:
+    """Return, as SQL, the address in a UNIQ_KEY: a send that never left has no other."""
+    parts = ", ".join(f"conv(substr({key}, {place}, 2), 16, 10)" for place in (1, 3, 5, 7))
+    return (
+        f"case length({key}) when 32 then concat_ws('.', {parts})"
+        f" when 56 then substr({key}, 1, 32) else '' end"
+    )
 
 
 def process_of(key: str) -> str:
@@ -124,7 +135,7 @@ def described(sends: DataFrame, homes: DataFrame) -> DataFrame:
     return adding(
         sends.join(named, "responder", "left"),
         {
-            "host": host_of("requester"),
+            "host": f"if({LOGGED}, {_maker_of('unique_key')}, {host_of('requester')})",
             "process": process_of("unique_key"),
             "broker": "coalesce(_broker, responder)",
             "lead": lead_of("unique_key", "unix_micros(request_time)"),

@@ -43,6 +43,17 @@ def test_what_became_of_an_attempt(send: Send, outcome: str) -> None:
     assert attempt.certain == (outcome != words.UNKNOWN)
 
 
+@pytest.mark.parametrize(
+    ("ended", "outcome"),
+    [("open", words.GIVEN_UP), ("closed", words.CLOSED), (None, words.NOT_SENT)],
+)
+def test_what_the_sender_itself_logged_is_certain(ended: str, outcome: str) -> None:
+    own = silent(ended=ended, by="", whole=None, request_packet=None, requester="")
+    first, second = attempts_of([own, own._replace(begin=START + 5)])
+    assert (first.outcome, first.certain, first.views) == (outcome, True, 1)
+    assert second.number == 2
+
+
 def test_without_connections_the_end_is_believed_but_not_certain() -> None:
     (attempt,) = attempts_of([silent(ended="reset", by="", whole=None)])
     assert (attempt.outcome, attempt.certain) == (words.RESET, False)

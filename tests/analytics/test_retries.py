@@ -349,3 +349,21 @@ def test_without_connections_nothing_is_inferred_and_nothing_is_certain(
     reset = [one for one in tables["retry_attempts"] if one["outcome"] == "connection reset"]
     assert [one["certain"] for one in reset] == [False]
     assert not [one for one in tables["retry_attempts"] if one["inferred"]]
+
+
+def test_attempts_that_our_own_producer_logged(spark: SparkSession) -> None:
+    """A row an attempt without packets: one that could not connect has no address of its own."""
+    own = {"request_packet": None, "response_packet": None, "source": "log", "capture": "-"}
+    rows = [
+        sent(1, 1000, **own, **{**LOST, "end": None}, requester="", opaque=0, remark="refused"),
+        sent(1, 1500, "c", **own, **{**LOST, "end": "open"}),
+        sent(1, 3000, "b", **own),
+        sent(2, 1000, **own),
+    ]
+    tables = tables_from("retries", report_input(spark, rows))
+    found = message(tables, 1)
+    assert found["causes"] == "not sent → no answer in time → stored"
+    assert found["client"] == "10.0.0.9"
+    assert {one["certain"] for one in tables["retry_attempts"]} == {True}
+    (counts,) = tables["retry_totals"]
+    assert (counts["messages"], counts["attempts"], counts["unknown"]) == (2, 4, 0)
