@@ -51,7 +51,9 @@ class Output:
         """Write all of `data`."""
         self.written += len(data)
         with naming(self.name):
-            self._stream.write(data)
+            written = self._stream.write(data)
+            while written < len(data):  # a signal interrupted a write to a full pipe
+                written += self._stream.write(data[written:])
 
     def flush(self) -> None:
         """Let readers see what was written."""

@@ -187,7 +187,7 @@ def test_views(options: tuple[str, ...], found: str) -> None:
     wire = Wire()
     with live("-f", f"tcp port {wire.port}", *options) as one:
         wire.say(send(1).frame, sent(1).frame)
-        time.sleep(0.5)
+        time.sleep(2)
         status, out, _ = one.finish(signal.SIGINT)
     assert status == 0
     assert found in out
@@ -232,6 +232,23 @@ def test_what_was_dropped_is_said(tmp_path: Path) -> None:
     assert " packets dropped: exchanges are missing; " in err
     dropped = int(err.partition("rmqtool: ")[2].split()[0])
     assert 10 < dropped < 200
+    wire.close()
+
+
+@needs_right
+def test_ctrl_c_while_nobody_reads_the_output_cuts_no_row() -> None:
+    wire = Wire()
+    with live("-f", f"tcp port {wire.port}", "--format", "jsonl") as one:
+        for opaque in range(600):
+            wire.say(send(opaque).frame, sent(opaque).frame)
+        time.sleep(2)
+        one.running.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        status, out, _ = one.finish()
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert status == 0
+    assert len(out) > 65_536, "the pipe was not full"
+    assert all(row["status"] == "answered" for row in rows)
     wire.close()
 
 

@@ -8,6 +8,7 @@ import lzma
 import os
 import random
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -24,6 +25,7 @@ from dissectors.tcp.decompression import COMPRESSIONS, Decompressed
 from dissectors.tcp.source import CHUNK, ByteSource, CaptureError, expand_sources
 
 Compress = Callable[[bytes], bytes]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def _zstd(data: bytes) -> bytes:
@@ -274,3 +276,25 @@ def test_a_folder_gives_its_captures_in_the_order_they_were_written(tmp_path: Pa
         "y.pcapng.gz",
     ]
     assert expand_sources(["-", str(tmp_path / "readme.md")]) == ["-", str(tmp_path / "readme.md")]
+
+
+def test_a_pipe_on_standard_input_says_that_there_is_nothing_new() -> None:
+    """What waits in the decoder can be shown then, though the pipe stays open."""
+    code = (
+        "from dissectors.tcp.source import ByteSource\n"
+        "for chunk in ByteSource('-').chunks(): print(len(chunk), flush=True)"
+    )
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, bufsize=0) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(bytes(1000))
+        sizes = [int(running.stdout.readline()) for _ in range(4)]
+        running.stdin.write(bytes(50))
+        running.stdin.close()
+        rest = [int(line) for line in running.stdout.read().split()]
+    assert sizes[-1] == 0
+    assert sum(sizes) == 1000
+    assert sum(rest) == 50
+    assert running.returncode == 0
