@@ -6,7 +6,6 @@ NotificationProcessor, PeekMessageProcessor.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -24,10 +23,10 @@ from .clients import Subscription, subscription_of
 from .events import EventKind
 from .long_polling import Held
 from .pop_queues import PopKey, PopQueues
+from .pop_revival import PopRevival, retry_topic
 from .request import Answer, BadRequest, Handler, Request
 from .shelf import Record
 from .state import ANY_QUEUE, BrokerState
-from .store import NewMessage, StoreFull
 from .topics import READ, RETRY_PREFIX, TopicConfig
 
 _MOST_MESSAGES: Final = 32
@@ -50,11 +49,6 @@ class _Pop(NamedTuple):
     subscription: Subscription
 
 
-def retry_topic(group: str, topic: str) -> str:
-    """The topic in which messages of `topic` come again for a POP group."""
-    return f"{RETRY_PREFIX}{group}_{topic}"
-
-
 class PopHandlers:
     """Serves POP consumers at one broker."""
 
@@ -64,7 +58,7 @@ class PopHandlers:
         """what the groups hold"""
         self._ordered: set[str] = set()
         self._from_end: set[str] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self._revival = PopRevival(state, self.queues, self._ordered, self._commit)
         self._turn = 0
 
     def handlers(self) -> dict[int, Handler]:
@@ -81,9 +75,7 @@ class PopHandlers:
 
     def close(self) -> None:
         """Nothing comes again any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._revival.close()
 
     # -- pop ------------------------------------------------------------------------------------
 
@@ -200,7 +192,7 @@ class PopHandlers:
                 offsets.append(PopEntry(kind, key.queue_id, numbers))
         if not records:
             return None
-        self._arm()
+        self._revival.arm()
         self._state.messages_out += len(records)
         self._state.tell(EventKind.PULLED, topic=wanted.topic, count=len(records), code=200050)
         fields = {
@@ -272,7 +264,7 @@ class PopHandlers:
         now = self._state.now_ms()
         invisible = max(request.number("invisibleTime"), _LEAST_INVISIBLE_MS)
         self.queues.extend(key, offset, now + invisible)
-        self._arm()
+        self._revival.arm()
         ordered = key.group in self._ordered
         return Answer(
             0,
@@ -314,56 +306,6 @@ class PopHandlers:
                 f"consumer:[/{request.connection.peer}]",
                 ResponseCode.MESSAGE_ILLEGAL,
             )
-
-    # -- what was not acknowledged ----------------------------------------------------------------
-
-    def _arm(self) -> None:
-        deadline = self.queues.next_deadline
-        self.close()
-        if deadline is not None:
-            seconds = max(0.001, (deadline - self._state.now_ms()) / 1000)
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
-
-    def _expire(self) -> None:
-        self._timer = None
-        for expired in self.queues.expire(self._state.now_ms()):
-            if expired.key.group in self._ordered:
-                self.queues.go_back(expired.key, expired.offset)
-            else:
-                self._revive(expired.key, expired.offset)
-            self._commit(expired.key)
-        self._arm()
-
-    def _revive(self, key: PopKey, offset: int) -> None:
-        """Store a message anew in the group's retry topic."""
-        record = self._state.store.queue(key.topic, key.queue_id).at(offset)
-        if record is None:
-            return
-        stored = record.message()
-        topic = stored.properties.get("RETRY_TOPIC", key.topic)
-        retries = self._state.topic_of_retries(retry_topic(key.group, topic))
-        properties = {**stored.properties, "RETRY_TOPIC": topic}
-        properties.pop("POP_CK", None)
-        properties.setdefault("1ST_POP_TIME", str(self._state.now_ms()))
-        message = NewMessage(
-            retries.name,
-            0,
-            stored.body,
-            properties,
-            stored.flag,
-            stored.sys_flag,
-            stored.born_timestamp,
-            stored.born_host,
-            stored.reconsume_times + 1,
-        )
-        try:
-            again = self._state.put(message)
-        except StoreFull:
-            # It stays with the group and is tried once more later.
-            state = self.queues.queue(key)
-            state.next_offset = min(state.next_offset, offset)
-            return
-        self._state.holds.arrived((topic, ANY_QUEUE), again)
 
     # -- looking ----------------------------------------------------------------------------------
 
