@@ -35,7 +35,7 @@ pure:  ## remove what was compiled
 	find dissectors -name '*.so' -delete
 	rm -rf build $(COMPILED)
 
-demo: setup  ## set up, decode real captures, show what is in them
+demo: setup  ## set up, decode, send, replay, report: a tour over real captures
 	@$(BIN)/python -m tests.demo
 
 test: setup lint types  ## set up, lint, type-check, run all tests
@@ -50,8 +50,11 @@ lint: setup  ## style and format
 types: setup  ## types
 	$(BIN)/mypy
 
-bench: setup  ## measure against tshark, a Java decoder and ourselves
+bench: setup  ## measure decode, producer and reports against tshark, Java clients, DuckDB, pandas
 	$(BIN)/python -m tests.bench --check
+	$(BIN)/python -m tests.bench.producer
+	$(BIN)/python -m tests.bench.reports
+	$(BIN)/python -m tests.bench.reports --start
 
 samples: setup  ## record samples/ anew from real clusters and clients
 	$(BIN)/python -m tests.cluster record

@@ -1,12 +1,18 @@
-"""The tour of `make demo`: real captures of samples/, decoded by the commands a user would type."""
+"""The tour of `make demo`: real captures of samples/, by the commands that a user would type.
+
+They are decoded, replayed into the sandbox, and reported; what is written goes to .cache/demo.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from replay.sandbox import SandboxOptions, sandbox_thread
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -41,23 +47,61 @@ TOUR: tuple[tuple[str, str], ...] = (
         "Beside RocketMQ on the same port: what is not decoded is named and counted.",
         "decode pcap samples/foreign-5x.pcap --summary",
     ),
+    (
+        "What both ends of one connection said, as text.",
+        "decode pcap samples/send-sync-4x.pcap --follow-conversation 1 --body-limit 200",
+    ),
+    (
+        "A frame out of a log line.",
+        "decode hex 000000500000004c7b22636f6465223a302c22666c6167223a312c226c616e6775616765223a2"
+        "24a415641222c226f7061717565223a372c2272656d61726b223a226f6b222c2276657273696f6e223a34373"
+        "97d",
+    ),
+    (
+        "Messages of our own, to an embedded NameServer and two brokers: each attempt and why.",
+        "send -n {namesrv} -t DemoTopic -p hello --count 12 --fault-strategy 5.1",
+    ),
+    (
+        "A capture sent again, at ten times its pace, to that sandbox; captured against replayed.",
+        "replay samples/send-async-5x.pcap -n {namesrv} --speed 10x -o {folder}/replay",
+    ),
+    (
+        "Producers whose broker was killed: which messages were tried again, where, and why.",
+        "report retries isolation samples/fault-kill-5x.pcap samples/fault-kill-4x.pcap",
+    ),
+    (
+        "The same and more as one page for the browser.",
+        "report samples/fault-kill-5x.pcap samples/fault-kill-4x.pcap samples/fault-slow-5x.pcap"
+        " samples/push-retry-dlq-5x.pcap -o {folder}/report.html",
+    ),
 )
+FOLDER = ".cache/demo"
 
 
 def main() -> int:
     """Runs the tour; the exit status is that of the first command that fails, else 0."""
-    rmqtool = Path(sys.executable).with_name("rmqtool")
-    for title, command in TOUR:
-        print(f"\n── {title}\n$ rmqtool {command}\n", flush=True)
-        environment = dict(os.environ)
-        environment.setdefault("COLUMNS", "150")
-        arguments = shlex.split(command)
-        done = subprocess.run([str(rmqtool), *arguments], cwd=ROOT, env=environment, check=False)
-        if done.returncode != 0:
-            print(f"rmqtool {command}: exit status {done.returncode}", file=sys.stderr)
-            return done.returncode
-    print("\nMore: rmqtool decode pcap --help, README.md, samples/README.md")
+    shutil.rmtree(ROOT / FOLDER, ignore_errors=True)
+    (ROOT / FOLDER).mkdir(parents=True)
+    with sandbox_thread(SandboxOptions(brokers=2)) as box:
+        for title, pattern in TOUR:
+            status = _run(title, pattern.format(namesrv=box.namesrv, folder=FOLDER))
+            if status != 0:
+                return status
+    print(f"\nThe page: {FOLDER}/report.html; the journal of the replay: {FOLDER}/replay/")
+    print("More: rmqtool --help, README.md, samples/README.md")
     return 0
+
+
+def _run(title: str, command: str) -> int:
+    rmqtool = Path(sys.executable).with_name("rmqtool")
+    print(f"\n── {title}\n$ rmqtool {command}\n", flush=True)
+    environment = dict(os.environ)
+    environment.setdefault("COLUMNS", "150")
+    arguments = [str(rmqtool), *shlex.split(command)]
+    done = subprocess.run(arguments, cwd=ROOT, env=environment, check=False)
+    if done.returncode != 0:
+        print(f"rmqtool {command}: exit status {done.returncode}", file=sys.stderr)
+    return done.returncode
 
 
 if __name__ == "__main__":
