@@ -8,6 +8,7 @@ loopback interface only.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 LOCAL = "local[*]"
 """Master unless another is asked for."""
 _LEAST_MEMORY, _MOST_MEMORY = 1 << 30, 8 << 30
+_LONGEST_END = 120
+"""Seconds that Java may take to end, the archive of its classes included."""
 _LOGGING = """\
 status = error
 appender.file.type = Console
@@ -81,7 +84,8 @@ class Session:
         """End Spark and Java."""
         gateway = self.spark.sparkContext._gateway
         process = getattr(gateway, "proc", None)
-        self.spark.stop()
+        with suppress(Exception):  # an interrupted call may have left the connection unusable
+            self.spark.stop()
         if gateway is not None:
             with suppress(Exception):
                 gateway.shutdown()
@@ -89,7 +93,11 @@ class Session:
         if process is not None:
             with suppress(OSError):
                 process.stdin.close()  # at the end of its input Java ends itself
-            process.wait()
+            try:
+                process.wait(timeout=_LONGEST_END)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
         if self._archive is not None:
             self._archive.keep()
         if self.log is not None:
