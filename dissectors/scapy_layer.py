@@ -118,6 +118,7 @@ class RemotingCommand(Packet):  # type: ignore[misc]
         ExtField("ext", {}),
         StrField("body", b""),
     ]
+    raw_packet_cache: bytes | None
     missing = 0
     """bytes of the body that were not captured; only of what a `RemotingSession` gives"""
 

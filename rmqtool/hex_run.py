@@ -18,6 +18,7 @@ import msgspec
 from dissectors.command_row import WHOLE, command_row_of, kind_of, name_of
 from dissectors.expert import ExpertInfo, Severity
 from dissectors.pipeline import CommandSeen, DecodeOptions
+from dissectors.remoting.frame_layout import PREFIX, is_prefix, total_of
 
 from .console import Style, When, one_line, styled, terminal_of
 from .decode_options import View
@@ -171,6 +172,10 @@ class _Counter:
 def _why(counter: _Counter) -> str:
     if not counter.bytes:
         return "give hex, base64, a dump or a file"
+    prefix = int.from_bytes(counter.head[:PREFIX], "big", signed=True)
+    if len(counter.head) >= PREFIX and is_prefix(prefix) and total_of(prefix) + 4 > counter.bytes:
+        whole = total_of(prefix) + 4
+        return f"a frame of {whole} bytes begins there: {whole - counter.bytes} are missing"
     return (
         f"it begins with {counter.head.hex(' ')}; a frame begins with its length (4 bytes), "
         "its serialization (1) and the length of its header (3)"

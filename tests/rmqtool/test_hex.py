@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from rmqtool.hex_input import Input, InputError, Part, decode_dump, decode_input
 from tests.traffic.captures import pcap_of
-from tests.traffic.commands import route_query, send, sent
+from tests.traffic.commands import Command, route_query, send, sent
 from tests.traffic.talk import Talk
 
-from .command import Result, process, rmqtool
+from .command import PROGRAM, ROOT, Result, process, rmqtool
 
 REQUEST, RESPONSE = send(7, bytes(range(256))), sent(7, 9)
 BYTES = REQUEST.frame + RESPONSE.frame
@@ -167,8 +167,6 @@ def test_argument_file_and_standard_input_are_the_same(tmp_path: Path) -> None:
 def test_a_stream_on_standard_input_is_decoded(tmp_path: Path) -> None:
     path = tmp_path / "raw"
     path.write_bytes(BYTES * 1000)
-    from .command import PROGRAM, ROOT
-
     command = [*PROGRAM, "decode", "stream", "--input", "raw", "-"]
     with path.open("rb") as file:
         done = subprocess.run(command, cwd=ROOT, stdin=file, capture_output=True, check=True)
@@ -196,6 +194,26 @@ def test_a_part_of_a_frame_says_what_is_missing(size: int) -> None:
     has_header = size >= len(REQUEST.frame) - 256
     assert result.status == (0 if has_header else 1)
     assert ("SEND_MESSAGE_V2" in result.out) == has_header
+    whole = len(REQUEST.frame)
+    said = f"a frame of {whole} bytes begins there: {whole - size} are missing"
+    assert (said in result.err) == (8 <= size < whole - 256)
+
+
+def test_the_recordings_of_the_docs_are_what_is_said_today(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "hex.md").read_text()
+    frames = route_query(9).frame + Command(17, 9, 1, remark="No topic route info").frame
+    for name, data in (
+        ("frames.xxd", netty(frames).encode()),
+        ("damaged.bin", bytes(10) + frames),
+        ("part.bin", frames[: len(route_query(9).frame) - 20]),
+    ):
+        (tmp_path / name).write_bytes(data)
+        (recorded,) = re.findall(
+            rf"\$ rmqtool decode \w+ {name}\n(.*?)(?=\n\$|\n```)", text, re.DOTALL
+        )
+        view = "hex" if name == "part.bin" else "stream"
+        said = process("decode", view, tmp_path / name)
+        assert (said.out + said.err).replace(f"{tmp_path}/", "").rstrip() == recorded
 
 
 def test_nothing_and_what_is_no_frame_have_a_way_out() -> None:
