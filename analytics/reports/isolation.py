@@ -162,6 +162,7 @@ QUEUE_SKEW = ReportTable(
     shown=0,
 )
 TABLES = (PRODUCERS, WINDOWS, SENDS, BROKERS, SETTINGS, TOPIC_SKEW, QUEUE_SKEW)
+_EVIDENCE = ("unique_key", "language", "version_name", "capture", "request_packet")
 _KINDS = {
     PRODUCERS.name: PRODUCER,
     WINDOWS.name: WINDOW,
@@ -207,11 +208,7 @@ def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
         f"begin - if(lead between 0 and {timeout_us}, lead, 0) as begin",
         "if(status = 'oneway', begin, end_us) as end",
         "1L as attempt",
-        "unique_key",
-        "language",
-        "version_name",
-        "capture",
-        "request_packet",
+        *_EVIDENCE,
     )
     looked_at = stitch.attempts.selectExpr(
         "client",
@@ -225,11 +222,7 @@ def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
         "unix_micros(attempt_begin) as begin",
         "unix_micros(attempt_end) as end",
         "attempt",
-        "unique_key",
-        "language",
-        "version_name",
-        "capture",
-        "request_packet",
+        *_EVIDENCE,
     )
     return plain.unionByName(looked_at)
 
