@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +41,10 @@ MAX_GROUPS: Final = 256
 """producer groups, each a producer with connections of its own"""
 _WAITING: Final = 1024
 """steps that wait for the order, at least"""
+READ_AHEAD: Final = 4096
+"""steps that are read while others are sent: seconds of work, as long as the longest look takes"""
+_SWITCH_SECONDS: Final = 0.0005
+"""the sources are read by a thread of their own: how long a send may wait for it"""
 _MS: Final = 1_000_000
 _SECOND: Final = 1_000_000_000
 
@@ -90,6 +95,8 @@ class ReplayRun:
     """steps have times to keep; else nothing is late"""
     raw: bool = False
     """whole requests go to one broker: the address that the configuration names"""
+    read_ahead: int = READ_AHEAD
+    """steps that are read while others are sent; 1 where the sources come as they happen"""
     sandbox: SandboxOptions | None = None
     """started as the target, whatever the configuration names"""
     before: Progressed | None = None
@@ -107,7 +114,12 @@ def run_replay(
     TargetRefused, ConfigError, NameServerError where nothing can be sent at all, and what the
     sources raise.
     """
-    return asyncio.run(_run(run, stoppable))
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        return asyncio.run(_run(run, stoppable))
+    finally:
+        sys.setswitchinterval(before)
 
 
 async def _run(
@@ -119,6 +131,21 @@ async def _run(
         address = next(iter(sandbox.addresses.values())) if run.raw else sandbox.namesrv
         config = replace(run.config, namesrv=address)
         return await _Replayer(run, config).run(stoppable)
+
+
+def _next_of(batches: Iterator[list[Step | Skipped]], wanted: int) -> list[Step | Skipped] | None:
+    """The next steps, so many at least while there are some; None at the end."""
+    found: list[Step | Skipped] = []
+    for batch in batches:
+        found += batch
+        if len(found) >= wanted:
+            return found
+    return found or None
+
+
+def _seen(reading: asyncio.Future[list[Step | Skipped] | None]) -> None:
+    if not reading.cancelled():
+        reading.exception()
 
 
 class _Replayer:
@@ -140,6 +167,7 @@ class _Replayer:
         self._problem: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._reader = ThreadPoolExecutor(1, "replay-source")
+        self._wanted = 32
         self._start = 0
         self._shift: int | None = None
         address = config.namesrv_addresses()[0]
@@ -193,9 +221,9 @@ class _Replayer:
     # -- the plan -------------------------------------------------------------------------------
 
     async def _send_all(self) -> None:
-        run, stopped = self._run, self._stopped
+        """Send what is read; meanwhile the next steps are read, of which some need a long look."""
+        stopped, reading = self._stopped, self._read()
         while not stopped.is_set():
-            reading = self._loop.run_in_executor(self._reader, next, run.batches, None)
             stop = self._loop.create_task(stopped.wait())
             await asyncio.wait((reading, stop), return_when=asyncio.FIRST_COMPLETED)
             stop.cancel()
@@ -205,11 +233,21 @@ class _Replayer:
             if batch is None:
                 return
             self._check_targets()
+            reading = self._read()
             for one in batch:
                 if isinstance(one, Skipped):
                     self._skip(one)
                 elif not await self._admit(one):
                     return
+
+    def _read(self) -> asyncio.Future[list[Step | Skipped] | None]:
+        """Begin to read the next steps of the plan: more each time, so that the first come soon."""
+        self._wanted = min(2 * self._wanted, max(1, self._run.read_ahead))
+        reading = self._loop.run_in_executor(
+            self._reader, _next_of, self._run.batches, self._wanted
+        )
+        reading.add_done_callback(_seen)  # a run that was stopped asks for it no more
+        return reading
 
     def _check_targets(self) -> None:
         """No address of the capture may be one that we send to. Raises TargetRefused."""
