@@ -236,6 +236,30 @@ def test_what_was_dropped_is_said(tmp_path: Path) -> None:
 
 
 @needs_right
+def test_a_producer_at_the_sandbox_is_seen() -> None:
+    """Every send of `rmqtool send`, with the route query before it, while it happens."""
+    from replay.sandbox import SandboxOptions, TopicSpec, sandbox_thread
+
+    with sandbox_thread(SandboxOptions(topics=[TopicSpec("Orders")])) as sandbox:
+        ports = {address.rpartition(":")[2] for address in sandbox.addresses.values()}
+        ports.add(sandbox.namesrv.rpartition(":")[2])
+        which = " or ".join(f"tcp port {port}" for port in ports)
+        with live("-f", which, "--format", "jsonl") as one:
+            sent_ones = process(
+                *("send", "-n", sandbox.namesrv, "-t", "Orders", "-p", "hello", "--count", "5")
+            )
+            assert sent_ones.status == 0, sent_ones.err
+            time.sleep(2)
+            status, out, _ = one.finish(signal.SIGINT)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert status == 0
+    sends = [row for row in rows if (row["request_name"] or "").startswith("SEND_")]
+    assert [row["topic"] for row in sends] == ["Orders"] * 5
+    assert {row["response_name"] for row in sends} == {"SUCCESS"}
+    assert "GET_ROUTEINFO_BY_TOPIC" in {row["request_name"] for row in rows}
+
+
+@needs_right
 def test_ctrl_c_while_nobody_reads_the_output_cuts_no_row() -> None:
     wire = Wire()
     with live("-f", f"tcp port {wire.port}", "--format", "jsonl") as one:
