@@ -111,6 +111,10 @@ def _column_of(where: str) -> Column:
         holds, asked = compiled(where)
         return pyarrow.array([holds(row) for row in _rows_of(columns, asked)], pyarrow.bool_())
 
+    import pyarrow
+
+    # Spark looks at the types themselves, which are texts here
+    test.__annotations__ = {"columns": pyarrow.Array, "return": pyarrow.Array}
     return F.arrow_udf(test, BooleanType())(*(F.col(name) for name in names))
 
 

@@ -50,6 +50,11 @@ class ReportResult:
     """what a reader must know first"""
 
 
+WITHOUT_CONNECTIONS = (
+    "The input has no TCP connections: what is the network's part, how connections ended, whether a"
+    " missing answer never came, is unknown."
+)
+"""Said where a table that is wanted cannot be filled."""
 Done = Callable[[str, str], None]
 """Progress: name of the report, of the table that is computed now."""
 
@@ -74,6 +79,8 @@ def computed(
             result.tables[table.name] = _collected(frames[table.name], table)
         rows = {name: one.rows() for name, one in result.tables.items()}
         result.remarks = report.remarks(rows)
+        if result.unknown:
+            result.remarks.append(WITHOUT_CONNECTIONS)
         results.append(result)
     return results
 

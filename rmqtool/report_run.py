@@ -7,6 +7,7 @@ temporary files are removed.
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -43,9 +44,13 @@ def run_report(request: ReportRequest) -> ExitStatus:
     _check_where(request.where)
     check_output(request)
     try:
+        if not request.verbose:  # py4j logs what it is interrupted in, with its traceback
+            logging.disable(logging.CRITICAL)
         results, remarks = _computed(request)
     except ReportError as error:
         raise CommandError(error.message, error.hint) from error
+    finally:
+        logging.disable(logging.NOTSET)
     written = write_report(request, results, remarks)
     if not request.quiet:
         for remark in [*written, *remarks]:

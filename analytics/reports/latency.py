@@ -485,11 +485,6 @@ def remarks(rows: Rows) -> list[str]:
             f"{unknown:,} requests were not answered within the capture, which cannot say whether"
             " an answer came: they are in no share."
         )
-    if NETWORK.name not in rows:
-        said.append(
-            "The input has exchanges only, no TCP connections: what the network's part was, and"
-            " whether a missing answer never came, is unknown."
-        )
     return said
 
 

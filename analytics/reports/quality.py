@@ -169,13 +169,7 @@ def remarks(rows: Rows) -> list[str]:
             f"{orphans:,} answers have no request in the capture: it began later, or has holes;"
             " their latency is unknown."
         )
-    if connections is None:
-        said.append(
-            "The input says nothing about TCP connections: whether the capture has holes or one"
-            " direction only is unknown."
-        )
-        return said
-    return said + _about(connections)
+    return said + _about(connections or ())
 
 
 def _about(connections: Sequence[Row]) -> list[str]:
