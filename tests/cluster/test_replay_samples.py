@@ -90,7 +90,9 @@ def test_a_java_consumer_reads_what_was_captured(target: Cluster, tmp_path: Path
     sent = sum(len(s.messages) for one in given for s in one.steps if is_delivered(s))
     assert len(expected) == sent, "an id is in two samples"
     read = consumed(target, sent, set(expected))
-    assert set(read) == set(expected)
+    missing = set(expected) - set(read)
+    assert not missing, f"{len(missing)} of {len(expected)} are missing"
+    assert set(read) - set(expected) == set()
     for key, message in expected.items():
         assert_equal(message, read[key])
     for sample in given:
@@ -104,14 +106,15 @@ def name_of(message: Message) -> str | bytes:
 
 def consumed(target: Cluster, count: int, names: set[str | bytes]) -> Read:
     """What a Java consumer reads of the topic, by name; nothing comes twice."""
-    options = {"topic": TOPIC, "count": count, "wait-ms": 120_000, "timeout": 180.0}
-    printed = run_java("PrintMessages", target.namesrv_text, **options)  # type: ignore[arg-type]
+    options = {"topic": TOPIC, "count": count, "wait-ms": 90_000, "timeout": 150.0}
+    options["version"] = "4.9.8" if target.version.startswith("4.") else target.version
+    printed = run_java("PrintMessages", target.namesrv_text, expect=None, **options)  # type: ignore[arg-type]
     rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
     read: Read = {}
     for row in rows:
         key = row["properties"]["UNIQ_KEY"]
         read[key if key in names else base64.b64decode(row["body"])] = row
-    assert len(read) == len(rows) == count
+    assert len(read) == len(rows)
     return read
 
 
