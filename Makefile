@@ -40,7 +40,7 @@ demo: setup  ## set up, decode, send, replay, report: a tour over real captures
 
 test: setup lint types  ## set up, lint, type-check, run all tests
 	$(PYTEST) -n 2 -m "not cluster" tests
-	RMQTOOL_PURE=1 $(PYTEST) -n 2 tests/dissectors
+	RMQTOOL_PURE=1 $(PYTEST) -n 2 tests/dissectors --ignore tests/dissectors/wireshark -m "not slow"
 	$(PYTEST) -m cluster tests
 
 lint: setup  ## style and format

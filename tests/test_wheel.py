@@ -25,5 +25,7 @@ def test_wheel_ships_exactly_the_four_packages(tmp_path: Path) -> None:
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == PACKAGES
     assert "rmqtool/cli.py" in names
-    assert {"dissectors/wireshark/stream.lua", "analytics/page.css", "analytics/page.js"} <= set(names)
+    assert {"dissectors/wireshark/stream.lua", "analytics/page.css", "analytics/page.js"} <= set(
+        names
+    )
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -228,30 +231,34 @@ def test_a_log_of_a_later_schema_is_refused(tmp_path: Path) -> None:
         read_manifest(log)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_spark_reads_it(tmp_path: Path) -> None:
-    pyspark_sql = pytest.importorskip("pyspark.sql")
-    import shutil
+_BY_SPARK = """
+import json, sys
+from analytics.session import SessionOptions, start_session
+session = start_session(SessionOptions(master="local[1]", archive=False))
+spark = session.spark
+frame = spark.read.parquet(sys.argv[1] + "/exchanges")
+latest = frame.selectExpr("max(unix_micros(request_time))").first()[0]
+findings = spark.read.parquet(sys.argv[1] + "/expert.parquet").count()
+print(json.dumps([frame.columns, dict(frame.dtypes), latest, findings]))
+session.stop()
+"""
 
+
+@pytest.mark.slow
+def test_spark_reads_it(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark.sql")
     if shutil.which("java") is None:
         pytest.skip("no Java")
-    log = written(tmp_path / "log")
-    builder = pyspark_sql.SparkSession.builder.master("local[1]").config(
-        "spark.ui.enabled", "false"
+    command = [sys.executable, "-c", _BY_SPARK, str(written(tmp_path / "log"))]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=SAMPLE.parents[1], check=True
     )
-    spark = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
-    frame = spark.read.parquet(f"{log}/exchanges")
-    assert frame.columns == [column.name for column in COLUMNS]
-    types = dict(frame.dtypes)
+    columns, types, latest, findings = json.loads(done.stdout.splitlines()[-1])
+    assert columns == [column.name for column in COLUMNS]
     kinds = {"string": "string", "int": "bigint", "time": "timestamp", "list": "array<string>"}
     assert types == {column.name: kinds[column.type] for column in COLUMNS}
-    assert (
-        frame.selectExpr("max(unix_micros(request_time))").first()[0]
-        == (START + 123_456_789) // 1000
-    )
-    assert spark.read.parquet(f"{log}/expert.parquet").count() == 1
-    spark.stop()
+    assert latest == (START + 123_456_789) // 1000
+    assert findings == 1
 
 
 def test_the_documentation_is_that_of_the_code() -> None:

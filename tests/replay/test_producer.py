@@ -35,6 +35,7 @@ def config_of(responder: Responder, **settings: object) -> ProducerConfig:
 
 
 def test_no_thread_is_made() -> None:
+    before = {thread.name for thread in threading.enumerate()}
     with responding() as responder:
         with Producer(config_of(responder)) as producer:
             producer.send(Message("T", b"x"))
@@ -47,7 +48,7 @@ def test_no_thread_is_made() -> None:
 
         names |= asyncio.run(run())
     own = {name for name in names if "_accept" not in name and "_talk" not in name}
-    assert own == {"MainThread"}
+    assert own <= before
 
 
 def test_a_producer_may_be_shared_by_threads() -> None:
