@@ -37,8 +37,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def outcome(step: int, result: Result = Result.stored, **values: object) -> Outcome:
     members: dict[str, object] = {
-        "capture": "a.pcap", "packet": 7, "conversation": 1, "time": 5, "topic": "T",
-        "unique_keys": [f"K{step}"], "captured_key": f"K{step}", "messages": 1, "mode": "sync",
+        "capture": "a.pcap",
+        "packet": 7,
+        "conversation": 1,
+        "time": 5,
+        "topic": "T",
+        "unique_keys": [f"K{step}"],
+        "captured_key": f"K{step}",
+        "messages": 1,
+        "mode": "sync",
     }
     return Outcome(step=step, result=result, **(members | values))  # type: ignore[arg-type]
 
