@@ -50,3 +50,12 @@ def test_it_has_a_form_of_its_own() -> None:
     both = rmqtool("decode", "pcap", SAMPLE, "--follow-conversation", "1", "--summary")
     assert both.status == 2
     assert "--summary, --follow-conversation" in both.err
+
+
+def test_the_recording_of_the_page_is_what_is_shown() -> None:
+    page = (ROOT / "docs" / "follow.md").read_text()
+    recorded = page.split("--body-limit 160\n", 1)[1].split("\n```", 1)[0]
+    sample = ROOT / "samples" / "send-unknown-topic-4x.pcap"
+    limits = ("--limit", "4", "--body-limit", "160")
+    ended = rmqtool("decode", "pcap", sample, "--follow-conversation", "1", *limits)
+    assert ended.out.rstrip() == recorded
