@@ -24,7 +24,7 @@ from .attempt_record import record_of_attempt
 from .captured import Why
 from .compare import Comparison
 from .config import ProducerConfig
-from .errors import ClientError, ConfigError
+from .errors import ClientError, ConfigError, NameServerError, SendFailed
 from .journal import Begin, JournalWriter, Outcome, Progressed, SkippedRow
 from .lanes import Lanes, Place
 from .message import UNIQ_KEY, Attempt, Message
@@ -165,6 +165,7 @@ class _Replayer:
         self._stopped = asyncio.Event()
         self._scheduled = False
         self._problem: BaseException | None = None
+        self._left = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._reader = ThreadPoolExecutor(1, "replay-source")
         self._wanted = 32
@@ -361,8 +362,9 @@ class _Replayer:
         late = 0
         if self._run.paced:
             late = self._now() - self._start - (step.due - (self._shift or 0))
-        row = outcome_of(step, await self._sent(step), late, again)
-        self._note(row)
+        sent = await self._sent(step)
+        self._note(outcome_of(step, sent, late, again))
+        self._check_hope(sent)
         for follower in self._lanes.end(place):
             if not self._stopped.is_set():
                 self._ready.append(follower)
@@ -375,12 +377,24 @@ class _Replayer:
             return Sent(None, producer, ())
         return await self._resender.send(producer, step, time_ns() // _MS)
 
+    def _check_hope(self, sent: Sent) -> None:
+        """End the run where no NameServer answers and nothing ever left: nothing will leave."""
+        self._left = self._left or sent.result is not None or bool(sent.attempts)
+        error = sent.error
+        cause = error.cause if isinstance(error, SendFailed) else error
+        if isinstance(cause, NameServerError) and not self._left:
+            self._fail(cause)
+
+    def _fail(self, problem: BaseException) -> None:
+        if self._problem is None:
+            self._problem = problem
+            self._stop_now()
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         problem = None if task.cancelled() else task.exception()
-        if problem is not None and self._problem is None:
-            self._problem = problem  # a defect, or a journal that cannot be written
-            self._stop_now()
+        if problem is not None:
+            self._fail(problem)  # a defect, or a journal that cannot be written
         self._room.set()
         self._schedule()
 

@@ -21,7 +21,7 @@ from replay.acl import CredentialsError
 from replay.captured_source import SourceError, responders_of
 from replay.compare import Comparison
 from replay.config import ProducerConfig, addresses_of
-from replay.errors import ClientError
+from replay.errors import ClientError, NameServerError
 from replay.journal import (
     JournalError,
     JournalWriter,
@@ -119,6 +119,10 @@ class _Sending:
                 ),
                 self._stoppable,
             )
+        except NameServerError as error:
+            again = f"nothing was sent; then go on with: rmqtool replay --resume {folder} …"
+            hint = "\n".join(filter(None, (error.hint, again)))
+            raise CommandError(error.reason, hint) from None
         finally:
             self._progress.clear()
             journal.close()

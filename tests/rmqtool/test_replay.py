@@ -191,6 +191,52 @@ def _wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.parametrize("pace", ["--top-speed", "--rate=100/s"])
+def test_a_name_server_that_cannot_be_reached_ends_the_run(tmp_path: Path, pace: str) -> None:
+    capture, journal = tmp_path / "many.pcap", tmp_path / "run"
+    write_capture(capture, 3000, 3, "json")
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        nobody = address_of(reserved.getsockname())
+    begin = time.monotonic()
+    ended = _replay(capture, "-n", nobody, "-o", journal, pace, "--in-flight", "8")
+    assert time.monotonic() - begin < 10
+    assert ended.status == 1
+    assert f"no connection to {nobody}" in ended.err
+    assert f"--resume {journal}" in ended.err
+    assert "Traceback" not in ended.err
+    failed = _outcomes(journal)
+    assert 1 <= len(failed) <= 8
+    assert {row.result for row in failed} == {Result.failed}
+    with sandbox_thread(SandboxOptions(brokers=2)) as box:
+        again = rmqtool("replay", "--resume", journal, "-n", box.namesrv, "--top-speed")
+        assert again.status == 0, again
+        stored = _messages_sent(box)
+    assert {key: len(copies) for key, copies in stored.items()} == dict.fromkeys(
+        _captured(capture), 1
+    )
+    assert not any(row.maybe_twice for row in _outcomes(journal))
+
+
+def test_a_name_server_that_goes_away_does_not_end_a_run_that_has_sent(tmp_path: Path) -> None:
+    journal, rule = tmp_path / "run", tmp_path / "change.py"
+    rule.write_text(  # each message needs a route of its own
+        "from dataclasses import replace\n"
+        "def topic_each(message):\n"
+        "    return replace(message, topic='T' + message.unique_key)\n"
+    )
+    with sandbox_thread(SandboxOptions(brokers=2)) as box:
+        command = [*PROGRAM, "replay", str(SAMPLES / "send-sync-5x.pcap"), "-n", box.namesrv]
+        command += ["-o", str(journal), "--rate", "4/s", "-r", f"{rule}:topic_each"]
+        running = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+        _wait_until(lambda: (journal / "steps.jsonl").exists() and len(_outcomes(journal)) >= 2)
+    assert running.wait(60) == 0
+    reasons = [row.reason for row in _outcomes(journal) if row.result is Result.failed]
+    assert any("connection" in str(reason) for reason in reasons)
+    assert {key for row in _outcomes(journal) for key in row.unique_keys} == _captured(
+        "send-sync-5x"
+    ).keys()
+
+
 def test_ctrl_c_leaves_a_journal_that_goes_on(box: SandboxThread, tmp_path: Path) -> None:
     journal = tmp_path / "run"
     command = [*PROGRAM, "replay", str(SAMPLES / "send-sync-5x.pcap"), "-n", box.namesrv]
