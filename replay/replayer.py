@@ -24,12 +24,13 @@ from .attempt_record import record_of_attempt
 from .captured import Why
 from .compare import Comparison
 from .config import ProducerConfig
-from .errors import ClientError, ConfigError, NameServerError, SendFailed
+from .errors import ClientError, ConfigError
 from .journal import Begin, JournalWriter, Outcome, Progressed, SkippedRow
 from .lanes import Lanes, Place
 from .message import UNIQ_KEY, Attempt, Message
 from .outcome_row import keys_of, outcome_of
 from .plan import Skipped, Step
+from .planned import next_steps
 from .raw import RawSender
 from .resend import Resender, Sent
 from .safety import Guard
@@ -131,16 +132,6 @@ async def _run(
         address = next(iter(sandbox.addresses.values())) if run.raw else sandbox.namesrv
         config = replace(run.config, namesrv=address)
         return await _Replayer(run, config).run(stoppable)
-
-
-def _next_of(batches: Iterator[list[Step | Skipped]], wanted: int) -> list[Step | Skipped] | None:
-    """The next steps, so many at least while there are some; None at the end."""
-    found: list[Step | Skipped] = []
-    for batch in batches:
-        found += batch
-        if len(found) >= wanted:
-            return found
-    return found or None
 
 
 def _seen(reading: asyncio.Future[list[Step | Skipped] | None]) -> None:
@@ -245,7 +236,7 @@ class _Replayer:
         """Begin to read the next steps of the plan: more each time, so that the first come soon."""
         self._wanted = min(2 * self._wanted, max(1, self._run.read_ahead))
         reading = self._loop.run_in_executor(
-            self._reader, _next_of, self._run.batches, self._wanted
+            self._reader, next_steps, self._run.batches, self._wanted
         )
         reading.add_done_callback(_seen)  # a run that was stopped asks for it no more
         return reading
@@ -379,16 +370,13 @@ class _Replayer:
 
     def _check_hope(self, sent: Sent) -> None:
         """End the run where no NameServer answers and nothing ever left: nothing will leave."""
-        self._left = self._left or sent.result is not None or bool(sent.attempts)
-        error = sent.error
-        cause = error.cause if isinstance(error, SendFailed) else error
-        if isinstance(cause, NameServerError) and not self._left:
-            self._fail(cause)
+        self._left = self._left or sent.has_left
+        if sent.unreachable is not None and not self._left:
+            self._fail(sent.unreachable)
 
     def _fail(self, problem: BaseException) -> None:
-        if self._problem is None:
-            self._problem = problem
-            self._stop_now()
+        self._problem = self._problem or problem
+        self._stop_now()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from .async_producer import AsyncProducer
-from .errors import BrokerError, ClientError, SendFailed, TransportError
+from .errors import BrokerError, ClientError, NameServerError, SendFailed, TransportError
 from .message import (
     Attempt,
     Message,
@@ -57,6 +57,17 @@ class Sent:
     def is_unknown(self) -> bool:
         """Whether it failed, and a broker may have it all the same."""
         return self.result is None and any(one.outcome in _MAYBE_STORED for one in self.attempts)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether anything was sent to a broker."""
+        return self.result is not None or bool(self.attempts)
+
+    @property
+    def unreachable(self) -> NameServerError | None:
+        """That no NameServer could be asked, where that is why it failed."""
+        cause = self.error.cause if isinstance(self.error, SendFailed) else self.error
+        return cause if isinstance(cause, NameServerError) else None
 
 
 class QueueMap:
