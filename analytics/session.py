@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING
 
 from .errors import ReportError, reason_of
 from .java import ClassArchive, cache_folder, java_of, options_of
+from .master import check_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,12 +126,16 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.adaptive.enabled": "false",
-            "spark.sql.shuffle.partitions": str(1 if options.small else cores),
+            "spark.sql.shuffle.partitions": str(cores),
             "spark.default.parallelism": str(cores),
         }
-        if options.small:  # compiling a query takes longer than running it interpreted
-            settings["spark.sql.codegen.wholeStage"] = "false"
-            settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
+    if options.small:  # compiling a query takes longer than running it interpreted
+        settings |= {
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.shuffle.partitions": "1",  # Spark's own 200 tasks would each do nothing
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        }
     return {**settings, **options.settings}
 
 
@@ -138,6 +143,7 @@ def start_session(options: SessionOptions | None = None) -> Session:
     """Start Spark; raise NoJavaError or ReportError where that cannot be done."""
     options = options or SessionOptions()
     java = java_of()
+    check_master(options.master)
     import pyspark
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -160,10 +166,10 @@ def start_session(options: SessionOptions | None = None) -> Session:
             pipes = {} if log is None else {"stdout": log, "stderr": log}
             gateway = launch_gateway(conf, dict(pipes))
             context = SparkContext(conf=conf, gateway=gateway)
+            return Session(SparkSession(context), archive, log)
         except Exception as error:
             _forget_gateway()
             raise _not_started(error, log) from error
-    return Session(SparkSession(context), archive, log)
 
 
 def session_of(master: str | None = None) -> SparkSession:

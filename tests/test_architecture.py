@@ -77,6 +77,8 @@ UNITS: dict[str, tuple[str, ...]] = {
 """unit → units that it may import; a module belongs to the unit with the longest name"""
 
 NETWORK = ("replay.transport", "replay.replayer", "replay.send_many", "replay.sandbox")
+MASTER = "analytics.master"
+"""what asks whether a Spark master is there"""
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "scapy": ("dissectors.live", "dissectors.scapy_layer"),
     "pyspark": ("analytics",),
@@ -84,7 +86,8 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyarrow": ("dissectors.parquet", "analytics"),
     "typer": ("rmqtool",),
     "rich": ("rmqtool",),
-    **dict.fromkeys(("socket", "socketserver", "selectors", "ssl"), NETWORK),
+    "socket": (*NETWORK, MASTER),
+    **dict.fromkeys(("socketserver", "selectors", "ssl"), NETWORK),
     "asyncio": (*NETWORK, "replay.async_producer"),
     **dict.fromkeys(("http", "urllib", "requests", "pytest", "hypothesis", "atheris"), ()),
 }
