@@ -298,13 +298,18 @@ class Cluster:
         return folder
 
     def _free_port(self, host: str, preferred: int) -> int:
-        """A port free for itself, its VIP port (two below) and its HA port (one above)."""
-        for port in range(preferred, preferred + 10000, 100):
+        """A port free for itself, its VIP port (two below) and its HA port (one above).
+
+        HA ports, and all ports of a 4.x broker, are bound on all addresses, and late: each network
+        looks from a port of its own, so that clusters that start together do not take the same.
+        """
+        first = preferred + 100 * int(self.network.rpartition(".")[2])
+        for port in range(first, first + 10000, 100):
             span = {port - 2, port, port + 1}
             if not span & self._ports and all(port_is_free(host, one) for one in span):
                 self._ports |= span
                 return port
-        raise RuntimeError(f"no free port near {preferred} on {host}")
+        raise RuntimeError(f"no free port near {first} on {host}")
 
 
 def _write_settings(path: Path, settings: Mapping[str, object]) -> None:

@@ -36,7 +36,7 @@ topic = "{TOPIC}"
 if = {{ property.DELAY = "^[{"".join(TOO_LATE)}]$" }}
 drop = true
 """
-NETWORKS = {"4.9.7": 33, "5.5.0": 34}
+NETWORKS = {"4.9.7": "127.77.33", "5.5.0": "127.77.34"}
 """of no other test, nor of each other: what is left of one cluster is not met by the next"""
 QUIET = 3.0
 """seconds without a further message after which nothing more is expected, once all are there"""
@@ -60,13 +60,8 @@ class Sample(NamedTuple):
 @pytest.fixture(params=NETWORKS)
 def target(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Two masters of a release, on addresses that no sample has."""
-    number = NETWORKS[request.param]
-    # A broker listens for slaves on all addresses, so these ports are no other cluster's either.
-    brokers = [
-        BrokerSpec(f"broker-{letter}", settings={"haListenPort": 20_000 + 100 * number + place})
-        for place, letter in enumerate("ab")
-    ]
-    cluster = Cluster(brokers, version=request.param, network=f"127.77.{number}")
+    brokers = [BrokerSpec("broker-a"), BrokerSpec("broker-b")]
+    cluster = Cluster(brokers, version=request.param, network=NETWORKS[request.param])
     try:
         cluster.start()
     except Unavailable as reason:
