@@ -219,7 +219,7 @@ def assert_in_order(sample: Sample, read: Read) -> None:
             row = read[name_of(message)]
             store = str(row["offsetMsgId"])[:16]  # address and port of the broker
             places[lane].append((store, row["queueId"], row["queueOffset"]))
-    for lane, found in places.items():
-        assert len({(store, queue) for store, queue, _ in found}) == 1, (sample.path.name, lane)
+    for place, found in places.items():
+        assert len({(store, queue) for store, queue, _ in found}) == 1, (sample.path.name, place)
         offsets = [offset for _, _, offset in found]
-        assert offsets == sorted(offsets), (sample.path.name, lane)  # type: ignore[type-var]
+        assert offsets == sorted(offsets), (sample.path.name, place)  # type: ignore[type-var]
