@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from replay.message import Message, SendResult
 
+from . import probe
 from .artifacts import NEWEST_4, RELEASES, Unavailable
 from .clients import run_java
 from .cluster import BrokerSpec, Cluster
@@ -28,6 +29,9 @@ ADDED = frozenset(
     }
 )
 """properties that clients and brokers add or take away on the way"""
+
+
+GET_MAX_OFFSET = 30
 
 
 class Read(NamedTuple):
@@ -122,3 +126,16 @@ def is_the_same(sent: Message, read: Read) -> bool:
 def is_where_it_was_stored(result: SendResult, read: Read) -> bool:
     """Whether the result of a send names the place where a consumer found the message."""
     return (result.queue.queue_id, result.queue_offset) == (read.queue_id, read.queue_offset)
+
+
+def stored_in(cluster: Cluster, topic: str, queues: int = 4) -> int:
+    """Messages in all queues of the topic."""
+    total = 0
+    for broker in cluster.brokers:
+        for queue in range(queues):
+            fields = {"topic": topic, "queueId": str(queue)}
+            header, _ = probe.ask(broker.address, GET_MAX_OFFSET, fields)
+            extra = header["extFields"]
+            assert isinstance(extra, dict)
+            total += int(extra["offset"])
+    return total

@@ -185,14 +185,14 @@ def test_slave_has_what_its_master_has() -> None:
     with _cluster(specs, namesrvs=2, network="127.77.2") as cluster:
         master, slave = cluster.brokers
         cluster.make_topic("ReplicaTopic")
-        wait_until("replicated", lambda: send(master, "ReplicaTopic") == SUCCESS, 20.0, 0.5)
+        wait_until("replicated", lambda: send(master, "ReplicaTopic") == SUCCESS, 60.0, 0.5)
         sent = max_offset(master, "ReplicaTopic")
-        wait_until("on the slave", lambda: max_offset(slave, "ReplicaTopic") == sent, 10.0)
+        wait_until("on the slave", lambda: max_offset(slave, "ReplicaTopic") == sent, 30.0)
         faults.kill(cluster.namesrvs[0])
         assert probe.has_route(cluster.namesrvs[1].address, "ReplicaTopic")
         faults.kill(slave)
         wait_until(
-            "slave missed", lambda: send(master, "ReplicaTopic") == FLUSH_SLAVE_TIMEOUT, 30.0, 0.5
+            "slave missed", lambda: send(master, "ReplicaTopic") == FLUSH_SLAVE_TIMEOUT, 60.0, 0.5
         )
 
 

@@ -24,7 +24,7 @@ from tests.cluster import faults, probe
 from tests.cluster.artifacts import NEWEST_5
 from tests.cluster.cluster import Cluster
 from tests.cluster.processes import wait_until
-from tests.cluster.producing import cluster_of, read_by_java
+from tests.cluster.producing import cluster_of, read_by_java, stored_in
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -36,7 +36,6 @@ SHORT = (0, 0, 200, 500, 600, 1000, 1000)
 """ms that the strategy avoids a broker for: the test shall not wait for Java's ten seconds"""
 SETTLED = 3.0
 """s after which routes are fresh and nothing is avoided any more"""
-GET_MAX_OFFSET = 30
 WITHOUT_ANSWER = (Outcome.TIMEOUT, Outcome.LOST)
 
 
@@ -183,19 +182,6 @@ def _send_async(cluster: Cluster, topic: str, fault: Fault, outcomes: Outcomes) 
     asyncio.run(send())
 
 
-def _stored_in(cluster: Cluster, topic: str, queues: int = 4) -> int:
-    """Messages in all queues of the topic."""
-    total = 0
-    for broker in cluster.brokers:
-        for queue in range(queues):
-            fields = {"topic": topic, "queueId": str(queue)}
-            header, _ = probe.ask(broker.address, GET_MAX_OFFSET, fields)
-            extra = header["extFields"]
-            assert isinstance(extra, dict)
-            total += int(extra["offset"])
-    return total
-
-
 SENDS: dict[str, Callable[[Cluster, str, Fault, Outcomes], None]] = {
     "sync": _send_sync,
     "async": _send_async,
@@ -221,7 +207,7 @@ def test_ten_thousand_messages_and_a_broker_that_fails(
     last = list(outcomes.stored.values())[-500:]
     assert {result.queue.broker_name for result in last} == brokers, "the broker was not used again"
 
-    read = read_by_java(cluster, topic, _stored_in(cluster, topic), wait_ms=60_000)
+    read = read_by_java(cluster, topic, stored_in(cluster, topic), wait_ms=60_000)
     times = Counter(one.msg_id for one in read)
     lost = [key for key in outcomes.stored if key not in times]
     assert not lost, f"{len(lost)} reported as stored are not there: {lost[:3]}"

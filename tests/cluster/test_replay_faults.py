@@ -16,7 +16,7 @@ from tests.bench.generate import write_capture
 from tests.cluster import faults
 from tests.cluster.artifacts import NEWEST_5
 from tests.cluster.cluster import Cluster
-from tests.cluster.producing import Read, cluster_of, read_by_java
+from tests.cluster.producing import Read, cluster_of, read_by_java, stored_in
 from tests.replay.captured_sends import captured_sends
 from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
 
@@ -80,9 +80,7 @@ def test_a_broker_killed_and_the_tool_killed_and_resumed(
 
 def _read_all(cluster: Cluster, topic: str, least: int) -> list[Read]:
     """All messages of a topic, as many as there are."""
-    from tests.cluster.test_producer_faults import _stored_in
-
-    total = _stored_in(cluster, topic, 8)
+    total = stored_in(cluster, topic, 8)
     assert total >= least
     return read_by_java(cluster, topic, total, wait_ms=60_000)
 
