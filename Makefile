@@ -50,9 +50,10 @@ lint: setup  ## style and format
 types: setup  ## types
 	$(BIN)/mypy
 
-bench: setup  ## measure decode, producer and reports against tshark, Java clients, DuckDB, pandas
+bench: setup  ## measure decode, producer, replay and reports against tshark, Java clients, DuckDB, pandas
 	$(BIN)/python -m tests.bench --check
 	$(BIN)/python -m tests.bench.producer
+	$(BIN)/python -m tests.bench.replay --check
 	$(BIN)/python -m tests.bench.reports
 	$(BIN)/python -m tests.bench.reports --start
 

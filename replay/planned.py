@@ -103,13 +103,3 @@ def _detail_of(one: Skipped) -> str:
     if one.why in (Why.ANOTHER_ATTEMPT, Why.CUT, Why.DAMAGED):
         return ""
     return one.detail
-
-
-def next_steps(batches: Iterator[list[Step | Skipped]], wanted: int) -> list[Step | Skipped] | None:
-    """The next steps, so many at least while there are some; None at the end."""
-    found: list[Step | Skipped] = []
-    for batch in batches:
-        found += batch
-        if len(found) >= wanted:
-            return found
-    return found or None

@@ -13,7 +13,6 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from time import time_ns
@@ -30,8 +29,8 @@ from .lanes import Lanes, Place
 from .message import UNIQ_KEY, Attempt, Message
 from .outcome_row import keys_of, outcome_of
 from .plan import Skipped, Step
-from .planned import next_steps
 from .raw import RawSender
+from .read_ahead import DEPTH, ReadAhead
 from .resend import Resender, Sent
 from .safety import Guard
 from .sandbox import Sandbox, SandboxOptions
@@ -42,8 +41,6 @@ MAX_GROUPS: Final = 256
 """producer groups, each a producer with connections of its own"""
 _WAITING: Final = 1024
 """steps that wait for the order, at least"""
-READ_AHEAD: Final = 4096
-"""steps that are read while others are sent: seconds of work, as long as the longest look takes"""
 _SWITCH_SECONDS: Final = 0.0005
 """the sources are read by a thread of their own: how long a send may wait for it"""
 _MS: Final = 1_000_000
@@ -96,7 +93,7 @@ class ReplayRun:
     """steps have times to keep; else nothing is late"""
     raw: bool = False
     """whole requests go to one broker: the address that the configuration names"""
-    read_ahead: int = READ_AHEAD
+    read_ahead: int = DEPTH
     """steps that are read while others are sent; 1 where the sources come as they happen"""
     sandbox: SandboxOptions | None = None
     """started as the target, whatever the configuration names"""
@@ -134,11 +131,6 @@ async def _run(
         return await _Replayer(run, config).run(stoppable)
 
 
-def _seen(reading: asyncio.Future[list[Step | Skipped] | None]) -> None:
-    if not reading.cancelled():
-        reading.exception()
-
-
 class _Replayer:
     """One run on one loop."""
 
@@ -158,8 +150,7 @@ class _Replayer:
         self._problem: BaseException | None = None
         self._left = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._reader = ThreadPoolExecutor(1, "replay-source")
-        self._wanted = 32
+        self._ahead = ReadAhead(run.batches, run.read_ahead, self._check_targets)
         self._start = 0
         self._shift: int | None = None
         address = config.namesrv_addresses()[0]
@@ -180,7 +171,7 @@ class _Replayer:
         finally:
             ticker.cancel()
             self._run.journal.flush()
-            self._reader.shutdown(wait=False, cancel_futures=True)
+            self._ahead.end()
             await self._close()
         if self._problem is not None:
             raise self._problem
@@ -192,6 +183,7 @@ class _Replayer:
 
     def _stop_now(self) -> None:
         self._stopped.set()
+        self._ahead.end()
         self._ready.clear()
         self._room.set()
 
@@ -214,32 +206,13 @@ class _Replayer:
 
     async def _send_all(self) -> None:
         """Send what is read; meanwhile the next steps are read, of which some need a long look."""
-        stopped, reading = self._stopped, self._read()
-        while not stopped.is_set():
-            stop = self._loop.create_task(stopped.wait())
-            await asyncio.wait((reading, stop), return_when=asyncio.FIRST_COMPLETED)
-            stop.cancel()
-            if not reading.done():
+        if self._run.paced:
+            await self._ahead.fill()  # nothing is due before: reading much at once would delay it
+        while (one := await self._ahead.next()) is not None:
+            if isinstance(one, Skipped):
+                self._skip(one)
+            elif not await self._admit(one):
                 return
-            batch = reading.result()
-            if batch is None:
-                return
-            self._check_targets()
-            reading = self._read()
-            for one in batch:
-                if isinstance(one, Skipped):
-                    self._skip(one)
-                elif not await self._admit(one):
-                    return
-
-    def _read(self) -> asyncio.Future[list[Step | Skipped] | None]:
-        """Begin to read the next steps of the plan: more each time, so that the first come soon."""
-        self._wanted = min(2 * self._wanted, max(1, self._run.read_ahead))
-        reading = self._loop.run_in_executor(
-            self._reader, next_steps, self._run.batches, self._wanted
-        )
-        reading.add_done_callback(_seen)  # a run that was stopped asks for it no more
-        return reading
 
     def _check_targets(self) -> None:
         """No address of the capture may be one that we send to. Raises TargetRefused."""
@@ -264,11 +237,11 @@ class _Replayer:
         if before is not None and before.is_done(step.number):
             self.figures.done_before += 1
             return True
+        await self._prepare(step)
         if self._shift is None:  # the first step, or the first that is left, is due now
             self._shift = step.due - (self._now() - self._start)
         if not await self._is_due(step.due - self._shift):
             return False
-        await self._prepare(step)
         while len(self._tasks) + len(self._ready) >= self._run.in_flight or self._lanes.waiting >= (
             max(_WAITING, 4 * self._run.in_flight)
         ):

@@ -34,7 +34,8 @@ from replay.journal import (
     sources_of,
 )
 from replay.planned import Planned
-from replay.replayer import READ_AHEAD, Figures, ReplayRun, run_replay
+from replay.read_ahead import DEPTH
+from replay.replayer import Figures, ReplayRun, run_replay
 from replay.safety import Guard, TargetRefused, host_and_port, is_loopback
 from replay.sandbox import SandboxError, SandboxOptions, faults_of_file
 
@@ -112,7 +113,7 @@ class _Sending:
                     run=run.run,
                     paced=not given.top_speed,
                     raw=given.mode == RAW,
-                    read_ahead=1 if "-" in self._request.sources else READ_AHEAD,
+                    read_ahead=1 if "-" in self._request.sources else DEPTH,
                     sandbox=sandbox,
                     before=self._before,
                     tick=lambda figures: self._show(figures, planned),
