@@ -132,4 +132,5 @@ def test_every_send_ends_once_and_in_time(
     permits = bench.sender.attempts.permits
     assert all(one.free == limit for one in permits.values())
     assert bench.client.channels.in_flight == 0
-    assert all(channel.earliest >= 1 << 61 for channel in bench.client.channels)
+    # a heartbeat that was answered leaves its deadline, which is looked at once more
+    assert all(channel.earliest > bench.network.time for channel in bench.client.channels)
