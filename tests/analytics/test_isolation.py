@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 STRATEGY_ON = tuple(name for name in ALL_RUNS if run_of(name).settings.enabled)
 STRATEGY_OFF = tuple(name for name in ALL_RUNS if not run_of(name).settings.enabled)
 NEAR_MS = 5
-LATER_THAN_PACKETS_MS = {"fault-freeze-5x": 8}
-"""The timeout was the client's first and its last sign was the FIN at 1506.9 ms: it told its
-strategy at 1513 ms, after loading what it needs to log, and sent nothing that would show that."""
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +66,9 @@ def test_windows_are_those_of_the_fault_items(recorded: Tables, name: str) -> No
     windows = of_run(recorded["isolation_windows"], name)
     expected = logged_windows(name)
     assert [window["broker"] for window in windows] == [broker for broker, _, _ in expected]
-    near = LATER_THAN_PACKETS_MS.get(name, NEAR_MS)
     for window, (_, start, end) in zip(windows, expected, strict=True):
-        assert ms(window["start"]) == pytest.approx(start, abs=near)
-        assert ms(window["end"]) == pytest.approx(end, abs=near)
+        assert ms(window["start"]) == pytest.approx(start, abs=NEAR_MS)
+        assert ms(window["end"]) == pytest.approx(end, abs=NEAR_MS)
 
 
 def test_most_recorded_runs_have_windows() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..expected import SUFFIX
 from .scenarios.scene import Scenario
 
 HEAD = """# Samples
@@ -38,7 +39,7 @@ def write_readme(folder: Path, scenarios: Iterable[Scenario]) -> Path:
     rows = []
     for scenario in scenarios:
         files = [path for path in sorted(folder.glob(f"{scenario.name}.*")) if path.suffix != ".md"]
-        files = [path for path in files if not path.name.endswith(".expected.json")]
+        files = [path for path in files if not path.name.endswith(SUFFIX)]
         if not files:
             continue
         names = ", ".join(f"`{path.name}`" for path in files)

@@ -160,7 +160,7 @@ FAULTS: tuple[
         frozen,
         "A broker stops running for 5 s with its connections open",
         "no answer within the timeout, the client closes; answers come late to closed ports",
-        {},
+        {"warm": True},
     ),
     (
         "fault-slow",

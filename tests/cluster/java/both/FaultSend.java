@@ -1,12 +1,17 @@
 import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.StringJoiner;
 import java.util.TreeMap;
+import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.remoting.exception.RemotingTimeoutException;
+import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 
 /**
  * Sends with the latency fault strategy on and prints, as one JSON line each, the outcome of every send and the
@@ -20,6 +25,9 @@ public final class FaultSend {
         DefaultMQProducer producer = options.producer();
         Generation.configure(producer, options);
         producer.start();
+        if (options.is("warm")) {
+            timeOut(producer);
+        }
         Object strategy = read(producer.getDefaultMQProducerImpl(), "mqFaultStrategy");
         System.out.println(settings(producer, strategy));
         Thread reader = new Thread(() -> {
@@ -39,6 +47,22 @@ public final class FaultSend {
         }
         producer.shutdown();
         System.exit(0);
+    }
+
+    /**
+     * Waits in vain for somebody who says nothing: the first timeout of a process loads classes for some
+     * milliseconds, which a client that has been running for a while no longer does.
+     */
+    private static void timeOut(DefaultMQProducer producer) throws Exception {
+        MQClientInstance client = (MQClientInstance) read(producer.getDefaultMQProducerImpl(), "mQClientFactory");
+        try (ServerSocket silent = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            String address = "127.0.0.1:" + silent.getLocalPort(); // outside of what is captured
+            RemotingCommand request = RemotingCommand.createRequestCommand(34, null);
+            client.getMQClientAPIImpl().getRemotingClient().invokeSync(address, request, 300);
+            throw new IllegalStateException("somebody answered");
+        } catch (RemotingTimeoutException expected) {
+            // and the connection was closed
+        }
     }
 
     private static String outcome(DefaultMQProducer producer, Object strategy, Message message) throws Exception {
