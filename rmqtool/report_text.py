@@ -6,6 +6,7 @@ the reason. Text of the network is made printable.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from textwrap import wrap
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LINE = 100
-_UNITS = ("_us", "_bytes", "_ms")
+_UNIT = re.compile(r"_(?:us|bytes|ms)(?=(?:_before|_change)?$)")
 UNKNOWN = "-"
 
 
@@ -93,9 +94,8 @@ def _column(column: TableColumn, rank: int) -> Column[Row]:
 
 def title_of(name: str) -> str:
     """Return the head of a column: its name without the unit, which the cells show."""
-    for unit in _UNITS:
-        name = name.removesuffix(unit)
-    return {"p999": "p99.9"}.get(name, name.replace("_", " ")).upper()
+    words = _UNIT.sub("", name).split("_")
+    return " ".join({"p999": "p99.9"}.get(word, word) for word in words).upper()
 
 
 def shower_of(column: TableColumn) -> Callable[[object], str]:

@@ -16,10 +16,11 @@ from rmqtool.report_output import About, csv_of, json_of, parquet_of, write_repo
 from rmqtool.report_text import percentage, report_lines, title_of
 from rmqtool.status import CommandError
 from tests.analytics import fakes
-from tests.rmqtool.command import capture_in, process, rmqtool
+from tests.rmqtool.command import ROOT, capture_in, process, rmqtool
 
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
 pytest.importorskip("pyspark")
+SAMPLES = ROOT / "samples"
 ABOUT = About(["in.pcap"], [], {"where": "topic == Orders"}, ["a remark"])
 
 
@@ -199,10 +200,14 @@ def test_one_file_of_a_form(tmp_path: Path) -> None:
 def test_shares_and_titles() -> None:
     shares = [percentage(part) for part in (0, 0.0004, 0.5, 0.9999, 1, 1.5)]
     assert shares == ["0%", "<0.1%", "50.0%", "99.9%", "100%", "150.0%"]
-    assert [title_of(name) for name in ("p999_us", "gap_bytes", "no_answer")] == [
+    names = ("p999_us", "gap_bytes", "no_answer", "p50_us_before", "p999_us_change", "us_states")
+    assert [title_of(name) for name in names] == [
         "P99.9",
         "GAP",
         "NO ANSWER",
+        "P50 BEFORE",
+        "P99.9 CHANGE",
+        "US STATES",
     ]
 
 
@@ -219,6 +224,43 @@ def test_a_capture_becomes_tables_quietly(tmp_path: Path) -> None:
     (error,) = [row for row in overview["tables"]["errors"]["rows"] if row["code"] == 2]
     assert error["answer"] == "SYSTEM_BUSY"
     assert error["example"].startswith("[TIMEOUT_CLEAN_QUEUE]")
+
+
+@needs_java
+def test_the_numbers_of_before_stand_beside_those_of_now() -> None:
+    """Those of now are the report of now, those of before the report of before."""
+    now, before = SAMPLES / "fault-kill-5x.pcap", SAMPLES / "fault-kill-4x.pcap"
+    asked = ("report", "latency", "-t", "latency_brokers", "-f", "json")
+    (compared,) = json.loads(process(*asked, now, "--compare", before).out)["reports"]
+    rows = {row["broker"]: row for row in compared["tables"]["latency_brokers"]["rows"]}
+    for capture, end in ((now, ""), (before, "_before")):
+        (alone,) = json.loads(process(*asked, capture).out)["reports"]
+        for row in alone["tables"]["latency_brokers"]["rows"]:
+            for name in ("exchanges", "failed", "p50_us", "p99_us", "max_us"):
+                assert rows[row["broker"]][name + end] == row[name]
+    for row in rows.values():
+        if row["p50_us"] is not None and row["p50_us_before"]:
+            grown = (row["p50_us"] - row["p50_us_before"]) / row["p50_us_before"]
+            assert row["p50_us_change"] == pytest.approx(grown)
+
+
+@needs_java
+@pytest.mark.parametrize("part", ["exchanges/part-00000.parquet", "conversations.parquet"])
+def test_damage_inside_a_parquet_file_is_one_message(tmp_path: Path, part: str) -> None:
+    """In its pages, which only Spark reads; the end of the file, and so its schema, is whole."""
+    log = tmp_path / "log"
+    rmqtool("decode", "pcap", SAMPLES / "fault-kill-5x.pcap", "-f", "parquet", "-o", log, "-q")
+    data = bytearray((log / part).read_bytes())
+    data[len(data) // 20 : len(data) // 10] = bytes(
+        value ^ 0x5A for value in data[len(data) // 20 : len(data) // 10]
+    )
+    (log / part).write_bytes(data)
+    result = process("report", "latency", "retries", log, "-q", "-f", "json")
+    assert result.status == 1
+    assert result.out == ""
+    assert f"{part}: the Parquet file is damaged" in result.err
+    assert "Exception" not in result.err
+    assert "\tat " not in result.err
 
 
 @needs_java
