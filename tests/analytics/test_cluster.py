@@ -114,6 +114,39 @@ def test_a_cluster_gives_the_same_tables(master: str, tmp_path: Path) -> None:
     assert tables_of(*files, "--master", master, *memory) == here
 
 
+def test_a_job_by_spark_submit_writes_the_same_tables(tmp_path: Path) -> None:
+    """With Spark's own settings, but for the 200 tasks of each step."""
+    output = tmp_path / "tables"
+    command = [str(_SPARK.with_name("spark-submit")), "--master", "local[2]"]
+    command += ["--conf", "spark.sql.shuffle.partitions=2"]
+    command += [str(ROOT / "analytics" / "job.py"), "retries", str(CAPTURE), "-o", str(output)]
+    environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    ended = subprocess.run(
+        [*command, "-f", "json"],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment | {"PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    names = ("retry_totals", "retry_causes", "retry_messages")
+    chosen = [part for name in names for part in ("-t", name)]
+    (report,) = json.loads(process("report", CAPTURE, *chosen, "-f", "json", "-q").out)["reports"]
+    for name in names:
+        (file,) = (output / name).glob("part-*.json")
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        expected = report["tables"][name]["rows"]
+        assert len(rows) == len(expected) > 0
+        for row, one in zip(rows, expected, strict=True):
+            for column, value in one.items():
+                if isinstance(value, str | int) and column not in (
+                    "begin",
+                    "first_time",
+                    "last_time",
+                ):
+                    assert row[column] == value
+
+
 def test_a_master_that_is_not_there_is_one_line() -> None:
     result = process(
         "report", "latency", CAPTURE, "--master", "spark://127.0.0.1:1", "-q",
