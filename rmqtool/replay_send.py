@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import time_ns
+from typing import Final
 
 from dissectors.printable import printable
 from dissectors.times import text_of_time
@@ -78,6 +79,10 @@ class _ReplayProgress(Progress):
             f"{share}{count(figures.sent)} sent, {rate}/s, {count(figures.in_flight)} in flight, "
             f"{count(figures.failed)} failed, {duration(figures.late_us)} late"
         )
+
+
+_SANDBOX_STORE: Final = 128 << 20
+"""bytes of messages that each broker of the sandbox holds, the newest ones"""
 
 
 class _Sending:
@@ -180,7 +185,8 @@ class _Sending:
             raise usage_error("--faults", "are those of the sandbox: --target sandbox")
         if given.target is None:
             return None
-        options = SandboxOptions(brokers=2)
+        # it ends with the run: however long that is, it takes every message and no more memory
+        options = SandboxOptions(brokers=2, store_limit=_SANDBOX_STORE, drop_oldest=True)
         if given.faults is None:
             return options
         faults, seed = faults_of_file(Path(given.faults))
