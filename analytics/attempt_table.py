@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from . import sends
 from .attempts import Attempt, ConnectFailure, Send, attempts_of
+from .broker_names import broker_names
 from .chains import Chain, Limits, chain_of
 from .reports import ReportInput, TableColumn
 from .schema import SOURCE, schema_of
@@ -90,33 +91,45 @@ SEND_SELECTION = (*_SEND_FIELDS, "end_us", "end")
 """Columns of the sends that `attempt_rows` reads."""
 
 
+STITCHED = "stitched attempts"
+"""The share of `ReportInput.kept` that these are."""
+
+
 class Stitched(NamedTuple):
     """The sends of producers, and the attempts of those messages that need a closer look."""
 
     sends: DataFrame
-    """all sends, see `sends.described`"""
+    """all sends, see `sends.sends_of`"""
+    names: DataFrame
+    """names of the brokers, see `broker_names`"""
     keys: DataFrame
-    """UNIQ_KEYs of the messages that need it"""
+    """`sends.KEY` of the messages that need it"""
     telling: DataFrame
-    """the sends of these"""
+    """the sends of these, see `sends.described`"""
     attempts: DataFrame
     """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
 
 
 def stitched(given: ReportInput, limits: Limits) -> Stitched:
-    """Return the sends of producers and the attempts of those messages that need a look."""
-    homes = sends.broker_homes(given.exchanges).persist()
+    """Return the sends of an input and the attempts of those messages that need a look, once."""
+    return given.kept.once(STITCHED, limits, lambda: _stitched(given, limits))
+
+
+def _stitched(given: ReportInput, limits: Limits) -> Stitched:
+    def kept(frame: DataFrame) -> DataFrame:  # few rows, and asked for by every table
+        return given.kept.frame(frame, STITCHED)
+
+    names = broker_names(given)
     produced = sends.sends_of(given.exchanges)
     failures = None
     if given.conversations is not None:
-        failures = sends.connect_failures(given.conversations, homes)
-    # few, and asked for by every table: kept, as is what is found of them
-    keys = sends.telling_keys(produced, homes, failures).persist()
-    chosen = produced.join(F.broadcast(keys), "unique_key", "left_semi")
-    telling = sends.described(chosen, homes).persist()
+        failures = sends.connect_failures(given.conversations, names)
+    keys = kept(sends.telling_keys(produced, names, failures))
+    chosen = produced.join(F.broadcast(keys), F.expr(f"{sends.KEY} = key"), "left_semi")
+    telling = kept(sends.described(chosen, names))
     connected = sends.with_connections(telling, given.conversations)
-    attempts = with_attempts(connected, failures, limits).persist()
-    return Stitched(sends.described(produced, homes), keys, telling, attempts)
+    attempts = kept(with_attempts(connected, failures, limits))
+    return Stitched(produced, names, keys, telling, attempts)
 
 
 def with_attempts(chosen: DataFrame, failures: DataFrame | None, limits: Limits) -> DataFrame:

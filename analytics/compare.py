@@ -7,6 +7,7 @@ not zero.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,6 +23,13 @@ BEFORE, CHANGE = "_before", "_change"
 _SHOWN_CHANGES = 3
 """Numbers of a terminal's table that have the other value and the growth beside them."""
 _NUMBERS = ("int", "float")
+_UNIT = re.compile(rf"_(?:us|bytes|ms)(?=(?:{BEFORE}|{CHANGE})?$)")
+
+
+def head_of(name: str) -> str:
+    """Return a column's name for people: words, without the unit, which the cells show."""
+    words = _UNIT.sub("", name).split("_")
+    return " ".join({"p999": "p99.9"}.get(word, word) for word in words)
 
 
 def keys_of(table: ReportTable) -> tuple[str, ...]:

@@ -1,9 +1,6 @@
-"""Columns that several reports derive from the exchanges, each in one place.
+"""Columns that several reports derive from the exchanges, each in one place: mostly as SQL text.
 
-Rules: a broker is called by its name where the requests to its address agree on one; a name that a
-request carries is that of the broker it was meant for, which an asynchronous retry leaves as it was
-(https://github.com/apache/rocketmq/issues/1497), so single requests are outvoted. A proxy is sent
-requests for many brokers and has no such name: it is called by its address.
+Rules: that the capture has no answer is not that none came: `with_outcome` tells these apart.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from pyspark.sql import functions as F
 
 from dissectors.outcome import LONG_POLLS, NORMAL_ANSWERS
 
-from .expressions import adding, grouped, texts
+from .expressions import adding, texts
 from .schema import SOURCE
 
 if TYPE_CHECKING:
@@ -24,24 +21,6 @@ OK, FAILED, NO_ANSWER, UNKNOWN = "ok", "failed", "no answer", "unknown"
 OUTCOMES = (OK, FAILED, NO_ANSWER, UNKNOWN, "oneway", "orphan")
 """What became of an exchange: answered, answered with a failure, never answered, not answered as
 far as the capture goes, no answer expected, an answer of which the request was not captured."""
-
-NOT_TO_A_BROKER = (
-    "REGISTER_BROKER",
-    "UNREGISTER_BROKER",
-    "BROKER_HEARTBEAT",
-    "QUERY_DATA_VERSION",
-    "GET_BROKER_MEMBER_GROUP",
-    "CONTROLLER_REGISTER_BROKER",
-    "CONTROLLER_APPLY_BROKER_ID",
-    "CONTROLLER_GET_NEXT_BROKER_ID",
-    "CONTROLLER_GET_REPLICA_INFO",
-    "CONTROLLER_ALTER_SYNC_STATE_SET",
-    "CONTROLLER_ELECT_MASTER",
-)
-"""Requests to a name server or controller: the broker that they name is the one that asks."""
-
-AGREEMENT = 0.8
-"""Share of the requests to an address that must name the same broker."""
 
 WAITS = f"coalesce(request_name in {texts(LONG_POLLS)}, false)"
 """SQL: the broker may hold the request back until there is a message."""
@@ -104,37 +83,3 @@ def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataF
         f"when 'unanswered' then {no_answer} else status end"
     )
     return adding(sound, {"outcome": outcome}).drop("_sound")
-
-
-def broker_names(counted: DataFrame) -> DataFrame:
-    """Return (responder, broker) for the addresses whose requests agree on a broker name.
-
-    `counted` has `operation`, `responder`, `broker_name` and `exchanges`, a count; addresses that
-    no request names are not in the result.
-    """
-    telling = counted.where(f"broker_name != '' and operation not in {texts(NOT_TO_A_BROKER)}")
-    named = grouped(telling, ["responder", "broker_name"], {"exchanges": "sum(exchanges)"})
-    chosen = grouped(
-        named,
-        ["responder"],
-        {
-            "broker": "max_by(broker_name, struct(exchanges, broker_name))",
-            "_agreement": "max(exchanges) / sum(exchanges)",
-        },
-    )
-    return chosen.where(f"_agreement >= {AGREEMENT}").select("responder", "broker")
-
-
-def with_names(frame: DataFrame, names: DataFrame) -> DataFrame:
-    """Return `frame` with `broker`: the name that `names` has for its `responder`, else that."""
-    renamed = F.broadcast(names.withColumnRenamed("broker", "_broker"))
-    joined = frame.join(renamed, "responder", "left")
-    return adding(joined, {"broker": "coalesce(_broker, responder)"}).drop("_broker")
-
-
-def with_broker(exchanges: DataFrame) -> DataFrame:
-    """Return the exchanges with a column `broker`: the responder's name, else its address."""
-    counted = exchanges.selectExpr(
-        "responder", "broker_name", f"{OPERATION} as operation", "1L as exchanges"
-    )
-    return with_names(exchanges, broker_names(counted))

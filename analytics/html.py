@@ -124,7 +124,7 @@ def _lines_of(chart: Chart, rows: Sequence[Row]) -> dict[str, list[Point]]:
     only, by = parts.get("only"), parts.get("by")
     if by is None:
         chosen = rows if only is None else [row for row in rows if row.get(only) is None]
-        return {_series_name(name): points_of(chosen, x, name, width) for name in names}
+        return {head_of(name): points_of(chosen, x, name, width) for name in names}
     groups: dict[str, list[Row]] = {}
     for row in rows:
         if row.get(by) is not None:
@@ -133,11 +133,6 @@ def _lines_of(chart: Chart, rows: Sequence[Row]) -> dict[str, list[Point]]:
     if len(most) < 2:  # that line is drawn already
         return {}
     return {name: points_of(groups[name], x, names[0], width) for name in most}
-
-
-def _series_name(column: str) -> str:
-    name = column.removesuffix("_us")
-    return {"p999": "p99.9"}.get(name, name.replace("_", " "))
 
 
 def _table(result: TableResult, show: ShowColumn, is_open: bool) -> str:
@@ -168,7 +163,7 @@ def _head(column: TableColumn) -> str:
     kind = ' class="n"' if column.type in ("int", "float") else ""
     return (
         f'<th{kind} scope="col" title="{escaped(column.meaning + unit)}">'
-        f"<button>{escaped(_series_name(column.name))}</button></th>"
+        f"<button>{escaped(head_of(column.name))}</button></th>"
     )
 
 

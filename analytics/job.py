@@ -60,6 +60,7 @@ def _run(chosen: argparse.Namespace) -> None:
     from .filters import chosen as filtered
     from .inputs import inputs_of
     from .reports import REPORT_MODULES, ReportOptions, conforming, report_of
+    from .result import built
     from .source import read_inputs, refuse_nothing
 
     inputs = inputs_of(chosen.input)
@@ -74,9 +75,7 @@ def _run(chosen: argparse.Namespace) -> None:
         refuse_nothing(tables)
         options = ReportOptions(window_us=chosen.window_us, slowest=chosen.slowest)
         names = REPORT_MODULES if chosen.report == "all" else (chosen.report,)
-        for name in names:
-            report = report_of(name)
-            frames = report.build(given, options)
+        for report, frames in built([report_of(name) for name in names], given, options):
             for table in report.tables:
                 if table.name in frames:
                     frame = conforming(frames[table.name], table)

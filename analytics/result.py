@@ -6,7 +6,7 @@ says so. Tables of a report that the input cannot say anything about are named, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,22 @@ Done = Callable[[str, str], None]
 """Progress: name of the report, of the table that is computed now."""
 
 
+def built(
+    reports: Sequence[Report],
+    given: ReportInput,
+    options: ReportOptions,
+    now: Done = lambda report, table: None,  # noqa: ARG005
+) -> Iterator[tuple[Report, Mapping[str, DataFrame]]]:
+    """Give each report with its tables, to be computed before the next one is asked for.
+
+    What Spark keeps in memory for a report is let go then, but for what a later one shares.
+    """
+    for place, report in enumerate(reports, 1):
+        now(report.name, "")
+        yield report, report.build(given, options)
+        given.kept.let_go(but={name for later in reports[place:] for name in later.shares})
+
+
 def computed(
     reports: Sequence[Report],
     given: ReportInput,
@@ -67,10 +83,8 @@ def computed(
 ) -> list[ReportResult]:
     """Return the reports, computed one table after the other."""
     results = []
-    for report in reports:
-        now(report.name, "")
+    for report, frames in built(reports, given, options, now):
         result = ReportResult(report)
-        frames = report.build(given, options)
         for table in report.tables:
             if table.name not in frames:
                 result.unknown.append(table)

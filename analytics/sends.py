@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from . import derived
 from .attempts import SOON_US, STORED_CODES
-from .expressions import adding, grouped, texts
+from .broker_names import with_names
+from .expressions import adding, grouped
 from .schema import SOURCE
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ _ZONES_US = 15 * 60 * 1_000_000
 """The month begins by the client's time zone; all zones are multiples of 15 minutes from UTC."""
 _SLACK_US = 1_000_000
 """A clock that steps: a message may seem to be sent so long before it was born."""
-_AT_HOME = 0.7
-"""A name is at home where its share of the requests is at least this part of its largest share."""
 _AFTER_S = SOON_US // 1_000_000
 """Seconds after a failed connect in which the message must be sent."""
 
@@ -92,34 +91,6 @@ def lead_of(key: str, time_us: str) -> str:
     return f"if(length({key}) in {_LENGTHS}, {lead}, null)"
 
 
-def broker_homes(exchanges: DataFrame) -> DataFrame:
-    """Return (responder, broker): the name of the broker at an address.
-
-    A name goes to the address where its share is largest, so that retries of asynchronous sends,
-    which keep the first broker's name, do not rename the broker they were sent to. An address at
-    home to several names, a proxy, has the one that nearly all ask for, or none.
-    """
-    name_server = f"request_name in {texts(derived.NOT_TO_A_BROKER)}"
-    named = grouped(
-        exchanges.where(f"broker_name != '' and responder is not null and not {name_server}"),
-        ("responder", "broker_name"),
-        {"asked": "count(*)"},
-    )
-    shares = adding(named, {"share": "asked / sum(asked) over (partition by responder)"})
-    best = adding(shares, {"best": "max(share) over (partition by broker_name)"})
-    chosen = grouped(
-        best.where(f"share >= best * {_AT_HOME}"),
-        ("responder",),
-        {
-            "broker": "max_by(broker_name, struct(asked, broker_name))",
-            "share": "max(share)",
-            "names": "count(*)",
-        },
-    )
-    telling = chosen.where(f"names = 1 or share >= {derived.AGREEMENT}")
-    return telling.select("responder", "broker")
-
-
 def sends_of(exchanges: DataFrame) -> DataFrame:
     """Return the sends of producers as they are; those of consumers to retry topics are not."""
     codes = ", ".join(map(str, SEND_CODES))
@@ -129,15 +100,21 @@ def sends_of(exchanges: DataFrame) -> DataFrame:
     ).select(*_COLUMNS)
 
 
-def described(sends: DataFrame, homes: DataFrame) -> DataFrame:
+HOST = f"if({LOGGED}, {_maker_of('unique_key')}, {host_of('requester')})"
+"""SQL: address of the client that sent."""
+PROCESS = process_of("unique_key")
+"""SQL: digits of the process that sent."""
+KEY = "if(unique_key is null, null, xxhash64(unique_key))"
+"""SQL: a number for a message, which takes a quarter of the memory of its UNIQ_KEY."""
+
+
+def described(sends: DataFrame, names: DataFrame) -> DataFrame:
     """Return sends with `host`, `process`, `broker`, `lead`, `begin` and `end_us` (µs)."""
-    named = F.broadcast(homes.withColumnRenamed("broker", "_broker"))
     return adding(
-        sends.join(named, "responder", "left"),
+        with_names(sends, names),
         {
-            "host": f"if({LOGGED}, {_maker_of('unique_key')}, {host_of('requester')})",
-            "process": process_of("unique_key"),
-            "broker": "coalesce(_broker, responder)",
+            "host": HOST,
+            "process": PROCESS,
             "lead": lead_of("unique_key", "unix_micros(request_time)"),
             "begin": "unix_micros(request_time)",
             "end_us": "unix_micros(response_time)",
@@ -145,10 +122,10 @@ def described(sends: DataFrame, homes: DataFrame) -> DataFrame:
     )
 
 
-def connect_failures(conversations: DataFrame, homes: DataFrame) -> DataFrame:
+def connect_failures(conversations: DataFrame, names: DataFrame) -> DataFrame:
     """Return the connects to brokers that never came about, as `attempts.ConnectFailure`."""
     failed = conversations.where("`end` in ('refused', 'no_answer')")
-    named = failed.join(F.broadcast(homes.withColumnRenamed("responder", "server")), "server")
+    named = failed.join(F.broadcast(names.withColumnRenamed("responder", "server")), "server")
     # all named anew: both sides of a cogroup must not have the same columns
     return named.selectExpr(
         f"{host_of('client')} as host",
@@ -163,33 +140,46 @@ def connect_failures(conversations: DataFrame, homes: DataFrame) -> DataFrame:
     )
 
 
-def telling_keys(sends: DataFrame, homes: DataFrame, failures: DataFrame | None) -> DataFrame:
-    """Return the UNIQ_KEYs of which the attempts are looked at one by one (`unique_key`)."""
+def telling_keys(sends: DataFrame, names: DataFrame, failures: DataFrame | None) -> DataFrame:
+    """Return `KEY` of the messages of which the attempts are looked at one by one (`key`).
+
+    Two messages with one number would both be looked at, which changes no result.
+    """
     keyed = sends.where("unique_key is not null")
-    keys = grouped(keyed, ("unique_key",), {"seen": "count(*)", "wrong": f"max({FAILED_ITSELF})"})
-    chosen = keys.where("seen > 1 or wrong").select("unique_key")
-    if failures is None:
-        return chosen
-    return chosen.union(_after_failures(described(keyed, homes), failures)).distinct()
+    wrong = FAILED_ITSELF
+    if failures is not None:
+        keyed = _with_failures(with_names(keyed, names), failures)
+        wrong = f"({wrong} or failed_host is not null)"
+    numbered = keyed.selectExpr(f"{KEY} as key", f"{wrong} as wrong")
+    keys = grouped(numbered, ("key",), {"seen": "count(*)", "wrong": "max(wrong)"})
+    return keys.where("seen > 1 or wrong").select("key")
 
 
-def _after_failures(keyed: DataFrame, failures: DataFrame) -> DataFrame:
-    """Return the keys of messages that were being sent when a connect of their host failed."""
-    second = "cast(floor({} / 1000000) as long)"
-    ended = second.format("`end`")
+def _with_failures(sends: DataFrame, failures: DataFrame) -> DataFrame:
+    """Return sends with `failed_host`: a connect of the host failed while it was being sent.
+
+    A send comes as often as there are such connects. When its message was born is asked of the few
+    only that were sent soon after one: that takes longer than all else.
+    """
+    ended = _second_of("`end`")
     near = failures.selectExpr(
-        "host",
+        "host as failed_host",
         "broker as failed_broker",
         "begin as failed_begin",
         "`end` as failed_end",
-        f"explode(sequence({ended}, {ended} + {_AFTER_S})) as second",
+        f"explode(sequence({ended}, {ended} + {_AFTER_S})) as failed_second",
     )
-    late = adding(keyed, {"second": second.format("begin")})
-    joined = late.join(F.broadcast(near), ["host", "second"])
-    meanwhile = "failed_begin >= begin - lead - 1000"
-    soon = f"begin between failed_end and failed_end + {SOON_US}"
-    chosen = joined.where(f"{meanwhile} and {soon} and failed_broker != broker")
-    return chosen.select("unique_key")
+    begin = "unix_micros(request_time)"
+    met = (
+        f"{HOST} = failed_host and {_second_of(begin)} = failed_second"
+        f" and {begin} between failed_end and failed_end + {SOON_US} and failed_broker != broker"
+        f" and failed_begin >= {begin} - {lead_of('unique_key', begin)} - 1000"
+    )
+    return sends.join(F.broadcast(near), F.expr(met), "left")
+
+
+def _second_of(micros: str) -> str:
+    return f"cast(floor({micros} / 1000000) as long)"
 
 
 def with_connections(sends: DataFrame, conversations: DataFrame | None) -> DataFrame:

@@ -2,10 +2,12 @@
 
 A report is one file here that exports `REPORT`. Rules: `build` takes DataFrames and gives
 DataFrames, one for each table it describes, with at least the table's columns (`conforming` takes
-those, in order and typed); it starts no Spark job itself and reads no file. Built-in functions
-rather than Python ones; where state is sequential, ``groupBy(...).applyInArrow``. Rows that are not
-there are unknown: `ReportInput.conversations` is None for input that has no connections, and no
-column may then say zero. To add a report: its file, and its name in `REPORT_MODULES`.
+those, in order and typed); it starts no Spark job itself and reads no file. What is asked for more
+than once is kept by `ReportInput.kept`, and let go when no report that is wanted needs it. Built-in
+functions rather than Python ones; where state is sequential, ``groupBy(...).applyInArrow``. Rows
+that are not there are unknown: `ReportInput.conversations` is None for input that has no
+connections, and no column may then say zero. To add a report: its file, and its name in
+`REPORT_MODULES`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
+
+from ..kept import Kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,6 +94,8 @@ class ReportInput:
     """a row a TCP connection: `conversation_schema`; None: the input does not say, so unknown"""
     findings: DataFrame | None = None
     """a row a finding: `finding_schema`; None: the input does not say"""
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
+    """what reports made of these tables and ask for more than once"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +148,8 @@ class Report:
     """what the HTML page draws above the tables"""
     remarks: Callable[[Rows], list[str]] = field(default=_nothing_to_say)
     """tables as computed -> sentences shown above them: what a reader must know first"""
+    shares: tuple[str, ...] = ()
+    """what it takes from `ReportInput.kept` that other reports may have made, or may use"""
 
 
 def report_names() -> list[str]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from .. import attempts, isolation, sends
-from ..attempt_table import Stitched, stitched
+from ..attempt_table import STITCHED, Stitched, stitched
+from ..broker_names import BROKER_NAMES, with_names
 from ..expressions import adding, grouped
 from ..isolation_table import (
     ALL_COLUMNS,
@@ -184,16 +185,17 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     )
     events = _events(stitch, limits.timeout_us)
     rows = events.groupBy(*_WHO).applyInArrow(isolation_rows(assumed), schema_of(ALL_COLUMNS))
-    rows = rows.persist()
+    rows = given.kept.frame(rows)
     tables = {name: rows.where(f"{KIND.name} = '{kind}'") for name, kind in _KINDS.items()}
-    queues = _queues(stitch.sends).persist()
+    queues = given.kept.frame(_queues(with_names(stitch.sends, stitch.names)))
     return {**tables, TOPIC_SKEW.name: _topics(queues), QUEUE_SKEW.name: queues}
 
 
 def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
     """Return all attempts as the strategy sees them; `begin` and `end` in µs since the epoch."""
     stored = f"response_code in ({', '.join(map(str, sorted(attempts.STORED_CODES)))})"
-    plain = stitch.sends.join(F.broadcast(stitch.keys), "unique_key", "left_anti").selectExpr(
+    others = stitch.sends.join(F.broadcast(stitch.keys), F.expr(f"{sends.KEY} = key"), "left_anti")
+    plain = sends.described(others, stitch.names).selectExpr(
         "host as client",
         f"{sends.process_name('process')} as process",
         "`group`",
@@ -306,4 +308,5 @@ REPORT = Report(
         ),
     ),
     remarks,
+    (STITCHED, BROKER_NAMES),
 )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .. import derived
+from ..broker_names import BROKER_NAMES, broker_names, with_names
 from ..expressions import adding, grouped
 from . import Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
 
@@ -162,13 +163,13 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
         },
     )
     requests = seen.where("outcome != 'orphan'")
-    cells = _cells(requests).persist()
-    names = derived.broker_names(cells)
+    cells = given.kept.frame(_cells(requests))
+    names = broker_names(given, lambda: cells)
     made: dict[str, Callable[[], DataFrame]] = {
         ERRORS.name: lambda: _errors(seen, names),
         UNANSWERED.name: lambda: _unanswered(requests, names),
         OPERATIONS.name: lambda: _operations(cells),
-        TOPICS.name: lambda: _topics(derived.with_names(cells, names)),
+        TOPICS.name: lambda: _topics(with_names(cells, names)),
         CLIENTS.name: lambda: _clients(cells),
     }
     wanted = options.tables
@@ -259,7 +260,7 @@ def _clients(cells: DataFrame) -> DataFrame:
 
 
 def _errors(seen: DataFrame, names: DataFrame) -> DataFrame:
-    failed = derived.with_names(seen.where(f"outcome = '{derived.FAILED}'"), names)
+    failed = with_names(seen.where(f"outcome = '{derived.FAILED}'"), names)
     cut = f"substring(remark, 1, {_LONGEST_REMARK})"
     ids = f"regexp_replace({cut}, '[0-9A-Fa-f]{{16,}}', 'X')"
     told = adding(
@@ -298,7 +299,7 @@ def _errors(seen: DataFrame, names: DataFrame) -> DataFrame:
 def _unanswered(requests: DataFrame, names: DataFrame) -> DataFrame:
     without = requests.where(f"outcome in ('{derived.NO_ANSWER}', '{derived.UNKNOWN}')")
     told = adding(
-        derived.with_names(without, names),
+        with_names(without, names),
         {
             "proven": f"outcome = '{derived.NO_ANSWER}'",
             "place": "struct(time, capture, request_packet)",
@@ -336,4 +337,5 @@ REPORT = Report(
     tables=(ERRORS, UNANSWERED, OPERATIONS, TOPICS, CLIENTS),
     build=build,
     remarks=remarks,
+    shares=(BROKER_NAMES,),
 )

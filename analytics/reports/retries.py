@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .. import sends
-from ..attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS, stitched
+from ..attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS, STITCHED, stitched
 from ..attempts import STORED, UNKNOWN
+from ..broker_names import BROKER_NAMES
 from ..chains import FAILED, MAYBE, STORED_UNTOLD, Limits
 from ..expressions import adding, grouped, texts
 from . import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
@@ -199,13 +200,13 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     attempts = stitch.attempts
     listed = attempts.where(f"attempts > 1 or final in {texts((FAILED, MAYBE, STORED_UNTOLD))}")
     return {
-        TOTALS.name: _totals(stitch.sends, stitch.telling, attempts).persist(),
+        TOTALS.name: given.kept.frame(_totals(stitch.sends, stitch.telling, attempts)),
         CAUSES.name: _causes(listed),
         FLOWS.name: _flows(listed),
         VERDICTS.name: _verdicts(listed),
         MESSAGES.name: listed.where("attempt = 1"),
         ATTEMPTS.name: listed,
-        CONSUMERS.name: _consumers(given.exchanges).persist(),
+        CONSUMERS.name: given.kept.frame(_consumers(given.exchanges)),
     }
 
 
@@ -219,7 +220,8 @@ def _totals(produced: DataFrame, telling: DataFrame, attempts: DataFrame) -> Dat
     }
     less = {name: f"-{sql}" for name, sql in counted.items()}
     hosts = ("topic", "group", "host", "process")
-    raw = grouped(produced, hosts, counted).unionByName(grouped(telling, hosts, less))
+    placed = adding(produced, {"host": sends.HOST, "process": sends.PROCESS})
+    raw = grouped(placed, hosts, counted).unionByName(grouped(telling, hosts, less))
     every = adding(
         raw.withColumnRenamed("process", "digits").withColumnRenamed("host", "client"),
         {"process": sends.process_name("digits")},
@@ -380,4 +382,5 @@ REPORT = Report(
         ),
     ),
     remarks,
+    (STITCHED, BROKER_NAMES),
 )

@@ -1,4 +1,4 @@
-"""What a broker is called, who a client is, which waits are on purpose."""
+"""Who a client is, which answers are failures, which waits are on purpose."""
 
 from __future__ import annotations
 
@@ -10,27 +10,6 @@ from tests.analytics.rows import exchanges, row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def test_a_broker_has_the_name_that_its_requests_agree_on(spark: SparkSession) -> None:
-    from analytics.derived import with_broker
-
-    own = [row(responder="10.0.0.1:10911", broker_name="broker-a") for _ in range(9)]
-    stale = [row(responder="10.0.0.1:10911", broker_name="broker-b")]
-    silent = [row(responder="10.0.0.2:10911", broker_name=None)]
-    proxy = [row(responder="10.0.0.3:8080", broker_name=f"broker-{n}") for n in "ab"]
-    name_server = [
-        row(responder="10.0.0.4:9876", broker_name="broker-a", request_name="REGISTER_BROKER")
-    ]
-    frame = with_broker(exchanges(spark, [*own, *stale, *silent, *proxy, *name_server]))
-    found = {(one.responder, one.broker) for one in frame.select("responder", "broker").collect()}
-    assert found == {
-        ("10.0.0.1:10911", "broker-a"),
-        ("10.0.0.2:10911", "10.0.0.2:10911"),
-        ("10.0.0.3:8080", "10.0.0.3:8080"),
-        ("10.0.0.4:9876", "10.0.0.4:9876"),
-    }
-    assert frame.count() == 14
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""What is derived from an input and asked for more than once: kept for as long as it is needed.
+
+Rules: what is kept follows from the input and the options alone, so whoever finds it made gets what
+it would have made itself. A report's own frames are let go when its tables are computed; what has a
+name among `Report.shares` stays until the last report that names it (`analytics.result.built`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable
+from typing import TYPE_CHECKING, TypeVar, cast
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+T = TypeVar("T")
+
+OWN = ""
+"""The share of what one report alone asks for."""
+
+
+class Kept:
+    """The frames in Spark's memory that belong to one input, and what was made of it."""
+
+    def __init__(self) -> None:
+        self._frames: dict[str, list[DataFrame]] = {}
+        self._made: dict[str, tuple[Hashable, object]] = {}
+
+    def frame(self, frame: DataFrame, share: str = OWN) -> DataFrame:
+        """Return a frame that Spark computes once, when it is first asked for, and then keeps."""
+        kept = frame.persist()
+        self._frames.setdefault(share, []).append(kept)
+        return kept
+
+    def once(self, share: str, of: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` returns, or returned when it was last asked for with an equal `of`."""
+        found = self._made.get(share)
+        if found is None or found[0] != of:
+            found = self._made[share] = (of, make())
+        return cast(T, found[1])
+
+    def let_go(self, but: Collection[str] = ()) -> None:
+        """Free the memory of all frames but those of some shares."""
+        for share in [*{**self._frames, **self._made}]:
+            if share not in but:
+                self._made.pop(share, None)
+                for frame in self._frames.pop(share, []):
+                    frame.unpersist()

@@ -1,0 +1,119 @@
+"""The network's part of the latencies: of the slowest exchanges, and by client and server.
+
+Rules: the network's part is the round trip between the place of the capture and the end that
+answered, as the connection's handshake showed it; without a handshake it is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from . import derived
+from .broker_names import with_names
+from .expressions import adding, grouped, texts
+from .reports import ReportInput
+from .schema import SOURCE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_PROTOCOLS = ("ROCKETMQ", "unknown", "no payload", "")
+_NEAR = "if(requester = client, syn_rtt_us, ack_rtt_us)"
+"""SQL: round trip between the place of the capture and the end that answered."""
+_FAR = "if(requester = client, ack_rtt_us, syn_rtt_us)"
+"""SQL: round trip between the end that asked and the place of the capture."""
+_REPEATED = "array_contains(expert, 'RETRANSMISSION')"
+
+
+def slowest(given: ReportInput, names: DataFrame, count: int) -> DataFrame:
+    """Return the exchanges that took longest, with the network's part; long polls left out."""
+    calls = given.exchanges.where(
+        f"latency_us is not null and status = 'answered' and not {derived.WAITS}"
+    )
+    order = ["request_time", "capture", "request_packet", "response_packet"]
+    chosen = calls.orderBy(F.desc("latency_us"), *order).limit(count)
+    if given.conversations is None:
+        known = adding(chosen, {"network_us": "cast(null as bigint)"})
+    else:
+        ends = given.conversations.select(
+            SOURCE, "conversation", "client", "syn_rtt_us", "ack_rtt_us"
+        )
+        joined = chosen.join(ends, [SOURCE, "conversation"], "left")
+        known = adding(joined, {"network_us": _NEAR})
+    return adding(
+        with_names(known, names),
+        {
+            "time": "request_time",
+            "operation": derived.OPERATION,
+            "answer": "response_name",
+            "broker_us": "if(network_us is null, null, greatest(latency_us - network_us, 0L))",
+            "retransmitted": _REPEATED,
+        },
+    )
+
+
+def pairs(exchanges: DataFrame, conversations: DataFrame, names: DataFrame) -> DataFrame:
+    """Return a row a client and server; connections without exchanges count as well."""
+    carried = grouped(
+        exchanges.where(f"latency_us is not null and not {derived.WAITS}"),
+        [SOURCE, "conversation", "requester"],
+        {
+            "carried": "count(*)",
+            "total_us": "sum(latency_us)",
+            "repeated": f"count_if({_REPEATED})",
+            "repeated_us": f"sum(if({_REPEATED}, latency_us, 0L))",
+        },
+    )
+    known = conversations.where(f"protocol in {texts(_PROTOCOLS)}")
+    sides = adding(
+        known.join(carried, [SOURCE, "conversation"], "left"),
+        {
+            "near": _NEAR,
+            "far": _FAR,
+            # a connection on which both ends ask comes twice; its own facts count once
+            "once": f"row_number() over (partition by {SOURCE}, conversation order by requester)"
+            " = 1",
+            "_client": derived.address_of("client"),
+        },
+    )
+    return _per_pair(sides.drop("client").withColumnRenamed("_client", "client"), names)
+
+
+def _per_pair(sides: DataFrame, names: DataFrame) -> DataFrame:
+    """Return a row a pair of client address and server."""
+    found = grouped(
+        sides,
+        ["client", "server"],
+        {
+            "connections": "count_if(once)",
+            "refused": "count_if(once and `end` = 'refused')",
+            "unreachable": "count_if(once and `end` = 'no_answer')",
+            "reset": "count_if(once and `end` = 'reset')",
+            "exchanges": "coalesce(sum(carried), 0L)",
+            "mean_us": "try_divide(sum(total_us), sum(carried))",
+            "_known": "sum(if(near is null, 0L, carried))",
+            "_part": "sum(least(near * carried, total_us) * if(near is null, 0, 1))",
+            "_known_us": "sum(if(near is null, 0L, total_us))",
+            "beyond_us": "avg(far)",
+            "retransmitted": "coalesce(sum(repeated), 0L)",
+            "retransmitted_mean_us": "try_divide(sum(repeated_us), sum(repeated))",
+            **{
+                name: f"coalesce(sum(if(once, {columns}, 0L)), 0L)"
+                for name, columns in (
+                    ("retransmissions", "client_retransmissions + server_retransmissions"),
+                    ("zero_windows", "client_zero_windows + server_zero_windows"),
+                    ("gap_bytes", "gap_bytes"),
+                )
+            },
+        },
+    )
+    return adding(
+        with_names(adding(found, {"responder": "server"}), names),
+        {
+            "network_us": "try_divide(_part, _known)",
+            "network_share": "try_divide(_part, _known_us)",
+            "known_share": "try_divide(coalesce(_known, 0L), exchanges)",
+        },
+    )

@@ -1,0 +1,79 @@
+"""What reports share: made once, equal to what each would make, and let go in time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analytics.kept import Kept
+from tests.analytics.rows import report_input, row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from analytics.result import ReportResult
+
+
+def kept_in(spark: SparkSession) -> int:
+    """Return how many frames Spark keeps, filled or not."""
+    manager = spark._jsparkSession.sharedState().cacheManager()  # type: ignore[attr-defined]
+    return int(manager.numCachedEntries())
+
+
+def test_what_is_made_once_is_made_again_for_something_else() -> None:
+    kept, made = Kept(), []
+
+    def make() -> int:
+        made.append(1)
+        return len(made)
+
+    assert [kept.once("a", of, make) for of in (1, 1, 2, 2)] == [1, 1, 2, 2]
+    assert kept.once("b", 1, make) == 3
+    kept.let_go(but=["b"])
+    assert kept.once("b", 1, make) == 3
+    assert kept.once("a", 2, make) == 4
+
+
+def results_of(spark: SparkSession, names: list[str]) -> list[ReportResult]:
+    from analytics.reports import ReportOptions, report_of
+    from analytics.result import computed
+
+    rows = [
+        row(0, unique_key="A", response_code=2, response_name="SYSTEM_BUSY"),
+        row(5000, unique_key="A", responder="10.0.0.2:10911", broker_name="broker-b"),
+        row(9000, unique_key="B"),
+    ]
+    return computed([report_of(one) for one in names], report_input(spark, rows), ReportOptions())
+
+
+def test_reports_together_are_the_reports_alone(spark: SparkSession) -> None:
+    names = ["latency", "retries", "isolation", "overview"]
+    together = results_of(spark, names)
+    for name, result in zip(names, together, strict=True):
+        (alone,) = results_of(spark, [name])
+        assert {one: table.data.to_pylist() for one, table in result.tables.items()} == {
+            one: table.data.to_pylist() for one, table in alone.tables.items()
+        }
+        assert any(table.data.num_rows for table in result.tables.values())
+
+
+def test_what_was_kept_is_let_go(spark: SparkSession) -> None:
+    spark.catalog.clearCache()
+    results_of(spark, ["latency", "retries", "isolation", "overview", "quality"])
+    assert kept_in(spark) == 0
+
+
+def test_what_the_next_report_shares_stays(spark: SparkSession) -> None:
+    from analytics.attempt_table import STITCHED, stitched
+    from analytics.reports import ReportOptions, report_of
+    from analytics.reports.retries import limits_of
+    from analytics.result import built
+
+    given = report_input(spark, [row(0, unique_key="A"), row(9000, unique_key="A")])
+    options = ReportOptions()
+    seen = []
+    for report, _ in built([report_of("retries"), report_of("isolation")], given, options):
+        assert STITCHED in report.shares
+        seen.append(stitched(given, limits_of(options)))
+    assert seen[0] is seen[1]
+    assert stitched(given, limits_of(options)) is not seen[0]
+    given.kept.let_go()
