@@ -16,6 +16,7 @@ from importlib.resources import files
 
 from .charts import Point, Show, escaped, heat_chart, lines_chart, number_of, points_of
 from .charts_flows import flows_chart, timeline_chart
+from .compare import head_of
 from .reports import Chart, ReportTable, Row, TableColumn
 from .result import ReportResult, TableResult
 

@@ -6,11 +6,12 @@ the reason. Text of the network is made printable.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from textwrap import wrap
 from typing import TYPE_CHECKING
+
+from analytics.compare import head_of
 
 from .columns import Column, LineTable
 from .console import Style, Terminal, cut, one_line, styled
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LINE = 100
-_UNIT = re.compile(r"_(?:us|bytes|ms)(?=(?:_before|_change)?$)")
 UNKNOWN = "-"
 
 
@@ -94,8 +94,7 @@ def _column(column: TableColumn, rank: int) -> Column[Row]:
 
 def title_of(name: str) -> str:
     """Return the head of a column: its name without the unit, which the cells show."""
-    words = _UNIT.sub("", name).split("_")
-    return " ".join({"p999": "p99.9"}.get(word, word) for word in words).upper()
+    return head_of(name).upper()
 
 
 def shower_of(column: TableColumn) -> Callable[[object], str]:
