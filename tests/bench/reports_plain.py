@@ -39,9 +39,20 @@ def main() -> None:
         )
         results = computed([chosen], tables.given, ReportOptions(tables=shown))
         print("\n".join(report_lines(results, Terminal(False, UNLIMITED, False))))
-        spark.stop()
+        _end(spark)
     finally:
         log.close()
+
+
+def _end(spark: SparkSession) -> None:
+    """End Spark and wait for Java, whose time counts."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    process = gateway.proc
+    spark.stop()
+    gateway.shutdown()
+    process.stdin.close()
+    process.wait()
 
 
 if __name__ == "__main__":
