@@ -17,8 +17,9 @@ from dissectors.remoting.versions import ordinal_of
 from replay.fault import GENERATIONS, FaultSettings
 
 from . import attempts
-from .attempt_table import arrow_table
-from .isolation import ALL_ISOLATED, BROKEN, REASONS, Coded, Producer, Replay, Window, replayed
+from .attempt_table import arrow_table, process_name_of
+from .isolation import ALL_ISOLATED, BROKEN, REASONS, Producer, Replay, Window, replayed
+from .isolation_input import WHO, producer_of, producers_in
 from .reports import TableColumn
 from .strategy_verdict import Verdict, verdict_of
 
@@ -185,11 +186,14 @@ class Assumed:
 
 
 def isolation_rows(assumed: Assumed) -> Callable[[pyarrow.Table], pyarrow.Table]:
-    """Return the function that gives the rows of all tables for the attempts of one producer."""
+    """Return the function that gives the rows of all tables for the attempts of some producers.
+
+    It is called with all attempts of a producer, in any order; nearly always of one alone.
+    """
 
     def rows(table: pyarrow.Table) -> pyarrow.Table:
-        found = _Rows(table, assumed)
-        return arrow_table(list(found.rows()), ALL_COLUMNS)
+        found = [row for one in producers_in(table) for row in _Rows(one, assumed).rows()]
+        return arrow_table(found, ALL_COLUMNS)
 
     return rows
 
@@ -199,9 +203,11 @@ class _Rows:
 
     def __init__(self, table: pyarrow.Table, assumed: Assumed) -> None:
         self._table = table
-        self._producer = producer = _producer_of(table)
+        self._producer = producer = producer_of(table)
         self._place = np.argsort(table.column("begin").to_numpy(), kind="stable")
-        self._who: Row = {name: self._first(name) for name in ("client", "process", "group")}
+        self._who: Row = {name: self._first(name) for name in WHO}
+        digits = self._who["process"]
+        self._who["process"] = process_name_of(None if digits is None else str(digits))
         self._version_name = self._first("version_name")
         version = ordinal_of(str(self._version_name)) if self._version_name else None
         self._language = self._first("language")
@@ -359,29 +365,3 @@ class _Rows:
 
 def _other(producer: Producer, generation: str) -> Replay:
     return replayed(producer, FaultSettings(generation))
-
-
-def _producer_of(table: pyarrow.Table) -> Producer:
-    """Return the attempts in the order of their begin."""
-    order = np.argsort(table.column("begin").to_numpy(), kind="stable")
-
-    def coded(name: str) -> Coded:
-        column = table.column(name).combine_chunks().dictionary_encode()
-        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        names = tuple(str(name) for name in column.dictionary.to_pylist())
-        return Coded(names, codes.astype(np.int64)[order])
-
-    def times(name: str) -> NDArray[np.int64]:
-        # with nulls the values come as floats, exact for µs until the year 2255
-        values = table.column(name).to_numpy()
-        return np.where(np.isnan(values), -1, values).astype(np.int64)[order]
-
-    return Producer(
-        topic=coded("topic"),
-        broker=coded("broker"),
-        last_broker=coded("last_broker"),
-        outcome=coded("outcome"),
-        cause=coded("cause"),
-        begin=times("begin"),
-        end=times("end"),
-    )

@@ -72,7 +72,7 @@ def _maker_of(key: str) -> str:
 
 def process_of(key: str) -> str:
     """Return, as SQL, the digits of a UNIQ_KEY for the process that made it; null: another key."""
-    return f"if(length({key}) in {_LENGTHS}, substr({key}, -{_TAIL}, 12), null)"
+    return f"if(octet_length({key}) in {_LENGTHS}, substr({key}, -{_TAIL}, 12), null)"
 
 
 def process_name(digits: str) -> str:
@@ -88,7 +88,7 @@ def lead_of(key: str, time_us: str) -> str:
     """
     born_us = f"cast(conv(substr({key}, -12, 8), 16, 10) as long) * 1000"
     lead = f"pmod({time_us} - {born_us} + {_SLACK_US}, {_ZONES_US}) - {_SLACK_US}"
-    return f"if(length({key}) in {_LENGTHS}, {lead}, null)"
+    return f"if(octet_length({key}) in {_LENGTHS}, {lead}, null)"
 
 
 def sends_of(exchanges: DataFrame) -> DataFrame:
@@ -158,8 +158,8 @@ def telling_keys(sends: DataFrame, names: DataFrame, failures: DataFrame | None)
 def _with_failures(sends: DataFrame, failures: DataFrame) -> DataFrame:
     """Return sends with `failed_host`: a connect of the host failed while it was being sent.
 
-    A send comes as often as there are such connects. When its message was born is asked of the few
-    only that were sent soon after one: that takes longer than all else.
+    A send comes as often as there are such connects. Rows meet by the second alone, and what takes
+    long, the sender's address and the birth of the message, is asked of the few that met.
     """
     ended = _second_of("`end`")
     near = failures.selectExpr(
@@ -171,7 +171,7 @@ def _with_failures(sends: DataFrame, failures: DataFrame) -> DataFrame:
     )
     begin = "unix_micros(request_time)"
     met = (
-        f"{HOST} = failed_host and {_second_of(begin)} = failed_second"
+        f"{_second_of(begin)} = failed_second and array_contains(array(failed_host), {HOST})"
         f" and {begin} between failed_end and failed_end + {SOON_US} and failed_broker != broker"
         f" and failed_begin >= {begin} - {lead_of('unique_key', begin)} - 1000"
     )

@@ -17,6 +17,7 @@ from .. import attempts, isolation, sends
 from ..attempt_table import STITCHED, Stitched, stitched
 from ..broker_names import BROKER_NAMES, with_names
 from ..expressions import adding, grouped
+from ..isolation_input import NUMBER, WHO
 from ..isolation_table import (
     ALL_COLUMNS,
     BROKER,
@@ -40,14 +41,12 @@ from .retries import limits_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_WHO = ("client", "process", "group")
-
 PRODUCERS = ReportTable(
     "isolation_producers",
     "Producers and their fault strategy",
     "A row a producer, those with attempts at isolated brokers first.",
     PRODUCER_COLUMNS,
-    order=("-not_followed", "-windows", "-attempts", *_WHO),
+    order=("-not_followed", "-windows", "-attempts", *WHO),
     brief=(
         "client",
         "group",
@@ -67,7 +66,7 @@ WINDOWS = ReportTable(
     "Isolated brokers",
     "A row a time in which a producer avoids a broker, or would if its strategy were on; by time.",
     WINDOW_COLUMNS,
-    order=("start", *_WHO, "broker"),
+    order=("start", *WHO, "broker"),
     brief=(
         "start",
         "client",
@@ -89,7 +88,7 @@ SENDS = ReportTable(
     "Attempts at isolated brokers",
     "A row an attempt at a broker while it was isolated, by time; the first 1,000 of a producer.",
     SEND_COLUMNS,
-    order=("time", *_WHO, "unique_key", "attempt"),
+    order=("time", *WHO, "unique_key", "attempt"),
     brief=("time", "client", "broker", "why", "outcome", "topic", "capture", "request_packet"),
     shown=10,
 )
@@ -98,7 +97,7 @@ BROKERS = ReportTable(
     "Share of time and traffic",
     "A row a producer and broker, those isolated longest first.",
     BROKER_COLUMNS,
-    order=("-isolated_us", "-attempts", *_WHO, "broker"),
+    order=("-isolated_us", "-attempts", *WHO, "broker"),
     brief=(
         "client",
         "group",
@@ -120,7 +119,7 @@ SETTINGS = ReportTable(
     "A row a producer and generation of the strategy: what it gives on the attempts that were seen."
     " Attempts that would have been made instead are not known.",
     SETTING_COLUMNS,
-    order=(*_WHO, "setting"),
+    order=(*WHO, "setting"),
 )
 TOPIC_SKEW = ReportTable(
     "skew_topics",
@@ -184,10 +183,11 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
         options.fault_strategy,
     )
     events = _events(stitch, limits.timeout_us)
-    rows = events.groupBy(*_WHO).applyInArrow(isolation_rows(assumed), schema_of(ALL_COLUMNS))
+    producers = adding(events, {"producer": NUMBER}).groupBy("producer")
+    rows = producers.applyInArrow(isolation_rows(assumed), schema_of(ALL_COLUMNS))
     rows = given.kept.frame(rows)
     tables = {name: rows.where(f"{KIND.name} = '{kind}'") for name, kind in _KINDS.items()}
-    queues = given.kept.frame(_queues(with_names(stitch.sends, stitch.names)))
+    queues = given.kept.frame(_queues(stitch))
     return {**tables, TOPIC_SKEW.name: _topics(queues), QUEUE_SKEW.name: queues}
 
 
@@ -197,7 +197,7 @@ def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
     others = stitch.sends.join(F.broadcast(stitch.keys), F.expr(f"{sends.KEY} = key"), "left_anti")
     plain = sends.described(others, stitch.names).selectExpr(
         "host as client",
-        f"{sends.process_name('process')} as process",
+        "process",
         "`group`",
         "topic",
         "broker",
@@ -206,7 +206,7 @@ def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
         f" when status = 'answered' and {stored} then '{attempts.STORED}'"
         f" when status = 'answered' then '{attempts.REFUSED}'"
         f" else '{attempts.UNKNOWN}' end as outcome",
-        "response_name as cause",
+        f"if({stored}, null, response_name) as cause",
         f"begin - if(lead between 0 and {timeout_us}, lead, 0) as begin",
         "if(status = 'oneway', begin, end_us) as end",
         "1L as attempt",
@@ -214,7 +214,7 @@ def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
     )
     looked_at = stitch.attempts.selectExpr(
         "client",
-        "process",
+        f"{sends.PROCESS} as process",
         "`group`",
         "topic",
         "broker",
@@ -229,10 +229,11 @@ def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
     return plain.unionByName(looked_at)
 
 
-def _queues(every: DataFrame) -> DataFrame:
+def _queues(stitch: Stitched) -> DataFrame:
     """Return how often each queue was asked for; copies of a request in several captures count."""
-    named = every.where("queue_id is not null and topic is not null")
-    counted = grouped(named, ("topic", "broker", "queue_id"), {"attempts": "count(*)"})
+    named = with_names(stitch.sends, stitch.names)
+    asked = named.where("queue_id is not null and topic is not null")
+    counted = grouped(asked, ("topic", "broker", "queue_id"), {"attempts": "count(*)"})
     return adding(
         counted,
         {

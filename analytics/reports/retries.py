@@ -320,13 +320,11 @@ def _consumers(exchanges: DataFrame) -> DataFrame:
         },
     ).drop("group")
     rows = rows.withColumnRenamed("of_group", "group")
-    times = grouped(rows.where("back"), ("group", "unique_key"), {"times": "count(*)"})
-    most = grouped(times, ("group",), {"messages": "count(unique_key)", "most_times": "max(times)"})
-    summed = grouped(
-        rows,
-        ("group",),
+    each = grouped(
+        adding(rows, {"returned": "if(back, unique_key, null)"}),
+        ("group", "back", "returned"),
         {
-            "sent_back": "count_if(back)",
+            "times": "count(*)",
             "refused": "count_if(back and response_code != 0)",
             "unanswered": "count_if(back and status = 'unanswered')",
             "sent_again": "sum(if(sent and not dead, count, 0))",
@@ -336,8 +334,19 @@ def _consumers(exchanges: DataFrame) -> DataFrame:
             "last_time": "max(request_time)",
         },
     )
-    joined = summed.join(most, "group", "left")
-    return joined.fillna(0, ["messages", "most_times"])
+    sums = ("refused", "unanswered", "sent_again", "redelivered", "dead_letters")
+    return grouped(
+        each,
+        ("group",),
+        {
+            "sent_back": "sum(if(back, times, 0L))",
+            "messages": "count_if(back and returned is not null)",
+            "most_times": "coalesce(max(if(back, times, null)), 0L)",
+            **{name: f"sum({name})" for name in sums},
+            "first_time": "min(first_time)",
+            "last_time": "max(last_time)",
+        },
+    )
 
 
 def _number(rows: Sequence[Mapping[str, object]], name: str) -> int:

@@ -136,3 +136,19 @@ def test_a_producer_without_answers_has_no_windows() -> None:
     assert not found["window"]
     assert found["producer"][0]["strategy"] == "unknown"
     assert found["producer"][0]["failures"] == 0
+
+
+def test_producers_of_one_number_are_told_apart() -> None:
+    """Spark groups by a number; an absent process is not the same as an absent group."""
+    names: list[Row] = [
+        {"process": "03E818B4AAC2", "group": None},
+        {"process": None, "group": "03E818B4AAC2"},
+        {"client": "10.0.0.8", "process": None, "group": None},
+    ]
+    rows = [attempt(n, **names[n % 3]) for n in range(9)] + [attempt(20, "b", **names[0])]
+    found = tables(rows)["producer"]
+    assert {(row["client"], row["process"], row["group"]): row["attempts"] for row in found} == {
+        ("10.0.0.9", "1000-18B4AAC2", None): 4,
+        ("10.0.0.9", None, "03E818B4AAC2"): 3,
+        ("10.0.0.8", None, None): 3,
+    }
