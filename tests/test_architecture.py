@@ -76,7 +76,13 @@ UNITS: dict[str, tuple[str, ...]] = {
 }
 """unit → units that it may import; a module belongs to the unit with the longest name"""
 
-NETWORK = ("replay.transport", "replay.read_ahead", "replay.replayer", "replay.send_many", "replay.sandbox")
+NETWORK = (
+    "replay.transport",
+    "replay.read_ahead",
+    "replay.replayer",
+    "replay.send_many",
+    "replay.sandbox",
+)
 MASTER = "analytics.master"
 """what asks whether a Spark master is there"""
 ONLY_IN: dict[str, tuple[str, ...]] = {
