@@ -7,17 +7,12 @@ was sent stays in the journal however the run ends.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-
-from replay.captured_source import SourceError
-from replay.plan import Skipped, Step
-from replay.planned import Planned
-from replay.rewrite import RewriteError
 
 from .console import terminal_of
 from .progress import Progress
 from .replay_lines import plan_json, plan_lines, summary_lines
 from .replay_options import ReplayRequest
+from .replay_plan import batches_of, planned_of
 from .status import CommandError, ExitStatus
 
 
@@ -34,26 +29,6 @@ def run_replay(request: ReplayRequest) -> ExitStatus:
     from .replay_send import run_send
 
     return run_send(request)
-
-
-def planned_of(request: ReplayRequest, mark: str | None) -> Planned:
-    """Return the plan that a request asks for, ready to be read."""
-    return Planned(
-        request.sources,
-        lambda first_time: request.plan_options(first_time, mark),
-        request.rewrite,
-        request.given.loop,
-        request.decode_as,
-        request.raw_codes,
-    )
-
-
-def batches_of(planned: Planned) -> Iterator[list[Step | Skipped]]:
-    """Read a plan; what a user's source or rule cannot do becomes a CommandError."""
-    try:
-        yield from planned.batches()
-    except (SourceError, RewriteError) as error:
-        raise CommandError(str(error)) from None
 
 
 def _show(request: ReplayRequest) -> ExitStatus:

@@ -48,8 +48,8 @@ from .interrupt import first_ends
 from .progress import Progress
 from .replay_lines import summary_lines
 from .replay_options import RAW, SANDBOX, ReplayRequest
+from .replay_plan import batches_of, planned_of
 from .replay_result import result_json, result_lines
-from .replay_run import batches_of, planned_of
 from .send_options import credentials_of_option, tls_of_option
 from .status import CommandError, ExitStatus
 
