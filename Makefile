@@ -4,10 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 COMPILED := $(VENV)/compiled
+# Two of them may wait for clusters while the others compute.
+WORKERS := 5
+# Tests of what is compiled.
+PURE_TESTS := $(addprefix tests/dissectors/,tcp decode rows remoting/framing remoting/fastjson \
+  remoting/messages/test_counting.py remoting/test_header_codec.py)
 HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compile pure demo test lint types check-pure check-cluster bench samples fuzz clean
+.PHONY: help setup compile pure demo test test-fast explore lint types bench samples fuzz clean
 
 help:  ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -38,10 +43,16 @@ pure:  ## remove what was compiled
 demo: setup  ## set up, decode, send, replay, report: a tour over real captures
 	@$(BIN)/python -m tests.demo
 
-test: setup lint types  ## set up, lint, type-check, run all tests
-	$(PYTEST) -n 2 -m "not cluster" tests
-	RMQTOOL_PURE=1 $(PYTEST) -n 2 tests/dissectors --ignore tests/dissectors/wireshark -m "not slow"
-	$(PYTEST) -m cluster tests
+test: setup lint types  ## lint, type-check, run all tests: real clusters and Spark included
+	status=0; $(PYTEST) -n $(WORKERS) tests || status=1; \
+	RMQTOOL_PURE=1 $(PYTEST) -n 2 -m "(examples or not slow) and not tshark" $(PURE_TESTS) \
+	  || status=1; exit $$status
+
+test-fast: setup  ## run the quick tests: no cluster, no Spark, no tshark; under a minute
+	$(PYTEST) -n 2 -m "not cluster and not spark and not tshark and not slow" tests
+
+explore: setup  ## try 1,500 random examples of each property; what fails becomes an @example
+	HYPOTHESIS_PROFILE=explore $(PYTEST) -n 2 -m examples tests
 
 lint: setup  ## style and format
 	$(BIN)/ruff check .
@@ -54,6 +65,8 @@ bench: setup  ## measure decode, producer, replay and reports against tshark, Ja
 	$(BIN)/python -m tests.bench --check
 	$(BIN)/python -m tests.bench.producer
 	$(BIN)/python -m tests.bench.replay --check
+	RMQTOOL_EXACT_PACE=1 $(PYTEST) tests/cluster/test_replay_pace.py \
+	  tests/rmqtool/live/test_command.py
 	$(BIN)/python -m tests.bench.reports
 	$(BIN)/python -m tests.bench.reports --start
 

@@ -7,8 +7,10 @@ are. One list of modules, one source.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 
 COMPILED_MODULES = [
     "dissectors/tcp/capture.py",
@@ -17,18 +19,22 @@ COMPILED_MODULES = [
     "dissectors/tcp/fragments.py",
     "dissectors/tcp/segment.py",
     "dissectors/tcp/reassembly.py",
-    "dissectors/remoting/counting.py",
+    "dissectors/remoting/messages/counting.py",
+    "dissectors/remoting/fastjson/strict.py",
     "dissectors/remoting/header_codec.py",
-    "dissectors/remoting/frame_layout.py",
-    "dissectors/remoting/frame_search.py",
-    "dissectors/remoting/frame.py",
-    "dissectors/recognition.py",
-    "dissectors/conversation.py",
-    "dissectors/exchange.py",
-    "dissectors/table.py",
-    "dissectors/stages.py",
-    "dissectors/row.py",
-    "dissectors/timed_rows.py",
+    "dissectors/remoting/framing/layout.py",
+    "dissectors/remoting/framing/search.py",
+    "dissectors/remoting/framing/frame.py",
+    "dissectors/conversations/recognition.py",
+    "dissectors/conversations/keys.py",
+    "dissectors/conversations/conversation.py",
+    "dissectors/conversations/conversation_states.py",
+    "dissectors/conversations/handshake.py",
+    "dissectors/decode/exchange.py",
+    "dissectors/conversations/conversation_table.py",
+    "dissectors/decode/stages.py",
+    "dissectors/decode/exchange_row.py",
+    "dissectors/rows/timed_rows.py",
 ]
 
 
@@ -42,4 +48,17 @@ def _extensions() -> list[object]:
     )
 
 
-setup(ext_modules=_extensions())
+class WithDocuments(build_py):
+    """Copies docs/ into the package, where `rmqtool help` reads it."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        folder = Path(self.build_lib, "rmqtool", "documents")
+        folder.mkdir(parents=True, exist_ok=True)
+        for document in sorted(Path("docs").glob("*.md")):
+            self.copy_file(str(document), str(folder / document.name))
+
+
+setup(ext_modules=_extensions(), cmdclass={"build_py": WithDocuments})

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .reports import ReportTable, Row, TableColumn
+from .report import ReportTable, Row, TableColumn
 from .result import ReportResult, TableResult
 
 if TYPE_CHECKING:

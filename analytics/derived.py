@@ -1,6 +1,7 @@
 """Columns that several reports derive from the exchanges, each in one place: mostly as SQL text.
 
-Rules: that the capture has no answer is not that none came: `with_outcome` tells these apart.
+Rules: that the capture has no answer is not that none came: `with_outcome` tells these apart. What
+every healthy client shows is not counted as a failure, so that it does not hide one.
 """
 
 from __future__ import annotations
@@ -9,23 +10,39 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from dissectors.outcome import LONG_POLLS, NORMAL_ANSWERS
+from dissectors.rows.outcome import LONG_POLLS, NORMAL_ANSWERS, NOT_DURABLE_ANSWERS
 
-from .expressions import adding, texts
 from .schema import SOURCE
+from .spark.expressions import adding, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 OK, FAILED, NO_ANSWER, UNKNOWN = "ok", "failed", "no answer", "unknown"
-OUTCOMES = (OK, FAILED, NO_ANSWER, UNKNOWN, "oneway", "orphan")
-"""What became of an exchange: answered, answered with a failure, never answered, not answered as
-far as the capture goes, no answer expected, an answer of which the request was not captured."""
+NOT_DURABLE, EXPECTED, WITHDRAWN = "stored, not durable", "expected", "withdrawn"
+OUTCOMES = (
+    *(OK, NOT_DURABLE, EXPECTED, FAILED, NO_ANSWER, WITHDRAWN, UNKNOWN),
+    *("oneway", "orphan"),
+)
+"""What became of an exchange: answered; a message stored, but not on disk or on a slave in time;
+answered with an error that is normal there; answered with a failure; never answered; a long poll
+that the requester ended with its connection; not answered as far as the capture goes; no answer
+expected; an answer of which the request was not captured."""
 
 WAITS = f"coalesce(request_name in {texts(LONG_POLLS)}, false)"
 """SQL: the broker may hold the request back until there is a message."""
+IS_NOT_DURABLE = (
+    f"coalesce(status = 'answered' and response_name in {texts(NOT_DURABLE_ANSWERS)}, false)"
+)
+"""SQL: the message is stored, but not on disk or on a slave in time."""
+IS_EXPECTED = (
+    "coalesce(status = 'answered' and request_name = 'GET_ROUTEINFO_BY_TOPIC'"
+    " and response_name = 'TOPIC_NOT_EXIST' and contains(topic, '%RETRY%'), false)"
+)
+"""SQL: a consumer asks for its retry topic before a broker has made it."""
 IS_FAILURE = (
-    f"coalesce(status = 'answered' and response_name not in {texts(NORMAL_ANSWERS)}, false)"
+    f"coalesce(status = 'answered' and response_name not in {texts(NORMAL_ANSWERS)}"
+    f" and response_name not in {texts(NOT_DURABLE_ANSWERS)} and not {IS_EXPECTED}, false)"
 )
 """SQL: the answer says that something is wrong; an exchange without answer: no."""
 HAPPENED = "coalesce(request_time, response_time)"
@@ -71,15 +88,23 @@ def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataF
     capture ended first, has holes, or does not say how connections went.
     """
     if conversations is None:
-        sound = adding(exchanges, {"_sound": "false"})
+        sound = adding(exchanges, {"_sound": "false", "_left": "false"})
     else:
         # numbers are unique within a source, so no exchange is doubled
         whole = conversations.where("directions = 'both' and coalesce(gaps, 0) = 0")
-        keys = F.broadcast(whole.selectExpr(SOURCE, "conversation", "true as _sound"))
-        sound = exchanges.join(keys, [SOURCE, "conversation"], "left")
-    no_answer = f"if(_sound and `end` in ('reset', 'closed'), '{NO_ANSWER}', '{UNKNOWN}')"
+        left = "coalesce(ended_by = 'client', false) as _left"
+        facts = whole.selectExpr(SOURCE, "conversation", "true as _sound", left)
+        sound = exchanges.join(F.broadcast(facts), [SOURCE, "conversation"], "left")
+    no_answer = (
+        f"case when not coalesce(_sound, false) or coalesce(`end` not in ('reset', 'closed'), true)"
+        f" then '{UNKNOWN}' when _left and {WAITS} then '{WITHDRAWN}' else '{NO_ANSWER}' end"
+    )
+    answered = (
+        f"case when {IS_NOT_DURABLE} then '{NOT_DURABLE}' when {IS_EXPECTED} then '{EXPECTED}'"
+        f" when {IS_FAILURE} then '{FAILED}' else '{OK}' end"
+    )
     outcome = (
-        f"case status when 'answered' then if({IS_FAILURE}, '{FAILED}', '{OK}') "
+        f"case status when 'answered' then {answered} "
         f"when 'unanswered' then {no_answer} else status end"
     )
-    return adding(sound, {"outcome": outcome}).drop("_sound")
+    return adding(sound, {"outcome": outcome}).drop("_sound", "_left")

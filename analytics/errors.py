@@ -61,7 +61,7 @@ def reason_of(error: BaseException) -> ReportError:
         )
     causes = _JAVA_CAUSE.findall(text)
     said = causes[-1] if causes else next(iter(text.strip().splitlines()), type(error).__name__)
-    return ReportError(f"Spark could not finish: {_short(said)}", "-v shows what Spark said")
+    return ReportError(f"Spark could not finish: {_short(said)}", "-V shows what Spark said")
 
 
 def _text_of(error: BaseException) -> str:

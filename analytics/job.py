@@ -1,7 +1,7 @@
 """The reports as a Spark job: ``spark-submit analytics/job.py latency log/ -o hdfs:///reports/``.
 
 Rules: Spark is what `spark-submit` made it; inputs are read by its tasks, tables are written by its
-tasks, one folder a table. What is wrong is one line and an exit status, as in `rmqtool report`.
+tasks, one folder per table. What is wrong is one line and an exit status, as in `rmqtool report`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 FORMS = ("parquet", "csv", "json")
 
@@ -42,8 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("report", choices=[*REPORT_MODULES, "all"])
     parser.add_argument("input", nargs="+", help="captures, decoded logs, files of their rows")
     parser.add_argument("-o", "--output", required=True, help="folder, of any file system")
-    parser.add_argument("-f", "--format", choices=FORMS, default=FORMS[0])
-    parser.add_argument("-w", "--where", default="", help="filter, as in rmqtool decode")
+    parser.add_argument("-T", "--format", choices=FORMS, default=FORMS[0])
+    parser.add_argument("-Y", "--where", default="", help="filter, as in rmqtool decode")
     parser.add_argument("--since", default=None)
     parser.add_argument("--until", default=None)
     parser.add_argument("--window-us", type=int, default=None, help="length of a window, µs")
@@ -57,11 +61,12 @@ def _run(chosen: argparse.Namespace) -> None:
 
     from dissectors.times import moment_of
 
-    from .filters import chosen as filtered
-    from .inputs import inputs_of
-    from .reports import REPORT_MODULES, ReportOptions, conforming, report_of
+    from .inputs.filters import chosen as filtered
+    from .inputs.inputs import inputs_of
+    from .inputs.source import read_inputs, refuse_nothing
+    from .report import ReportOptions, conforming
+    from .reports import REPORT_MODULES, report_of
     from .result import built
-    from .source import read_inputs, refuse_nothing
 
     inputs = inputs_of(chosen.input)
     spark = SparkSession.builder.appName("rmqtool report").getOrCreate()
@@ -79,12 +84,20 @@ def _run(chosen: argparse.Namespace) -> None:
             for table in report.tables:
                 if table.name in frames:
                     frame = conforming(frames[table.name], table)
-                    writer = frame.coalesce(1).write.mode(chosen.mode).format(chosen.format)
-                    writer.option("header", "true").save(f"{chosen.output}/{table.name}")
+                    _write(frame, f"{chosen.output}/{table.name}", chosen)
         for remark in tables.remarks:
             sys.stderr.write(f"rmqtool: {remark}\n")
     finally:
         spark.stop()
+
+
+def _write(frame: DataFrame, path: str, chosen: argparse.Namespace) -> None:
+    if chosen.format == "csv":
+        from .csv_tables import write_csv
+
+        write_csv(frame, path, chosen.mode)
+    else:
+        frame.coalesce(1).write.mode(chosen.mode).format(chosen.format).save(path)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .reports import Report, ReportInput, ReportOptions, ReportTable, Row, conforming
+from .report import Report, ReportInput, ReportOptions, ReportTable, Row, conforming
 
 if TYPE_CHECKING:
     import pyarrow

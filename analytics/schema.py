@@ -1,7 +1,7 @@
 """Spark schemas of the decoded log and of the report tables, each from its one description.
 
-Rules: a type is one of the words in `TYPES`, the same as in `dissectors.record.Column`; numbers are
-64 bits and times UTC timestamps of microseconds, as Parquet has them.
+Rules: a type is one of the words in `TYPES`, as in `dissectors.rows.column.Column`; numbers are 64
+bits and times UTC timestamps of microseconds, as Parquet has them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from dissectors.conversation_record import CONVERSATION_COLUMNS
-from dissectors.decoded_log import FINDING_COLUMNS
-from dissectors.record import COLUMNS
+from dissectors.decode.decoded_log import FINDING_COLUMNS
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.record import COLUMNS
 
 TYPES: dict[str, DataType] = {
     "string": StringType(),
@@ -41,7 +41,7 @@ conversation is unique within it: join exchanges and conversations by (`source`,
 
 
 class Described(Protocol):
-    """What has a column's name and type: `dissectors.record.Column`, `TableColumn`."""
+    """What has a column's name and type: `dissectors.rows.column.Column`, `TableColumn`."""
 
     @property
     def name(self) -> str:
@@ -69,4 +69,4 @@ def conversation_schema() -> StructType:
 
 def finding_schema() -> StructType:
     """Return the schema of the findings, without `source`."""
-    return StructType([StructField(name, TYPES[kind]) for name, kind, _ in FINDING_COLUMNS])
+    return schema_of(FINDING_COLUMNS)

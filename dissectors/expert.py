@@ -58,6 +58,11 @@ class ExpertKind(Enum):
         self.meaning = meaning
 
 
+def undecoded(error: Exception) -> str:
+    """Return the detail of a finding where a decoder raised, which none of them should."""
+    return f"not decoded: {type(error).__name__}"
+
+
 class ExpertInfo(NamedTuple):
     """One finding, and the place in the input that shows it."""
 

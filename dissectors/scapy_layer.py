@@ -2,8 +2,8 @@
 # scapy.contrib.status = loads
 """RemotingCommand as a scapy layer, for people who craft and look at packets interactively.
 
-    >>> from dissectors.scapy_layer import RemotingCommand
-    >>> RemotingCommand(code="GET_ROUTEINFO_BY_TOPIC", ext={"topic": "Orders"}).show2()
+    >>> from dissectors.scapy_layer import RemotingLayer
+    >>> RemotingLayer(code="GET_ROUTEINFO_BY_TOPIC", ext={"topic": "Orders"}).show2()
 
 Rules: headers go through the codec of `dissectors.remoting`, so a layer builds what a client
 writes and dissects what a broker reads. What was dissected is built again byte for byte until a
@@ -27,10 +27,9 @@ from scapy.sessions import IPSession
 
 from .expert import ExpertInfo
 from .remoting.codes import RequestCode, ResponseCode, request_name, response_name
-from .remoting.command import JSON, ROCKETMQ
-from .remoting.command import RemotingCommand as Command
-from .remoting.frame import KEEP_ALL, Frame, FrameDecoder
-from .remoting.frame_layout import (
+from .remoting.command import JSON, ROCKETMQ, RemotingCommand
+from .remoting.framing.frame import KEEP_ALL, Frame, FrameDecoder
+from .remoting.framing.layout import (
     MAX_FRAME,
     PREFIX,
     encode_frame,
@@ -40,6 +39,7 @@ from .remoting.frame_layout import (
     type_of,
 )
 from .remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header, encode_header
+from .remoting.versions import V5_3_2
 from .tcp.reassembly import Data, Piece, StreamReassembler
 from .tcp.segment import SYN, Segment
 
@@ -55,7 +55,7 @@ class CodeField(SignedIntField):  # type: ignore[misc]
     """A request or response code: a number, or its name."""
 
     def any2i(self, pkt: object, x: object) -> object:  # noqa: ARG002
-        """The number that a name stands for."""
+        """Return the number that a name stands for."""
         if not isinstance(x, str):
             return x
         for codes in (RequestCode, ResponseCode):
@@ -64,8 +64,8 @@ class CodeField(SignedIntField):  # type: ignore[misc]
         raise ValueError(f"{x!r} is the name of no request and no response")
 
     def i2repr(self, pkt: object, x: object) -> str:
-        """The number with its name."""
-        if not isinstance(pkt, RemotingCommand) or not isinstance(x, int):
+        """Return the number with its name."""
+        if not isinstance(pkt, RemotingLayer) or not isinstance(x, int):
             return str(x)
         known = response_name(x, None, pkt.version) if int(pkt.flag) & 1 else None
         return f"{known or request_name(x, pkt.version)} ({x})"
@@ -79,7 +79,7 @@ class TextField(Field):  # type: ignore[misc]
         return x.decode("utf-8", "replace") if isinstance(x, bytes) else x
 
     def i2repr(self, pkt: object, x: object) -> str:  # noqa: ARG002
-        """The text in quotes."""
+        """Return the text in quotes."""
         return repr(x)
 
 
@@ -95,15 +95,15 @@ class ExtField(Field):  # type: ignore[misc]
         return {str(name): _text_of(value) for name, value in x.items()}
 
     def do_copy(self, x: object) -> object:
-        """A dict of its own."""
+        """Return a dict of its own."""
         return dict(x) if isinstance(x, dict) else x
 
     def i2repr(self, pkt: object, x: object) -> str:  # noqa: ARG002
-        """The dict."""
+        """Return the dict."""
         return repr(x)
 
 
-class RemotingCommand(Packet):  # type: ignore[misc]
+class RemotingLayer(Packet):  # type: ignore[misc]
     """One frame. Lengths are written when it is built; `ext` is what RocketMQ calls extFields."""
 
     name = "RocketMQ RemotingCommand"
@@ -111,7 +111,7 @@ class RemotingCommand(Packet):  # type: ignore[misc]
         ByteEnumField("serialize_type", JSON_TYPE, _SERIALIZE_TYPES),
         CodeField("code", int(RequestCode.GET_ROUTEINFO_BY_TOPIC)),
         TextField("language", "JAVA"),
-        SignedIntField("version", 477),
+        SignedIntField("version", V5_3_2),
         SignedIntField("opaque", 0),
         FlagsField("flag", 0, 32, ["RESPONSE", "ONEWAY"]),
         TextField("remark", None),
@@ -148,7 +148,7 @@ class RemotingCommand(Packet):  # type: ignore[misc]
         return s[end:]
 
     def self_build(self) -> bytes:
-        """The frame as bytes."""
+        """Return the frame as bytes."""
         cached: bytes | None = self.raw_packet_cache
         if cached is not None:
             if self.raw_packet_cache_fields == {"ext": self.ext}:
@@ -157,10 +157,10 @@ class RemotingCommand(Packet):  # type: ignore[misc]
         kind = int(self.serialize_type)
         return encode_frame(kind, encode_header(self.command_value(), kind), bytes(self.body))
 
-    def command_value(self) -> Command:
-        """The header as the rest of the project has it."""
+    def command_value(self) -> RemotingCommand:
+        """Return the header as the rest of the project has it."""
         kind = _SERIALIZE_TYPES.get(int(self.serialize_type), JSON)
-        return Command(
+        return RemotingCommand(
             int(self.code),
             int(self.opaque),
             int(self.flag),
@@ -173,25 +173,25 @@ class RemotingCommand(Packet):  # type: ignore[misc]
 
     def guess_payload_class(self, payload: bytes) -> type[Packet]:  # noqa: ARG002
         """Behind a frame stands another one."""
-        return RemotingCommand
+        return RemotingLayer
 
     def answers(self, other: Packet) -> bool:
         """Whether it is the response to a request."""
-        if not isinstance(other, RemotingCommand):
+        if not isinstance(other, RemotingLayer):
             return False
         answering = bool(int(self.flag) & 1) and not int(other.flag) & 3
         return answering and bool(self.opaque == other.opaque)
 
     def hashret(self) -> bytes:
-        """What a request and its response share."""
+        """Return what a request and its response share."""
         return struct.pack(">i", int(self.opaque))
 
     def mysummary(self) -> str:
-        """A line: what, and the opaque."""
+        """Return a line: what, and the opaque."""
         code = self.get_field("code").i2repr(self, self.code)
         return f"RocketMQ {code} opaque={self.opaque}"
 
-    def _take(self, kind: int, command: Command, body: bytes) -> None:
+    def _take(self, kind: int, command: RemotingCommand, body: bytes) -> None:
         self.fields.update(
             serialize_type=kind,
             code=command.code,
@@ -230,7 +230,7 @@ class RemotingSession(IPSession):  # type: ignore[misc]
         self._late: list[Packet] = []
 
     def process(self, packet: Packet) -> Packet | None:
-        """The packet with its commands as payload; None where it completes none."""
+        """Return the packet with its commands as payload; None where it completes none."""
         packet = super().process(packet)
         if packet is None or TCP not in packet:
             return packet
@@ -261,7 +261,7 @@ class RemotingSession(IPSession):  # type: ignore[misc]
         return None if size else packet
 
     def recv(self, sock: object) -> object:
-        """What `process` gives, and what it gave behind holes."""
+        """Return what `process` gives, and what it gave behind holes."""
         yield from super().recv(sock)
         late, self._late = self._late, []
         yield from late
@@ -279,7 +279,7 @@ class RemotingSession(IPSession):  # type: ignore[misc]
         return found
 
     def _release(self, peer: _Direction, segment: Segment) -> None:
-        """What waited in the other direction for a hole that is acknowledged."""
+        """Append what waited in the other direction for a hole that is acknowledged."""
         if not peer.reassembler.waiting or peer.last is None:
             return
         pieces: list[Piece] = []
@@ -348,13 +348,13 @@ def _frames_of(direction: _Direction, pieces: list[Piece]) -> list[Frame]:
 
 
 def _with_frames(packet: Packet, frames: list[Frame]) -> Packet:
-    """The packet with commands instead of the bytes that it brought."""
+    """Return the packet with commands instead of the bytes that it brought."""
     chain: Packet | None = None
     for frame in frames:
         command = decode_header(frame.serialize_type, frame.header)
         if command is None:
             continue
-        layer = RemotingCommand()
+        layer = RemotingLayer()
         layer._take(frame.serialize_type, command, frame.body)
         layer.missing = frame.missing
         if not frame.missing:
@@ -369,5 +369,5 @@ def _with_frames(packet: Packet, frames: list[Frame]) -> Packet:
 
 
 for _port in PORTS:
-    bind_bottom_up(TCP, RemotingCommand, sport=_port)
-    bind_layers(TCP, RemotingCommand, dport=_port)
+    bind_bottom_up(TCP, RemotingLayer, sport=_port)
+    bind_layers(TCP, RemotingLayer, dport=_port)

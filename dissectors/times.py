@@ -1,16 +1,19 @@
-"""Times as text: nanoseconds since the epoch ↔ ISO 8601 in UTC.
+"""Times as text: nanoseconds since the epoch ↔ ISO 8601 in UTC, or in a zone that was asked for.
 
-A time without a zone is UTC, in both directions: a capture is read far from where it was recorded,
-and a local time would change its meaning. Text shows microseconds, which is what captures have;
-nanoseconds are kept inside.
+A time without a zone is UTC unless a zone is given, in both directions: a capture is read far from
+where it was recorded, and a local time would change its meaning. Text shows microseconds, which is
+what captures have; nanoseconds are kept inside.
 """
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
@@ -24,6 +27,66 @@ _TIME = re.compile(
 )
 
 
+_QUARTER = 900
+"""Seconds after which a zone may have another offset: changes are at quarters of an hour."""
+_OFFSETS_KEPT = 4096
+
+
+class Zone:
+    """A time zone: how far its clocks are from UTC."""
+
+    def __init__(self, name: str, offset_at: Callable[[int], int]) -> None:
+        """`offset_at`: seconds since the epoch → seconds that the clocks are ahead of UTC."""
+        self.name = name
+        """as it was asked for"""
+        self._offset_at = lru_cache(maxsize=_OFFSETS_KEPT)(offset_at)
+
+    def offset(self, ns: int) -> int:
+        """Return by how many nanoseconds the clocks are ahead of UTC at a time."""
+        quarter = min(max(ns // SECOND, 0), _LAST_SECOND - DAY // SECOND) // _QUARTER
+        return self._offset_at(quarter * _QUARTER) * SECOND
+
+    def local(self, ns: int) -> int:
+        """Return what the clocks show at a time, as if they were in UTC."""
+        return ns + self.offset(ns)
+
+    def instant(self, local: int) -> int:
+        """Return when the clocks show `local`; the later time where they show it twice."""
+        return local - self.offset(local - self.offset(local))
+
+    def text(self, ns: int) -> str:
+        """Return ``2026-11-20T18:00:00.123456+08:00``."""
+        minutes = self.offset(ns) // (60 * SECOND)
+        sign = "-" if minutes < 0 else "+"
+        hours, minutes = divmod(abs(minutes), 60)
+        return f"{text_of_time(self.local(ns))[:-1]}{sign}{hours:02d}:{minutes:02d}"
+
+
+UTC_ZONE = Zone("UTC", lambda _: 0)
+_OFFSET = re.compile(r"[+-]\d{2}:?\d{2}", re.ASCII)
+
+
+def zone_named(name: str) -> Zone | None:
+    """Return the zone of a name: ``UTC``, ``local``, ``+08:00``, ``Asia/Shanghai``; else None."""
+    if name.upper() in ("UTC", "Z"):
+        return UTC_ZONE
+    if name.lower() == "local":
+        return Zone("local", lambda second: time.localtime(second).tm_gmtoff)
+    if _OFFSET.fullmatch(name):
+        fixed = _zone_of(name)
+        return Zone(name, lambda _: fixed)
+    try:
+        info = ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # no such zone; a name that is none; a folder of zones
+        return None
+
+    def offset_at(second: int) -> int:
+        offset = datetime.fromtimestamp(second, info).utcoffset()
+        return 0 if offset is None else int(offset.total_seconds())
+
+    return Zone(name, offset_at)
+
+
 class Moment(NamedTuple):
     """A time as somebody wrote it."""
 
@@ -31,6 +94,15 @@ class Moment(NamedTuple):
     """nanoseconds since the epoch; without a date: since midnight"""
     has_date: bool
     """False: a time of day"""
+    zone: Zone = UTC_ZONE
+    """whose clocks show the time of day"""
+
+    def on_day_of(self, ns: int) -> int:
+        """Return the time; of a time of day that on the day of `ns`."""
+        if self.has_date:
+            return self.ns
+        local = self.zone.local(ns)
+        return self.zone.instant(local - local % DAY + self.ns)
 
 
 @lru_cache(maxsize=4096)
@@ -48,26 +120,30 @@ def text_of_time(ns: int) -> str:
     return f"{_text_of_second(second)}{rest // 1000:06d}Z"
 
 
-def moment_of(text: str) -> Moment | None:
+def moment_of(text: str, zone: Zone = UTC_ZONE) -> Moment | None:
     """Return the time that `text` names, None where it names none.
 
-    Known are ``2026-11-20``, ``2026-11-20T10:00``, seconds with a fraction of up to nine digits, a
-    zone (``Z``, ``+08:00``; UTC where there is none), and a time of day alone.
+    Known are ``2026-11-20``, ``2026-11-20T10:00``, seconds with a fraction of up to nine digits, an
+    offset (``Z``, ``+08:00``; in `zone` where there is none), and a time of day, also with offset.
     """
     match = _TIME.fullmatch(text.strip())
     if match is None or not (match["date"] or match["clock"]):
         return None
-    if match["zone"] and not (match["date"] and match["clock"]):
+    if match["zone"] and not match["clock"]:
         return None
     clock = f"{match['clock'] or '0:00'}:{match['second'] or '00'}"
     try:
         value = datetime.strptime(f"{match['date'] or '1970-01-01'} {clock}", "%Y-%m-%d %H:%M:%S")
     except ValueError:
         return None
-    offset = _zone_of(match["zone"] or "Z")
     seconds = (value.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
-    fraction = int((match["fraction"] or "").ljust(9, "0"))
-    return Moment((seconds - offset) * SECOND + fraction, match["date"] is not None)
+    local = seconds * SECOND + int((match["fraction"] or "").ljust(9, "0"))
+    if match["date"]:
+        offset = match["zone"]
+        return Moment(local - _zone_of(offset) * SECOND if offset else zone.instant(local), True)
+    if match["zone"]:
+        return Moment((local - _zone_of(match["zone"]) * SECOND) % DAY, False)
+    return Moment(local, False, zone)
 
 
 def _zone_of(text: str) -> int:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .acl import Credentials, credentials_of, read_credentials
     from .async_producer import AsyncProducer
-    from .attempt_record import record_of_attempt
     from .config import ProducerConfig, TlsSettings
     from .errors import ClientError, SendFailed
     from .fault import FaultSettings
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
         TransactionState,
     )
     from .producer import Producer
+    from .sending.attempt_record import record_of_attempt
     from .wire_capture import WireCapture
 
 __all__ = [
@@ -48,7 +48,7 @@ __all__ = [
 _PLACES = {
     "acl": ("Credentials", "credentials_of", "read_credentials"),
     "async_producer": ("AsyncProducer",),
-    "attempt_record": ("record_of_attempt",),
+    "sending.attempt_record": ("record_of_attempt",),
     "config": ("ProducerConfig", "TlsSettings"),
     "errors": ("ClientError", "SendFailed"),
     "fault": ("FaultSettings",),
@@ -63,7 +63,7 @@ _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    """A public name, loaded when it is first used: reports take only `replay.fault`."""
+    """Return a public name, loaded when it is first used: reports take only `replay.fault`."""
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,19 +13,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
-from .client import Client
+from .cluster.client import ClusterClient
 from .config import ProducerConfig
 from .errors import ClosedError
 from .fault import FaultStrategy
 from .message import Message, MessageQueue, SendMode, SendResult, TransactionState
-from .operation import Operation, Runner
-from .order_key import Selector, selector_of
-from .request_reply import Requests
-from .send import Sender
-from .steps import Steps
-from .tracing import Tracing
-from .transaction import Check, Transactions, state_of
+from .sending.order_key import Selector, selector_of
+from .sending.request_reply import PendingRequests
+from .sending.send import Sender
+from .sending.trace_dispatcher import TraceDispatcher
+from .sending.transaction import Check, Transactions, state_of
 from .transport.aio import AioNetwork
+from .wire.operation import Runner, RunningOperation
+from .wire.steps import Steps
 
 T = TypeVar("T")
 
@@ -36,10 +36,10 @@ class _End(asyncio.Future[T]):
     A callback of an ordinary future would do the same, and cost a turn of the loop a message.
     """
 
-    operation: Operation[T] | None = None
+    operation: RunningOperation[T] | None = None
 
-    def settle(self, operation: Operation[T]) -> None:
-        """The operation has ended."""
+    def settle(self, operation: RunningOperation[T]) -> None:
+        """Handle the end of the operation."""
         if self.done():
             return
         if operation.error is not None:
@@ -68,11 +68,11 @@ class _Core:
     def __init__(self, config: ProducerConfig) -> None:
         self.loop = asyncio.get_running_loop()
         self.network = AioNetwork(config.tls, config.guard)
-        self.client = Client(config, self.network)
+        self.client = ClusterClient(config, self.network)
         self.sender = Sender(self.client)
         self.transactions = Transactions(self.sender)
-        self.requests = Requests(self.sender)
-        self.tracing = Tracing(self.sender, self.transactions) if config.trace else None
+        self.requests = PendingRequests(self.sender)
+        self.tracing = TraceDispatcher(self.sender, self.transactions) if config.trace else None
         self.checks: set[asyncio.Task[None]] = set()
 
     def run(self, steps: Steps[T]) -> asyncio.Future[T]:
@@ -105,6 +105,11 @@ class AsyncProducer:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+    @property
+    def peers(self) -> list[str]:
+        """The other ends of all open connections, `ip:port`."""
+        return [] if self._core is None else self._core.network.peers
 
     @property
     def fault(self) -> FaultStrategy:
@@ -205,7 +210,9 @@ class AsyncProducer:
         return await core.run(core.requests.request(message, timeout_ms))
 
     async def queues_of(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that can be written to. Raises RouteError, NameServerError."""
+        """Return the queues of a topic that can be written to. Raises RouteError,
+        NameServerError.
+        """
         core = self._started
         return await core.run(core.sender.find_queues(topic))
 
@@ -239,7 +246,7 @@ class AsyncProducer:
         return self._core
 
     def _checked(self, check: Check) -> None:
-        """A broker asks what became of a transaction."""
+        """Answer a broker that asks what became of a transaction."""
         core = self._core
         if core is None:
             return
@@ -257,7 +264,7 @@ class AsyncProducer:
 async def _outcome_of(
     ask: Callable[[Message], TransactionState | Awaitable[TransactionState]], message: Message
 ) -> tuple[TransactionState, Exception | None]:
-    """What the application says of a transaction, and what it raised."""
+    """Return what the application says of a transaction, and what it raised."""
     try:
         said = ask(message)
         return state_of(await said if inspect.isawaitable(said) else said), None

@@ -10,45 +10,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from dissectors.endpoint import split_endpoint
 from dissectors.remoting.command import JSON, ROCKETMQ
-from dissectors.remoting.versions import ordinal_of
+from dissectors.remoting.retries import retry_codes_of
+from dissectors.remoting.sysflag import COMPRESSION_TYPES
+from dissectors.remoting.versions import V5_3_3, ordinal_of
 
+from .acl import Credentials
 from .errors import ConfigError, NameServerError
 from .fault import FaultSettings
-from .message import Attempt, Message
+from .hooks import RpcHook, SendHook
+from .message import Attempt, CheckListener, Message
 from .namespace import wrap_namespace
-from .send_request import COMPRESSION_BITS
 from .validators import why_not_group
-
-if TYPE_CHECKING:
-    from .acl import Credentials
-    from .hooks import RpcHook, SendHook
-    from .transaction import CheckListener
-    from .wire_capture import WireCapture
+from .wire_capture import WireCapture
 
 NAMESRV_VARIABLE: Final = "NAMESRV_ADDR"
-NEWEST: Final = 479
-"""MQVersion ordinal of V5_3_3"""
-V4_9_2: Final = 397
-V5_0_0: Final = 413
-V5_3_0: Final = 473
-V5_3_1: Final = 475
-
-_RETRIED: Final = frozenset((17, 14, 1, 16, 204, 205))
-_SYSTEM_BUSY: Final = 2
-_GO_AWAY: Final = 1500
-
-
-def retry_codes_of(version: int) -> frozenset[int]:
-    """Response codes after which a client of this MQVersion ordinal tries another broker."""
-    codes = _RETRIED
-    if version >= V5_3_0:
-        codes |= {_SYSTEM_BUSY}
-    if version >= V5_3_1:
-        codes |= {_GO_AWAY}
-    return codes
+NEWEST: Final = V5_3_3
+"""MQVersion ordinal of the newest client release that is followed"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +40,10 @@ class TlsSettings:
     """certificates that are trusted (tls.client.trustCertPath); None: those of the system"""
     verify: bool = True
     """whether the server must prove who it is (tls.client.authServer; Java's default: no)"""
-    check_hostname: bool = False
+    check_hostname: bool = True
     """whether the certificate must name the host of the address; Java does not look"""
+    server_name: str | None = None
+    """name that certificates must have instead of the host; it is also sent as SNI"""
     cert_file: str | None = None
     """own certificate (tls.client.certPath)"""
     key_file: str | None = None
@@ -179,8 +162,8 @@ class ProducerConfig:
             raise ConfigError(
                 f"serialization type {self.serialize_type!r}", f"say {JSON} or {ROCKETMQ}"
             )
-        if self.compress_type not in COMPRESSION_BITS:
-            kinds = ", ".join(COMPRESSION_BITS)
+        if self.compress_type not in COMPRESSION_TYPES:
+            kinds = ", ".join(COMPRESSION_TYPES)
             raise ConfigError(f"compression type {self.compress_type!r}", f"say one of {kinds}")
         for name in ("send_timeout_ms", "api_timeout_ms", "connect_timeout_ms", "max_message_size"):
             if getattr(self, name) <= 0:
@@ -190,7 +173,8 @@ class ProducerConfig:
                 raise ConfigError(f"{name} is {getattr(self, name)}", "0 means: one attempt")
 
     def namesrv_addresses(self, variables: Mapping[str, str] | None = None) -> tuple[str, ...]:
-        """The NameServers, in the order in which they are named; raises NameServerError for none.
+        """Return the NameServers, in the order in which they are named; raises NameServerError for
+        none.
 
         `variables` are those of the environment where they are not given.
         """
@@ -205,7 +189,9 @@ class ProducerConfig:
 
 
 def version_of_release(release: str) -> int:
-    """The MQVersion ordinal of a release such as `4.9.8`. Raises ConfigError for an unknown one."""
+    """Return the MQVersion ordinal of a release such as `4.9.8`. Raises ConfigError for an unknown
+    one.
+    """
     ordinal = ordinal_of(release)
     if ordinal is None:
         raise ConfigError(f"no release {release!r}", "write it as 4.9.8 or 5.3.3")
@@ -213,23 +199,14 @@ def version_of_release(release: str) -> int:
 
 
 def addresses_of(text: str) -> tuple[str, ...]:
-    """The addresses of a list `host:port;host:port`, without repeats. Raises NameServerError."""
+    """Return the addresses of a list `host:port;host:port`, without repeats. Raises
+    NameServerError.
+    """
     addresses = tuple(dict.fromkeys(part.strip() for part in text.split(";") if part.strip()))
     if not addresses:
         hint = f"name one with namesrv, or in {NAMESRV_VARIABLE}: host:9876;host:9876"
         raise NameServerError("no NameServer is named", hint)
     for address in addresses:
-        if split_address(address) is None:
+        if split_endpoint(address) is None:
             raise NameServerError(f"{address!r} is no address", "write host:port or [ipv6]:port")
     return addresses
-
-
-def split_address(address: str) -> tuple[str, int] | None:
-    """Host and port of `host:port` or `[ipv6]:port`; None for what is no address."""
-    host, colon, port = address.rpartition(":")
-    if host.startswith("["):
-        host = host[1:-1] if host.endswith("]") else ""
-    if not colon or not host or not (port.isascii() and port.isdecimal()):
-        return None
-    number = int(port[:6])
-    return (host, number) if 0 < number < 65536 else None

@@ -45,7 +45,7 @@ class SendHook(Protocol):
     """Is told of each attempt."""
 
     def before_send(self, context: SendContext) -> None:
-        """The request is about to be written."""
+        """Handle a request that is about to be written."""
 
     def after_send(self, context: SendContext) -> None:
         """Its end is known."""
@@ -55,7 +55,7 @@ class RpcHook(Protocol):
     """May add ext fields to every request."""
 
     def before_request(self, address: str, code: int, fields: dict[str, str]) -> None:
-        """The request with this code is about to be written; `fields` may be changed."""
+        """Handle a request with this code that is about to be written; `fields` may be changed."""
 
 
 def guarded(call: Callable[[SendContext], None], context: SendContext) -> None:

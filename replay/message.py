@@ -9,12 +9,14 @@ RocketMQ: Message, MessageQueue, SendResult, SendStatus, CommunicationMode, Loca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
 
 import msgspec
+
+from dissectors.remoting.codes import RequestCode
 
 UNIQ_KEY: Final = "UNIQ_KEY"
 """Property with the client's message id."""
@@ -45,7 +47,7 @@ class TransactionState(IntEnum):
     ROLLBACK = 12
 
 
-class Outcome(StrEnum):
+class AttemptOutcome(StrEnum):
     """What became of one attempt."""
 
     ANSWERED = "answered"
@@ -106,30 +108,30 @@ class Message:
         return self.properties.get("__SHARDINGKEY")
 
     def with_properties(self, properties: Mapping[str, str]) -> Message:
-        """A copy that has these properties besides its own."""
+        """Return a copy that has these properties besides its own."""
         return replace(self, properties={**self.properties, **properties})
 
     def with_delay_level(self, level: int) -> Message:
-        """A copy that is delivered after the time of a delay level: 1 is 1 s, 18 is 2 h."""
+        """Return a copy that is delivered after the time of a delay level: 1 is 1 s, 18 is 2 h."""
         return self.with_properties({"DELAY": str(level)})
 
     def with_delivery_at(self, time_ms: int) -> Message:
-        """A copy that is delivered at a time, ms since the epoch (brokers since 5.0)."""
+        """Return a copy that is delivered at a time, ms since the epoch (brokers since 5.0)."""
         return self.with_properties({"TIMER_DELIVER_MS": str(time_ms)})
 
     def with_delay_ms(self, delay_ms: int) -> Message:
-        """A copy that is delivered so many ms after it was sent (brokers since 5.0)."""
+        """Return a copy that is delivered so many ms after it was sent (brokers since 5.0)."""
         return self.with_properties({"TIMER_DELAY_MS": str(delay_ms)})
 
     def with_sharding_key(self, key: str) -> Message:
-        """A copy that says by which key it is ordered."""
+        """Return a copy that says by which key it is ordered."""
         return self.with_properties({"__SHARDINGKEY": key})
 
 
 def message_of_properties(
     topic: str, body: bytes, properties: Mapping[str, str], flag: int = 0
 ) -> Message:
-    """The message that was sent with these properties: the reverse of what a send writes."""
+    """Return the message that was sent with these properties: the reverse of what a send writes."""
     rest = dict(properties)
     tags, keys = rest.pop("TAGS", None), rest.pop("KEYS", None)
     wait = rest.pop("WAIT", None)
@@ -150,8 +152,8 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     """when the request was written or the connection begun, ns since the epoch"""
     end: int | None = None
     """when the answer or the failure was known, ns since the epoch; None for oneway"""
-    outcome: str = Outcome.ANSWERED
-    """a value of `Outcome`"""
+    outcome: str = AttemptOutcome.ANSWERED
+    """a value of `AttemptOutcome`"""
     code: int | None = None
     """response code; None without an answer"""
     remark: str | None = None
@@ -166,7 +168,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     """number of the connection, in the order in which they were opened"""
     opaque: int = 0
     """number that pairs request and response; 0 if nothing was sent"""
-    request_code: int = 310
+    request_code: int = int(RequestCode.SEND_MESSAGE_V2)
     """request code"""
     serialize_type: str = "JSON"
     """JSON or ROCKETMQ"""
@@ -222,3 +224,8 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
     """outcome of the local transaction; None without one"""
     attempts: tuple[Attempt, ...] = ()
     """every try, the last one is the one that succeeded"""
+
+
+CheckListener = Callable[[Message], TransactionState | Awaitable[TransactionState]]
+"""Return the outcome of a half message's transaction; may be a coroutine function for an
+`AsyncProducer`."""

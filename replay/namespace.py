@@ -39,7 +39,9 @@ def is_system_topic(topic: str) -> bool:
 
 
 def wrap_namespace(namespace: str, name: str) -> str:
-    """The topic or group `name` within a namespace; unchanged without one, or if it has it."""
+    """Return the topic or group `name` within a namespace; unchanged without one, or if it
+    has it.
+    """
     if not namespace or not name or _is_system(name):
         return name
     prefix, rest = _prefix_of(name)
@@ -49,7 +51,7 @@ def wrap_namespace(namespace: str, name: str) -> str:
 
 
 def unwrap_namespace(namespace: str, name: str) -> str:
-    """The topic or group without its namespace; unchanged if it has another one."""
+    """Return the topic or group without its namespace; unchanged if it has another one."""
     if not namespace or _is_system(name):
         return name
     prefix, rest = _prefix_of(name)

@@ -12,19 +12,19 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
-from .client import Client
+from .cluster.client import ClusterClient
 from .config import ProducerConfig
 from .errors import ClosedError
 from .fault import FaultStrategy
 from .message import Message, MessageQueue, SendMode, SendResult, TransactionState
-from .operation import Operation
-from .order_key import Selector, selector_of
-from .request_reply import Requests
-from .send import Sender
-from .steps import Steps
-from .tracing import Tracing
-from .transaction import Check, Transactions, state_of
+from .sending.order_key import Selector, selector_of
+from .sending.request_reply import PendingRequests
+from .sending.send import Sender
+from .sending.trace_dispatcher import TraceDispatcher
+from .sending.transaction import Check, Transactions, state_of
 from .transport.blocking import BlockingNetwork
+from .wire.operation import RunningOperation
+from .wire.steps import Steps
 
 T = TypeVar("T")
 
@@ -40,14 +40,14 @@ class Producer:
         self.config = config
         self._network = BlockingNetwork(config.tls, config.guard)
         try:
-            self._client = Client(config, self._network)
+            self._client = ClusterClient(config, self._network)
         except BaseException:
             self._network.close()
             raise
         self._sender = Sender(self._client)
         self._transactions = Transactions(self._sender)
-        self._requests = Requests(self._sender)
-        self._tracing = Tracing(self._sender, self._transactions) if config.trace else None
+        self._requests = PendingRequests(self._sender)
+        self._tracing = TraceDispatcher(self._sender, self._transactions) if config.trace else None
         self._transactions.on_check = self._checked
         self._lock = threading.RLock()
         self._last = self._network.now()
@@ -154,7 +154,9 @@ class Producer:
         return self._run(lambda: self._requests.request(message, timeout_ms))
 
     def queues_of(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that can be written to. Raises RouteError, NameServerError."""
+        """Return the queues of a topic that can be written to. Raises RouteError,
+        NameServerError.
+        """
         return self._run(lambda: self._sender.find_queues(topic))
 
     def poll(self, seconds: float = 0.0) -> None:
@@ -175,7 +177,7 @@ class Producer:
             try:
                 runner = self._client.runner
                 traces = self._tracing.farewell() if self._tracing is not None else ()
-                said: list[Operation[object]] = [runner.start(steps) for steps in traces]
+                said: list[RunningOperation[object]] = [runner.start(steps) for steps in traces]
                 said += [runner.start(steps) for steps in self._client.farewell()]
                 self._network.run(lambda: all(operation.done for operation in said))
             finally:
@@ -204,7 +206,9 @@ class Producer:
             return operation.result
 
     def _checked(self, check: Check) -> None:
-        """A broker asks what became of a transaction: answered when the event is dealt with."""
+        """Queue a broker's question about a transaction; it is answered when events are
+        dealt with.
+        """
         listener = self.config.check_listener
         if listener is None:
             return
@@ -219,7 +223,7 @@ class Producer:
 def _outcome_of(
     ask: Callable[[Message], object], message: Message
 ) -> tuple[TransactionState, Exception | None]:
-    """What the application says of a transaction, and what it raised."""
+    """Return what the application says of a transaction, and what it raised."""
     try:
         return state_of(ask(message)), None
     except Exception as problem:

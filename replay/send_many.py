@@ -35,7 +35,7 @@ class Feed(Protocol[T_co]):
     """Where messages come from."""
 
     async def next(self) -> T_co | None:
-        """The next one; None at the end."""
+        """Return the next one; None at the end."""
 
     def close(self) -> None:
         """Nothing more is wanted: whoever waits in `next` is given None."""
@@ -48,7 +48,7 @@ class IteratorFeed(Generic[T]):
         self._items = items
 
     async def next(self) -> T | None:
-        """The next one; None at the end."""
+        """Return the next one; None at the end."""
         return next(self._items, None)
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class LineFeed(Generic[T]):
     """The lines of a file, pipe or terminal, decoded; the loop goes on while a pipe is silent."""
 
     def __init__(self, number: int, decode: Callable[[bytes], T | None], longest: int) -> None:
-        """`number` is that of the open file; `decode` gives None for a line to leave out.
+        """Take an open file by number; `decode` gives None for a line to leave out.
 
         A line of more than `longest` bytes is cut, so that a source without line ends is bounded.
         """
@@ -77,7 +77,7 @@ class LineFeed(Generic[T]):
         self._regular = S_ISREG(os.fstat(number).st_mode)
 
     async def next(self) -> T | None:
-        """The next one; None at the end."""
+        """Return the next one; None at the end."""
         while True:
             while self._lines:
                 line = self._lines.popleft()
@@ -154,7 +154,7 @@ class BatchFeed(Generic[T]):
         self._lock = asyncio.Lock()
 
     async def next(self) -> Sequence[T] | None:
-        """The next ones; None at the end."""
+        """Return the next ones; None at the end."""
         if self._most == 1:
             one = await self._feed.next()
             return None if one is None else (one,)
@@ -195,7 +195,7 @@ class ManySends(Protocol[T, R]):
         """For how many messages one counts."""
 
     def ended(self, item: T, result: R | None, error: ClientError | None) -> None:
-        """What came of one."""
+        """Handle the result of one."""
 
 
 def send_many(
@@ -203,7 +203,7 @@ def send_many(
     sends: ManySends[T, R],
     stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]],
 ) -> float:
-    """Send until the feed ends and nothing is in flight; returns the seconds that it took.
+    """Send until the feed ends and nothing is in flight; return the seconds that it took.
 
     `stoppable` is given what takes no further message, which may be called by a signal handler, and
     is entered for as long as messages are taken. Raises what the producer raises at its start.
@@ -283,7 +283,7 @@ class _Run(Generic[T, R]):
 
 
 def _first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that ended a run: the others only followed from it."""
+    """Return the error that ended a run: the others only followed from it."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -33,7 +33,7 @@ class UniqueIds:
         self._counter = 0
 
     def next(self, now_ms: int) -> str:
-        """A new id, made at `now_ms`, ms since the epoch: 32 characters, with IPv6 56."""
+        """Return a new id, made at `now_ms`, ms since the epoch: 32 characters, with IPv6 56."""
         if now_ms >= self._next_begin:
             self._begin, self._next_begin = _month_of(now_ms)
         since = now_ms - self._begin

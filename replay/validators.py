@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.properties import (
+from dissectors.remoting.messages.properties import (
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
     property_of,

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final
 
+from dissectors.endpoint import host_and_port_text
 from dissectors.tcp.pcapng_writer import PcapngWriter
 from dissectors.tcp.segment import ACK, FIN, RST, SYN
 
@@ -37,7 +38,7 @@ class WireCapture:
     """Writes the connections of a client to one file."""
 
     def __init__(self, path: str) -> None:
-        """Opens the file, which must not be there yet. Raises OSError where it cannot be made."""
+        """Open the file, which must not be there yet. Raises OSError where it cannot be made."""
         file = Path(path).open("xb", buffering=_BUFFER)  # noqa: SIM115
         self._file: BinaryIO | None = file
         self._writer = PcapngWriter(file, LINKTYPE_RAW)
@@ -53,7 +54,7 @@ class WireCapture:
         return self._writer.packets
 
     def opened(self, ts_ns: int, local: str, remote: str) -> WireConnection:
-        """A new connection, of the two `address:port` (IPv6 in brackets)."""
+        """Return a new connection, of the two `address:port` (IPv6 in brackets)."""
         self._connections += 1
         return WireConnection(self, ts_ns, local, remote, self._connections)
 
@@ -130,7 +131,7 @@ class WireConnection:
         self._data(ts_ns, self._in, data)
 
     def closed(self, ts_ns: int, *, by_peer: bool = False, reset: bool = False) -> None:
-        """The end of the connection: closed by us or the peer, or lost (`reset`)."""
+        """Write the end of the connection: closed by this client or the peer, or lost (`reset`)."""
         if not self._open:
             return
         self._open = False
@@ -187,7 +188,7 @@ class _Direction:
         self._fixed = int.from_bytes(pseudo, "big")
 
     def packet(self, acknowledged: int, flags: int, payload: bytes, options: bytes) -> bytes:
-        """The whole packet, checksums filled in."""
+        """Return the whole packet, checksums filled in."""
         size = 20 + len(options)
         fields = (*self._ports, self.sequence, acknowledged, size << 10 | flags, _WINDOW)
         head = _TCP_HEADER.pack(*fields, 0, 0) + options
@@ -210,16 +211,16 @@ class _Direction:
 
 
 def _complement(words: int) -> int:
-    """The checksum of 16-bit words, given as one number: 2¹⁶ is 1 modulo 2¹⁶ - 1."""
+    """Return the checksum of 16-bit words, given as one number: 2¹⁶ is 1 modulo 2¹⁶ - 1."""
     folded = words % 0xFFFF
     return ~(folded or 0xFFFF) & 0xFFFF
 
 
 def _end_of(address: str) -> _End:
-    """The parts of `address:port`; a name that is no address gives 0.0.0.0."""
-    host, _, port = address.rpartition(":")
+    """Return the parts of `address:port`; a name that is no address gives 0.0.0.0."""
+    host, port = host_and_port_text(address)
     try:
-        return ip_address(host.strip("[]").partition("%")[0]), int(port) & 0xFFFF
+        return ip_address(host.partition("%")[0]), int(port) & 0xFFFF
     except ValueError:
         return IPv4Address(0), 0
 

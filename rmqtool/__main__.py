@@ -1,6 +1,18 @@
-"""`python -m rmqtool` is `rmqtool`."""
+"""`python -m rmqtool` and the command `rmqtool`."""
 
-from .cli import main
+from __future__ import annotations
+
+import signal
+
+
+def main() -> None:
+    """Run the command line; a Ctrl-C while it is being loaded ends it without a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from .cli import main as run
+
+    run()
+
 
 if __name__ == "__main__":
     main()

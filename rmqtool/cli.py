@@ -6,29 +6,29 @@ here, so that `rmqtool --help` answers at once.
 
 from __future__ import annotations
 
-import signal
 import sys
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
-from . import (
-    __version__,
-    cli_broker,
-    cli_hex,
-    cli_live,
-    cli_replay,
-    cli_report,
-    cli_send,
-    cli_wireshark,
-    codes_options,
-    options,
-)
-from .console import When
-from .decode_options import DecodeRequest
-from .errors import guarded
-from .status import ExitStatus, Terminated
+from dissectors.temporary import remove_all
+
+from . import __version__
+from .broker import command as cli_broker
+from .codes import options as codes_options
+from .decode.options import DecodeRequest
+from .help import command as cli_help
+from .hex import command as cli_hex
+from .live import command as cli_live
+from .replay import command as cli_replay
+from .report import command as cli_report
+from .send import command as cli_send
+from .ui import common_options as options
+from .ui.console import When
+from .ui.errors import guarded
+from .ui.interrupt import install_handlers, restore_handlers
+from .ui.status import ExitStatus, Terminated
+from .wireshark import command as cli_wireshark
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _HELP = """Decode, replay and report Apache RocketMQ traffic.
@@ -39,6 +39,7 @@ Examples:
   rmqtool decode pcap incident.pcap
   rmqtool decode pcap incident.pcap --summary
   rmqtool decode pcap --help
+  rmqtool help                          documents: columns, filters, reports, faults
 """
 _DECODE_HELP = """Turn captured bytes into exchanges, commands and messages.
 
@@ -90,6 +91,7 @@ def decode_pcap(
     where: options.Where = "",
     since: options.Since = None,
     until: options.Until = None,
+    tz: options.TimeZone = "UTC",
     limit: options.Limit = None,
     format_: options.FormatName = None,
     output: options.OutputName = "-",
@@ -98,32 +100,43 @@ def decode_pcap(
     color: options.Color = When.auto,
     quiet: options.Quiet = False,
     check: options.Check = False,
+    fail_on: options.FailOn = None,
     decode_as: options.DecodeAs = None,
     follow: options.Follow = False,
     jobs: options.Jobs = 1,
 ) -> None:
-    """Decode captures: a line an exchange, or as asked below.
+    """Decode captures: one line per exchange, or as asked below.
 
     Examples:
 
     \b
       rmqtool decode pcap incident.pcap
       rmqtool decode pcap incident.pcap --summary
-      rmqtool decode pcap *.pcap -w 'response_code != 0 or status == unanswered'
-      rmqtool decode pcap incident.pcap -V -w 'latency > 1s and topic ~ Order'
-      rmqtool decode pcap incident.pcap --commands -f jsonl | jq .
-      rmqtool decode pcap captures/ -f parquet -o log/
+      rmqtool decode pcap *.pcap -Y 'response_code != 0 or status == unanswered'
+      rmqtool decode pcap incident.pcap -V -Y 'latency > 1s and topic ~ Order'
+      rmqtool decode pcap incident.pcap --commands -T jsonl | jq .
+      rmqtool decode pcap captures/ -T parquet -o log/
+      rmqtool decode pcap incident.pcap --summary --check --fail-on 'failed>1%'
       rmqtool decode pcap incident.pcap --follow-conversation 3
-      rmqtool decode pcap incident.pcap --messages -o bodies/ -w 'name ~ SEND'
+      rmqtool decode pcap incident.pcap --messages -o bodies/ -Y 'name ~ SEND'
       tcpdump -i eth0 -U -w - port 10911 | rmqtool decode pcap -
 
-    Columns, and the language of --where: docs/decoded-log.md.
+    Columns: rmqtool help decoded-log. The language of --where: rmqtool help decoded-log filters.
     """
 
     def run() -> ExitStatus:
-        from .decode_options import format_of, ports_of, size_option, time_option, view_of
-        from .decode_run import run_decode
+        from .decode.options import (
+            conditions_of,
+            format_of,
+            ports_of,
+            size_option,
+            time_option,
+            view_of,
+            zone_option,
+        )
+        from .decode.run import run_decode
 
+        zone = zone_option(tz)
         view = view_of(commands, verbose, summary, follow_conversation, messages)
         return run_decode(
             DecodeRequest(
@@ -133,14 +146,16 @@ def decode_pcap(
                 output=output,
                 force=force,
                 where=where,
-                since=time_option("--since", since),
-                until=time_option("--until", until),
+                since=time_option("--since", since, zone),
+                until=time_option("--until", until, zone),
+                zone=zone,
                 limit=limit,
                 body_limit=size_option("--body-limit", body_limit),
                 decode_as=ports_of(decode_as or []),
                 follow=follow,
                 jobs=jobs,
                 check=check,
+                fail_on=conditions_of(fail_on or [], view),
                 quiet=quiet,
                 colour=color,
                 conversation=follow_conversation,
@@ -178,7 +193,7 @@ def codes(
     """
 
     def run() -> ExitStatus:
-        from .codes_command import codes
+        from .codes.command import codes
 
         return codes(query or [], kind, format_, color)
 
@@ -188,21 +203,20 @@ def codes(
 app.command("wireshark")(cli_wireshark.wireshark)
 app.command("send")(cli_send.send)
 app.command("broker")(cli_broker.broker)
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
-    raise Terminated
+app.command("help")(cli_help.help_)
 
 
 def main() -> None:
-    """The console entry point: run the command line and exit with its status."""
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _terminate)
+    """Run the command line and exit with its status (console entry point)."""
+    install_handlers()
     try:
         app(prog_name="rmqtool")
-    except KeyboardInterrupt:
-        sys.exit(ExitStatus.INTERRUPTED)
+    except KeyboardInterrupt as error:
+        terminated = isinstance(error, Terminated)
+        sys.exit(ExitStatus.TERMINATED if terminated else ExitStatus.INTERRUPTED)
+    finally:
+        remove_all()
+        restore_handlers()
 
 
 if __name__ == "__main__":

@@ -1,36 +1,63 @@
-"""What all tests share: which implementation runs, profiles of hypothesis, tools that are absent.
+"""What all tests share: which implementation runs, examples, lanes, tools that are absent.
 
 `RMQTOOL_PURE=1` runs the decode path from its sources although compiled modules are there.
-`HYPOTHESIS_PROFILE=thorough` looks much longer for counterexamples.
+`HYPOTHESIS_PROFILE=explore` tries many random examples in place of a few fixed ones.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
+from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
+from tests import profiles
 from tests.pure import implementation, import_sources, wants_sources
+from tests.spark_session import _released as _released
+from tests.spark_session import rmqtool_here as rmqtool_here
+from tests.spark_session import spark as spark
+
+if TYPE_CHECKING:
+    from xdist.scheduler import Scheduling
 
 if wants_sources():
     import_sources()
 
-_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-settings.register_profile(
-    "ci", max_examples=60, deadline=None, print_blob=True, suppress_health_check=_SLOW
-)
-settings.register_profile(
-    "thorough", max_examples=2000, deadline=None, print_blob=True, suppress_health_check=_SLOW
-)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+profiles.load()
+_QUIET = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""py4j leaves its sockets to the garbage collector"""
 
 
 def pytest_report_header() -> str:
     return f"decode path: {implementation()}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what can be seen: tests that share the Spark session, tests of random examples."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.examples)
+        if item.get_closest_marker("spark"):
+            item.add_marker(_QUIET)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("tshark") and shutil.which("tshark") is None:
         pytest.skip("tshark is not installed")
+
+
+class Lanes:
+    """Hooks of pytest-xdist, where it is installed."""
+
+    @pytest.hookimpl
+    def pytest_xdist_make_scheduler(self, config: pytest.Config) -> Scheduling:
+        from tests.lanes import LaneScheduling
+
+        return LaneScheduling(config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.pluginmanager.hasplugin("dsession"):
+        config.pluginmanager.register(Lanes())

@@ -59,7 +59,7 @@ TOUR: tuple[tuple[str, str], ...] = (
     ),
     (
         "Messages of our own, to an embedded NameServer and two brokers: each attempt and why.",
-        "send -n {namesrv} -t DemoTopic -p hello --count 12 --fault-strategy 5.1",
+        "send -n {namesrv} -t DemoTopic --body hello --count 12 --fault-strategy 5.1",
     ),
     (
         "A capture sent again, at ten times its pace, to that sandbox; captured against replayed.",

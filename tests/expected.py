@@ -1,7 +1,7 @@
 """The expected decode of every sample: written by `python -m tests.expected`, compared by a test.
 
-Beside `NAME.pcap` lies `NAME.pcap.expected.jsonl.gz`: a line a command as `--commands --format
-jsonl` gives it, then a line an exchange, then a line with what was counted. What is expected was
+Beside `NAME.pcap` lies `NAME.pcap.expected.jsonl.gz`: one line per command as `--commands --format
+jsonl` gives it, then one line per exchange, then a line with what was counted. What is expected was
 checked before by other means: RocketMQ's own classes read every frame the same
 (`test_java_oracle.py`), tshark sees the same streams, packets and times. Look at the difference
 before you write them anew: `git diff` cannot, `--show NAME` prints what changed.
@@ -17,9 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from dissectors.command_row import command_row_of, json_of
-from dissectors.pipeline import Decode
-from dissectors.tables import jsonl_of
+from dissectors.decode.command_row import command_row_of, json_of
+from dissectors.decode.pipeline import Decode
+from dissectors.rows.tables import jsonl_of
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 SUFFIX = ".expected.jsonl.gz"

@@ -1,7 +1,7 @@
 """The streams of a capture and their frames, cut the simple way: what oracles are given.
 
 Only for captures without holes: a stream's bytes from its SYN on, then length prefix by length
-prefix. Nothing of `dissectors.remoting` or `dissectors.conversation` is used.
+prefix. Nothing of `dissectors.remoting` or `dissectors.conversations.conversation` is used.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dissectors.tcp.formats import PCAP_HEADER, PcapReader, reader_of
+from dissectors.tcp.formats import reader_of
 from dissectors.tcp.reassembly import Data, Gap, StreamReassembler
 from dissectors.tcp.segment import SYN, Segment, SegmentReader
-from dissectors.tcp.source import ByteSource
+from dissectors.tcp.source import FileSource
 
 
 class Stream(NamedTuple):
@@ -34,12 +34,12 @@ class _Side:
 
 def segments_of(path: Path) -> Iterator[Segment]:
     """All TCP segments with payload, SYN, FIN or RST."""
-    source = ByteSource(str(path))
+    source = FileSource(str(path))
     data = b"".join(source.chunks())
     source.close()
     reader = reader_of(0, data)
     assert reader is not None, path
-    packets = reader.receive(data[PCAP_HEADER:] if isinstance(reader, PcapReader) else data)
+    packets = reader.receive(b"")
     segments = SegmentReader()
     for packet in packets:
         segment = segments.segment_of(packet)

@@ -36,7 +36,7 @@ def test_all_modules_are_of_one_kind(which: str) -> None:
 
 def test_the_switch_gives_the_sources() -> None:
     code = (
-        "import tests.conftest, dissectors.stages as s, dissectors.tcp.segment as t;"
+        "import tests.conftest, dissectors.decode.stages as s, dissectors.tcp.segment as t;"
         "print(s.__file__, t.__file__)"
     )
     found = subprocess.run(

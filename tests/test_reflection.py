@@ -25,9 +25,9 @@ from dissectors.remoting.codes import (
     ResponseCode,
     SerializeType,
 )
-from dissectors.remoting.header_tables.operation import Operation
 from dissectors.remoting.headers import HEADERS, FieldType, HeaderField
-from dissectors.remoting.properties import PROPERTIES
+from dissectors.remoting.messages.properties import PROPERTIES
+from dissectors.remoting.operation_tables.operation import Operation
 from dissectors.remoting.versions import VERSIONS
 from tests.cluster.artifacts import (
     NEWEST_4,
@@ -209,7 +209,7 @@ def test_versions(release: str) -> None:
 
 
 @pytest.mark.parametrize("release", V5)
-def test_properties(release: str) -> None:
+def test_property_names_are_those_of_the_release(release: str) -> None:
     constants = jar(release)["MessageConst"]
     theirs = {name: value for name, value in constants.items() if name not in NO_PROPERTY_NAMES}
     own = {one.constant: one.name for one in PROPERTIES if there(release, one.since)}

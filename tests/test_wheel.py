@@ -1,31 +1,84 @@
-"""The wheel holds the four packages and nothing else."""
+"""The wheel holds the four packages and nothing else, and runs where it is installed."""
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
+import pytest
+import typer
+
 ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = ROOT / "samples" / "send-sync-5x.pcap"
 PACKAGES = {"rmqtool", "dissectors", "replay", "analytics"}
 
+pytestmark = pytest.mark.slow
 
-def test_wheel_ships_exactly_the_four_packages(tmp_path: Path) -> None:
-    source = tmp_path / "source"
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel from a clone: only what is committed is in it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
     subprocess.run(["git", "clone", "-q", str(ROOT), str(source)], check=True)
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir"]
     done = subprocess.run(
-        [*command, str(tmp_path), str(source)], capture_output=True, text=True, check=False
+        [*command, str(folder), str(source)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = tmp_path.glob("rmqtool-*.whl")
+    (built,) = folder.glob("rmqtool-*.whl")
+    return built
+
+
+def test_wheel_ships_exactly_the_four_packages(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
+        names = set(archive.namelist())
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == PACKAGES
-    assert "rmqtool/cli.py" in names
-    assert {"dissectors/wireshark/stream.lua", "analytics/page.css", "analytics/page.js"} <= set(
-        names
-    )
+    modules = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+    }
+    assert modules <= names
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+    assert {"dissectors/wireshark/stream.lua", "analytics/page/page.css"} <= names
+    assert {f"rmqtool/documents/{path.name}" for path in (ROOT / "docs").glob("*.md")} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_wheel_runs_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
+    """Its dependencies are those that the tests run with; the source tree is out of reach."""
+    environment = tmp_path / "environment"
+    venv.create(environment, with_pip=False)
+    python = environment / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    subprocess.run([*install, "--no-index", "--no-deps", str(wheel)], check=True)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = environment / "lib" / version / "site-packages"
+    (packages / "dependencies.pth").write_text(str(Path(typer.__file__).parents[1]) + "\n")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def run(*arguments: str) -> str:
+        return subprocess.run(
+            arguments,
+            cwd=elsewhere,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    found = run(str(python), "-c", "import rmqtool, dissectors; print(rmqtool.__file__)")
+    assert Path(found.strip()).is_relative_to(environment)
+    command = str(environment / "bin" / "rmqtool")
+    assert run(command, "--version").startswith("rmqtool ")
+    rows = run(command, "decode", "pcap", str(SAMPLE), "--format", "jsonl").splitlines()
+    assert len(rows) > 1
+    assert "SEND_MESSAGE_V2" in {json.loads(row)["request_name"] for row in rows}

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Protocol
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from dissectors.conversation_record import CONVERSATION_COLUMNS
-from dissectors.decoded_log import FINDING_COLUMNS, finding_of
-from dissectors.json_rows import row_encoder
-from dissectors.parquet import RowTable, exchange_table
-from dissectors.pipeline import Decode, DecodeOptions
+from dissectors.decode.decoded_log import FINDING_COLUMNS, finding_of
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.json_rows import row_encoder
+from dissectors.rows.parquet import RowTable, exchange_table
 from dissectors.tcp.source import CaptureError, expand_sources
 
-from .schema import SOURCE, conversation_schema, exchange_schema, finding_schema
+from ..schema import SOURCE, conversation_schema, exchange_schema, finding_schema
 
 if TYPE_CHECKING:
     import pyarrow
@@ -55,7 +55,7 @@ class CaptureOptionError(ValueError):
 
 
 @dataclass
-class Task(InputPartition):  # type: ignore[misc, unused-ignore]
+class CaptureTask(InputPartition):  # type: ignore[misc, unused-ignore]
     """What one task decodes."""
 
     sources: list[str]
@@ -89,9 +89,9 @@ class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
         """Return the columns of the table that is asked for."""
         return schema_of_table(self._table())
 
-    def reader(self, schema: StructType) -> CaptureReader:  # noqa: ARG002
+    def reader(self, schema: StructType) -> CaptureTaskReader:  # noqa: ARG002
         """Return the reader; raise CaptureOptionError where an option is wrong."""
-        return CaptureReader(
+        return CaptureTaskReader(
             _paths_of(self.options),
             self._table(),
             _number_of(self.options, "tasks", os.cpu_count() or 1),
@@ -107,7 +107,7 @@ class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
         return table
 
 
-class CaptureReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
+class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
     """Plans the tasks and decodes in each."""
 
     def __init__(
@@ -132,7 +132,7 @@ class CaptureReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         """Give the rows of one task as Arrow batches."""
-        assert isinstance(partition, Task)
+        assert isinstance(partition, CaptureTask)
         options = DecodeOptions(
             decode_as=self.decode_as,
             shard=partition.shard,
@@ -157,20 +157,22 @@ def schema_of_table(table: str) -> StructType:
     return schemas[table]().add(SOURCE, "string")
 
 
-def tasks_of(paths: list[str], tasks: int, task_bytes: int, each: bool) -> list[Task]:
-    """Return what is decoded where: a task a capture, or all captures by parts."""
+def tasks_of(paths: list[str], tasks: int, task_bytes: int, each: bool) -> list[CaptureTask]:
+    """Return what is decoded where: one task per capture, or all captures by parts."""
     captures = expand_sources(paths)
     if "-" in captures:
         raise CaptureError("-", "standard input can be read once only", hint="give a file")
     whole = [os.path.abspath(capture) for capture in captures]
     if each:
-        return [Task([path], [name], name) for path, name in zip(whole, captures, strict=True)]
+        return [
+            CaptureTask([path], [name], name) for path, name in zip(whole, captures, strict=True)
+        ]
     size = sum(os.path.getsize(capture) for capture in captures)
     shards = max(1, min(tasks, MAX_TASKS, size // task_bytes))
-    return [Task(whole, captures, captures[0], shard, shards) for shard in range(shards)]
+    return [CaptureTask(whole, captures, captures[0], shard, shards) for shard in range(shards)]
 
 
-def _pieces(decode: Decode, task: Task) -> Iterator[tuple[str, Sequence[object]]]:
+def _pieces(decode: Decode, task: CaptureTask) -> Iterator[tuple[str, Sequence[object]]]:
     """Give what a run finds as (table, rows), as it finds it."""
     names = dict(zip(task.sources, task.names, strict=True))
     for records in decode.records():
@@ -246,7 +248,7 @@ class _Form:
 
 _OTHERS: dict[str, list[tuple[str, str]]] = {
     CONVERSATIONS: [(column.name, column.type) for column in CONVERSATION_COLUMNS],
-    FINDINGS: [(name, kind) for name, kind, _ in FINDING_COLUMNS],
+    FINDINGS: [(column.name, column.type) for column in FINDING_COLUMNS],
 }
 """Tables of what is no exchange -> their columns with types."""
 

@@ -8,23 +8,23 @@ the tasks run.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import time_ns
 
-from dissectors.decoded_log import DecodedLogWriter, finding_of, manifest_of
-from dissectors.pipeline import DecodeOptions
-from dissectors.shards import decode_of
+from dissectors.decode.decoded_log import DecodedLogWriter, finding_of, manifest_of
+from dissectors.decode.pipeline import DecodeOptions
+from dissectors.decode.shards import decode_of
+from dissectors.temporary import remove, temporary_in
 
 from .inputs import Input, inputs_of
 
 SHARE_BYTES = 64 * 1024 * 1024
 """Captures up to this size are decoded by one process: more would cost more to start."""
 
-Seen = Callable[[int, int | None, int], None]
+OnProgress = Callable[[int, int | None, int], None]
 """Progress: bytes read, bytes in all, exchanges found."""
 
 
@@ -32,16 +32,19 @@ class TemporaryLog:
     """A decoded log in a temporary folder; `close` removes it."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="rmqtool-report-"))
+        self._folder = temporary_in(Path(tempfile.gettempdir()), "rmqtool-report-")
+        self._folder.mkdir(0o700)
         self.path = self._folder / "log"
         """the log"""
 
     def close(self) -> None:
         """Remove it."""
         with suppress(OSError):
-            shutil.rmtree(self._folder)
+            remove(self._folder)
 
-    def write(self, captures: Input, decode_as: Sequence[int], version: str, seen: Seen) -> Input:
+    def write(
+        self, captures: Input, decode_as: Sequence[int], version: str, seen: OnProgress
+    ) -> Input:
         """Decode captures into the log; return it as an input under the captures' name.
 
         Raise CaptureError where a capture cannot be read.

@@ -1,13 +1,13 @@
 """Which exchanges a report is about: `--where`, `--since`, `--until` on a DataFrame.
 
-Rules: a filter means the same as in `rmqtool decode pcap`, by the same code (`dissectors.where`),
-so it runs in Python workers; only the columns that the expression names are sent there. Times are
-compared by Spark.
+Rules: a filter means the same as in `rmqtool decode pcap`, by the same code
+(`dissectors.where.filter`), so it runs in Python workers; only the columns that the expression
+names are sent there. Times are compared by Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType
 
-from dissectors.record import COLUMNS
-from dissectors.times import DAY, Moment
-from dissectors.where import Test, compile_where
-from dissectors.where_fields import FieldSet, Getter, WhereField, exchange_fields
+from dissectors.rows.record import COLUMNS
+from dissectors.times import UTC_ZONE, Moment, zone_named
+from dissectors.where.fields import FieldSet, Getter, WhereField, exchange_fields
+from dissectors.where.filter import Test, compile_where
 
-from . import derived
-from .reports import ReportInput
+from .. import derived
+from ..report import ReportInput
 
 if TYPE_CHECKING:
     import pyarrow
@@ -45,70 +45,78 @@ class _Naming(FieldSet):
         field = super().find(name)
         if field is None:
             return None
-        column = "latency_us" if name == "latency" else name
-        if column not in self.asked:
-            self.asked.append(column)
-        return replace(field, get=_getter(self.asked.index(column)))
+        columns = field.columns or (name,)
+        self.asked += [column for column in columns if column not in self.asked]
+        indexes = tuple(self.asked.index(column) for column in columns)
+        return replace(field, get=_getter(indexes, field.value))
 
 
-def _getter(index: int) -> Getter:
+def _getter(indexes: tuple[int, ...], value: Callable[..., object] | None) -> Getter:
     """Return what takes a value from a row of the columns that are asked for."""
 
     def get(row: object) -> object:
         assert isinstance(row, tuple)
-        return row[index]
+        if value is None:
+            return row[indexes[0]]
+        return value(*(row[index] for index in indexes))
 
     return get
 
 
 @lru_cache(maxsize=8)
-def compiled(expression: str) -> tuple[Test, tuple[str, ...]]:
+def compiled(expression: str, zone: str = UTC_ZONE.name) -> tuple[Test, tuple[str, ...]]:
     """Return the test of a row of the columns that it needs, and their names.
 
-    Raise WhereError where the expression is none.
+    `zone` is where times without an offset are from. Raise WhereError where the expression is none.
     """
     fields = _Naming()
-    return compile_where(expression, fields), tuple(fields.asked)
+    test = compile_where(expression, fields, zone_named(zone) or UTC_ZONE)
+    return test, tuple(fields.asked)
 
 
 def chosen(
-    given: ReportInput, where: str = "", since: Moment | None = None, until: Moment | None = None
+    given: ReportInput,
+    where: str = "",
+    since: Moment | None = None,
+    until: Moment | None = None,
+    zone: str = UTC_ZONE.name,
 ) -> ReportInput:
     """Return the input with the exchanges that are asked for, and the connections of that time.
 
-    A time without a date is on the day of the first exchange. Raise WhereError.
+    A time without a date is on the day of the first exchange; `zone` is that of times in `where`.
+    Raise WhereError.
     """
     exchanges, conversations = given.exchanges, given.conversations
-    day = 0
+    first = 0
     if any(moment is not None and not moment.has_date for moment in (since, until)):
-        day = _first_day(exchanges)
+        first = _first_time(exchanges)
     for moment, compare in ((since, ">="), (until, "<")):
         if moment is None:
             continue
-        micros = (moment.ns if moment.has_date else day + moment.ns % DAY) // 1000
+        micros = moment.on_day_of(first) // 1000
         exchanges = exchanges.where(f"unix_micros({derived.HAPPENED}) {compare} {micros}")
         if conversations is not None:
             end = "end_time" if compare == ">=" else "start_time"
             conversations = conversations.where(f"unix_micros({end}) {compare} {micros}")
     if where:
-        exchanges = exchanges.where(_column_of(where))
+        exchanges = exchanges.where(_column_of(where, zone))
     return ReportInput(exchanges, conversations, given.findings)
 
 
-def _first_day(exchanges: DataFrame) -> int:
-    """Return the midnight before the first exchange, nanoseconds since the epoch."""
+def _first_time(exchanges: DataFrame) -> int:
+    """Return the time of the first exchange, nanoseconds since the epoch."""
     first = exchanges.selectExpr(f"min(unix_micros({derived.HAPPENED}))").first()
     micros = first[0] if first is not None and first[0] is not None else 0
-    return int(micros) * 1000 // DAY * DAY
+    return int(micros) * 1000
 
 
-def _column_of(where: str) -> Column:
-    _, names = compiled(where)
+def _column_of(where: str, zone: str) -> Column:
+    _, names = compiled(where, zone)
 
     def test(*columns: Arrays) -> Arrays:
         import pyarrow
 
-        holds, asked = compiled(where)
+        holds, asked = compiled(where, zone)
         return pyarrow.array([holds(row) for row in _rows_of(columns, asked)], pyarrow.bool_())
 
     import pyarrow

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from dissectors.decoded_log import (
+from dissectors.decode.decoded_log import (
     CONVERSATIONS,
     EXPERT,
     FINDING_COLUMNS,
@@ -25,10 +25,12 @@ from dissectors.decoded_log import (
     Manifest,
     read_manifest,
 )
-from dissectors.parquet import load_pyarrow
+from dissectors.remoting.fastjson.strict import json_problem, read_json
+from dissectors.remoting.ids.message_ids import integer_of
+from dissectors.rows.parquet import load_pyarrow
 from dissectors.tcp.source import CaptureError, expand_sources
 
-from .errors import ReportError
+from ..errors import ReportError
 
 _LEAST_COLUMNS = frozenset(("requester", "responder", "status", "opaque"))
 """Columns without which a row is no exchange."""
@@ -39,7 +41,7 @@ class InputError(ReportError):
     """An input cannot be read: which, why, and the way out."""
 
 
-class Kind(StrEnum):
+class InputKind(StrEnum):
     """What an input is."""
 
     log = "decoded log"
@@ -55,7 +57,7 @@ class Input:
 
     name: str
     """as it was given; the column `source`"""
-    kind: Kind
+    kind: InputKind
     """what it is"""
     exchanges: tuple[str, ...]
     """files with exchanges; of captures, the captures in order"""
@@ -98,7 +100,7 @@ def _input_of(name: str) -> Input | None:
     if name.startswith("file://"):
         name = name.removeprefix("file://")
     if "://" in name:
-        return Input(name, Kind.remote, (name,))
+        return Input(name, InputKind.remote, (name,))
     if name == "-":
         raise InputError(
             "standard input can be read once only", "decode it first: rmqtool decode pcap - -o log/"
@@ -127,7 +129,7 @@ def _folder(name: str, path: Path) -> Input | None:
         chosen = parquet or jsonl
         for file in chosen:
             check(file)
-        kind = Kind.parquet if parquet else Kind.jsonl
+        kind = InputKind.parquet if parquet else InputKind.jsonl
         return Input(name, kind, tuple(chosen), bytes=_size_of(chosen))
     return None
 
@@ -156,7 +158,7 @@ def _log(name: str, path: Path) -> Input:
             _footer_of(file)
     return Input(
         name,
-        Kind.log,
+        InputKind.log,
         tuple(files),
         there.get(CONVERSATIONS),
         there.get(EXPERT),
@@ -168,23 +170,23 @@ def _log(name: str, path: Path) -> Input:
 
 def _parquet_file(name: str, path: Path) -> Input:
     rows = _check_parquet(str(path))
-    return Input(name, Kind.parquet, (str(path),), rows=rows, bytes=_size_of([str(path)]))
+    return Input(name, InputKind.parquet, (str(path),), rows=rows, bytes=_size_of([str(path)]))
 
 
 def _jsonl_file(name: str, path: Path) -> Input:
     _check_jsonl(str(path))
-    return Input(name, Kind.jsonl, (str(path),), bytes=_size_of([str(path)]))
+    return Input(name, InputKind.jsonl, (str(path),), bytes=_size_of([str(path)]))
 
 
 def _captures(names: Sequence[str]) -> Input:
     try:
         captures = expand_sources(names)
     except CaptureError as error:
-        raise InputError(str(error), error.hint) from None
+        raise InputError(f"{error.path}: {error.reason}", error.hint) from None
     for capture in captures:
         with open(capture, "rb"):  # what may not be read is said now
             pass
-    return Input(names[0], Kind.captures, tuple(captures), bytes=_size_of(captures))
+    return Input(names[0], InputKind.captures, tuple(captures), bytes=_size_of(captures))
 
 
 def _check_parquet(file: str) -> int:
@@ -216,7 +218,7 @@ def _footer_of(file: str) -> tuple[set[str], int | None, int]:
             f"{file} is a damaged or unfinished Parquet file: {reason}", "write it again"
         ) from None
     version = (metadata.metadata or {}).get(_VERSION_KEY, b"")
-    return names, int(version) if version.isdigit() else None, metadata.num_rows
+    return names, integer_of(version.decode("ascii", "replace")), metadata.num_rows
 
 
 def _check_jsonl(file: str) -> None:
@@ -224,19 +226,19 @@ def _check_jsonl(file: str) -> None:
         line = stream.readline(1 << 24)
     if not line.strip():
         return
-    try:
-        first = msgspec.json.decode(line)
-    except msgspec.DecodeError as error:
+    first = read_json(_JSON, line)
+    if first is None:
         raise InputError(
-            f"{file}: its first line is no JSON object: {error}",
-            "JSON lines have one object a line: rmqtool decode pcap … -f jsonl",
-        ) from None
+            f"{file}: its first line is no JSON object: {json_problem(_JSON, line)}",
+            "JSON lines have one object a line: rmqtool decode pcap … -T jsonl",
+        )
     names = set(first) if isinstance(first, dict) else set()
     if not names >= _LEAST_COLUMNS:
         raise InputError(f"{file} {_no_exchanges(names)}", _HINT)
 
 
-_HINT = "reports need exchanges: rmqtool decode pcap CAPTURE… -f parquet -o log/"
+_JSON = msgspec.json.Decoder()
+_HINT = "reports need exchanges: rmqtool decode pcap CAPTURE… -T parquet -o log/"
 
 
 def _no_exchanges(names: Iterable[str]) -> str:
@@ -244,7 +246,7 @@ def _no_exchanges(names: Iterable[str]) -> str:
     found = set(names)
     if found >= {"src", "dst", "flag"}:
         return "has commands (--commands), not exchanges"
-    if found >= {name for name, _, _ in FINDING_COLUMNS}:
+    if found >= {column.name for column in FINDING_COLUMNS}:
         return "has findings, not exchanges; name the folder it is in"
     if found >= {"client", "server", "directions"}:
         return "has TCP connections, not exchanges; name the folder it is in"
@@ -265,11 +267,11 @@ def _size_of(files: Iterable[str]) -> int:
 SMALL_ROWS = 100_000
 """Exchanges up to which Spark's start takes longer than its work, whatever the settings."""
 SMALL_BYTES = {
-    Kind.log: 4_000_000,
-    Kind.parquet: 4_000_000,
-    Kind.jsonl: 60_000_000,
-    Kind.captures: 60_000_000,
-    Kind.remote: 0,
+    InputKind.log: 4_000_000,
+    InputKind.parquet: 4_000_000,
+    InputKind.jsonl: 60_000_000,
+    InputKind.captures: 60_000_000,
+    InputKind.remote: 0,
 }
 """About so many bytes have that many."""
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from ..errors import ReportError
+from ..report import ReportInput
+from ..schema import SOURCE, conversation_schema, exchange_schema, finding_schema
+from ..spark.expressions import text
 from . import capture_source
 from .capture_source import ALL, KIND, OTHER, CaptureSource
-from .errors import ReportError
-from .expressions import text
-from .inputs import Input, InputError, Kind
-from .reports import ReportInput
-from .schema import SOURCE, conversation_schema, exchange_schema, finding_schema
+from .inputs import Input, InputError, InputKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,9 +60,9 @@ def read_inputs(
     """
     parts = _Parts()
     for one in inputs:
-        if one.kind is Kind.captures:
+        if one.kind is InputKind.captures:
             _add_captures(spark, one, decode_as, parts)
-        elif one.kind is Kind.remote:
+        elif one.kind is InputKind.remote:
             _add_remote(spark, one, parts)
         else:
             _add_files(spark, one, parts)
@@ -88,7 +88,7 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame:
 
 def _add_files(spark: SparkSession, one: Input, parts: _Parts) -> None:
     form = "jsonl" if one.exchanges and one.exchanges[0].endswith(("json", "jsonl")) else None
-    if one.kind is Kind.jsonl:
+    if one.kind is InputKind.jsonl:
         form = "jsonl"
     read: Callable[..., DataFrame] = _read_jsonl if form == "jsonl" else _read_parquet
     parts.exchanges.append(read(spark, one.exchanges, exchange_schema(), one.name, parts))
@@ -138,7 +138,7 @@ def _read_jsonl(
 
 
 def _add_remote(spark: SparkSession, one: Input, parts: _Parts) -> None:
-    """A log on a file system that Spark reads: its folder, or a file."""
+    """Describe a log on a file system that Spark reads: its folder, or a file."""
     base = one.name.rstrip("/")
     single = base.endswith((".parquet", ".jsonl", ".ndjson"))
     form = "jsonl" if base.endswith(("jsonl", "ndjson")) else "parquet"

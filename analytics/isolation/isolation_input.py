@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .isolation import Coded, Producer
+from ..sends.unavailable import Gone, gone_in
+from .strategy_replay import Coded, ProducerAttempts
 
 if TYPE_CHECKING:
     import pyarrow
@@ -38,7 +39,7 @@ def producers_in(table: pyarrow.Table) -> Iterator[pyarrow.Table]:
         yield table.filter(pyarrow.array(codes == code))
 
 
-def producer_of(table: pyarrow.Table) -> Producer:
+def producer_of(table: pyarrow.Table) -> ProducerAttempts:
     """Return the attempts in the order of their begin."""
     order = np.argsort(table.column("begin").to_numpy(), kind="stable")
 
@@ -53,7 +54,7 @@ def producer_of(table: pyarrow.Table) -> Producer:
         values = table.column(name).to_numpy()
         return np.where(np.isnan(values), -1, values).astype(np.int64)[order]
 
-    return Producer(
+    return ProducerAttempts(
         topic=coded("topic"),
         broker=coded("broker"),
         last_broker=coded("last_broker"),
@@ -61,4 +62,17 @@ def producer_of(table: pyarrow.Table) -> Producer:
         cause=coded("cause"),
         begin=times("begin"),
         end=times("end"),
+        unseen=tuple(
+            (one.unseen_from, one.unseen_to)
+            for one in gone_of(table)
+            if one.unseen_from is not None and one.unseen_to is not None
+        ),
     )
+
+
+def gone_of(table: pyarrow.Table) -> list[Gone]:
+    """Return the brokers that a producer sent to and at times could not reach."""
+    brokers = set(table.column("broker").unique().to_pylist())
+    return [
+        one for one in gone_in(table.column("gone").unique().to_pylist()) if one.broker in brokers
+    ]

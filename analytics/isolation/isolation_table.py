@@ -16,11 +16,19 @@ import numpy as np
 from dissectors.remoting.versions import ordinal_of
 from replay.fault import GENERATIONS, FaultSettings
 
-from . import attempts
-from .attempt_table import arrow_table, process_name_of
-from .isolation import ALL_ISOLATED, BROKEN, REASONS, Producer, Replay, Window, replayed
-from .isolation_input import WHO, producer_of, producers_in
-from .reports import TableColumn
+from ..report import TableColumn
+from ..sends import attempts
+from ..sends.attempt_table import arrow_table, process_name_of
+from .isolation_input import WHO, gone_of, producer_of, producers_in
+from .strategy_replay import (
+    ALL_ISOLATED,
+    BROKEN,
+    REASONS,
+    ProducerAttempts,
+    Replay,
+    Window,
+    replayed,
+)
 from .strategy_verdict import Verdict, verdict_of
 
 if TYPE_CHECKING:
@@ -65,6 +73,13 @@ PRODUCER_COLUMNS = (
     TableColumn("to_isolated", "int", "", "attempts at a broker while it was isolated"),
     TableColumn("not_followed", "int", "", "of them, those that a strategy that is on never makes"),
     TableColumn("no_better", "int", "", "of them, those for which there was no better broker"),
+    TableColumn(
+        "connects_failed",
+        "int",
+        "",
+        "connects of its address to its brokers that failed while it was sending; absent: unknown",
+    ),
+    TableColumn("unreachable", "string", "", "these brokers"),
     TableColumn("first_time", "time", "", "begin of its first attempt"),
     TableColumn("last_time", "time", "", "its last sign"),
 )
@@ -94,8 +109,9 @@ SEND_COLUMNS = (
         "why",
         "string",
         "",
-        "`strategy not followed` (off, or the queue was chosen by hand), `no better broker`, or `at"
-        " the edge` (too near to the begin or end of the window to tell)",
+        "`strategy not followed` (off, or the queue was chosen by hand), `no better broker`, `at"
+        " the edge` (too near to the begin or end of the window to tell), or `after unseen"
+        " attempts` (of which only failed connects were seen: what the client knew is not known)",
     ),
     TableColumn("window_start", "time", "", "begin of the isolation"),
     TableColumn("window_end", "time", "", "its end"),
@@ -156,7 +172,7 @@ _GIVEN_UP_ATTEMPTS = 20
 """A broker counts as given up after so many times its isolation, and attempts elsewhere."""
 _NO_FAILURE = frozenset((attempts.STORED, attempts.ONEWAY, attempts.UNKNOWN))
 
-Row = dict[str, object]
+IsolationRow = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +221,7 @@ class _Rows:
         self._table = table
         self._producer = producer = producer_of(table)
         self._place = np.argsort(table.column("begin").to_numpy(), kind="stable")
-        self._who: Row = {name: self._first(name) for name in WHO}
+        self._who: IsolationRow = {name: self._first(name) for name in WHO}
         digits = self._who["process"]
         self._who["process"] = process_name_of(None if digits is None else str(digits))
         self._version_name = self._first("version_name")
@@ -218,12 +234,16 @@ class _Rows:
             for name in GENERATIONS
         }
         language = None if self._language is None else str(self._language)
-        self._verdict: Verdict = verdict_of(self._replay, self._others, language, assumed.enabled)
+        self._gone = gone_of(table)
+        self._unreachable = ", ".join(sorted({one.broker for one in self._gone})) or None
+        self._verdict: Verdict = verdict_of(
+            self._replay, self._others, language, assumed.enabled, self._unreachable
+        )
         self._last = int(max(producer.begin.max(), producer.end.max()))
         self._span = max(self._last - int(producer.begin[0]), 1)
         self._failed = (producer.outcome.codes >= 0) & ~producer.outcome.among(_NO_FAILURE)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[IsolationRow]:
         """Return the rows of all tables."""
         kinds = (
             (PRODUCER, self._producers()),
@@ -240,7 +260,11 @@ class _Rows:
         value: object = self._table.column(name)[0].as_py()
         return value
 
-    def _seen(self, index: int) -> Row:
+    def _connects_failed(self) -> int | None:
+        known = self._first("gone") is not None
+        return sum(one.connects for one in self._gone) if known else None
+
+    def _seen(self, index: int) -> IsolationRow:
         names = ("unique_key", "capture", "request_packet")
         place = int(self._place[index])
         return {name: self._table.column(name)[place].as_py() for name in names}
@@ -248,7 +272,7 @@ class _Rows:
     def _clipped(self, window: Window) -> int:
         return max(min(window.end, self._last) - window.start, 0)
 
-    def _producers(self) -> Iterator[Row]:
+    def _producers(self) -> Iterator[IsolationRow]:
         replay, producer = self._replay, self._producer
         yield {
             "language": self._language,
@@ -264,11 +288,13 @@ class _Rows:
             "to_isolated": len(replay.trespasses),
             "not_followed": replay.broken,
             "no_better": len(replay.trespasses.because(ALL_ISOLATED)),
+            "connects_failed": self._connects_failed(),
+            "unreachable": self._unreachable,
             "first_time": int(producer.begin[0]),
             "last_time": self._last,
         }
 
-    def _windows(self) -> Iterator[Row]:
+    def _windows(self) -> Iterator[IsolationRow]:
         windows = self._replay.windows
         inside = np.bincount(self._replay.trespasses.window, minlength=len(windows))
         for window, count in zip(windows, inside.tolist(), strict=True):
@@ -286,7 +312,7 @@ class _Rows:
                 "to_isolated": count,
             }
 
-    def _sends(self) -> Iterator[Row]:
+    def _sends(self) -> Iterator[IsolationRow]:
         found = self._replay.trespasses
         columns = (found.attempt, found.window, found.why)
         listed = zip(*(column[:MOST_SENDS].tolist() for column in columns), strict=True)
@@ -304,7 +330,7 @@ class _Rows:
                 "window_end": window.end,
             }
 
-    def _brokers(self) -> Iterator[Row]:
+    def _brokers(self) -> Iterator[IsolationRow]:
         producer = self._producer
         inside = np.bincount(
             producer.broker.codes[self._replay.trespasses.attempt],
@@ -326,7 +352,7 @@ class _Rows:
                 **(self._absence(here, windows[-1]) if windows else {}),
             }
 
-    def _absence(self, here: NDArray[np.bool_], window: Window) -> Row:
+    def _absence(self, here: NDArray[np.bool_], window: Window) -> IsolationRow:
         """Return for how long a broker that may be used again was not."""
         begin = self._producer.begin
         last_use = int(begin[here].max())
@@ -346,7 +372,7 @@ class _Rows:
             "given_up": long and elsewhere >= _GIVEN_UP_ATTEMPTS,
         }
 
-    def _settings(self) -> Iterator[Row]:
+    def _settings(self) -> Iterator[IsolationRow]:
         for name, replay in self._others.items():
             moved = replay.trespasses.because(BROKEN)
             yield {
@@ -363,5 +389,5 @@ class _Rows:
             }
 
 
-def _other(producer: Producer, generation: str) -> Replay:
+def _other(producer: ProducerAttempts, generation: str) -> Replay:
     return replayed(producer, FaultSettings(generation))

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from replay.fault import Event, FaultSettings, FaultStrategy, Why
+from replay.fault import AttemptEvent, ChoiceReason, FaultSettings, FaultStrategy
 
-from . import attempts
+from ..sends import attempts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,17 +27,20 @@ EDGE_US = 20_000
 """Near the ends of a window nobody can say from packets what the client knew already."""
 ALL_ISOLATED = "no better broker"
 EDGE = "at the edge"
+UNSEEN = "after unseen attempts"
 BROKEN = "strategy not followed"
-REASONS = (ALL_ISOLATED, EDGE, BROKEN)
+REASONS = (ALL_ISOLATED, EDGE, UNSEEN, BROKEN)
 """Why an attempt went to an isolated broker: the strategy had nothing better to give; the window
-began or ended too close to tell; or the strategy is off, or queues are chosen by hand."""
+began or ended too close to tell; since the window began the client made attempts of which only
+connects that failed were seen, which changed what it knew; or the strategy is off, or queues are
+chosen by hand."""
 CHANCE = 0.01
 """A client is taken to avoid brokers on purpose when it would do so by chance less often."""
 
 _EVENTS = {
-    attempts.STORED: Event.ANSWERED,
-    attempts.REFUSED: Event.BROKER_ERROR,
-    attempts.ONEWAY: Event.HANDED_OVER,
+    attempts.STORED: AttemptEvent.ANSWERED,
+    attempts.REFUSED: AttemptEvent.BROKER_ERROR,
+    attempts.ONEWAY: AttemptEvent.HANDED_OVER,
     **dict.fromkeys(
         (
             attempts.LATE,
@@ -48,7 +51,7 @@ _EVENTS = {
             attempts.CONNECT_NO_ANSWER,
             attempts.NOT_SENT,
         ),
-        Event.TRANSPORT_ERROR,
+        AttemptEvent.TRANSPORT_ERROR,
     ),
 }
 """Outcome of an attempt -> what the client tells the strategy."""
@@ -93,7 +96,7 @@ class Coded:
 
 
 @dataclass(frozen=True)
-class Producer:
+class ProducerAttempts:
     """Attempts of one producer, by `begin`; all columns have one length."""
 
     topic: Coded
@@ -106,6 +109,8 @@ class Producer:
     """µs since the epoch"""
     end: NDArray[np.int64]
     """µs since the epoch, -1: not known"""
+    unseen: tuple[tuple[int, int], ...] = ()
+    """from when to when it made attempts of which only failed connects were seen; µs"""
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -189,7 +194,7 @@ class Replay:
         return len(self.trespasses.because(BROKEN))
 
 
-def replayed(producer: Producer, settings: FaultSettings) -> Replay:
+def replayed(producer: ProducerAttempts, settings: FaultSettings) -> Replay:
     """Return the windows that the strategy gives, and what was sent in spite of them."""
     result = Replay(settings)
     reports = _reports(producer, settings)
@@ -200,7 +205,7 @@ def replayed(producer: Producer, settings: FaultSettings) -> Replay:
     return result
 
 
-def _reports(producer: Producer, settings: FaultSettings) -> list[int]:
+def _reports(producer: ProducerAttempts, settings: FaultSettings) -> list[int]:
     """Return the attempts that are told to the strategy, by the time when the client knew.
 
     All that may isolate, and, of the others, the first at each broker, and the first at the same
@@ -227,7 +232,7 @@ def _reports(producer: Producer, settings: FaultSettings) -> list[int]:
 
 
 def _next_calm(
-    producer: Producer, calm: NDArray[np.bool_], isolating: NDArray[np.intp]
+    producer: ProducerAttempts, calm: NDArray[np.bool_], isolating: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     broker = producer.broker.codes
     found: list[int] = []
@@ -241,14 +246,14 @@ def _next_calm(
     return np.array(sorted(set(found)), dtype=np.intp)
 
 
-def _tell(strategy: FaultStrategy, producer: Producer, index: int) -> None:
+def _tell(strategy: FaultStrategy, producer: ProducerAttempts, index: int) -> None:
     begin, end = int(producer.begin[index]), int(producer.end[index])
     event = _EVENTS[producer.outcome.text(index)]
     latency = max(end - begin, 0) // 1000
     strategy.report(producer.broker.text(index), event, latency, end // 1000)
 
 
-def _open_windows(producer: Producer, reports: Sequence[int], result: Replay) -> None:
+def _open_windows(producer: ProducerAttempts, reports: Sequence[int], result: Replay) -> None:
     """Run the strategy over the reports and note where a broker's isolation begins and ends."""
     strategy = FaultStrategy(result.settings)
     current: dict[str, Window] = {}
@@ -271,13 +276,13 @@ def _open_windows(producer: Producer, reports: Sequence[int], result: Replay) ->
             window.end, window.ended_by = now, "answer"
 
 
-def _cause(producer: Producer, index: int) -> str:
+def _cause(producer: ProducerAttempts, index: int) -> str:
     if producer.outcome[index] == attempts.STORED:
         return f"answer after {(producer.end[index] - producer.begin[index]) // 1000} ms"
     return producer.cause.text(index)
 
 
-def _judge(producer: Producer, reports: Sequence[int], result: Replay) -> Trespasses:
+def _judge(producer: ProducerAttempts, reports: Sequence[int], result: Replay) -> Trespasses:
     """Ask the strategy, in the state that it had then, about the attempts at isolated brokers.
 
     Between two changes of its state, reports and ends of isolations, it gives the same answer to
@@ -298,16 +303,22 @@ def _judge(producer: Producer, reports: Sequence[int], result: Replay) -> Trespa
     permitted, wanting = _answers(producer, reports, result.settings, index[first])
     may = permitted[same, producer.broker.codes[index]]
     why = np.where(edge | may, REASONS.index(EDGE), REASONS.index(BROKEN))
+    for first_unseen, last_unseen in producer.unseen:
+        since = (starts <= last_unseen) & (begin >= first_unseen)
+        why[since & (why == REASONS.index(BROKEN))] = REASONS.index(UNSEEN)
     why[may & wanting[same]] = REASONS.index(ALL_ISOLATED)
     return Trespasses(index, window, why)
 
 
 def _answers(
-    producer: Producer, reports: Sequence[int], settings: FaultSettings, asked: NDArray[np.int64]
+    producer: ProducerAttempts,
+    reports: Sequence[int],
+    settings: FaultSettings,
+    asked: NDArray[np.int64],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which brokers the strategy allows for each of some attempts, which come by time.
 
-    A row an attempt, a column a broker; and for each attempt, whether no broker was available.
+    A row an attempt, one column per broker; and for each attempt, whether no broker was available.
     """
     strategy = FaultStrategy(settings)
     routes, route_of = producer.routes
@@ -323,12 +334,12 @@ def _answers(
         brokers = routes[route_of[producer.topic.codes[index] + 1]]
         allowed, why = strategy.allowed(brokers, producer.last_broker[index], begin // 1000)
         permitted[place] = [name in allowed for name in producer.broker.names]
-        wanting[place] = why is not Why.AVAILABLE
+        wanting[place] = why is not ChoiceReason.AVAILABLE
     return permitted, wanting
 
 
 def _inside(
-    producer: Producer, windows: Sequence[Window]
+    producer: ProducerAttempts, windows: Sequence[Window]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the attempts that began at a broker while it was isolated, by time; their windows."""
     attempt, number = [_NONE], [_NONE]
@@ -349,7 +360,7 @@ def _inside(
     return index[order].astype(np.int64), window[order].astype(np.int64)
 
 
-def _avoided(producer: Producer, replay: Replay) -> tuple[int, float]:
+def _avoided(producer: ProducerAttempts, replay: Replay) -> tuple[int, float]:
     """Return how many attempts might have met an isolated broker and did not; the chance of that.
 
     Attempts near the ends of a window, and those after another attempt, which leave the last broker

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .isolation import CHANCE, NO_STRATEGY, OFF, ON, OTHER_GENERATION, UNTOLD, Replay
+from .strategy_replay import CHANCE, NO_STRATEGY, OFF, ON, OTHER_GENERATION, UNSEEN, UNTOLD, Replay
 
 _MANY = 0.2
 """Of the attempts that a client without strategy would have made at isolated brokers, so many are
@@ -33,25 +33,32 @@ def verdict_of(
     others: Mapping[str, Replay],
     language: str | None,
     said: bool | None = None,
+    unreachable: str | None = None,
 ) -> Verdict:
     """Return the verdict on a producer.
 
     `replay` is by its own generation, `others` are by all generations; `said` is what the user
-    knows of sendLatencyFaultEnable.
+    knows of sendLatencyFaultEnable; `unreachable` are brokers to which its connects failed.
     """
     if said is not None:
         return Verdict(ON if said else OFF, "as given")
     if language != "JAVA":
         return Verdict(NO_STRATEGY, f"the strategy is the Java client's; this one says {language}")
     fitting = next((name for name, other in others.items() if _fits(other)), None)
+    if not replay.windows and unreachable:
+        return Verdict(UNTOLD, f"connects to {unreachable} failed, but no send can be tied to them")
     if not replay.windows:
-        return Verdict(UNTOLD, "no broker failed or was slow enough to be isolated")
+        return Verdict(
+            UNTOLD, "no attempt that was seen failed or was slow enough to isolate its broker"
+        )
     met = replay.avoided + replay.broken
     if not met:
         return Verdict(UNTOLD, "nothing was sent that could have met an isolated broker")
     if not replay.broken:
         if replay.chance < CHANCE:
-            return Verdict(ON, f"{replay.avoided} attempts, none at an isolated broker")
+            unseen = len(replay.trespasses.because(UNSEEN))
+            but = f", but for {unseen} after unseen ones" if unseen else ""
+            return Verdict(ON, f"{replay.avoided} attempts, none at an isolated broker{but}")
         return Verdict(UNTOLD, f"only {replay.avoided} attempts while a broker was isolated")
     what = f"{replay.broken} of {met} attempts at a broker while it was isolated"
     if fitting is not None:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 
 from dissectors.printable import printable
 
-from .reports import Row
+from ..report import Row
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 760, 74, 14, 14, 34
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -235,7 +235,7 @@ def heat_chart(
     show_y: Show,
     show_value: Show,
 ) -> str:
-    """Return a heat map: a column a window, a row a bucket, darker for more."""
+    """Return a heat map: one column per window, one row per bucket, darker for more."""
     cells = []
     width_us = 1
     for row in rows:

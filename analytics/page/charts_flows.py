@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..report import Row
 from .charts import (
     BOTTOM,
     SERIES,
@@ -21,7 +22,6 @@ from .charts import (
     short,
     svg,
 )
-from .reports import Row
 
 MOST_FLOWS = 40
 """Flows that are drawn, the largest; the table has all."""

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 
+from ..compare import head_of
+from ..report import Chart, ReportTable, Row, TableColumn
+from ..result import ReportResult, TableResult
 from .charts import Point, Show, escaped, heat_chart, lines_chart, number_of, points_of
 from .charts_flows import flows_chart, timeline_chart
-from .compare import head_of
-from .reports import Chart, ReportTable, Row, TableColumn
-from .result import ReportResult, TableResult
 
 MOST_ROWS = 500
 """Rows of a table on the page; files have all."""

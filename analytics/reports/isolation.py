@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from .. import attempts, isolation, sends
-from ..attempt_table import STITCHED, Stitched, stitched
-from ..broker_names import BROKER_NAMES, with_names
-from ..expressions import adding, grouped
-from ..isolation_input import NUMBER, WHO
-from ..isolation_table import (
+from dissectors.remoting.code_sets import STORED
+
+from ..isolation import strategy_replay as isolation
+from ..isolation.isolation_input import NUMBER, WHO
+from ..isolation.isolation_table import (
     ALL_COLUMNS,
     BROKER,
     BROKER_COLUMNS,
@@ -34,8 +33,14 @@ from ..isolation_table import (
     Assumed,
     isolation_rows,
 )
+from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
 from ..schema import schema_of
-from . import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
+from ..sends import attempts, sends
+from ..sends.attempt_table import STITCHED, Stitched, stitched
+from ..sends.broker_names import BROKER_NAMES, with_names
+from ..sends.hops import OWN, RELAYS
+from ..sends.unavailable import BUCKET, UNAVAILABLE, failed_connects, gone_by_time
+from ..spark.expressions import adding, grouped, numbers
 from .retries import limits_of
 
 if TYPE_CHECKING:
@@ -58,6 +63,7 @@ PRODUCERS = ReportTable(
         "isolated_us",
         "to_isolated",
         "not_followed",
+        "connects_failed",
         "process",
     ),
 )
@@ -182,7 +188,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
         options.not_available_ms,
         options.fault_strategy,
     )
-    events = _events(stitch, limits.timeout_us)
+    events = _with_connects(_events(stitch, limits.timeout_us), stitch, failed_connects(given))
     producers = adding(events, {"producer": NUMBER}).groupBy("producer")
     rows = producers.applyInArrow(isolation_rows(assumed), schema_of(ALL_COLUMNS))
     rows = given.kept.frame(rows)
@@ -193,7 +199,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
 
 def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
     """Return all attempts as the strategy sees them; `begin` and `end` in µs since the epoch."""
-    stored = f"response_code in ({', '.join(map(str, sorted(attempts.STORED_CODES)))})"
+    stored = f"response_code in {numbers(STORED)}"
     others = stitch.sends.join(F.broadcast(stitch.keys), F.expr(f"{sends.KEY} = key"), "left_anti")
     plain = sends.described(others, stitch.names).selectExpr(
         "host as client",
@@ -227,6 +233,17 @@ def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
         *_EVIDENCE,
     )
     return plain.unionByName(looked_at)
+
+
+def _with_connects(events: DataFrame, stitch: Stitched, failed: DataFrame | None) -> DataFrame:
+    """Return the attempts with `gone`: brokers that their client could not reach; null: unknown."""
+    if failed is None:
+        return adding(events, {"gone": "cast(null as string)"})
+    told = gone_by_time(failed, stitch.attempts).withColumnRenamed("gone", "_gone")
+    joined = adding(events, {"bucket": BUCKET}).join(
+        F.broadcast(told), ["client", "bucket"], "left"
+    )
+    return adding(joined, {"gone": "coalesce(_gone, '')"}).drop("_gone", "bucket")
 
 
 def _queues(stitch: Stitched) -> DataFrame:
@@ -273,6 +290,13 @@ def remarks(rows: Rows) -> list[str]:
     """Return what a reader must know first."""
     states = [str(row["strategy"]) for row in rows.get(PRODUCERS.name, ()) if row["windows"]]
     said = []
+    gone = [row for row in rows.get(PRODUCERS.name, ()) if row["connects_failed"]]
+    if gone:
+        brokers = ", ".join(sorted({str(row["unreachable"]) for row in gone})[:5])
+        said.append(
+            f"Connects of {len(gone)} producers failed ({brokers}). Where no send can be tied to"
+            " them, the isolation that they caused is not among the windows."
+        )
     if off := states.count(isolation.OFF):
         said.append(
             f"Strategy apparently off: {off} of {len(states)} producers with failures or slow"
@@ -309,5 +333,5 @@ REPORT = Report(
         ),
     ),
     remarks,
-    (STITCHED, BROKER_NAMES),
+    (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, OWN),
 )

@@ -3,7 +3,7 @@
 Rules: latency is what the capture saw, from the packet that completed the request to the one that
 completed the answer. Requests that a broker holds back on purpose are never mixed with calls. The
 exchanges are counted twice, by what they are about (`_cells`) and over time (`_windows`); most
-tables are made from these. What the network has to do with it is `analytics.latency_network`.
+tables are made from these. The network's part: `analytics.reports.latency_network`.
 """
 
 from __future__ import annotations
@@ -13,28 +13,36 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from .. import derived, latency_network
-from ..broker_names import BROKER_NAMES, broker_names, with_names
-from ..expressions import adding, grouped
-from ..latency_tables import (
+from .. import derived
+from ..report import Chart, Report, ReportInput, ReportOptions, Rows
+from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
+from ..sends.hops import RELAYS, relay_latencies
+from ..sends.unavailable import UNAVAILABLE, failed_connects, outages
+from ..spark.expressions import adding, grouped
+from ..spark.percentiles import bucket_of, percentiles, power_below
+from ..spark.windows import with_window
+from . import latency_network
+from .latency_tables import (
     BROKERS,
     GROUPS,
     HEAT,
     HISTOGRAM,
     NETWORK,
     OPERATIONS,
+    OUTAGES,
     OVER_TIME,
+    RELAYED,
     SLOWEST,
     TABLES,
 )
-from ..percentiles import bucket_of, percentiles, power_below
-from ..windows import with_window
-from . import Chart, Report, ReportInput, ReportOptions, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SUMS = ("exchanges", "answered", "failed", "no_answer", "unknown", "oneway")
+_SUMS = (
+    *("exchanges", "answered", "failed", "not_durable", "no_answer", "unknown", "withdrawn"),
+    "oneway",
+)
 _KEYS = ("operation", "responder", "broker_name", "topic", "group", "client", "long_poll")
 _GROUP_KEYS = ("operation", "broker", "topic", "group", "client", "long_poll")
 _PER_WINDOW = ("window_start", "window_us")
@@ -53,12 +61,16 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
         BROKERS.name: lambda: _table(named, span, ["broker", "long_poll"]),
         GROUPS.name: lambda: _table(named, span, _GROUP_KEYS),
         OVER_TIME.name: lambda: _over_time(windows, span),
+        RELAYED.name: lambda: relay_latencies(given),
         HISTOGRAM.name: lambda: _histogram(cells),
         HEAT.name: lambda: _coarse(windows, _PER_WINDOW),
         SLOWEST.name: lambda: latency_network.slowest(given, names, options.slowest),
     }
     conversations = given.conversations
     if conversations is not None:
+        failed = failed_connects(given)
+        if failed is not None:
+            made[OUTAGES.name] = lambda: outages(failed)
         made[NETWORK.name] = lambda: latency_network.pairs(given.exchanges, conversations, names)
     wanted = options.tables
     return {name: make() for name, make in made.items() if wanted is None or name in wanted}
@@ -79,16 +91,18 @@ def _seen(given: ReportInput) -> DataFrame:
 
 
 def _cells(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return a row a combination of `keys` and bucket: one pass over the exchanges."""
+    """Return one row per combination of `keys` and bucket: one pass over the exchanges."""
     return grouped(
         seen,
         [*keys, "bucket"],
         {
             "exchanges": "count(*)",
-            "answered": f"count_if(outcome in ('{derived.OK}', '{derived.FAILED}'))",
+            "answered": "count_if(status = 'answered')",
             "failed": f"count_if(outcome = '{derived.FAILED}')",
+            "not_durable": f"count_if(outcome = '{derived.NOT_DURABLE}')",
             "no_answer": f"count_if(outcome = '{derived.NO_ANSWER}')",
             "unknown": f"count_if(outcome = '{derived.UNKNOWN}')",
+            "withdrawn": f"count_if(outcome = '{derived.WITHDRAWN}')",
             "oneway": "count_if(outcome = 'oneway')",
             "values": "count(latency_us)",
             "total_us": "sum(latency_us)",
@@ -101,7 +115,7 @@ def _cells(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def _windows(seen: DataFrame, names: DataFrame, length_us: int | None) -> DataFrame:
-    """Return a row a window, broker and bucket, without long polls: a pass of its own.
+    """Return one row per window, broker and bucket, without long polls: a pass of its own.
 
     Together with all that a request is about there would be about as many cells as exchanges.
     """
@@ -119,7 +133,7 @@ def _over_time(windows: DataFrame, span: DataFrame) -> DataFrame:
 
 
 def _table(cells: DataFrame, span: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return a row a group of `keys`, with what all these tables have in common."""
+    """Return one row per group of `keys`, with what all these tables have in common."""
     found = percentiles(cells, keys, [*_SUMS, "total_us"]).crossJoin(F.broadcast(span))
     return adding(
         found,
@@ -149,6 +163,19 @@ def _coarse(cells: DataFrame, keys: Sequence[str]) -> DataFrame:
 def remarks(rows: Rows) -> list[str]:
     """Return what must be known before the numbers are read."""
     said = []
+    gone = [row for row in rows.get(OUTAGES.name, ()) if row["producers"] or row["clients"]]
+    if gone:
+        names = ", ".join(sorted({str(row["broker"]) for row in gone})[:5])
+        said.append(
+            f"Could not be reached for a time, which is in no latency: {names}"
+            f" ({OUTAGES.title.lower()})."
+        )
+    if relays := rows.get(RELAYED.name, ()):
+        names = ", ".join(str(row["relay"]) for row in relays[:5])
+        said.append(
+            f"Sends through {names} were seen on both sides of it and count twice here, once for"
+            f" each hop ({RELAYED.title.lower()})."
+        )
     operations = rows.get(OPERATIONS.name, ())
     unknown = sum(_int(row, "unknown") for row in operations)
     if unknown:
@@ -196,5 +223,5 @@ REPORT = Report(
         ),
     ),
     remarks=remarks,
-    shares=(BROKER_NAMES,),
+    shares=(BROKER_NAMES, UNAVAILABLE, RELAYS),
 )

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from . import derived
-from .broker_names import with_names
-from .expressions import adding, grouped, texts
-from .reports import ReportInput
-from .schema import SOURCE
+from .. import derived
+from ..report import ReportInput
+from ..schema import SOURCE
+from ..sends.broker_names import with_names
+from ..spark.expressions import adding, grouped, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,7 +55,7 @@ def slowest(given: ReportInput, names: DataFrame, count: int) -> DataFrame:
 
 
 def pairs(exchanges: DataFrame, conversations: DataFrame, names: DataFrame) -> DataFrame:
-    """Return a row a client and server; connections without exchanges count as well."""
+    """Return one row per client and server; connections without exchanges count as well."""
     carried = grouped(
         exchanges.where(f"latency_us is not null and not {derived.WAITS}"),
         [SOURCE, "conversation", "requester"],
@@ -82,7 +82,7 @@ def pairs(exchanges: DataFrame, conversations: DataFrame, names: DataFrame) -> D
 
 
 def _per_pair(sides: DataFrame, names: DataFrame) -> DataFrame:
-    """Return a row a pair of client address and server."""
+    """Return one row per pair of client address and server."""
     found = grouped(
         sides,
         ["client", "server"],

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from .reports import ReportTable, TableColumn
+from ..report import ReportTable, TableColumn
+from ..sends.hops import RELAY_COLUMNS
+from ..sends.unavailable import OUTAGE_COLUMNS
 
 _ANSWERS: tuple[TableColumn, ...] = (
     TableColumn("exchanges", "int", "", "requests; responses without a request are not counted"),
     TableColumn("answered", "int", "", "of them answered, whatever the answer"),
     TableColumn("failed", "int", "", "answered with a failure"),
+    TableColumn("not_durable", "int", "", "stored, but not on disk or on a slave in time"),
     TableColumn("no_answer", "int", "", "not answered, and the packets show that none came"),
     TableColumn(
         "unknown", "int", "", "not answered within the capture, which cannot say whether one came"
     ),
+    TableColumn("withdrawn", "int", "", "long polls that the requester ended with its connection"),
     TableColumn("oneway", "int", "", "sent without expecting an answer"),
     TableColumn("failed_share", "float", "share", "failed / answered"),
     TableColumn(
@@ -243,4 +247,31 @@ NETWORK = ReportTable(
         "unreachable",
     ),
 )
-TABLES = (OPERATIONS, BROKERS, GROUPS, OVER_TIME, HISTOGRAM, HEAT, SLOWEST, NETWORK)
+OUTAGES = ReportTable(
+    "latency_unavailable",
+    "Brokers that could not be reached",
+    "A row a server and a time in which connects to it failed: a latency that no exchange has.",
+    OUTAGE_COLUMNS,
+    order=("first_time", "broker", "server"),
+    brief=("broker", "first_time", "lasted_us", "connects", "producers", "clients", "strangers"),
+)
+RELAYED = ReportTable(
+    "latency_relays",
+    "Proxies and other relays",
+    "A row an address that takes sends and makes them again, and the server behind it; both hops"
+    " are in the other tables, each for itself.",
+    RELAY_COLUMNS,
+    order=("-sends", "relay", "server", "from_host"),
+)
+TABLES = (
+    OPERATIONS,
+    BROKERS,
+    OUTAGES,
+    RELAYED,
+    GROUPS,
+    OVER_TIME,
+    HISTOGRAM,
+    HEAT,
+    SLOWEST,
+    NETWORK,
+)

@@ -1,19 +1,29 @@
 """What was asked, by whom, about what, and what went wrong: errors, operations, topics, clients.
 
-Rules: remarks that differ in numbers and ids only are one error, with an example and the packet to
-look up; lists of names are cut at `MOST_NAMES`, and a count beside them is whole. Operations,
-topics and clients come from one pass over the exchanges (`_cells`).
+Rules: remarks that differ in numbers and ids only are one error, with the first remark and the
+packet to look up; lists of names are cut at `MOST_NAMES`, and a count beside them is whole.
+Operations, topics and clients come from one pass over the exchanges (`_cells`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dissectors.remoting.code_sets import FETCHES, SENDS
+from dissectors.remoting.codes import request_name
+
 from .. import derived
-from ..broker_names import BROKER_NAMES, broker_names, with_names
-from ..expressions import adding, grouped
-from . import Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
+from ..report import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn
+from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
+from ..sends.unavailable import (
+    CONNECT_COLUMNS,
+    UNAVAILABLE,
+    about_connects,
+    connects,
+    failed_connects,
+)
+from ..spark.expressions import adding, grouped, text, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,10 +31,16 @@ if TYPE_CHECKING:
 MOST_NAMES = 10
 """Names in a list."""
 _LONGEST_REMARK = 400
+_DIFFERENCES = (
+    (r"\s*See https?://\S+ for further details\.", ""),
+    (r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]+)?|[0-9A-Fa-f]{16,}|[0-9]+(?:\.[0-9]+)*", "…"),
+)
+"""What alike remarks differ in: pattern, replacement."""
 
 _COUNTS = (
     TableColumn("exchanges", "int", "", "requests"),
     TableColumn("failed", "int", "", "answered with a failure"),
+    TableColumn("not_durable", "int", "", "stored, but not on disk or on a slave in time"),
     TableColumn("no_answer", "int", "", "not answered, and the packets show that none came"),
     TableColumn("unknown", "int", "", "not answered within the capture, which cannot say more"),
 )
@@ -39,26 +55,39 @@ _LOOK_UP = (
 ERRORS = ReportTable(
     "errors",
     "Errors",
-    "A row a response code and remark that says that something is wrong, the most frequent first.",
+    "One row per response code and remark other than success; failures first, then by count.",
     (
+        TableColumn(
+            "class",
+            "string",
+            "",
+            "`failed`; `stored, not durable`: the message is there, but not on disk or on a slave"
+            " in time; `expected`: a consumer asked for its retry topic before it was made",
+        ),
         TableColumn("answer", "string", "", "name of the response code"),
         TableColumn("code", "int", "", "response code"),
-        TableColumn("remark", "string", "", "remark, numbers as N, ids as X; absent: none"),
+        TableColumn(
+            "remark", "string", "", "of the first one; alike ones differ in numbers and ids only"
+        ),
+        TableColumn(
+            "alike", "string", "", "what the remarks have in common; numbers, ids, addresses as …"
+        ),
         TableColumn("exchanges", "int", "", "how often"),
         TableColumn("operations", "list", "", "requests that were answered so"),
         TableColumn("brokers", "list", "", "who answered so: names or addresses"),
         TableColumn("clients", "int", "", "how many client addresses"),
         TableColumn("topics", "list", "", "topics concerned"),
-        TableColumn("example", "string", "", "remark of the first one, as it was"),
         _FIRST,
         _LAST,
         *_LOOK_UP,
+        TableColumn("rank", "int", "", "of the class: 1 is the gravest"),
     ),
-    order=("-exchanges", "code", "remark"),
+    order=("rank", "-exchanges", "code", "alike"),
     brief=(
+        "class",
         "answer",
         "exchanges",
-        "example",
+        "remark",
         "operations",
         "brokers",
         "topics",
@@ -69,7 +98,8 @@ ERRORS = ReportTable(
 UNANSWERED = ReportTable(
     "unanswered",
     "Requests without an answer",
-    "A row an operation, responder and end of the connection, the most frequent first.",
+    "One row per operation, responder and end of the connection: proven ones first, long polls that"
+    " the requester ended last.",
     (
         TableColumn("operation", "string", "", "name of the request"),
         TableColumn("broker", "string", "", "who should have answered"),
@@ -85,17 +115,28 @@ UNANSWERED = ReportTable(
             "",
             "the packets show that none came; else it may have been missed",
         ),
+        TableColumn(
+            "withdrawn", "bool", "", "a long poll that the requester ended with its connection"
+        ),
         TableColumn("exchanges", "int", "", "how often"),
         _FIRST,
         _LAST,
         *_LOOK_UP,
     ),
-    order=("-exchanges", "operation", "broker", "end", "proven"),
+    order=("withdrawn", "-proven", "-exchanges", "operation", "broker", "end"),
+)
+UNREACHABLE = ReportTable(
+    "unreachable",
+    "Connects that failed",
+    "A row a server and client address whose connects failed, the most frequent first.",
+    CONNECT_COLUMNS,
+    order=("-connects", "broker", "server", "client"),
+    brief=("broker", "client", "who", "connects", "first_time", "last_time", "silent", "server"),
 )
 OPERATIONS = ReportTable(
     "operations",
     "Operations",
-    "A row an operation, the most frequent first.",
+    "One row per operation, the most frequent first.",
     (
         TableColumn("operation", "string", "", "name of the request"),
         TableColumn("code", "int", "", "request code"),
@@ -111,7 +152,7 @@ OPERATIONS = ReportTable(
 TOPICS = ReportTable(
     "topics",
     "Topics",
-    "A row a topic, the one with most exchanges first.",
+    "One row per topic, the one with most exchanges first.",
     (
         TableColumn("topic", "string", "", "name of the topic"),
         *_COUNTS,
@@ -129,7 +170,7 @@ TOPICS = ReportTable(
 CLIENTS = ReportTable(
     "clients",
     "Clients",
-    "A row an address, language and version, the one with most exchanges first.",
+    "One row per address, language and version, the one with most exchanges first.",
     (
         TableColumn("client", "string", "", "address of the requester, without port"),
         TableColumn("language", "string", "", "as it says"),
@@ -145,11 +186,9 @@ CLIENTS = ReportTable(
     order=("-exchanges", "client", "language", "version"),
 )
 
-_SENDS = (
-    "operation in ('SEND_MESSAGE', 'SEND_MESSAGE_V2', 'SEND_BATCH_MESSAGE', 'SEND_REPLY_MESSAGE',"
-    " 'SEND_REPLY_MESSAGE_V2')"
-)
-_FETCHES = "operation in ('PULL_MESSAGE', 'LITE_PULL_MESSAGE', 'POP_MESSAGE', 'POP_LITE_MESSAGE')"
+_SENDS = f"operation in {texts(map(request_name, SENDS))}"
+_GOOD = texts((derived.OK, derived.NOT_DURABLE))
+_FETCHES = f"operation in {texts(map(request_name, FETCHES))}"
 
 
 def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
@@ -172,12 +211,15 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
         TOPICS.name: lambda: _topics(with_names(cells, names)),
         CLIENTS.name: lambda: _clients(cells),
     }
+    failed = failed_connects(given)
+    if failed is not None:
+        made[UNREACHABLE.name] = lambda: connects(failed)
     wanted = options.tables
     return {name: make() for name, make in made.items() if wanted is None or name in wanted}
 
 
 def _cells(requests: DataFrame) -> DataFrame:
-    """Return a row a combination of all that the tables are grouped by."""
+    """Return one row per combination of all that the tables are grouped by."""
     keys = ["operation", "request_code", "responder", "broker_name", "topic", "group", "client"]
     return grouped(
         requests,
@@ -185,11 +227,12 @@ def _cells(requests: DataFrame) -> DataFrame:
         {
             "exchanges": "count(*)",
             "failed": f"count_if(outcome = '{derived.FAILED}')",
+            "not_durable": f"count_if(outcome = '{derived.NOT_DURABLE}')",
             "no_answer": f"count_if(outcome = '{derived.NO_ANSWER}')",
             "unknown": f"count_if(outcome = '{derived.UNKNOWN}')",
             "oneway": "count_if(outcome = 'oneway')",
             "bytes": "sum(coalesce(request_bytes, 0) + coalesce(response_bytes, 0))",
-            "messages": f"sum(if(outcome = '{derived.OK}', coalesce(message_count, 0), 0))",
+            "messages": f"sum(if(outcome in {_GOOD}, coalesce(message_count, 0), 0))",
             "first": "min(time)",
             "last": "max(time)",
         },
@@ -197,7 +240,7 @@ def _cells(requests: DataFrame) -> DataFrame:
 
 
 _SUMS = {
-    **{name: f"sum({name})" for name in ("exchanges", "failed", "no_answer", "unknown")},
+    **{column.name: f"sum({column.name})" for column in _COUNTS},
     "bytes": "sum(bytes)",
 }
 
@@ -259,22 +302,31 @@ def _clients(cells: DataFrame) -> DataFrame:
     )
 
 
+def _alike(remark: str) -> str:
+    """Return the SQL of what alike remarks have in common."""
+    for pattern, replacement in _DIFFERENCES:
+        remark = f"regexp_replace({remark}, {text(pattern)}, '{replacement}')"
+    return f"trim({remark})"
+
+
 def _errors(seen: DataFrame, names: DataFrame) -> DataFrame:
-    failed = with_names(seen.where(f"outcome = '{derived.FAILED}'"), names)
-    cut = f"substring(remark, 1, {_LONGEST_REMARK})"
-    ids = f"regexp_replace({cut}, '[0-9A-Fa-f]{{16,}}', 'X')"
+    classes = (derived.FAILED, derived.NOT_DURABLE, derived.EXPECTED)
+    failed = with_names(seen.where(f"outcome in {texts(classes)}"), names)
+    rank = " ".join(f"when '{one}' then {place}L" for place, one in enumerate(classes, 1))
     told = adding(
         failed,
         {
+            "class": "outcome",
+            "rank": f"case outcome {rank} end",
             "answer": "coalesce(response_name, '?')",
             "code": "response_code",
-            "kind": f"regexp_replace({ids}, '[0-9]+', 'N')",
+            "alike": _alike(f"substring(remark, 1, {_LONGEST_REMARK})"),
             "place": "struct(time, capture, response_packet, remark)",
         },
     )
     found = grouped(
-        told.drop("remark").withColumnRenamed("kind", "remark"),
-        ["answer", "code", "remark"],
+        told,
+        ["class", "rank", "answer", "code", "alike"],
         {
             "exchanges": "count(*)",
             "operations": _names("operation"),
@@ -289,7 +341,7 @@ def _errors(seen: DataFrame, names: DataFrame) -> DataFrame:
     return adding(
         found,
         {
-            "example": f"substring(place.remark, 1, {_LONGEST_REMARK})",
+            "remark": f"substring(place.remark, 1, {_LONGEST_REMARK})",
             "capture": "place.capture",
             "packet": "place.response_packet",
         },
@@ -297,17 +349,19 @@ def _errors(seen: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def _unanswered(requests: DataFrame, names: DataFrame) -> DataFrame:
-    without = requests.where(f"outcome in ('{derived.NO_ANSWER}', '{derived.UNKNOWN}')")
+    kinds = (derived.NO_ANSWER, derived.UNKNOWN, derived.WITHDRAWN)
+    without = requests.where(f"outcome in {texts(kinds)}")
     told = adding(
         with_names(without, names),
         {
-            "proven": f"outcome = '{derived.NO_ANSWER}'",
+            "proven": f"outcome != '{derived.UNKNOWN}'",
+            "withdrawn": f"outcome = '{derived.WITHDRAWN}'",
             "place": "struct(time, capture, request_packet)",
         },
     )
     found = grouped(
         told,
-        ["operation", "broker", "end", "proven"],
+        ["operation", "broker", "end", "proven", "withdrawn"],
         {
             "exchanges": "count(*)",
             "first_time": "min(time)",
@@ -319,23 +373,59 @@ def _unanswered(requests: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def remarks(rows: Rows) -> list[str]:
-    """Return what stands out."""
-    errors = rows.get(ERRORS.name)
+    """Return what stands out: what failed, what was not answered, what is stored but not safe."""
+    errors, unanswered = rows.get(ERRORS.name), rows.get(UNANSWERED.name)
+    said = about_connects(rows.get(UNREACHABLE.name, ()))
+    if unanswered is not None:
+        said += _about_unanswered(unanswered)
     if errors is None:
-        return []
-    if not errors:
-        return ["No answer says that something is wrong."]
-    count = sum(number for row in errors if isinstance(number := row.get("exchanges"), int))
-    kinds = "one kind" if len(errors) == 1 else f"{len(errors)} kinds"
-    return [f"{count:,} answers say that something is wrong, of {kinds}."]
+        return said
+    failed = [row for row in errors if row["class"] == derived.FAILED]
+    if failed:
+        kinds = "one kind" if len(failed) == 1 else f"{len(failed)} kinds"
+        answers = _counted(_count(failed), "answer says", "answers say")
+        said.insert(0, f"{answers} that something is wrong, of {kinds}.")
+    else:
+        said.append("None of the answers that came says that something is wrong.")
+    if weak := _count([row for row in errors if row["class"] == derived.NOT_DURABLE]):
+        said.append(
+            f"{_counted(weak, 'send was', 'sends were')} stored, but not on disk or on a slave in"
+            " time: the messages are there, and lost if the broker is lost."
+        )
+    return said
+
+
+def _about_unanswered(unanswered: Sequence[Row]) -> list[str]:
+    waited = [row for row in unanswered if not row["withdrawn"]]
+    never = _count([row for row in waited if row["proven"]])
+    unknown = _count([row for row in waited if not row["proven"]])
+    said = []
+    if never:
+        requests = _counted(never, "request was", "requests were")
+        ended = "its connection" if never == 1 else "their connections"
+        said.append(f"{requests} never answered: {ended} ended first.")
+    if unknown:
+        said.append(
+            f"{_counted(unknown, 'request has', 'requests have')} no answer in the capture, which"
+            " cannot say whether one came."
+        )
+    return said
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _count(rows: Sequence[Row]) -> int:
+    return sum(number for row in rows if isinstance(number := row.get("exchanges"), int))
 
 
 REPORT = Report(
     name="overview",
     title="Overview",
     question="What was asked, by whom, about what, and what went wrong?",
-    tables=(ERRORS, UNANSWERED, OPERATIONS, TOPICS, CLIENTS),
+    tables=(ERRORS, UNANSWERED, UNREACHABLE, OPERATIONS, TOPICS, CLIENTS),
     build=build,
     remarks=remarks,
-    shares=(BROKER_NAMES,),
+    shares=(BROKER_NAMES, UNAVAILABLE),
 )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..expressions import adding, grouped
-from . import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn
+from ..report import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn
+from ..spark.expressions import adding, grouped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,21 +11,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .. import sends
-from ..attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS, STITCHED, stitched
-from ..attempts import STORED, UNKNOWN
-from ..broker_names import BROKER_NAMES
-from ..chains import FAILED, MAYBE, STORED_UNTOLD, Limits
-from ..expressions import adding, grouped, texts
-from . import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
+from pyspark.sql import functions as F
+
+from dissectors.remoting.code_sets import FETCHES, SENDS
+from dissectors.remoting.codes import RequestCode
+
+from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
+from ..sends import sends
+from ..sends.attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS, STITCHED, stitched
+from ..sends.attempts import STORED, UNKNOWN
+from ..sends.broker_names import BROKER_NAMES
+from ..sends.chains import FAILED, MAYBE, STORED_UNTOLD, Limits
+from ..sends.hops import OWN, RELAYS
+from ..sends.unavailable import (
+    CONNECT_COLUMNS,
+    UNAVAILABLE,
+    about_connects,
+    connects,
+    failed_connects,
+)
+from ..spark.expressions import adding, grouped, numbers, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DEFAULT_TIMEOUT_MS = 3000
 DEFAULT_RETRIES = 2
-SEND_BACK = 36
-_PULLS = (11, 361, 200050, 200071)
+SEND_BACK = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 
 _TOTAL_KEYS = ("topic", "group", "client", "process")
 _SUMS: tuple[TableColumn, ...] = (
@@ -67,7 +79,9 @@ TOTALS = ReportTable(
         "amplification",
         "retried",
         "failed",
+        "untold",
         "duplicates",
+        "unsure",
         "maybe",
         "unknown",
         "over_budget",
@@ -75,7 +89,7 @@ TOTALS = ReportTable(
 )
 CAUSES = ReportTable(
     "retry_causes",
-    "Why attempts failed",
+    "Why attempts that were seen failed",
     "A row a broker and cause, the most frequent first.",
     (
         TableColumn("broker", "string", "", "broker of the attempts"),
@@ -93,6 +107,30 @@ CAUSES = ReportTable(
     ),
     order=("-attempts", "broker", "cause"),
     brief=("broker", "cause", "attempts", "messages", "retried", "stored", "remark"),
+)
+CONNECTS = ReportTable(
+    "retry_connects",
+    "Connects that failed",
+    "A row a broker and client address; the attempts to send that are inferred from them are among"
+    " the attempts, of the others no message is known.",
+    (
+        *CONNECT_COLUMNS,
+        TableColumn("attempts", "int", "", "attempts to send that are inferred from them"),
+    ),
+    order=("-connects", "broker", "server", "client"),
+    brief=(
+        "broker",
+        "client",
+        "who",
+        "connects",
+        "attempts",
+        "silent",
+        "first_time",
+        "last_time",
+        "refused",
+        "no_answer",
+        "server",
+    ),
 )
 FLOWS = ReportTable(
     "retry_flows",
@@ -175,13 +213,20 @@ CONSUMERS = ReportTable(
         TableColumn("unanswered", "int", "", "send-backs without answer in the capture"),
         TableColumn("sent_again", "int", "", "messages that clients sent to %RETRY% themselves"),
         TableColumn("redelivered", "int", "", "messages delivered from %RETRY%"),
-        TableColumn("dead_letters", "int", "", "messages sent to %DLQ% by clients, or read there"),
+        TableColumn(
+            "dead_letters",
+            "int",
+            "",
+            "messages that went to %DLQ%: sent back more often than they may be, as far as the"
+            " capture shows, or sent there by clients",
+        ),
+        TableColumn("dead_letters_read", "int", "", "messages delivered from %DLQ%"),
         TableColumn("first_time", "time", "", "time of the first of these"),
         TableColumn("last_time", "time", "", "time of the last"),
     ),
     order=("-sent_back", "-redelivered", "group"),
 )
-TABLES = (TOTALS, CAUSES, FLOWS, VERDICTS, MESSAGES, ATTEMPTS, CONSUMERS)
+TABLES = (TOTALS, CAUSES, CONNECTS, FLOWS, VERDICTS, MESSAGES, ATTEMPTS, CONSUMERS)
 
 
 def limits_of(options: ReportOptions) -> Limits:
@@ -191,6 +236,7 @@ def limits_of(options: ReportOptions) -> Limits:
     return Limits(
         (DEFAULT_TIMEOUT_MS if timeout is None else timeout) * 1000,
         DEFAULT_RETRIES if retries is None else retries,
+        timeout is not None,
     )
 
 
@@ -199,7 +245,10 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     stitch = stitched(given, limits_of(options))
     attempts = stitch.attempts
     listed = attempts.where(f"attempts > 1 or final in {texts((FAILED, MAYBE, STORED_UNTOLD))}")
+    failed = failed_connects(given)
+    seen = {} if failed is None else {CONNECTS.name: _connects(failed, attempts)}
     return {
+        **seen,
         TOTALS.name: given.kept.frame(_totals(stitch.sends, stitch.telling, attempts)),
         CAUSES.name: _causes(listed),
         FLOWS.name: _flows(listed),
@@ -266,6 +315,18 @@ def _causes(listed: DataFrame) -> DataFrame:
     )
 
 
+def _connects(failed: DataFrame, attempts: DataFrame) -> DataFrame:
+    tied = grouped(
+        attempts.where("inferred").withColumnRenamed("responder", "server"),
+        ("server", "client"),
+        {"attempts": "count(*)"},
+    )
+    joined = connects(failed).join(F.broadcast(tied), ["server", "client"], "left")
+    return adding(
+        joined.withColumnRenamed("attempts", "_tied"), {"attempts": "coalesce(_tied, 0L)"}
+    )
+
+
 def _flows(listed: DataFrame) -> DataFrame:
     following = "over (partition by client, process, unique_key order by attempt)"
     pairs = adding(
@@ -303,11 +364,21 @@ def _verdicts(listed: DataFrame) -> DataFrame:
     )
 
 
+_GIVEN_UP = (
+    "if(coalesce(bool_or(back and response_code = 0 and max_reconsume_times = 0)"
+    " or count_if(back and response_code = 0) > max(if(back, max_reconsume_times, null)), false)"
+    " and max(returned) is not null, 1L, 0L)"
+)
+"""SQL: the broker put a message that was sent back into %DLQ%, which its answer does not say: it
+does when the message was delivered again as often as it may be. Times before the capture are not
+known, so there may be more."""
+
+
 def _consumers(exchanges: DataFrame) -> DataFrame:
     code = "coalesce(request_code, -1)"
     back = f"{code} = {SEND_BACK}"
-    sent = f"{code} in ({', '.join(map(str, sends.SEND_CODES))})"
-    read = f"{code} in ({', '.join(map(str, _PULLS))}) and coalesce(message_count, 0) > 0"
+    sent = f"{code} in {numbers(SENDS)}"
+    read = f"{code} in {numbers(FETCHES)} and coalesce(message_count, 0) > 0"
     named = "regexp_extract(topic, '%(?:RETRY|DLQ)%(.+)$', 1)"
     rows = adding(
         exchanges.where(f"{back} or (({sent} or {read}) and {sends.OF_CONSUMERS})"),
@@ -329,12 +400,14 @@ def _consumers(exchanges: DataFrame) -> DataFrame:
             "unanswered": "count_if(back and status = 'unanswered')",
             "sent_again": "sum(if(sent and not dead, count, 0))",
             "redelivered": "sum(if(not back and not sent and not dead, count, 0))",
-            "dead_letters": "sum(if(not back and dead, count, 0))",
+            "dead_letters": "sum(if(sent and dead, count, 0))",
+            "dead_letters_read": "sum(if(not back and not sent and dead, count, 0))",
+            "_given_up": _GIVEN_UP,
             "first_time": "min(request_time)",
             "last_time": "max(request_time)",
         },
     )
-    sums = ("refused", "unanswered", "sent_again", "redelivered", "dead_letters")
+    sums = ("refused", "unanswered", "sent_again", "redelivered", "dead_letters_read")
     return grouped(
         each,
         ("group",),
@@ -343,6 +416,7 @@ def _consumers(exchanges: DataFrame) -> DataFrame:
             "messages": "count_if(back and returned is not null)",
             "most_times": "coalesce(max(if(back, times, null)), 0L)",
             **{name: f"sum({name})" for name in sums},
+            "dead_letters": "sum(dead_letters + _given_up)",
             "first_time": "min(first_time)",
             "last_time": "max(last_time)",
         },
@@ -362,8 +436,19 @@ def remarks(rows: Rows) -> list[str]:
             f"Of {unknown} messages the capture does not show what became of them; they are not"
             " counted as failed."
         )
+    if untold := _number(totals, "untold"):
+        said.append(
+            f"{untold} messages were stored although the client took them for failures: no answer"
+            " in time, by the timeout as given, as learnt, or the default of 3 s (--send-timeout)."
+        )
+    said += about_connects(rows.get(CONNECTS.name, ()))
     if copies := _number(totals, "copies"):
         said.append(f"{copies} copies too many were stored: consumers get these messages again.")
+    if unsure := _number(totals, "unsure"):
+        said.append(
+            f"{unsure} attempts without an answer came before a retry: each may have stored one"
+            " more copy, which is not among the duplicates."
+        )
     if inferred := _number(rows.get(CAUSES.name, ()), "inferred"):
         said.append(
             f"{inferred} attempts are inferred from connects that failed while a message was sent."
@@ -391,5 +476,5 @@ REPORT = Report(
         ),
     ),
     remarks,
-    (STITCHED, BROKER_NAMES),
+    (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, OWN),
 )

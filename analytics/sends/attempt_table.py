@@ -1,4 +1,4 @@
-"""Attempts as a table: sends of a host in Arrow in, a row an attempt out.
+"""Attempts as a table: sends of a host in Arrow in, one row per attempt out.
 
 The one place where the retry reports leave Spark's own functions: what became of an attempt depends
 on the next one. Rules: the functions that Spark calls take and give Arrow tables and know nothing
@@ -8,16 +8,18 @@ of Spark. Columns of the message are the same in all rows of its attempts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
+from ..report import ReportInput, TableColumn
+from ..schema import SOURCE, schema_of
 from . import sends
-from .attempts import Attempt, ConnectFailure, Send, attempts_of
+from .attempts import ConnectFailure, ObservedAttempt, Send, attempts_of, timeout_learnt
 from .broker_names import broker_names
 from .chains import Chain, Limits, chain_of
-from .reports import ReportInput, TableColumn
-from .schema import SOURCE, schema_of
+from .hops import without_inner
 
 if TYPE_CHECKING:
     import pyarrow
@@ -120,11 +122,11 @@ def _stitched(given: ReportInput, limits: Limits) -> Stitched:
         return given.kept.frame(frame, STITCHED)
 
     names = broker_names(given)
-    produced = sends.sends_of(given.exchanges)
+    produced = without_inner(given)
     failures = None
     if given.conversations is not None:
         failures = sends.connect_failures(given.conversations, names)
-    keys = kept(sends.telling_keys(produced, names, failures))
+    keys = kept(sends.telling_keys(produced, names, failures, limits.timeout_us))
     chosen = produced.join(F.broadcast(keys), F.expr(f"{sends.KEY} = key"), "left_semi")
     telling = kept(sends.described(chosen, names))
     connected = sends.with_connections(telling, given.conversations)
@@ -133,7 +135,7 @@ def _stitched(given: ReportInput, limits: Limits) -> Stitched:
 
 
 def with_attempts(chosen: DataFrame, failures: DataFrame | None, limits: Limits) -> DataFrame:
-    """Return a row an attempt: MESSAGE_COLUMNS and ATTEMPT_COLUMNS.
+    """Return one row per attempt: MESSAGE_COLUMNS and ATTEMPT_COLUMNS.
 
     `chosen` are all sends of the messages in question, with their connections.
     """
@@ -171,11 +173,15 @@ def attempt_rows(
     table: pyarrow.Table, failures: Sequence[ConnectFailure], limits: Limits
 ) -> pyarrow.Table:
     """Return the attempts of the messages of one host, as Arrow."""
+    messages = list(_by_message(table))
+    own = _limits_of_processes(messages, limits)
     rows = [
         row
-        for process, same in _by_message(table)
+        for process, same in messages
         for row in _rows_of(
-            process_name_of(process), attempts_of(same, failures, limits.timeout_us), limits
+            process_name_of(process),
+            attempts_of(same, failures, own[process].timeout_us, own[process].timeout_known),
+            own[process],
         )
     ]
     return arrow_table(rows, (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
@@ -215,6 +221,24 @@ def process_name_of(digits: str | None) -> str | None:
         return digits  # 32 characters, but no hex digits: some other key
 
 
+def _limits_of_processes(
+    messages: Sequence[tuple[str | None, list[Send]]], limits: Limits
+) -> dict[str | None, Limits]:
+    """Return for each process of a host what it was set to: as given, as learnt, else as usual."""
+    of_process: dict[str | None, list[list[Send]]] = {}
+    for process, same in messages:
+        of_process.setdefault(process, []).append(same)
+    if limits.timeout_known:
+        return dict.fromkeys(of_process, limits)
+    learnt = {process: timeout_learnt(one) for process, one in of_process.items()}
+    return {
+        process: limits
+        if timeout is None
+        else replace(limits, timeout_us=timeout, timeout_known=True)
+        for process, timeout in learnt.items()
+    }
+
+
 def _by_message(table: pyarrow.Table) -> Iterator[tuple[str | None, list[Send]]]:
     messages: dict[str, tuple[str | None, list[Send]]] = {}
     for send, process in zip(sends_in(table), table.column("process").to_pylist(), strict=True):
@@ -223,7 +247,7 @@ def _by_message(table: pyarrow.Table) -> Iterator[tuple[str | None, list[Send]]]
 
 
 def _rows_of(
-    process: str | None, attempts: Sequence[Attempt], limits: Limits
+    process: str | None, attempts: Sequence[ObservedAttempt], limits: Limits
 ) -> Iterator[dict[str, object]]:
     message = _message_row(process, attempts, chain_of(attempts, limits))
     begin = attempts[0].begin
@@ -238,7 +262,7 @@ def _rows_of(
 
 
 def _message_row(
-    process: str | None, attempts: Sequence[Attempt], chain: Chain
+    process: str | None, attempts: Sequence[ObservedAttempt], chain: Chain
 ) -> dict[str, object]:
     first = attempts[0].send
     last = max(max(one.begin, one.send.end or 0, one.end or 0) for one in attempts)
@@ -265,7 +289,7 @@ def _message_row(
     }
 
 
-def cause_of(attempt: Attempt) -> str:
+def cause_of(attempt: ObservedAttempt) -> str:
     """Return the name of the error code, else the outcome."""
     send = attempt.send
     return (
@@ -275,7 +299,7 @@ def cause_of(attempt: Attempt) -> str:
     )
 
 
-def _attempt_row(attempt: Attempt) -> dict[str, object]:
+def _attempt_row(attempt: ObservedAttempt) -> dict[str, object]:
     send = attempt.send
     row: dict[str, object] = {
         name: getattr(send, name)

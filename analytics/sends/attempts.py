@@ -3,7 +3,10 @@
 Pure logic over rows of sends, without Spark. Rules: attempts of a message have its UNIQ_KEY,
 whatever connection, broker or capture they were seen on; one that two captures saw is one attempt.
 What the client took an attempt for is told by what it did next: an answer that came after the next
-attempt had begun came too late. "No answer" is said only where the packets show it, else the
+attempt had begun came too late, and so did one after sendMsgTimeout, which older clients wait for
+on a connection that they keep. The timeout is that of the options, else learnt from when the client
+closed connections in vain (`timeout_learnt`), else the default, of which nothing is certain. "No
+answer" is said only where the packets show it, else the
 outcome is `unknown`. A connect that failed while the message was being sent, to another broker of
 the topic, is an attempt without a request, and marked as inferred.
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.onExceptionImpl.
@@ -13,21 +16,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
-from dissectors.remoting.versions import ordinal_of
+from dissectors.remoting import code_sets
+from dissectors.remoting.versions import V5_1_3
 
 DEFAULT_TIMEOUT_US = 3_000_000
 """sendMsgTimeout of the Java client unless it is set."""
-_SEES_FIN = ordinal_of("V5_1_3") or 0
+_SEES_FIN = V5_1_3
 """First version that ends its requests when the broker closes the connection by FIN."""
 SOON_US = 1_000_000
 """A client tries the next broker at once; so long it may take to log and to connect."""
+_AT_ONCE_US = 50_000
+"""A client that connects for a message does so at once."""
+_GRACE_US = 20_000
+"""An answer so short after the timeout may have been in time: the client's clock is not ours."""
+_LEAST_TIMEOUT_US = 300_000
+_ALIKE_US = 200_000
+"""A FIN may come so long after the timeout, when the client loads classes or is busy."""
+_ROUND_US = 100_000
 _CLOCK_STEP_US = 1000
 """A UNIQ_KEY says its birth in whole milliseconds, rounded down."""
-
-STORED_CODES = frozenset((0, 10, 11, 12))
-"""SUCCESS, FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE, FLUSH_SLAVE_TIMEOUT: the message is stored."""
 
 STORED = "stored"
 REFUSED = "refused"
@@ -124,7 +134,7 @@ class ConnectFailure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class ObservedAttempt:
     """One attempt to send a message, as far as it can be known; times in µs since the epoch."""
 
     send: Send
@@ -165,21 +175,53 @@ def attempts_of(
     sends: Iterable[Send],
     failures: Sequence[ConnectFailure] = (),
     timeout_us: int = DEFAULT_TIMEOUT_US,
-) -> list[Attempt]:
+    timeout_known: bool = True,
+) -> list[ObservedAttempt]:
     """Return the attempts of one message, in order; `sends` have its UNIQ_KEY, at least one.
 
-    `failures` are connects of the same host, by `begin`; `timeout_us` is its sendMsgTimeout.
+    `failures` are connects of the same host, by `begin`; `timeout_us` is its sendMsgTimeout, which
+    is only assumed unless `timeout_known`.
     """
     merged = _merged(sends)
-    attempts: list[Attempt] = []
+    attempts: list[ObservedAttempt] = []
     for place, (send, views) in enumerate(merged):
         following = merged[place + 1][0] if place + 1 < len(merged) else None
         since = merged[place - 1][0].begin if place else born_of(send, timeout_us)
-        inferred = _inferred(send, since, failures)
+        before = merged[place - 1][0] if place else None
+        inferred = _inferred(send, since, before, failures)
         attempts.extend(inferred)
         begin = _begin_of(send, since, first=not place and not inferred)
-        attempts.append(_attempt(send, views, begin, following))
+        deadline = _deadline(attempts[0].begin if attempts else begin, begin, timeout_us)
+        attempts.append(_attempt(send, views, begin, following, deadline, timeout_known))
     return _numbered(attempts, timeout_us)
+
+
+def _deadline(born: int, begin: int, timeout_us: int) -> int:
+    """Return when a client gives up an attempt: one time for all, or, for 3.x, one for each."""
+    return (born if begin <= born + timeout_us else begin) + timeout_us
+
+
+def timeout_learnt(messages: Iterable[Sequence[Send]]) -> int | None:
+    """Return sendMsgTimeout in µs as a client's messages show it; None: they do not.
+
+    A client that waits for its only attempt in vain closes the connection when the time is over, or
+    a little later, so the least of several such times that are alike is nearest. People choose
+    round numbers. One alone may be the end of the client.
+    """
+    waited = sorted(
+        one.closed - born
+        for one in (same[0] for same in messages if len(same) == 1)
+        if one.status == "unanswered" and one.ended_by == "client" and not logged(one)
+        if one.closed is not None and (born := born_of(one, 100 * DEFAULT_TIMEOUT_US)) is not None
+        if one.closed - born >= _LEAST_TIMEOUT_US
+    )
+    for least, following in pairwise(waited):
+        if following - least <= _ALIKE_US:
+            whole = least // (5 * _ROUND_US) * 5 * _ROUND_US
+            if least - whole <= _ALIKE_US and whole >= _LEAST_TIMEOUT_US:
+                return whole
+            return least // _ROUND_US * _ROUND_US if least % _ROUND_US <= _GRACE_US else least
+    return None
 
 
 def _begin_of(send: Send, since: int | None, first: bool) -> int:
@@ -227,18 +269,23 @@ def _knows(send: Send) -> tuple[bool, bool, bool, int, int, int, str, str, int]:
     )
 
 
-def _attempt(send: Send, views: int, begin: int, following: Send | None) -> Attempt:
+def _attempt(
+    send: Send, views: int, begin: int, following: Send | None, deadline: int, known: bool
+) -> ObservedAttempt:
     outcome = _outcome(send, following)
     seen = bool(send.whole) or send.end is not None or logged(send)
     certain = outcome != UNKNOWN and seen
-    return Attempt(send, 0, outcome, begin, send.end, certain, views=views)
+    past = send.end is not None and send.end > deadline + _GRACE_US and not logged(send)
+    if outcome == STORED and past:
+        outcome, certain = LATE, known
+    return ObservedAttempt(send, 0, outcome, begin, send.end, certain, views=views)
 
 
 def logged(send: Send) -> bool:
     """Return whether the sender itself tells of a send: no packet was captured, nothing is unsure.
 
-    See `replay.attempt_record`: the end of the connection is `open` after a timeout, and none where
-    the request could not be sent.
+    See `replay.sending.attempt_record`: the end of the connection is `open` after a timeout, and
+    none where the request could not be sent.
     """
     return send.request_packet is None and send.response_packet is None
 
@@ -252,7 +299,7 @@ def _outcome(send: Send, following: Send | None) -> str:
     if send.end is not None:
         late = following is not None and send.end > following.begin
         gone = send.ended_by == "client" and send.closed is not None and send.end > send.closed
-        if send.response_code not in STORED_CODES:
+        if send.response_code not in code_sets.STORED:
             return REFUSED
         return LATE if late or gone else STORED
     if logged(send):
@@ -264,24 +311,33 @@ def _outcome(send: Send, following: Send | None) -> str:
     return RESET if send.how_ended == "reset" else CLOSED
 
 
-def _inferred(send: Send, since: int | None, failures: Sequence[ConnectFailure]) -> list[Attempt]:
+def _inferred(
+    send: Send, since: int | None, before: Send | None, failures: Sequence[ConnectFailure]
+) -> list[ObservedAttempt]:
     """Return the failed connects that must have come before a request.
 
-    They lie between the birth of the message, or its former attempt, and the request, which follows
-    soon; and they were to another broker than the request, as a retry is.
+    Each follows at once what the client did before it: the birth of the message, the end of its
+    former attempt, or the connect before; the request follows the last one soon, and goes to
+    another broker, as a retry does. Other programs of the host connect whenever they like.
     """
     if since is None:
         return []
-    return [
-        _without_request(send, failure)
-        for failure in failures
-        if since - _CLOCK_STEP_US <= failure.begin
-        and failure.end <= send.begin <= failure.end + SOON_US
-        and failure.broker != send.broker
-    ]
+    found: list[ObservedAttempt] = []
+    first, last = since - _CLOCK_STEP_US, since + _AT_ONCE_US
+    if before is not None:
+        knew = before.end if before.end is not None else before.closed
+        last = send.begin if knew is None else max(since, knew) + _AT_ONCE_US
+        first = since if knew is None else max(since, knew - _ALIKE_US)
+    for failure in failures:
+        fits = first <= failure.begin <= last
+        soon = failure.end <= send.begin <= failure.end + SOON_US
+        if fits and soon and failure.broker != send.broker:
+            found.append(_without_request(send, failure))
+            first, last = failure.end, failure.end + _AT_ONCE_US
+    return found
 
 
-def _without_request(send: Send, failure: ConnectFailure) -> Attempt:
+def _without_request(send: Send, failure: ConnectFailure) -> ObservedAttempt:
     seen = send._replace(
         responder=failure.server,
         broker=failure.broker,
@@ -300,27 +356,36 @@ def _without_request(send: Send, failure: ConnectFailure) -> Attempt:
         offset_msg_id=None,
     )
     outcome = CONNECT_REFUSED if failure.refused else CONNECT_NO_ANSWER
-    return Attempt(seen, 0, outcome, failure.begin, failure.end, certain=True, inferred=True)
+    return ObservedAttempt(
+        seen, 0, outcome, failure.begin, failure.end, certain=True, inferred=True
+    )
 
 
-def _numbered(attempts: list[Attempt], timeout_us: int) -> list[Attempt]:
+def _numbered(attempts: list[ObservedAttempt], timeout_us: int) -> list[ObservedAttempt]:
     numbered = []
     for place, attempt in enumerate(attempts):
         following = attempts[place + 1] if place + 1 < len(attempts) else None
-        end = _known_at(attempt, following, timeout_us)
+        deadline = _deadline(attempts[0].begin, attempt.begin, timeout_us)
+        end = _known_at(attempt, following, timeout_us, deadline)
         numbered.append(replace(attempt, number=place + 1, end=end))
     return numbered
 
 
-def _known_at(attempt: Attempt, following: Attempt | None, timeout_us: int) -> int | None:
+def _known_at(
+    attempt: ObservedAttempt, following: ObservedAttempt | None, timeout_us: int, deadline: int
+) -> int | None:
     """Return when the client knew what became of an attempt.
 
     By the answer, or by the refusal to connect. Else a client that tries again has just made up
     its mind: it reports the failure, then chooses the next queue, so the next attempt says it best.
-    Else the end of the connection does, but for a FIN of the broker, which clients before 5.1.3 do
-    not look at until they have waited in vain.
+    Else it knows when the time is over, before its FIN is sent; or by the end of the connection,
+    but for a FIN of the broker, which clients before 5.1.3 do not look at until they have waited in
+    vain.
     """
     send = attempt.send
+    waited = max(deadline, attempt.begin)
+    if attempt.outcome == REFUSED and send.end is not None and not logged(send):
+        return min(send.end, waited) if send.end > waited + _GRACE_US else send.end
     if attempt.outcome in (STORED, REFUSED, ONEWAY):
         return send.end
     if attempt.inferred:
@@ -329,5 +394,5 @@ def _known_at(attempt: Attempt, following: Attempt | None, timeout_us: int) -> i
         return following.begin
     deaf = attempt.outcome == CLOSED and (send.version or 0) < _SEES_FIN
     if send.closed is not None and attempt.outcome != UNKNOWN and not deaf:
-        return send.closed
-    return send.begin + timeout_us
+        return min(send.closed, waited)
+    return send.begin + timeout_us if following is not None else waited

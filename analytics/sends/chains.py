@@ -1,9 +1,9 @@
 """What the attempts of one message come to: was it stored, how often, in time, and with sense.
 
 Pure logic over `attempts.Attempt`. Rules: what a capture cannot say is `unknown`, never a failure;
-a copy is counted only where the broker gave it an offset of its own; a code counts as one to retry
-by the client's version. RocketMQ: DefaultMQProducerImpl.sendDefaultImpl,
-DefaultMQProducer.retryResponseCodes.
+a copy is counted only where the broker gave it an id of its own, and one id is one copy always; a
+code counts as one to retry by the client's version.
+RocketMQ: DefaultMQProducerImpl.sendDefaultImpl, DefaultMQProducer.retryResponseCodes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dissectors.remoting.versions import ordinal_of
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.retries import RETRIED_SINCE
 
-from .attempts import FAILURES, LATE, MAY_BE_STORED, REFUSED, STORED, UNKNOWN, Attempt
+from .attempts import FAILURES, LATE, MAY_BE_STORED, REFUSED, STORED, UNKNOWN, ObservedAttempt
 
 STORED_UNTOLD = "stored, client not told"
 FAILED = "failed"
@@ -22,20 +23,13 @@ MAYBE = "may be stored"
 FINAL = (STORED, STORED_UNTOLD, FAILED, MAYBE, UNKNOWN)
 """What may become of a message: `MAYBE` is a failure for the client, of which no answer came."""
 
-_TOPIC_NOT_EXIST, _SERVICE_NOT_AVAILABLE, _SYSTEM_ERROR = 17, 14, 1
-_SYSTEM_BUSY, _NO_PERMISSION, _GO_AWAY = 2, 16, 1500
-RETRIED_CODES: tuple[tuple[int, int], ...] = (
-    (_TOPIC_NOT_EXIST, 0),
-    (_SERVICE_NOT_AVAILABLE, 0),
-    (_SYSTEM_ERROR, 0),
-    (_NO_PERMISSION, 0),
-    (204, 0),
-    (205, 0),
-    (_SYSTEM_BUSY, ordinal_of("V5_3_0") or 0),
-    (_GO_AWAY, ordinal_of("V5_3_1") or 0),
+_LOAD_CODES = frozenset(
+    (
+        int(ResponseCode.SYSTEM_BUSY),
+        int(ResponseCode.SERVICE_NOT_AVAILABLE),
+        int(ResponseCode.GO_AWAY),
+    )
 )
-"""Response code, and the first version of the Java client that tries another broker after it."""
-_LOAD_CODES = frozenset((_SYSTEM_BUSY, _SERVICE_NOT_AVAILABLE, _GO_AWAY))
 """Codes that say something of the moment, not of the message."""
 _OF_THE_REQUEST = re.compile(
     r"AclException|signature|accessKey|access key|no permission|not allowed|denied|"
@@ -51,7 +45,7 @@ OLD_CLIENT = "not retried: only newer clients retry this code"
 NOT_RETRIED = "not retried, though this version retries this code"
 NO_TIME = "not retried: one attempt used up the time"
 VERDICTS = (SENSELESS, OLD_CLIENT, NOT_RETRIED, NO_TIME)
-"""What there is to say of retries that were made or not."""
+"""Verdicts on retries that were made or are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +56,8 @@ class Limits:
     """sendMsgTimeout"""
     retries: int
     """retryTimesWhenSendFailed"""
+    timeout_known: bool = True
+    """the user says the timeout; else it is learnt, or the default"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +88,10 @@ def remark_shape(remark: str | None) -> str | None:
     return None if remark is None else _NUMBERS.sub("N", remark[:_LONGEST_REMARK])
 
 
-def chain_of(attempts: Sequence[Attempt], limits: Limits) -> Chain:
+def chain_of(attempts: Sequence[ObservedAttempt], limits: Limits) -> Chain:
     """Return what the attempts of a message, at least one, come to."""
-    copies = {
-        (attempt.send.responder, attempt.send.offset_msg_id or attempt.number)
+    copies = {  # an id is of one message wherever it was answered; without one, an answer is
+        attempt.send.offset_msg_id or (attempt.send.responder, attempt.number)
         for attempt in attempts
         if attempt.stored
     }
@@ -110,7 +106,7 @@ def chain_of(attempts: Sequence[Attempt], limits: Limits) -> Chain:
     )
 
 
-def _final(attempts: Sequence[Attempt]) -> str:
+def _final(attempts: Sequence[ObservedAttempt]) -> str:
     outcomes = {attempt.outcome for attempt in attempts}
     if STORED in outcomes:
         return STORED
@@ -121,7 +117,7 @@ def _final(attempts: Sequence[Attempt]) -> str:
     return UNKNOWN
 
 
-def _verdict(attempts: Sequence[Attempt], limits: Limits) -> str | None:
+def _verdict(attempts: Sequence[ObservedAttempt], limits: Limits) -> str | None:
     last = attempts[-1]
     refused = [attempt for attempt in attempts if attempt.outcome == REFUSED]
     if len(refused) > 1 and len(refused) == len(attempts) and not _may_change(refused):
@@ -132,14 +128,14 @@ def _verdict(attempts: Sequence[Attempt], limits: Limits) -> str | None:
     if last.outcome != REFUSED:
         used_up = end is not None and end - begin >= limits.timeout_us * 0.9
         return NO_TIME if used_up and len(attempts) == 1 else None
-    since = dict(RETRIED_CODES).get(last.send.response_code or 0)
+    since = RETRIED_SINCE.get(last.send.response_code or 0)
     in_time = end is None or end - begin < limits.timeout_us
     if since is None or last.send.language != "JAVA" or not in_time or not _may_change(refused):
         return None
     return NOT_RETRIED if (last.send.version or 0) >= since else OLD_CLIENT
 
 
-def _may_change(refused: Sequence[Attempt]) -> bool:
+def _may_change(refused: Sequence[ObservedAttempt]) -> bool:
     """Return whether another attempt may have another answer than these refusals."""
     said = {(one.send.response_code, remark_shape(one.send.remark)) for one in refused}
     code, remark = next(iter(said))

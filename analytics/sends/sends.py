@@ -3,7 +3,7 @@
 Rules: a send is a request that carries a message of a producer; the client process is told by its
 UNIQ_KEY (process id and class loader hash) and the requester's address. Only sends that may be
 part of a retry are taken to Python (`telling_keys`): those of which the UNIQ_KEY was seen more than
-once, that failed, or before which a connect of the same host failed.
+once, that failed, that were answered late, or before which a connect of the same host failed.
 RocketMQ: MessageClientIDSetter.
 """
 
@@ -13,32 +13,32 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from . import derived
-from .attempts import SOON_US, STORED_CODES
+from dissectors.remoting.code_sets import SENDS, STORED
+
+from .. import derived
+from ..schema import SOURCE
+from ..spark.expressions import adding, grouped, numbers
+from .attempts import SOON_US
 from .broker_names import with_names
-from .expressions import adding, grouped
-from .schema import SOURCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SEND_CODES = (10, 310, 320, 324, 325)
-"""SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE, SEND_REPLY_MESSAGE and its V2."""
 OF_CONSUMERS = (
     "(coalesce(contains(topic, '%RETRY%'), false) or coalesce(contains(topic, '%DLQ%'), false))"
 )
 """SQL: the topic is one of the retries and dead letters of consumers."""
 LOGGED = "(request_packet is null and response_packet is null)"
-"""SQL: no packet was captured, the sender itself tells of the send: `replay.attempt_record`."""
+"""SQL: no packet was captured, the sender logged the send: `replay.sending.attempt_record`."""
 FAILED_ITSELF = (
-    f"(coalesce(response_code not in ({', '.join(map(str, sorted(STORED_CODES)))}), false)"
+    f"(coalesce(response_code not in {numbers(STORED)}, false)"
     f" or coalesce(status = 'unanswered' and (`end` in ('reset', 'closed') or {LOGGED}), false))"
 )
 """SQL: a send was refused, or its connection ended before an answer."""
 _COLUMNS = (
     SOURCE,
     *("capture", "conversation", "requester", "responder", "status", "end", "opaque"),
-    *("request_packet", "response_packet", "request_time", "response_time"),
+    *("request_packet", "response_packet", "request_time", "response_time", "latency_us"),
     *("response_code", "response_name", "remark", "language", "version", "version_name"),
     *("topic", "group", "queue_id", "broker_name", "unique_key", "offset_msg_id"),
 )
@@ -93,9 +93,8 @@ def lead_of(key: str, time_us: str) -> str:
 
 def sends_of(exchanges: DataFrame) -> DataFrame:
     """Return the sends of producers as they are; those of consumers to retry topics are not."""
-    codes = ", ".join(map(str, SEND_CODES))
     return exchanges.where(
-        f"request_code in ({codes}) and status != 'orphan' and request_time is not null"
+        f"request_code in {numbers(SENDS)} and status != 'orphan' and request_time is not null"
         f" and not {OF_CONSUMERS}"
     ).select(*_COLUMNS)
 
@@ -140,13 +139,16 @@ def connect_failures(conversations: DataFrame, names: DataFrame) -> DataFrame:
     )
 
 
-def telling_keys(sends: DataFrame, names: DataFrame, failures: DataFrame | None) -> DataFrame:
+def telling_keys(
+    sends: DataFrame, names: DataFrame, failures: DataFrame | None, timeout_us: int
+) -> DataFrame:
     """Return `KEY` of the messages of which the attempts are looked at one by one (`key`).
 
     Two messages with one number would both be looked at, which changes no result.
     """
     keyed = sends.where("unique_key is not null")
-    wrong = FAILED_ITSELF
+    took = "unix_micros(response_time) - unix_micros(request_time)"
+    wrong = f"({FAILED_ITSELF} or coalesce({took} > {timeout_us * 9 // 10}, false))"
     if failures is not None:
         keyed = _with_failures(with_names(keyed, names), failures)
         wrong = f"({wrong} or failed_host is not null)"

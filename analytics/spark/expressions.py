@@ -21,7 +21,7 @@ def adding(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
 
 
 def grouped(frame: DataFrame, keys: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
-    """Return a row a group of `keys` (none: one row): name -> SQL aggregate."""
+    """Return one row per group of `keys` (none: one row): name -> SQL aggregate."""
     chosen = [F.expr(text) for text in _named(columns)]
     return frame.groupBy(*keys).agg(*chosen) if keys else frame.agg(*chosen)
 
@@ -35,6 +35,11 @@ def text(value: str) -> str:
 def texts(values: Iterable[str]) -> str:
     """Return texts as an SQL list, in order."""
     return f"({', '.join(text(value) for value in sorted(values))})"
+
+
+def numbers(values: Iterable[int]) -> str:
+    """Return numbers as an SQL list, in order."""
+    return f"({', '.join(str(int(value)) for value in sorted(values))})"
 
 
 def _named(columns: Mapping[str, str]) -> list[str]:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import NoJavaError
+from ..errors import NoJavaError
 
 LEAST_VERSION = 17
 """What Spark 4 needs."""

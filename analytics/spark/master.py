@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import socket
 
-from .errors import ReportError
+from dissectors.endpoint import split_endpoint
+
+from ..errors import ReportError
 
 _SCHEME = "spark://"
 _PATIENCE = 2.0
@@ -36,13 +38,12 @@ def check_master(master: str) -> None:
 
 def _address_of(text: str, master: str) -> tuple[str, int]:
     """Return host and port of `host:port` or `[host]:port`."""
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 1 << 16:
+    parts = split_endpoint(text)
+    if parts is None:
         raise ReportError(
             f"{master} is no address of a Spark master", "it is spark://HOST:PORT, the port is 7077"
         )
-    return host, int(port)
+    return parts
 
 
 def _reason_of(error: Exception) -> str:

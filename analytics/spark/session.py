@@ -1,7 +1,7 @@
 """The SparkSession of the reports: local by default, quiet, quick, and without settings to be made.
 
 Rules: whoever asks gets what is already running in this process, untouched; what Java and Spark say
-goes to a file that `-v` shows. Python workers are this interpreter. A local session listens on the
+goes to a file that `-V` shows. Python workers are this interpreter. A local session listens on the
 loopback interface only.
 """
 
@@ -11,13 +11,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from .errors import ReportError, reason_of
+from ..errors import ReportError, reason_of
 from .java import ClassArchive, cache_folder, java_of, options_of
 from .master import check_master
 
@@ -172,19 +172,9 @@ def start_session(options: SessionOptions | None = None) -> Session:
             raise _not_started(error, log) from error
 
 
-def session_of(master: str | None = None) -> SparkSession:
-    """Return the running session (spark-submit, a notebook), else a plain new one on `master`."""
-    from pyspark.sql import SparkSession
-
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
-    return start_session(SessionOptions(master or LOCAL)).spark
-
-
 def _variables(java_home: str, options: SessionOptions) -> dict[str, str]:
     """Return the environment that Spark and its Python workers are started with."""
-    root = str(Path(__file__).resolve().parents[1])
+    root = str(Path(__file__).resolve().parents[2])
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {
         "JAVA_HOME": java_home,
@@ -241,7 +231,7 @@ def _not_started(error: Exception, log: IO[bytes] | None) -> ReportError:
     if not said:
         return reason_of(error)
     lines = [line for line in said.splitlines() if "Error" in line or "Exception" in line]
-    return ReportError(f"Spark did not start: {(lines or said.splitlines())[0]}", "-v shows more")
+    return ReportError(f"Spark did not start: {(lines or said.splitlines())[0]}", "-V shows more")
 
 
 def _memory_of_machine() -> str:
@@ -251,7 +241,3 @@ def _memory_of_machine() -> str:
         whole = 4 * _LEAST_MEMORY
     chosen = min(max(whole // 8, _LEAST_MEMORY), _MOST_MEMORY)
     return f"{chosen >> 20}m"
-
-
-Starter = Callable[[SessionOptions], Session]
-"""`start_session`, or what a test puts in its place."""

@@ -6,52 +6,53 @@ unknown: nobody can say which of the two was answered (RFC 6298, Karn's rule).
 
 from __future__ import annotations
 
-from . import conversation_record as words
-from .conversation import REPLICATION, ROCKETMQ, Conversation, Direction
-from .conversation_record import ConversationRecord
+from ..rows import conversation_record as words
+from ..rows.conversation_record import ConversationRecord
+from .conversation import Conversation, Direction
+from .handshake import round_trip_of
 
 CLOSED = "closed"
 """the end of an exchange without answer whose connection was closed by FIN"""
 
 
 def conversation_row_of(conversation: Conversation) -> ConversationRecord:
-    """The row of a conversation; the name of its capture is put in by who knows the names."""
+    """Return the row of a conversation; whoever knows the names adds that of its capture."""
     client = client_of(conversation)
     server = client.peer
     syn_rtt, ack_rtt = _handshake(client, server, conversation.established_ts)
-    rtt = conversation.rtt
+    rtt = round_trip_of(conversation)
     return ConversationRecord(
-        "",
-        conversation.number,
-        client.src,
-        server.src,
-        _protocol(conversation),
-        conversation.first_ts,
-        max(conversation.last_ts, conversation.first_ts),
-        _start(client, server),
-        _end(conversation, client, server),
-        _ended_by(conversation, client),
-        rtt // 1000 if rtt >= 0 else None,
-        syn_rtt,
-        ack_rtt,
-        client.syns,
-        _directions(client, server),
-        client.packets,
-        server.packets,
-        client.payload_bytes,
-        server.payload_bytes,
-        client.reassembler.retransmissions,
-        server.reassembler.retransmissions,
-        client.zero_windows,
-        server.zero_windows,
-        client.reassembler.gaps + server.reassembler.gaps,
-        client.reassembler.gap_bytes + server.reassembler.gap_bytes,
-        conversation.commands,
+        capture="",
+        conversation=conversation.number,
+        client=client.src,
+        server=server.src,
+        protocol=conversation.state.protocol,
+        start_time=conversation.first_ts,
+        end_time=max(conversation.last_ts, conversation.first_ts),
+        start=_start(client, server),
+        end=_end(conversation, client, server),
+        ended_by=_ended_by(conversation, client),
+        rtt_us=rtt // 1000 if rtt >= 0 else None,
+        syn_rtt_us=syn_rtt,
+        ack_rtt_us=ack_rtt,
+        syns=client.syns,
+        directions=_directions(client, server),
+        client_packets=client.packets,
+        server_packets=server.packets,
+        client_bytes=client.payload_bytes,
+        server_bytes=server.payload_bytes,
+        client_retransmissions=client.reassembler.retransmissions,
+        server_retransmissions=server.reassembler.retransmissions,
+        client_zero_windows=client.zero_windows,
+        server_zero_windows=server.zero_windows,
+        gaps=client.reassembler.gaps + server.reassembler.gaps,
+        gap_bytes=client.reassembler.gap_bytes + server.reassembler.gap_bytes,
+        commands=conversation.commands,
     )
 
 
 def client_of(conversation: Conversation) -> Direction:
-    """The end that connected, or asked first, or was seen first."""
+    """Return the end that connected, or asked first, or was seen first."""
     return conversation.client or conversation.first
 
 
@@ -70,12 +71,6 @@ def _handshake(client: Direction, server: Direction, established: int) -> tuple[
     if established >= server.syn_ts:
         second = (established - server.syn_ts) // 1000
     return (server.syn_ts - client.syn_ts) // 1000, second
-
-
-def _protocol(conversation: Conversation) -> str:
-    if conversation.state == ROCKETMQ:
-        return "ROCKETMQ"
-    return "REPLICATION" if conversation.state == REPLICATION else conversation.protocol
 
 
 def _start(client: Direction, server: Direction) -> str:

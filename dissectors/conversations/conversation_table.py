@@ -11,14 +11,17 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from .conversation import FOREIGN, REPLICATION, ROCKETMQ, Conversation, Direction, Pdu, port_of
-from .conversation_record import ConversationRecord
+from ..expert import ExpertInfo, ExpertKind
+from ..replication.progress import MAX_REPLICATIONS, Replication
+from ..rows.conversation_record import ConversationRecord
+from ..tcp.reassembly import MAX_PENDING
+from ..tcp.segment import FIN, RST, SYN, Segment
+from .conversation import Conversation, Direction, Pdu
 from .conversation_row import conversation_row_of
-from .expert import ExpertInfo, ExpertKind
+from .conversation_states import open_conversation
+from .handshake import note_ack, note_start
+from .keys import port_of, reversed_key
 from .recognition import NO_PAYLOAD
-from .replication import MAX_REPLICATIONS, Replication
-from .tcp.reassembly import MAX_PENDING
-from .tcp.segment import FIN, RST, SYN, Segment
 
 MAX_CONVERSATIONS: Final = 16384
 """conversations that are followed at the same time; one takes about 2 KiB"""
@@ -85,7 +88,7 @@ class ConversationTable:
         self._shards: i64 = shards
 
     def direction_of(self, segment: Segment, out: list[GivenOut]) -> Direction | None:
-        """The direction that a segment belongs to; it may end an earlier conversation.
+        """Return the direction that a segment belongs to; it may end an earlier conversation.
 
         None for an acknowledgement of a conversation that is not known.
         """
@@ -109,7 +112,7 @@ class ConversationTable:
             direction.zero_windows += 1
         if flags or direction.first_seq < 0:
             before = conversation.shaking
-            direction.note_start(segment)
+            note_start(direction, segment)
             if conversation.shaking != before:
                 self.shaking += -1 if before else 1
         else:
@@ -121,7 +124,7 @@ class ConversationTable:
         return direction
 
     def sweep(self, now: i64, out: list[GivenOut]) -> None:
-        """Ends what was closed a while ago; keeps the bytes that are held below the limit."""
+        """End what was closed a while ago; keep the bytes that are held below the limit."""
         held: i64 = 0
         closed: list[Conversation] = []
         for direction in self._directions.values():
@@ -168,7 +171,7 @@ class ConversationTable:
             if conversation.mine and conversation.first is direction:
                 frames += conversation.frames
                 commands += conversation.commands
-                if conversation.state == ROCKETMQ:
+                if conversation.state.is_rocketmq:
                     rocketmq += 1
                     for side in (conversation.first, conversation.second):
                         gaps += side.reassembler.gaps
@@ -176,19 +179,22 @@ class ConversationTable:
         return rocketmq, frames, commands, gaps, gap_bytes
 
     def open_replications(self) -> list[Replication]:
-        """What the conversations between slave and master transferred that are still open."""
+        """Return what the conversations between slave and master transferred that are still
+        open.
+        """
         found: list[Replication] = []
         for direction in self._directions.values():
             conversation = direction.conversation
             if conversation.first is not direction or not conversation.mine:
                 continue
-            if conversation.state == REPLICATION:
-                found.append(conversation.replication())
+            replication = conversation.state.replication()
+            if replication is not None:
+                found.append(replication)
         return found
 
     def _note_ack(self, direction: Direction, segment: Segment) -> None:
         before = direction.conversation.shaking
-        direction.note_ack(segment)
+        note_ack(direction, segment)
         if before and not direction.conversation.shaking:
             self.shaking -= 1
 
@@ -198,13 +204,14 @@ class ConversationTable:
             self._end_stalest(segment, out)
         number: i64 = self.conversations
         self.conversations += 1
-        conversation = Conversation(number, key, self._keep, self._experts)
+        is_rocketmq = False
+        if self._decode_as:
+            is_rocketmq = (
+                port_of(key) in self._decode_as or port_of(reversed_key(key)) in self._decode_as
+            )
+        conversation = open_conversation(number, key, self._keep, self._experts, is_rocketmq)
         conversation.first_packet = segment.packet
         conversation.first_ts = segment.ts
-        if self._decode_as:
-            second = conversation.second.key
-            if port_of(key) in self._decode_as or port_of(second) in self._decode_as:
-                conversation.force()
         conversation.mine = number % self._shards == self._shard
         self._directions[conversation.second.key] = conversation.second
         self._directions[key] = conversation.first  # last: both keys are one where ends are alike
@@ -225,18 +232,22 @@ class ConversationTable:
                 self.ended.append((conversation.first_packet, row))
             self.frames += conversation.frames
             self.commands += conversation.commands
-            if conversation.state == FOREIGN:
-                protocol = conversation.protocol
-                self._say_not_rocketmq(conversation)
-                self.not_decoded[protocol] = self.not_decoded.get(protocol, 0) + 1
-            elif conversation.state == REPLICATION:
-                self._add_replication(conversation.replication())
-            else:
-                self.rocketmq += 1
-                for side in (conversation.first, conversation.second):
-                    self.gaps += side.reassembler.gaps
-                    self.gap_bytes += side.reassembler.gap_bytes
+            self._count_ended(conversation)
         return GivenOut(conversation, pdus, True, waited)
+
+    def _count_ended(self, conversation: Conversation) -> None:
+        replication = conversation.state.replication()
+        if replication is not None:
+            self._add_replication(replication)
+        elif conversation.state.is_rocketmq:
+            self.rocketmq += 1
+            for side in (conversation.first, conversation.second):
+                self.gaps += side.reassembler.gaps
+                self.gap_bytes += side.reassembler.gap_bytes
+        else:
+            protocol = conversation.protocol
+            self._say_not_rocketmq(conversation)
+            self.not_decoded[protocol] = self.not_decoded.get(protocol, 0) + 1
 
     def _add_replication(self, one: Replication) -> None:
         self.replication += 1
@@ -254,7 +265,7 @@ class ConversationTable:
         self._experts.append(ExpertInfo(ExpertKind.NOT_ROCKETMQ, detail, ts, 0, number, -1))
 
     def _end_stalest(self, segment: Segment, out: list[GivenOut]) -> None:
-        """Ends an eighth of the conversations, those without packets for the longest time."""
+        """End an eighth of the conversations, those without packets for the longest time."""
         stale: list[Conversation] = []
         for direction in self._directions.values():
             if direction.conversation.first is direction:
@@ -269,7 +280,7 @@ class ConversationTable:
             out.append(self._end(conversation))
 
     def _release(self, held: i64, out: list[GivenOut]) -> None:
-        """Gives up what the conversations that hold most are holding, until half is free."""
+        """Give up what the conversations that hold most are holding, until half is free."""
         holding: list[Conversation] = []
         for direction in self._directions.values():
             conversation = direction.conversation

@@ -14,8 +14,16 @@ HTTP: Final = "HTTP"
 HTTP2: Final = "HTTP/2"
 GRPC: Final = "gRPC"
 HAPROXY: Final = "HAProxy"
+KAFKA: Final = "Kafka"
+AMQP: Final = "AMQP"
+REDIS: Final = "Redis"
 UNKNOWN: Final = "unknown"
 NO_PAYLOAD: Final = "no payload"
+
+_KAFKA_REQUEST: Final = (
+    rb"\x00\x00[\x00-\x0f].\x00[\x03\x11\x12]\x00[\x00-\x0f]....\x00[\x01-\xff][!-~]{2}"
+)
+"""length, API key (Metadata, SaslHandshake, ApiVersions), version, correlation id, client id"""
 
 SIGNATURES: Final = (
     (TLS, re.compile(rb"[\x14-\x17]\x03[\x00-\x04]")),
@@ -24,6 +32,10 @@ SIGNATURES: Final = (
     (HTTP, re.compile(rb"HTTP/1\.[01] [1-5][0-9][0-9]")),
     (HAPROXY, re.compile(rb"PROXY (?:TCP[46]|UNKNOWN)|\r\n\r\n\x00\r\nQUIT\n")),
     ("SSH", re.compile(rb"SSH-[12]\.")),
+    (AMQP, re.compile(rb"AMQP[\x00-\x03]")),
+    (REDIS, re.compile(rb"\*[1-9][0-9]{0,5}\r\n\$[0-9]{1,9}\r\n")),
+    (REDIS, re.compile(rb"\+(?:OK|PONG)\r\n|-(?:ERR|NOAUTH) ")),
+    (KAFKA, re.compile(_KAFKA_REQUEST, re.DOTALL)),
 )
 """protocol and how its first bytes look; HAProxy's header comes before another protocol"""
 
@@ -32,7 +44,7 @@ _GRPC: Final = re.compile(rb"application/grpc|\x1d\x75\xd0\x62\x0d\x26\x3d\x4c\x
 
 
 def protocol_of(data: bytes) -> str | None:
-    """The protocol that these first bytes belong to, or None where no signature fits."""
+    """Return the protocol that these first bytes belong to, or None where no signature fits."""
     for name, pattern in SIGNATURES:
         if pattern.match(data):
             return name
@@ -40,7 +52,7 @@ def protocol_of(data: bytes) -> str | None:
 
 
 def refined(protocol: str, data: bytes) -> str:
-    """The protocol again, more exactly where later bytes tell: HTTP/2 that carries gRPC."""
+    """Return the protocol again, more exactly where later bytes tell: HTTP/2 that carries gRPC."""
     if protocol == HTTP2 and _GRPC.search(data):
         return GRPC
     return protocol

@@ -10,23 +10,24 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
-from .conversation import Pdu
-from .expert import ExpertInfo, ExpertKind
+from ..conversations.conversation import Pdu
+from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..remoting.bodies import Body, body_form, body_value, decode_body, message_value
+from ..remoting.bodies.body import RAW
+from ..remoting.codes import request_name, response_name
+from ..remoting.headers import TypedHeader, mask_secret, typed_header
+from ..remoting.ids.parts import header_parts, property_parts
+from ..remoting.versions import version_name
+from ..rows.column import Description, columns_of
+from ..rows.tables import encodable_value
+from ..tcp.capture import capture_index, packet_number
+from ..times import text_of_time
+from ..where.fields import FieldSet, WhereField, field_of_column
 from .pipeline import CommandSeen
-from .record import Column
-from .remoting.bodies import Body, body_form, body_value, decode_body, message_value
-from .remoting.codes import request_name, response_name
-from .remoting.headers import TypedHeader, mask_secret, typed_header
-from .remoting.parts import header_parts, property_parts
-from .remoting.versions import version_name
-from .tables import encodable_value
-from .tcp.capture import capture_index, packet_number
-from .times import text_of_time
-from .where_fields import FieldSet, WhereField, field_of_column
 
 WHOLE: Final = 4 * 1024 * 1024
 """bytes that are shown of one body where all is wanted: a broker's default for a message"""
@@ -39,72 +40,70 @@ REQUEST, RESPONSE, ONEWAY = "request", "response", "oneway"
 
 
 class CommandRow(msgspec.Struct, gc=False):
-    """A command; the columns are documented in `COMMAND_COLUMNS`."""
+    """A command, all that is known of it."""
 
-    capture: str
-    packet: int
-    time: str
-    conversation: int
-    src: str
-    dst: str
-    kind: str
-    code: int
-    name: str
-    opaque: int
-    flag: int
-    language: str | None
-    version: int
-    version_name: str
-    serialize_type: str
-    remark: str | None
-    ext_fields: dict[str, str]
-    header_name: str | None
-    header: dict[str, object]
-    header_parts: dict[str, object] | None
-    body: dict[str, object] | None
-    messages: list[dict[str, object]] | None
-    header_length: int
-    body_length: int
-    missing: int
-    request_packet: int | None
-    request_code: int | None
-    request_name: str | None
-    latency_us: int | None
-    expert: list[dict[str, object]]
+    capture: Annotated[str, Description("name of the capture file", "the file")]
+    packet: Annotated[int, Description("packet that completed the command", "capture")]
+    time: Annotated[str, Description("time of that packet", "capture", type="time")]
+    conversation: Annotated[int, Description("number of the TCP connection", "TCP")]
+    src: Annotated[str, Description("`address:port` of the sender", "IP and TCP header")]
+    dst: Annotated[str, Description("`address:port` of the receiver", "IP and TCP header")]
+    kind: Annotated[str, Description("`request`, `response` or `oneway`", "flag")]
+    code: Annotated[int, Description("request or response code, the real one", "frame header")]
+    name: Annotated[str, Description("its name", "RequestCode, ResponseCode")]
+    opaque: Annotated[int, Description("number that pairs request and response", "frame header")]
+    flag: Annotated[int, Description("bit 0 response, bit 1 oneway", "frame header")]
+    language: Annotated[str | None, Description("language of the sender", "frame header")]
+    version: Annotated[int, Description("MQVersion ordinal of the sender", "frame header")]
+    version_name: Annotated[str, Description("its name", "MQVersion")]
+    serialize_type: Annotated[str, Description("`JSON` or `ROCKETMQ`", "frame prefix")]
+    remark: Annotated[
+        str | None, Description("remark, usually the error text of a response", "frame header")
+    ]
+    ext_fields: Annotated[
+        dict[str, str], Description("ext fields as on the wire; credentials masked", "header")
+    ]
+    header_name: Annotated[str | None, Description("Java class of the ext fields", "operation")]
+    header: Annotated[
+        dict[str, object], Description("ext fields by long name and typed", "ext fields")
+    ]
+    header_parts: Annotated[
+        dict[str, object] | None,
+        Description("ids, receipts, … of `header` taken apart", "ext fields"),
+    ]
+    body: Annotated[
+        dict[str, object] | None,
+        Description("the body taken apart: `kind` and `value`, see below", "body"),
+    ]
+    messages: Annotated[
+        list[dict[str, object]] | None, Description("messages in the body, see below", "body")
+    ]
+    header_length: Annotated[int, Description("length of the header", "frame prefix", unit="bytes")]
+    body_length: Annotated[
+        int, Description("length of the body on the wire", "frame prefix", unit="bytes")
+    ]
+    missing: Annotated[
+        int, Description("bytes of the body that the capture does not have", "TCP", unit="bytes")
+    ]
+    request_packet: Annotated[
+        int | None, Description("of a response: packet of its request", "pairing")
+    ]
+    request_code: Annotated[
+        int | None, Description("of a response: code of its request", "pairing")
+    ]
+    request_name: Annotated[
+        str | None, Description("of a response: name of its request", "pairing")
+    ]
+    latency_us: Annotated[
+        int | None, Description("of a response: time since its request", "pairing", unit="µs")
+    ]
+    expert: Annotated[
+        list[dict[str, object]],
+        Description("findings: `kind`, `severity`, `detail`, `offset`", "ExpertKind"),
+    ]
 
 
-COMMAND_COLUMNS: tuple[Column, ...] = (
-    Column("capture", "string", "", "name of the capture file", "the file"),
-    Column("packet", "int", "", "packet that completed the command", "capture"),
-    Column("time", "time", "", "time of that packet", "capture"),
-    Column("conversation", "int", "", "number of the TCP connection", "TCP"),
-    Column("src", "string", "", "`address:port` of the sender", "IP and TCP header"),
-    Column("dst", "string", "", "`address:port` of the receiver", "IP and TCP header"),
-    Column("kind", "string", "", "`request`, `response` or `oneway`", "flag"),
-    Column("code", "int", "", "request or response code, the real one", "frame header"),
-    Column("name", "string", "", "its name", "RequestCode, ResponseCode"),
-    Column("opaque", "int", "", "number that pairs request and response", "frame header"),
-    Column("flag", "int", "", "bit 0 response, bit 1 oneway", "frame header"),
-    Column("language", "string", "", "language of the sender", "frame header"),
-    Column("version", "int", "", "MQVersion ordinal of the sender", "frame header"),
-    Column("version_name", "string", "", "its name", "MQVersion"),
-    Column("serialize_type", "string", "", "`JSON` or `ROCKETMQ`", "frame prefix"),
-    Column("remark", "string", "", "remark, usually the error text of a response", "frame header"),
-    Column("ext_fields", "object", "", "ext fields as on the wire; credentials masked", "header"),
-    Column("header_name", "string", "", "Java class of the ext fields", "operation"),
-    Column("header", "object", "", "ext fields by long name and typed", "ext fields"),
-    Column("header_parts", "object", "", "ids, receipts, … of `header` taken apart", "ext fields"),
-    Column("body", "object", "", "the body taken apart: `kind` and `value`, see below", "body"),
-    Column("messages", "list", "", "messages in the body, see below", "body"),
-    Column("header_length", "int", "bytes", "length of the header", "frame prefix"),
-    Column("body_length", "int", "bytes", "length of the body on the wire", "frame prefix"),
-    Column("missing", "int", "bytes", "bytes of the body that the capture does not have", "TCP"),
-    Column("request_packet", "int", "", "of a response: packet of its request", "pairing"),
-    Column("request_code", "int", "", "of a response: code of its request", "pairing"),
-    Column("request_name", "string", "", "of a response: name of its request", "pairing"),
-    Column("latency_us", "int", "µs", "of a response: time since its request", "pairing"),
-    Column("expert", "list", "", "findings: `kind`, `severity`, `detail`, `offset`", "ExpertKind"),
-)
+COMMAND_COLUMNS: Final = columns_of(CommandRow)
 
 
 def kind_of(pdu: Pdu) -> str:
@@ -168,7 +167,6 @@ def body_of(seen: CommandSeen) -> Body:
         pdu.body,
         command.ext_fields,
         command.version,
-        command.language,
     )
     if command.is_response and seen.request is None and pdu.body:
         return Body(body.kind, body.value, body.messages, "its request was not captured")
@@ -250,7 +248,8 @@ def findings_of(seen: CommandSeen, header: TypedHeader, body: Body) -> list[Expe
         say(ExpertKind.BAD_FIELD, problem)
     response = pdu.command.is_response
     known = body_form(operation_code_of(seen), response, pdu.command.version) is not None
-    if body.problem is not None and known and not pdu.missing:
+    said = any(info.kind is ExpertKind.BAD_BODY for info in found)
+    if body.problem is not None and known and not pdu.missing and not said:
         say(ExpertKind.BAD_BODY, body.problem)
     for number, message in enumerate(body.messages, 1):
         if message.crc_ok is False or message.properties_crc_ok is False:
@@ -268,44 +267,79 @@ def shown_finding(info: ExpertInfo) -> dict[str, object]:
     }
 
 
+class TakenApart(NamedTuple):
+    """A command's header and body in JSON types."""
+
+    header: TypedHeader
+    header_parts: dict[str, object] | None
+    body: dict[str, object] | None
+    messages: list[dict[str, object]] | None
+    findings: list[ExpertInfo]
+
+
+def taken_apart(seen: CommandSeen, limit: int) -> TakenApart:
+    """Return what header and body of a command say, `limit` bytes of a body at most."""
+    try:
+        header, body = header_of(seen), body_of(seen)
+        return TakenApart(
+            header,
+            header_parts_of(seen, header),
+            shown_body(body, seen.pdu.body, limit),
+            shown_messages(seen, body, limit),
+            findings_of(seen, header, body),
+        )
+    except Exception as error:  # the last line of defence: one command never ends a run
+        fields: dict[str, object] = dict(shown_ext_fields(seen.pdu.command.ext_fields))
+        header, body = TypedHeader(None, fields, ()), Body(RAW, problem=undecoded(error))
+        seen.pdu.say(ExpertKind.BAD_BODY, undecoded(error))
+        shown = shown_body(body, seen.pdu.body, limit)
+        return TakenApart(header, None, shown, None, list(seen.pdu.expert or ()))
+
+
+def _of_request(get: Callable[[Pdu], Any]) -> Callable[[CommandSeen], Any]:
+    return lambda seen: None if seen.request is None else get(seen.request)
+
+
+_VALUES: Final[Mapping[str, Callable[[CommandSeen], Any]]] = {
+    "packet": lambda seen: packet_number(seen.pdu.packet),
+    "conversation": lambda seen: seen.pdu.conversation,
+    "src": lambda seen: seen.pdu.src,
+    "dst": lambda seen: seen.pdu.dst,
+    "kind": lambda seen: kind_of(seen.pdu),
+    "code": lambda seen: seen.pdu.command.code,
+    "name": name_of,
+    "opaque": lambda seen: seen.pdu.command.opaque,
+    "flag": lambda seen: seen.pdu.command.flag,
+    "language": lambda seen: seen.pdu.command.language or None,
+    "version": lambda seen: seen.pdu.command.version,
+    "version_name": lambda seen: version_name(seen.pdu.command.version),
+    "serialize_type": lambda seen: seen.pdu.command.serialize_type,
+    "remark": lambda seen: seen.pdu.command.remark,
+    "header_length": lambda seen: seen.pdu.header_length,
+    "body_length": lambda seen: seen.pdu.body_length,
+    "missing": lambda seen: seen.pdu.missing,
+    "request_packet": _of_request(lambda pdu: packet_number(pdu.packet)),
+    "request_code": _of_request(lambda pdu: pdu.command.code),
+    "request_name": request_name_of,
+    "latency_us": lambda seen: None if seen.latency is None else seen.latency // 1000,
+}
+"""Column → its value, of the columns that rows and filters have alike and that need no body."""
+
+
 def command_row_of(seen: CommandSeen, captures: Sequence[str], limit: int = WHOLE) -> CommandRow:
     """Return the row of a command; `captures` are the names by index, `limit` bytes of a body."""
-    pdu = seen.pdu
-    command = pdu.command
-    header = header_of(seen)
-    body = body_of(seen)
-    answers = command.is_response and seen.request is not None
+    apart = taken_apart(seen, limit)
     return CommandRow(
-        capture=captures[capture_index(pdu.packet)],
-        packet=packet_number(pdu.packet),
-        time=text_of_time(pdu.ts),
-        conversation=pdu.conversation,
-        src=pdu.src,
-        dst=pdu.dst,
-        kind=kind_of(pdu),
-        code=command.code,
-        name=name_of(seen),
-        opaque=command.opaque,
-        flag=command.flag,
-        language=command.language or None,
-        version=command.version,
-        version_name=version_name(command.version),
-        serialize_type=command.serialize_type,
-        remark=command.remark,
-        ext_fields=shown_ext_fields(command.ext_fields),
-        header_name=header.name,
-        header=header.fields,
-        header_parts=header_parts_of(seen, header),
-        body=shown_body(body, pdu.body, limit),
-        messages=shown_messages(seen, body, limit),
-        header_length=pdu.header_length,
-        body_length=pdu.body_length,
-        missing=pdu.missing,
-        request_packet=packet_number(seen.request.packet) if answers and seen.request else None,
-        request_code=operation_code_of(seen) if answers else None,
-        request_name=request_name_of(seen),
-        latency_us=None if seen.latency is None else seen.latency // 1000,
-        expert=[shown_finding(info) for info in findings_of(seen, header, body)],
+        capture=captures[capture_index(seen.pdu.packet)],
+        time=text_of_time(seen.pdu.ts),
+        ext_fields=shown_ext_fields(seen.pdu.command.ext_fields),
+        header_name=apart.header.name,
+        header=apart.header.fields,
+        header_parts=apart.header_parts,
+        body=apart.body,
+        messages=apart.messages,
+        expert=[shown_finding(info) for info in apart.findings],
+        **{name: get(seen) for name, get in _VALUES.items()},
     )
 
 
@@ -346,32 +380,10 @@ def _of_seen(get: Callable[[CommandSeen], object]) -> Callable[[object], object]
 
 
 def _getters(captures: Sequence[str]) -> dict[str, Callable[[CommandSeen], object]]:
-    def of_request(get: Callable[[Pdu], object]) -> Callable[[CommandSeen], object]:
-        return lambda s: None if s.request is None else get(s.request)
-
+    """Return what a filter of commands tests; times and findings are not yet texts and objects."""
     return {
-        "capture": lambda s: captures[capture_index(s.pdu.packet)],
-        "packet": lambda s: packet_number(s.pdu.packet),
-        "time": lambda s: s.pdu.ts,
-        "conversation": lambda s: s.pdu.conversation,
-        "src": lambda s: s.pdu.src,
-        "dst": lambda s: s.pdu.dst,
-        "kind": lambda s: kind_of(s.pdu),
-        "code": lambda s: s.pdu.command.code,
-        "name": name_of,
-        "opaque": lambda s: s.pdu.command.opaque,
-        "flag": lambda s: s.pdu.command.flag,
-        "language": lambda s: s.pdu.command.language or None,
-        "version": lambda s: s.pdu.command.version,
-        "version_name": lambda s: version_name(s.pdu.command.version),
-        "serialize_type": lambda s: s.pdu.command.serialize_type,
-        "remark": lambda s: s.pdu.command.remark,
-        "header_length": lambda s: s.pdu.header_length,
-        "body_length": lambda s: s.pdu.body_length,
-        "missing": lambda s: s.pdu.missing,
-        "request_packet": of_request(lambda pdu: packet_number(pdu.packet)),
-        "request_code": of_request(lambda pdu: pdu.command.code),
-        "request_name": request_name_of,
-        "latency_us": lambda s: None if s.latency is None else s.latency // 1000,
-        "expert": lambda s: [info.kind.name for info in s.pdu.expert or ()],
+        **_VALUES,
+        "capture": lambda seen: captures[capture_index(seen.pdu.packet)],
+        "time": lambda seen: seen.pdu.ts,
+        "expert": lambda seen: [info.kind.name for info in seen.pdu.expert or ()],
     }

@@ -1,40 +1,39 @@
 """The decoded log: a folder with the exchanges of a run, its findings and what it covers.
 
-Layout: ``exchanges/part-00000.parquet`` … (one row an exchange), ``conversations.parquet`` (one row
-a TCP connection), ``expert.parquet`` (one row a finding) and ``manifest.json``; or the same as JSON
-lines (``.jsonl``), for which pyarrow is not needed. Rules: a log is written beside its name and
-renamed when it is whole, so what has the name is whole; a log is only ever replaced by a log, and
-only where that was asked for. ``docs/decoded-log.md`` documents every column.
+Layout: ``exchanges/part-00000.parquet`` … (one row per exchange), ``conversations.parquet`` (one
+row per TCP connection), ``expert.parquet`` (one row per finding) and ``manifest.json``; or as JSON
+lines (``.jsonl``), for which pyarrow is not needed. Rules: what has the name is whole; a log is
+only ever replaced by a log, and only where that was asked for (`owned_folder`).
+``docs/decoded-log.md`` documents every column.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import Annotated, Final, NamedTuple, cast
 
 import msgspec
 
-from .conversation_record import CONVERSATION_COLUMNS, ConversationRecord
-from .expert import ExpertInfo
-from .json_rows import Encode, JsonRows, row_encoder
-from .parquet import ParquetRows, RowTable, exchange_table
-from .record import ExchangeRecord
-from .replication import Replication
-from .tables import encodable, jsonl_of
-from .tcp.capture import capture_index, packet_number
-from .times import text_of_time
-
-if TYPE_CHECKING:
-    from .pipeline import CaptureStats, DecodeStats
+from ..expert import ExpertInfo
+from ..owned_folder import FolderRefused, OwnedFolder
+from ..replication.progress import Replication
+from ..rows.column import Description, columns_of
+from ..rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
+from ..rows.json_rows import Encode, JsonRows, row_encoder
+from ..rows.parquet import ParquetRows, RowTable, exchange_table
+from ..rows.record import ExchangeRecord
+from ..rows.tables import encodable, jsonl_of
+from ..tcp.capture import capture_index, packet_number
+from ..times import text_of_time
+from .totals import TOTALS, CaptureStats, DecodeStats
 
 FORMAT = "rmqtool-decoded-log"
 SCHEMA_VERSION = 1
 """Raised when a column changes its meaning or goes; a new column does not raise it."""
+KIND = "decoded log"
 MANIFEST = "manifest.json"
 EXCHANGES = "exchanges"
 CONVERSATIONS = "conversations"
@@ -74,7 +73,7 @@ class CaptureEntry(msgspec.Struct, kw_only=True):
     """packets that were not decoded, by reason"""
 
 
-class Part(msgspec.Struct):
+class PartEntry(msgspec.Struct):
     """A file with exchanges."""
 
     file: str
@@ -100,7 +99,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     """captures that were read"""
     exchanges: int = 0
     """rows in all parts"""
-    parts: list[Part] = []
+    parts: list[PartEntry] = []
     """files with exchanges"""
     conversations: int
     """TCP connections seen"""
@@ -122,8 +121,6 @@ class Manifest(msgspec.Struct, kw_only=True):
     """bytes that the captures do not have"""
     expert: dict[str, int]
     """findings by kind; the most frequent ones are counted here and not all listed"""
-    complete: bool = True
-    """always true: a run that was stopped leaves no log"""
 
 
 def manifest_of(
@@ -134,21 +131,14 @@ def manifest_of(
         rmqtool=rmqtool,
         created=text_of_time(created),
         options=dict(options),
-        captures=[_capture_entry(capture) for capture in stats.captures],
-        conversations=stats.conversations,
-        rocketmq_conversations=stats.rocketmq_conversations,
-        not_decoded=dict(stats.not_decoded),
-        replication_conversations=stats.replication_conversations,
-        replications=stats.replications,
-        frames=stats.frames,
-        commands=stats.commands,
-        gaps=stats.gaps,
-        gap_bytes=stats.gap_bytes,
+        captures=[capture_entry(capture) for capture in stats.captures],
+        **{name: getattr(stats, name) for name in TOTALS},
         expert={kind.name: count for kind, count in stats.expert_counts.items()},
     )
 
 
-def _capture_entry(capture: CaptureStats) -> CaptureEntry:
+def capture_entry(capture: CaptureStats) -> CaptureEntry:
+    """Return a capture as a log tells of it."""
     return CaptureEntry(
         name=encodable(capture.name),
         format=capture.format,
@@ -164,22 +154,22 @@ def _capture_entry(capture: CaptureStats) -> CaptureEntry:
 class Finding(NamedTuple):
     """A row of ``expert.parquet``."""
 
-    capture: str | None
-    """name of the capture; absent where no packet is concerned"""
-    packet: int | None
-    """number of the packet in it"""
-    time: int | None
-    """time of the packet"""
-    conversation: int | None
-    """number of the conversation"""
-    kind: str
-    """ExpertKind"""
-    severity: str
-    """chat, note, warning or error"""
-    detail: str
-    """what exactly"""
-    offset: int | None
-    """offset in the stream, or in the file"""
+    capture: Annotated[
+        str | None,
+        Description("name of the capture file; absent: the finding is about no packet"),
+    ]
+    packet: Annotated[int | None, Description("number of the packet in it")]
+    time: Annotated[int | None, Description("time of that packet", type="time")]
+    conversation: Annotated[
+        int | None, Description("number of the TCP connection, as in the exchanges")
+    ]
+    kind: Annotated[str, Description("ExpertKind")]
+    severity: Annotated[str, Description("`chat`, `note`, `warning` or `error`")]
+    detail: Annotated[str, Description("what exactly; quotes the input")]
+    offset: Annotated[
+        int | None,
+        Description("offset in the stream, or in the file where the finding is about the file"),
+    ]
 
 
 def finding_of(info: ExpertInfo, captures: Sequence[str]) -> Finding:
@@ -198,19 +188,9 @@ def finding_of(info: ExpertInfo, captures: Sequence[str]) -> Finding:
     )
 
 
-FINDING_COLUMNS: tuple[tuple[str, str, str], ...] = (
-    ("capture", "string", "name of the capture file; absent: the finding is about no packet"),
-    ("packet", "int", "number of the packet in it"),
-    ("time", "time", "time of that packet"),
-    ("conversation", "int", "number of the TCP connection, as in the exchanges"),
-    ("kind", "string", "ExpertKind"),
-    ("severity", "string", "`chat`, `note`, `warning` or `error`"),
-    ("detail", "string", "what exactly; quotes the input"),
-    ("offset", "int", "offset in the stream, or in the file where the finding is about the file"),
-)
+FINDING_COLUMNS: Final = columns_of(Finding)
 
-
-_FINDING_TYPES = [(name, kind) for name, kind, _ in FINDING_COLUMNS]
+_FINDING_TYPES = [(column.name, column.type) for column in FINDING_COLUMNS]
 _CONVERSATION_TYPES = [(column.name, column.type) for column in CONVERSATION_COLUMNS]
 RowForm = RowTable | Encode
 """What makes Parquet columns, or JSON lines, of rows."""
@@ -264,21 +244,29 @@ def is_decoded_log(folder: Path) -> bool:
 class DecodedLogWriter:
     """A decoded log that is being written: nothing has its name before `finish`."""
 
-    def __init__(self, folder: Path, replace: bool = False, form: str = PARQUET) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        replace: bool = False,
+        form: str = PARQUET,
+        inputs: Sequence[str] = (),
+    ) -> None:
         """`replace` allows to replace a decoded log, and nothing but a decoded log.
 
-        `form` is one of FORMS. Raise DecodedLogError where `folder` may not be written, OSError
-        where it cannot.
+        `form` is one of FORMS; `inputs` are names of what is read, which is never replaced. Raise
+        DecodedLogError where `folder` may not be written, OSError where it cannot.
         """
         self.folder = folder
         """where the log will be"""
-        _refuse_existing(folder, replace)
-        self._temporary = folder.parent / f".{folder.name}.{os.getpid()}.tmp"
         self._form = form
         self._exchanges = form_of_exchanges(form)
-        shutil.rmtree(self._temporary, ignore_errors=True)  # of a run that was killed
-        (self._temporary / EXCHANGES).mkdir(parents=True)
-        self._parts: list[Part] = []
+        try:
+            self._owned = OwnedFolder(folder, KIND, replace, inputs)
+        except FolderRefused as refusal:
+            raise DecodedLogError(str(refusal)) from None
+        self._temporary = self._owned.path
+        (self._temporary / EXCHANGES).mkdir()
+        self._parts: list[PartEntry] = []
         self._part = self._open_part()
         self._findings = self._rows_of(EXPERT, form_of_rows(form, _FINDING_TYPES))
         self._conversations = self._rows_of(CONVERSATIONS, form_of_rows(form, _CONVERSATION_TYPES))
@@ -307,7 +295,10 @@ class DecodedLogWriter:
         manifest.exchanges = sum(part.rows for part in self._parts)
         encoded = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
         (self._temporary / MANIFEST).write_bytes(encoded + b"\n")
-        self._give_name()
+        try:
+            self._owned.finish()
+        except FolderRefused as refusal:
+            raise DecodedLogError(str(refusal)) from None
 
     def discard(self) -> None:
         """Remove what was written so far."""
@@ -315,7 +306,7 @@ class DecodedLogWriter:
             self._part.close()
             self._findings.close()
             self._conversations.close()
-        shutil.rmtree(self._temporary, ignore_errors=True)
+        self._owned.discard()
 
     def _rows_of(self, name: str, form: RowForm) -> ParquetRows | JsonRows:
         path = str(self._temporary / f"{name}.{self._form}")
@@ -325,38 +316,9 @@ class DecodedLogWriter:
 
     def _open_part(self) -> ParquetRows | JsonRows:
         name = f"{EXCHANGES}/part-{len(self._parts):05d}"
-        self._parts.append(Part(f"{name}.{self._form}", 0))
+        self._parts.append(PartEntry(f"{name}.{self._form}", 0))
         return self._rows_of(name, self._exchanges)
 
     def _finish_part(self) -> None:
         self._part.finish()
         self._parts[-1].rows = self._part.rows
-
-    def _give_name(self) -> None:
-        former = self.folder.parent / f".{self.folder.name}.{os.getpid()}.old"
-        replaced = self.folder.exists()
-        if replaced:
-            self.folder.rename(former)
-        try:
-            self._temporary.rename(self.folder)
-        except OSError:
-            if replaced:
-                former.rename(self.folder)
-            raise
-        if replaced:
-            shutil.rmtree(former, ignore_errors=True)
-
-
-def _refuse_existing(folder: Path, replace: bool) -> None:
-    if not folder.parent.is_dir():
-        raise DecodedLogError(f"{folder.parent} is no folder, so {folder} cannot be written in it")
-    if not os.path.lexists(folder):
-        return
-    if folder.is_symlink() or not folder.is_dir():
-        raise DecodedLogError(f"{folder} exists and is no folder; give another name")
-    if not any(folder.iterdir()):
-        return
-    if not is_decoded_log(folder):
-        raise DecodedLogError(f"{folder} exists and is no decoded log; give another name")
-    if not replace:
-        raise DecodedLogError(f"{folder} is a decoded log already; --force replaces it")

@@ -11,10 +11,10 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from .conversation import Direction, Pdu
-from .expert import ExpertInfo, ExpertKind
-from .record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED
-from .remoting.codes import REQUEST_NAMES, request_name, response_name
+from ..conversations.conversation import Direction, Pdu
+from ..expert import ExpertInfo, ExpertKind
+from ..remoting.codes import REQUEST_NAMES, request_name, response_name
+from ..rows.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED
 
 MAX_REQUESTS: Final = 4096
 """unanswered requests of one direction; more than any client's default concurrency needs"""
@@ -97,7 +97,7 @@ class ExchangeMatcher:
         """unanswered requests, and responses before their request, of all conversations"""
 
     def receive(self, pdu: Pdu, out: list[Exchange]) -> None:
-        """Appends the exchanges that are settled with this PDU."""
+        """Append the exchanges that are settled with this PDU."""
         flag: i64 = pdu.flag
         if flag & 1:
             self._response(pdu, out)
@@ -109,7 +109,7 @@ class ExchangeMatcher:
             self._request(pdu, out)
 
     def finish(self, direction: Direction, out: list[Exchange]) -> None:
-        """The direction's conversation has ended: appends what still waits."""
+        """Append what still waits: the direction's conversation has ended."""
         if direction.listed:
             direction.listed = False
             del self._directions[direction]
@@ -198,7 +198,7 @@ class ExchangeMatcher:
         out.append(Exchange(None, pdu))
 
     def _give_up_oldest(self, out: list[Exchange]) -> None:
-        """Gives up an eighth of all that wait, whichever conversations they are of."""
+        """Give up an eighth of all that wait, whichever conversations they are of."""
         waiting: list[Pdu] = []
         for direction in self._directions:
             waiting.extend(direction.requests.values())
@@ -226,7 +226,7 @@ def _ts_of(pdu: Pdu) -> int:
 
 
 def names_of(exchange: Exchange) -> tuple[str | None, str | None]:
-    """The names of the request and of the response code; each by its sender's version."""
+    """Return the names of the request and of the response code; each by its sender's version."""
     request = exchange.request
     response = exchange.response
     first: str | None = None

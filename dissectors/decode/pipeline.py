@@ -1,8 +1,8 @@
-"""Capture files in, exchanges out: the whole passive way, joined.
+"""Captures in, exchanges out: the whole passive way, joined.
 
-`Decode` is what a program uses: it reads the named captures in order (a conversation goes on from
-one file to the next), and gives batches of records, exchanges or commands. Memory does not depend
-on the size of the captures.
+`Decode` is what a program uses: it reads captures in order (a conversation goes on from one to the
+next), by name or from a `Source`, and gives batches of records, exchanges or commands. Memory does
+not depend on the size of the captures.
 
     for batch in Decode(["incident.pcap"]).records():
         for record in batch:
@@ -11,25 +11,28 @@ on the size of the captures.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from .conversation import Pdu
-from .conversation_record import ConversationRecord
+from ..conversations.conversation import Pdu
+from ..expert import ExpertInfo, ExpertKind
+from ..remoting.framing.frame import KEEP_ALL, KEEP_MESSAGES
+from ..replication.progress import first_of
+from ..rows.conversation_record import ConversationRecord
+from ..rows.record import ExchangeRecord
+from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
+from ..tcp.formats import PCAP_HEADER, PCAP_MAGICS, PCAPNG_MAGIC, reader_of
+from ..tcp.source import CaptureError, Source, sources_of
 from .exchange import Exchange
-from .expert import ExpertInfo, ExpertKind
-from .record import ExchangeRecord
-from .remoting.frame import KEEP_ALL, KEEP_MESSAGES
-from .replication import Replication, first_of
-from .row import record_of, records_of
-from .row import settled_by as settled_by
-from .stages import MAX_EXPERTS, Stages
-from .tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
-from .tcp.formats import PCAP_HEADER, PcapReader, reader_of
-from .tcp.source import ByteSource, CaptureError, expand_sources
+from .exchange_row import records_of
+from .exchange_row import settled_by as settled_by
+from .stages import MAX_EXPERTS, CommandStages, ExchangeStages, Stages
+from .stages import CommandSeen as CommandSeen
+from .totals import CaptureStats as CaptureStats
+from .totals import DecodeStats as DecodeStats
 
+WATCHED_PATIENCE = 2_000_000_000
+"""nanoseconds that a command is held back for the order of packets where somebody may watch"""
 IDLE_LOOKS = 5
 """looks in vain at a file that is followed (a second), then what waits is given out"""
 
@@ -53,68 +56,26 @@ class DecodeOptions:
     """rows of the TCP connections are wanted: `Decode.take_conversations`"""
 
 
-@dataclass(slots=True)
-class CaptureStats:
-    """What was read of one capture file."""
-
-    name: str
-    """as the user named it"""
-    format: str = ""
-    """pcap or pcapng; empty: it is no capture"""
-    compression: str | None = None
-    packets: int = 0
-    bytes: int = 0
-    """bytes of the file as it is stored"""
-    first_ts: int | None = None
-    """time of the first packet, nanoseconds since the epoch"""
-    last_ts: int | None = None
-    skipped: dict[str, int] = field(default_factory=dict)
-    """why packets gave no TCP segment, and how many"""
-
-
-@dataclass(slots=True)
-class DecodeStats:
-    """What was found so far."""
-
-    captures: list[CaptureStats] = field(default_factory=list)
-    conversations: int = 0
-    """TCP connections with payload, SYN, FIN or RST"""
-    rocketmq_conversations: int = 0
-    not_decoded: dict[str, int] = field(default_factory=dict)
-    """protocol of what is not RocketMQ, and conversations"""
-    replication_conversations: int = 0
-    """connections between a slave and its master: RocketMQ, but without commands"""
-    replications: list[Replication] = field(default_factory=list)
-    """what each of those transferred, by number of the conversation; at most 4096"""
-    frames: int = 0
-    commands: int = 0
-    gaps: int = 0
-    """holes in RocketMQ conversations"""
-    gap_bytes: int = 0
-    expert_counts: dict[ExpertKind, int] = field(default_factory=dict)
-
-
-class CommandSeen(NamedTuple):
-    """A command in the order seen, with the request where it is a response."""
-
-    pdu: Pdu
-    request: Pdu | None
-    """the request of a response, where it is known"""
-    latency: int | None
-    """nanoseconds from request to response"""
-
-
 class Decode:
     """One run over captures. Iterate one of `records`, `exchanges` and `commands`, once."""
 
-    def __init__(self, sources: Sequence[str], options: DecodeOptions | None = None) -> None:
+    def __init__(
+        self, sources: Sequence[str | Source], options: DecodeOptions | None = None
+    ) -> None:
+        """Take sources: names of files and folders, `-`, and anything else that gives a capture.
+
+        Raises CaptureError for a name that does not exist and for a folder without captures.
+        """
         self.options = options or DecodeOptions()
-        self.sources = expand_sources(sources)
+        self._sources = sources_of(sources, follow=self.options.follow)
+        self.sources = [source.name for source in self._sources]
+        """names of the captures, in the order they are read"""
         self.stats = DecodeStats()
-        self.bytes_total = _size_of(self.sources)
+        self.bytes_total = _size_of(self._sources)
+        """bytes of all captures as they are stored; None where one has no size"""
         self.read_before = 0
         """bytes of the captures that are done, as they are stored"""
-        self._source: ByteSource | None = None
+        self._source: Source | None = None
         self._stages: Stages | None = None
         self._experts: list[ExpertInfo] = []
         self._stopped = False
@@ -125,26 +86,27 @@ class Decode:
         return self.read_before + (self._source.bytes_read if self._source else 0)
 
     def capture_name(self, packet: int) -> str:
-        """The name of the capture that a packet is in."""
+        """Return the name of the capture that a packet is in."""
         return self.sources[packet >> CAPTURE_SHIFT]
 
     def records(self) -> Iterator[list[ExchangeRecord]]:
         """Exchanges as rows, in the order they are settled; bodies are not kept."""
         names = self.sources
         for batch in self._exchanges(KEEP_MESSAGES):
-            yield records_of(batch, names)
+            yield self._records_of(batch, names)
 
     def ordered_records(self) -> Iterator[list[tuple[int, int, ExchangeRecord]]]:
-        """The rows of one shard, each behind its place among those of all shards."""
+        """Yield the rows of one shard, each behind its place among those of all shards."""
         names = self.sources
-        stages = self._start(KEEP_MESSAGES, commands=False)
+        stages = self._exchange_stages(KEEP_MESSAGES)
         for _ in self._drive(stages):
-            exchanges = stages.take_exchanges()
-            order = stages.take_order()
+            exchanges, order = stages.take_ordered()
             yield [
-                (packet, place, record_of(one, names[settled_by(one) >> CAPTURE_SHIFT]))
-                for (packet, place), one in zip(order, exchanges, strict=True)
-                if self._in_time(one)
+                (packet, place, record)
+                for (packet, place), one, record in zip(
+                    order, exchanges, self._records_of(exchanges, names), strict=True
+                )
+                if self._in_time(one.request or one.response)
             ]
 
     def exchanges(self) -> Iterator[list[Exchange]]:
@@ -152,12 +114,24 @@ class Decode:
         yield from self._exchanges(KEEP_ALL)
 
     def commands(self) -> Iterator[list[CommandSeen]]:
-        """Commands in the order seen; a response before its request waits for that."""
-        for batch in self._exchanges(KEEP_ALL, commands=True):
-            yield [_seen(one) for one in batch]
+        """Commands in the order of packets, as far as what is held back for it is bounded."""
+        options = self.options
+        stages = CommandStages(
+            options.decode_as,
+            options.shard,
+            options.shards,
+            options.conversations,
+            WATCHED_PATIENCE if options.follow or self.bytes_total is None else 0,
+        )
+        limited = self._is_limited()
+        for _ in self._drive(stages):
+            commands = stages.take_commands()
+            if limited:
+                commands = [one for one in commands if self._in_time(one.request or one.pdu)]
+            yield commands
 
     def add_experts(self, found: list[ExpertInfo]) -> None:
-        """Adds the findings of one chunk, in an order that does not depend on the shards."""
+        """Add the findings of one chunk, in an order that does not depend on the shards."""
         found.sort(key=_place_of)
         counts = self.stats.expert_counts
         for info in found:
@@ -167,16 +141,16 @@ class Decode:
             del self._experts[MAX_EXPERTS // 2 :]
 
     def stop(self) -> None:
-        """Reads no further: what was read is finished as if the captures ended here."""
+        """Read no further: what was read is finished as if the captures ended here."""
         self._stopped = True
 
     def take_experts(self) -> list[ExpertInfo]:
-        """The findings since the last call."""
+        """Return the findings since the last call."""
         taken, self._experts = self._experts, []
         return taken
 
     def take_conversations(self) -> list[ConversationRecord]:
-        """The rows of the connections that ended since the last call, by their number.
+        """Return the rows of the connections that ended since the last call, by their number.
 
         None unless the options ask for them. Those still open at the end come with it.
         """
@@ -194,46 +168,47 @@ class Decode:
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _exchanges(self, keep: int, *, commands: bool = False) -> Iterator[list[Exchange]]:
-        stages = self._start(keep, commands)
-        limited = self.options.since is not None or self.options.until is not None
+    def _exchanges(self, keep: int) -> Iterator[list[Exchange]]:
+        stages = self._exchange_stages(keep)
+        limited = self._is_limited()
         for _ in self._drive(stages):
             exchanges = stages.take_exchanges()
-            yield [one for one in exchanges if self._in_time(one)] if limited else exchanges
+            if limited:
+                exchanges = [one for one in exchanges if self._in_time(one.request or one.response)]
+            yield exchanges
 
-    def _start(self, keep: int, commands: bool) -> Stages:
-        if self._stages is not None:
-            raise RuntimeError("a Decode is iterated once")
+    def _exchange_stages(self, keep: int) -> ExchangeStages:
         options = self.options
-        self._stages = Stages(
-            options.decode_as,
-            keep,
-            commands,
-            options.shard,
-            options.shards,
-            options.conversations,
+        return ExchangeStages(
+            options.decode_as, keep, options.shard, options.shards, options.conversations
         )
-        return self._stages
+
+    def _records_of(self, batch: list[Exchange], names: list[str]) -> list[ExchangeRecord]:
+        """Return the rows of exchanges; findings that only the rows show are added."""
+        found: list[ExpertInfo] = []
+        rows = records_of(batch, names, found)
+        if found:
+            self.add_experts(found)
+        return rows
 
     def _drive(self, stages: Stages) -> Iterator[None]:
-        """Feeds the stages; stops after each chunk for what it gave, and once after the end."""
-        for index in range(len(self.sources)):
-            yield from self._read(stages, index)
+        """Feed the stages; stops after each chunk for what it gave, and once after the end."""
+        if self._stages is not None:
+            raise RuntimeError("a Decode is iterated once")
+        self._stages = stages
+        for index, source in enumerate(self._sources):
+            yield from self._read(stages, index, source)
         stages.finish()
         self._collect_experts(stages, [])
         self._count(stages)
         yield
 
-    def _read(self, stages: Stages, index: int) -> Iterator[None]:
-        """One capture file, chunk by chunk."""
-        name = self.sources[index]
-        stats = CaptureStats(name)
+    def _read(self, stages: Stages, index: int, source: Source) -> Iterator[None]:
+        """Read one capture, chunk by chunk."""
+        stats = CaptureStats(source.name)
         self.stats.captures.append(stats)
-        follow = self.options.follow and index == len(self.sources) - 1
-        source = ByteSource(name, follow=follow)
         self._source = source
         skipped_before = dict(stages.segments.skipped)
-        stats.compression = source.compression
         try:
             yield from self._read_chunks(stages, index, source, stats)
         finally:
@@ -245,7 +220,7 @@ class Decode:
             self._count(stages)
 
     def _read_chunks(
-        self, stages: Stages, index: int, source: ByteSource, stats: CaptureStats
+        self, stages: Stages, index: int, source: Source, stats: CaptureStats
     ) -> Iterator[None]:
         head = b""
         reader: CaptureReader | None = None
@@ -257,6 +232,7 @@ class Decode:
             if idle == IDLE_LOOKS:
                 stages.release_holes()
             if reader is None:
+                stats.compression = source.compression
                 head += chunk
                 if len(head) < PCAP_HEADER:
                     yield
@@ -265,7 +241,7 @@ class Decode:
                 if reader is None:
                     break
                 stats.format = reader.format
-                chunk = head[PCAP_HEADER:] if isinstance(reader, PcapReader) else head
+                chunk = b""  # the reader has it
             _receive(stages, stats, reader.receive(chunk))
             self._collect_experts(stages, reader.take_experts())
             yield
@@ -277,8 +253,8 @@ class Decode:
             _receive(stages, stats, reader.finish(source.problem))
         self._collect_experts(stages, reader.take_experts())
 
-    def _refuse(self, source: ByteSource, head: bytes) -> None:
-        """A file that is no capture: an error if it is the only one, else a finding."""
+    def _refuse(self, source: Source, head: bytes) -> None:
+        """Report a file that is no capture: an error if it is the only one, else a finding."""
         reason, hint = _what_it_is(head, source.problem)
         if len(self.sources) == 1:
             raise CaptureError(source.name, reason, 0, hint)
@@ -286,7 +262,7 @@ class Decode:
         self.add_experts([ExpertInfo(ExpertKind.CAPTURE_DAMAGED, detail, 0, 0, -1, 0)])
 
     def _collect_experts(self, stages: Stages, found: list[ExpertInfo]) -> None:
-        """Takes over the findings of one chunk."""
+        """Take over the findings of one chunk."""
         found += stages.take_experts()
         if found:
             self.add_experts(found)
@@ -306,9 +282,11 @@ class Decode:
         stats.gaps = table.gaps + gaps
         stats.gap_bytes = table.gap_bytes + gap_bytes
 
-    def _in_time(self, exchange: Exchange) -> bool:
-        """Whether it began, or where that was not seen ended, in the time asked for."""
-        one = exchange.request or exchange.response
+    def _is_limited(self) -> bool:
+        return self.options.since is not None or self.options.until is not None
+
+    def _in_time(self, one: Pdu | None) -> bool:
+        """Whether an exchange began, or where that was not seen ended, in the time asked for."""
         since, until = self.options.since, self.options.until
         if one is None:
             return False
@@ -323,14 +301,6 @@ def _receive(stages: Stages, stats: CaptureStats, packets: list[Packet]) -> None
     stages.receive(packets)
 
 
-def _seen(exchange: Exchange) -> CommandSeen:
-    """What the stages give for a command: a request alone, or a response with its request."""
-    if exchange.response is not None:
-        return CommandSeen(exchange.response, exchange.request, exchange.latency)
-    assert exchange.request is not None
-    return CommandSeen(exchange.request, None, None)
-
-
 def _conversation_of(row: ConversationRecord) -> int:
     return row.conversation
 
@@ -343,14 +313,14 @@ def _increase(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
     return {why: n - before.get(why, 0) for why, n in after.items() if n > before.get(why, 0)}
 
 
-def _size_of(sources: Sequence[str]) -> int | None:
-    """Bytes of all files together, or None where one has no size."""
-    if "-" in sources:
-        return None
-    try:
-        return sum(os.stat(name).st_size for name in sources)
-    except OSError:
-        return None
+def _size_of(sources: Sequence[Source]) -> int | None:
+    """Bytes of all captures together, or None where one has no size."""
+    total = 0
+    for source in sources:
+        if source.size is None:
+            return None
+        total += source.size
+    return total
 
 
 _SIGNS: tuple[tuple[bytes, str, str], ...] = (
@@ -373,4 +343,7 @@ def _what_it_is(head: bytes, problem: str | None) -> tuple[str, str]:
     for sign, what, hint in _SIGNS:
         if head.startswith(sign):
             return what, hint
+    kind = "pcap" if head[:4] in PCAP_MAGICS else "pcapng" if head[:4] == PCAPNG_MAGIC else ""
+    if kind:
+        return f"the {kind} is cut short within its header: {len(head)} bytes", "record it again"
     return "not a pcap or pcapng file", f"it begins with {head[:8].hex(' ')}"

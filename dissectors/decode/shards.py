@@ -3,8 +3,8 @@ conversations.
 
 The processes go through the captures in the same chunks, and each sends one message a chunk, so
 their results are put together chunk by chunk, in the order one process would have given them.
-`python -m dissectors.shards` is such a process; it is started by `SharedDecode`, gets its task
-as JSON on standard input and writes messages to standard output.
+`python -m dissectors.decode.shards` is such a process; it is started by `SharedDecode`, gets its
+task as JSON on standard input and writes messages to standard output.
 """
 
 from __future__ import annotations
@@ -13,30 +13,29 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from operator import attrgetter, itemgetter
+from pathlib import Path
 from typing import IO
 
 import msgspec
-from msgspec.structs import asdict
 
-from .conversation_record import ConversationRecord
-from .expert import ExpertInfo, ExpertKind
-from .pipeline import CaptureStats, Decode, DecodeOptions
-from .record import ExchangeRecord
-from .replication import Replication, first_of
-from .tcp.source import CaptureError
+from ..expert import ExpertInfo, ExpertKind
+from ..rows.conversation_record import ConversationRecord
+from ..rows.record import ExchangeRecord
+from ..tcp.source import STDIN, CaptureError, Source
+from .pipeline import Decode, DecodeOptions
+from .totals import CaptureStats, RunTotals, set_sums, totals_of
 
 MAX_JOBS = 64
 """processes at most: each reads all packets, so more of them gain nothing"""
 
-Row = tuple[int, int, ExchangeRecord]
-Finding = tuple[str, str, int, int, int, int]
+ShardRow = tuple[int, int, ExchangeRecord]
+ShardFinding = tuple[str, str, int, int, int, int]
 
 
-class Task(msgspec.Struct):
+class ShardTask(msgspec.Struct):
     """What one process has to do."""
 
     sources: list[str]
@@ -48,42 +47,21 @@ class Task(msgspec.Struct):
     conversations: bool = False
 
 
-class Capture(msgspec.Struct):
-    """`CaptureStats`, as it is sent."""
+class ShardTotals(msgspec.Struct):
+    """What one process found in all."""
 
-    name: str
-    format: str
-    compression: str | None
-    packets: int
-    bytes: int
-    first_ts: int | None
-    last_ts: int | None
-    skipped: dict[str, int]
+    captures: list[CaptureStats]
+    found: RunTotals
 
 
-class Totals(msgspec.Struct):
-    """`DecodeStats` of one process, as it is sent."""
-
-    captures: list[Capture]
-    conversations: int
-    rocketmq_conversations: int
-    not_decoded: dict[str, int]
-    replication_conversations: int
-    replications: list[Replication]
-    frames: int
-    commands: int
-    gaps: int
-    gap_bytes: int
-
-
-class Message(msgspec.Struct):
+class ShardOutput(msgspec.Struct):
     """What one chunk gave, or the end (`totals`), or why it ended early (`problem`)."""
 
-    rows: list[Row] = []
-    findings: list[Finding] = []
+    rows: list[ShardRow] = []
+    findings: list[ShardFinding] = []
     conversations: list[ConversationRecord] = []
     bytes_read: int = 0
-    totals: Totals | None = None
+    totals: ShardTotals | None = None
     problem: list[str] | None = None
     """path, reason and hint of a `CaptureError`"""
 
@@ -119,8 +97,8 @@ class SharedDecode(Decode):
         taken, self._ended = self._ended, []
         return taken
 
-    def _note(self, messages: Sequence[Message]) -> None:
-        """Takes over what the processes have told beside the rows."""
+    def _note(self, messages: Sequence[ShardOutput]) -> None:
+        """Take over what the processes have told beside the rows."""
         self.read_before = messages[0].bytes_read
         self.add_experts([expert_of(one) for message in messages for one in message.findings])
         ended = [row for message in messages for row in message.conversations]
@@ -128,29 +106,20 @@ class SharedDecode(Decode):
         totals = [message.totals for message in messages if message.totals is not None]
         if not totals:
             return
-        stats = self.stats
-        stats.captures = [CaptureStats(**asdict(one)) for one in totals[0].captures]
-        stats.conversations = totals[0].conversations
-        not_decoded: Counter[str] = Counter()
-        for one in totals:
-            stats.rocketmq_conversations += one.rocketmq_conversations
-            stats.replication_conversations += one.replication_conversations
-            stats.frames += one.frames
-            stats.commands += one.commands
-            stats.gaps += one.gaps
-            stats.gap_bytes += one.gap_bytes
-            not_decoded.update(one.not_decoded)
-        stats.not_decoded = dict(sorted(not_decoded.items()))
-        stats.replications = first_of([found for one in totals for found in one.replications])
+        self.stats.captures = totals[0].captures
+        set_sums(self.stats, [one.found for one in totals])
 
 
 def decode_of(
-    sources: Sequence[str], options: DecodeOptions | None = None, jobs: int = 1
+    sources: Sequence[str | Source], options: DecodeOptions | None = None, jobs: int = 1
 ) -> Decode:
-    """A run by as many processes as asked for; one where the captures can be read only once."""
+    """Return a run by as many processes as asked for; one where the captures can be read
+    only once.
+    """
     options = options or DecodeOptions()
-    if jobs > 1 and not options.follow and "-" not in sources:
-        return SharedDecode(sources, options, jobs)
+    files = [one for one in sources if isinstance(one, str) and one != STDIN]
+    if jobs > 1 and not options.follow and len(files) == len(sources):
+        return SharedDecode(files, options, jobs)
     return Decode(sources, options)
 
 
@@ -164,7 +133,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _start(decode: SharedDecode, shard: int) -> subprocess.Popen[bytes]:
     options = decode.options
-    task = Task(
+    task = ShardTask(
         decode.sources,
         shard,
         decode.jobs,
@@ -173,11 +142,11 @@ def _start(decode: SharedDecode, shard: int) -> subprocess.Popen[bytes]:
         options.until,
         options.conversations,
     )
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = str(Path(__file__).resolve().parents[2])
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path))
     process = subprocess.Popen(
-        [sys.executable, "-m", "dissectors.shards"],
+        [sys.executable, "-m", "dissectors.decode.shards"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=None if os.environ.get("RMQTOOL_DEBUG") else subprocess.DEVNULL,
@@ -189,10 +158,10 @@ def _start(decode: SharedDecode, shard: int) -> subprocess.Popen[bytes]:
     return process
 
 
-_message_decoder = msgspec.msgpack.Decoder(Message)
+_message_decoder = msgspec.msgpack.Decoder(ShardOutput)
 
 
-def _receive(process: subprocess.Popen[bytes]) -> Message:
+def _receive(process: subprocess.Popen[bytes]) -> ShardOutput:
     assert process.stdout is not None
     head = process.stdout.read(4)
     size = int.from_bytes(head, "big")
@@ -208,14 +177,14 @@ def _raise(problem: list[str]) -> None:
     raise CaptureError(path, reason, 0, hint)
 
 
-def expert_of(finding: Finding) -> ExpertInfo:
-    """A finding as it was sent, as a value again."""
+def expert_of(finding: ShardFinding) -> ExpertInfo:
+    """Return a finding as it was sent, as a value again."""
     name, detail, ts, packet, conversation, offset = finding
     return ExpertInfo(ExpertKind[name], detail, ts, packet, conversation, offset)
 
 
-def run(task: Task, out: IO[bytes]) -> None:
-    """Decodes one shard and writes its messages."""
+def run(task: ShardTask, out: IO[bytes]) -> None:
+    """Decode one shard and write its messages."""
     options = DecodeOptions(
         decode_as=frozenset(task.decode_as),
         since=task.since,
@@ -233,54 +202,26 @@ def run(task: Task, out: IO[bytes]) -> None:
                 if task.shard == 0 or info.conversation >= 0
             ]
             ended = decode.take_conversations()
-            _send(out, Message(rows, findings, ended, decode.bytes_read))
+            _send(out, ShardOutput(rows, findings, ended, decode.bytes_read))
     except CaptureError as error:
-        _send(out, Message(problem=[error.path, error.reason, error.hint]))
+        _send(out, ShardOutput(problem=[error.path, error.reason, error.hint]))
         return
-    _send(out, Message(bytes_read=decode.bytes_read, totals=_totals_of(decode)))
+    totals = ShardTotals(decode.stats.captures, totals_of(decode.stats))
+    _send(out, ShardOutput(bytes_read=decode.bytes_read, totals=totals))
 
 
-def _send(out: IO[bytes], message: Message) -> None:
+def _send(out: IO[bytes], message: ShardOutput) -> None:
     data = msgspec.msgpack.encode(message)
     out.write(len(data).to_bytes(4, "big"))
     out.write(data)
     out.flush()
 
 
-def _totals_of(decode: Decode) -> Totals:
-    stats = decode.stats
-    captures = [
-        Capture(
-            one.name,
-            one.format,
-            one.compression,
-            one.packets,
-            one.bytes,
-            one.first_ts,
-            one.last_ts,
-            one.skipped,
-        )
-        for one in stats.captures
-    ]
-    return Totals(
-        captures,
-        stats.conversations,
-        stats.rocketmq_conversations,
-        stats.not_decoded,
-        stats.replication_conversations,
-        stats.replications,
-        stats.frames,
-        stats.commands,
-        stats.gaps,
-        stats.gap_bytes,
-    )
-
-
 def main() -> None:
     """Entry of a decoding process."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is answered by the one that started us
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
+    task = msgspec.json.decode(sys.stdin.buffer.read(), type=ShardTask)
     run(task, sys.stdout.buffer)
 
 

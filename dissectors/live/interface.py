@@ -21,9 +21,9 @@ from .packet_ring import (
     RING_BYTES,
     SO_ATTACH_FILTER,
     SOL_SOCKET,
-    Captured,
     PacketRing,
     PacketSocket,
+    RingPacket,
     ignores_outgoing,
     packet_statistics,
     set_buffer,
@@ -87,7 +87,9 @@ class _ScapySocket(Protocol):
 
 
 def list_interfaces() -> list[Interface]:
-    """The interfaces of this machine by name; no right is needed. Raises LiveError: no scapy."""
+    """Return the interfaces of this machine by name; no right is needed. Raises LiveError: no
+    scapy.
+    """
     load_scapy()
     from scapy.config import conf
 
@@ -104,7 +106,7 @@ def list_interfaces() -> list[Interface]:
 
 
 def load_scapy() -> None:
-    """Imports the parts of scapy that are needed; raises LiveError where it is not installed."""
+    """Import the parts of scapy that are needed; raises LiveError where it is not installed."""
     try:
         import scapy.arch
         import scapy.layers.inet  # noqa: F401 (its link types are registered)
@@ -126,7 +128,7 @@ class LiveCapture:
         buffer_bytes: int = RING_BYTES,
         ring: bool = True,
     ) -> None:
-        """Opens it: from here on packets are kept, as many as fit into the buffer.
+        """Open it: from here on packets are kept, as many as fit into the buffer.
 
         `ring` False: they are read one by one, as where there is no ring.
 
@@ -159,8 +161,8 @@ class LiveCapture:
         """Whether packets come from the kernel's ring, not one by one."""
         return self._ring is not None
 
-    def receive(self, timeout: float) -> list[Captured]:
-        """The next packets; empty where none came for `timeout` seconds.
+    def receive(self, timeout: float) -> list[RingPacket]:
+        """Return the next packets; empty where none came for `timeout` seconds.
 
         Raises LiveError where the interface went down or away.
         """
@@ -181,7 +183,7 @@ class LiveCapture:
         self.dropped += dropped
 
     def close(self) -> None:
-        """Ends the capture; the counts are the last ones."""
+        """End the capture; the counts are the last ones."""
         if self._closed:
             return
         self._closed = True
@@ -198,32 +200,33 @@ class LiveCapture:
         except (OSError, AttributeError, TypeError):
             return None  # no Linux, or one without such a ring
 
-    def _receive_singly(self, timeout: float) -> list[Captured]:
-        found: list[Captured] = []
+    def _receive_singly(self, timeout: float) -> list[RingPacket]:
+        found: list[RingPacket] = []
         wait = timeout
         while len(found) < BATCH and self._poll.poll(wait * 1000):
             wait = 0
             _, data, seconds = self._socket.recv_raw(MTU)
             if data:
                 ts = time.time_ns() if seconds is None else round(float(seconds) * 1e9)
-                found.append(Captured(ts, data, len(data)))
+                found.append(RingPacket(ts, data, len(data)))
         return found
 
 
 class LiveSource:
     """A live capture as the bytes of a pcap with times in nanoseconds, chunk by chunk.
 
-    It has what `ByteSource` has: `name`, `compression`, `problem`, `bytes_read`, `chunks`, `close`.
+    It is a `Source` of `Decode`.
     """
 
     compression = None
+    size = None
 
     def __init__(
         self,
         capture: LiveCapture,
         *,
         duration: float | None = None,
-        keep: Callable[[Sequence[Captured]], None] | None = None,
+        keep: Callable[[Sequence[RingPacket]], None] | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`duration` in seconds, None: without end; `keep` is given all packets as they come."""
@@ -238,7 +241,7 @@ class LiveSource:
         self._end = None if duration is None else now() + duration
 
     def chunks(self) -> Iterator[bytes]:
-        """The head of the pcap, then records as packets come; empty: there is nothing new."""
+        """Yield the head of the pcap, then records as packets come; empty: there is nothing new."""
         head = struct.pack(
             "<IHHiIII", _PCAP_NANOSECONDS, 2, 4, 0, 0, _SNAPLEN, self._capture.linktype
         )
@@ -260,11 +263,11 @@ class LiveSource:
             yield chunk
 
     def close(self) -> None:
-        """Ends the capture."""
+        """End the capture."""
         self._capture.close()
 
 
-def pcap_records(packets: Sequence[Captured]) -> bytes:
+def pcap_records(packets: Sequence[RingPacket]) -> bytes:
     """Packets as records of a little-endian pcap with times in nanoseconds."""
     pack = _RECORD.pack
     parts = []
@@ -340,7 +343,7 @@ def _reason_of(error: OSError) -> str:
 
 
 def _hardware_of(opened: _ScapySocket) -> int:
-    """The ARPHRD_ number of the interface that a Linux packet socket is bound to."""
+    """Return the ARPHRD_ number of the interface that a Linux packet socket is bound to."""
     name: tuple[object, ...] = opened.ins.getsockname()  # type: ignore[attr-defined]
     return int(name[3])  # type: ignore[call-overload,no-any-return]
 

@@ -50,7 +50,7 @@ _ADDRESSES: Final = 12
 """bytes of an Ethernet header before its VLAN tag"""
 
 
-class Captured(NamedTuple):
+class RingPacket(NamedTuple):
     """A packet as it came from an interface."""
 
     ts: int
@@ -91,8 +91,8 @@ class PacketRing:
         self._poll = select.poll()
         self._poll.register(self._fileno, select.POLLIN | select.POLLERR)
 
-    def receive(self, timeout: float) -> list[Captured]:
-        """The packets of the next block; empty where none came for `timeout` seconds.
+    def receive(self, timeout: float) -> list[RingPacket]:
+        """Return the packets of the next block; empty where none came for `timeout` seconds.
 
         Raises OSError where the interface went down or away.
         """
@@ -111,10 +111,10 @@ class PacketRing:
         return found
 
     def close(self) -> None:
-        """Gives the memory back."""
+        """Give the memory back."""
         self._memory.close()
 
-    def _packets(self, start: int, count: int) -> list[Captured]:
+    def _packets(self, start: int, count: int) -> list[RingPacket]:
         memory = self._memory
         unpack = _PACKET.unpack_from
         at = start + struct.unpack_from("=I", memory, start + _STATUS + 8)[0]
@@ -129,13 +129,13 @@ class PacketRing:
                     tag = tpid if status & _VLAN_TPID_VALID else _VLAN
                     data = tagged(data, tag, tci)
                     length += 4
-                found.append(Captured(seconds * 1_000_000_000 + nanoseconds, data, length))
+                found.append(RingPacket(seconds * 1_000_000_000 + nanoseconds, data, length))
             at += step
         return found
 
 
 def tagged(data: bytes, tpid: int, tci: int) -> bytes:
-    """An Ethernet packet with the VLAN tag that the interface took out."""
+    """Return an Ethernet packet with the VLAN tag that the interface took out."""
     return data[:_ADDRESSES] + struct.pack("!HH", tpid, tci) + data[_ADDRESSES:]
 
 

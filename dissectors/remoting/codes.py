@@ -14,8 +14,9 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from .header_tables.operations import OPERATION_ROWS, Operation
-from .header_tables.responses import RESPONSE_ROWS, Response
+from .operation_tables.operations import OPERATION_ROWS, Operation
+from .operation_tables.responses import RESPONSE_ROWS, Response
+from .versions import V5_0_0_SNAPSHOT, V5_1_0
 
 _UNKNOWN_NAMES_KEPT = 1024  # a capture of noise must not fill the memory with names
 
@@ -391,8 +392,7 @@ _DLEDGER_REQUESTS = frozenset(code for code in RequestCode if 50000 <= code <= 5
 _DLEDGER_SUCCESS = 200  # what every DLedger answer carries; its real outcome is in the body
 _ACL_REQUESTS = frozenset(range(50, 55))
 _ACL_FAILURES = {209, 210, 211}  # also POLLING_FULL, POLLING_TIMEOUT, BROKER_NOT_EXIST since 5.0.0
-_V5_0_0 = 412  # V5_0_0_SNAPSHOT, the first ordinal of 5.x
-_V5_1_0 = 433  # the last release with the old numbers 2010..2012
+_LAST_OLD_CONTROLLER = V5_1_0  # the last release with the old numbers 2010..2012
 
 REQUEST_NAMES: dict[int, str] = {former.code: former.name for former in FORMER_REQUESTS}
 REQUEST_NAMES.update((int(code), code.name) for code in RequestCode)
@@ -438,8 +438,8 @@ def _is_other_meaning(code: int, request_code: int | None, version: int | None) 
     if code in _ACL_FAILURES:
         if request_code is not None:
             return request_code in _ACL_REQUESTS
-        return version is not None and 0 < version < _V5_0_0  # 0: the sender set no version
-    return version is not None and _V5_0_0 <= version <= _V5_1_0
+        return version is not None and 0 < version < V5_0_0_SNAPSHOT  # 0: the sender set no version
+    return version is not None and V5_0_0_SNAPSHOT <= version <= _LAST_OLD_CONTROLLER
 
 
 def language_name(code: int) -> str:
@@ -474,7 +474,7 @@ _REQUEST_CODES.update((code.name, int(code)) for code in RequestCode)
 
 
 def request_code(name: str) -> int | None:
-    """Number of a request's constant name, former names included; None if there is no such name."""
+    """Return the number of a request's constant name, former names included; None if unknown."""
     return _REQUEST_CODES.get(name)
 
 
@@ -485,7 +485,9 @@ OPERATIONS: dict[int, Operation] = {
 
 
 def operation_of(code: int, version: int | None = None) -> Operation | None:  # noqa: ARG001
-    """What is known of a request code; None for an unknown one. `version` as in `request_name`."""
+    """Return what is known of a request code; None for an unknown one. `version` as in
+    `request_name`.
+    """
     return OPERATIONS.get(code)
 
 

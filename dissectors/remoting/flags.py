@@ -39,12 +39,6 @@ MESSAGE_TYPES: Final = (
     "Order_Msg",
 )
 """Message types by ordinal, as trace records carry them."""
-CONSUME_TYPES: Final = {
-    "CONSUME_ACTIVELY": "the application pulls",
-    "CONSUME_PASSIVELY": "the client pulls and hands messages to a listener",
-    "CONSUME_POP": "the broker hands out messages by POP",
-}
-"""consumeType of a heartbeat, written by name."""
 FORBIDDEN_TYPES: Final = {
     1: "by the broker",
     2: "by the consumer group",
@@ -129,14 +123,16 @@ def delay_of(level: int) -> str | None:
 
 
 def describe_send_back_level(level: int) -> str | None:
-    """What the delayLevel of CONSUMER_SEND_MSG_BACK asks for."""
+    """Return what the delayLevel of CONSUMER_SEND_MSG_BACK asks for."""
     if level < 0:
         return "dead-letter queue"
     return delay_of(level) if level else "the broker decides by reconsumeTimes"
 
 
 def describe_time_ms(value: int) -> str | None:
-    """A time in ms since the epoch as UTC, `2023-11-14T22:13:20.000Z`; None for 0 and nonsense."""
+    """Return a time in ms since the epoch as UTC, `2023-11-14T22:13:20.000Z`; None for 0 and
+    nonsense.
+    """
     if not 0 < value <= _LAST_TIME_MS:
         return None
     moment = _EPOCH + timedelta(milliseconds=value)
@@ -144,7 +140,9 @@ def describe_time_ms(value: int) -> str | None:
 
 
 def describe_duration_ms(value: int) -> str | None:
-    """A duration in ms as people say it, `1m 30s`; None below a second, where ms say it best."""
+    """Return a duration in ms as people say it, `1m 30s`; None below a second, where ms say it
+    best.
+    """
     if value < 1000:
         return None
     seconds, milliseconds = divmod(value, 1000)
@@ -157,7 +155,7 @@ def describe_duration_ms(value: int) -> str | None:
 
 
 def describe_broker_id(value: int) -> str | None:
-    """The role that a broker id stands for in groups without a controller."""
+    """Return the role that a broker id stands for in groups without a controller."""
     return "master" if value == 0 else "slave" if value > 0 else None
 
 
@@ -176,6 +174,7 @@ _MESSAGE: Final = _joined(describe_sys_flag)
 # Fields that mean the same in every header that has them.
 _EVERYWHERE: Final[dict[str, Describer]] = {
     "perm": describe_perm,
+    "readAheadMode": _one_of({0: "MADV_NORMAL", 1: "MADV_RANDOM"}),
     "commitOrRollback": describe_transaction,
     "topicSysFlag": _UNIT,
     "groupSysFlag": _UNIT,
@@ -243,7 +242,9 @@ MEANINGS: Final[dict[tuple[str, str], Describer]] = {
 
 
 def meaning_of(header_name: str | None, field: str, value: object) -> str | None:
-    """What a typed header field says besides its number; None when there is nothing to add."""
+    """Return what a typed header field says besides its number; None when there is nothing
+    to add.
+    """
     if type(value) is not int:
         return None
     describer = MEANINGS.get((header_name or "*", field)) or MEANINGS.get(("*", field))

@@ -18,7 +18,8 @@ from mypy_extensions import i64
 
 from .codes import language_code, language_name, wide_request_code
 from .command import JSON, RESPONSE_FLAG, ROCKETMQ, RemotingCommand
-from .fastjson import decode_json
+from .fastjson.codec import decode_json, encode_json
+from .fastjson.strict import read_json
 
 JSON_TYPE: Final = 0
 BINARY_TYPE: Final = 1
@@ -30,12 +31,11 @@ _json_encoder: Final = msgspec.json.Encoder()
 
 
 def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
-    """The command that a header says, or None where it does not parse."""
+    """Return the command that a header says, or None where it does not parse."""
     if serialize_type == BINARY_TYPE:
         return _decode_binary(header)
-    try:
-        command = _json_decoder.decode(header)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    command = read_json(_json_decoder, header)
+    if command is None:
         return _decode_tolerant(header)
     if command.serialize_type is not JSON:
         command.serialize_type = JSON  # a member without a name
@@ -51,11 +51,11 @@ def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> boo
         return _is_binary(header)
     if not tolerant and not header.endswith(b"}"):
         return False
-    try:
-        command = _json_decoder.decode(header)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        tolerated = _decode_tolerant(header) if tolerant else None
-        return tolerated is not None and 0 <= tolerated.flag <= 3
+    command = read_json(_json_decoder, header)
+    if command is None and tolerant:
+        command = _decode_tolerant(header)
+    if command is None:
+        return False
     return 0 <= command.flag <= 3
 
 
@@ -118,7 +118,7 @@ def _decode_binary(header: bytes) -> RemotingCommand | None:
 
 
 def _decode_ext_fields(header: bytes, at: i64, end: i64, fields: dict[str, str]) -> bool:
-    """Reads key length, key, value length, value until the end; False where they do not fit."""
+    """Read key length, key, value length, value until the end; False where they do not fit."""
     while at < end:
         if end - at < 6:
             return False
@@ -137,7 +137,15 @@ def _decode_ext_fields(header: bytes, at: i64, end: i64, fields: dict[str, str])
 
 
 def _decode_tolerant(header: bytes) -> RemotingCommand | None:
-    """A header as fastjson would read it: absent members have defaults, bare values are strings."""
+    """Return a header as fastjson would read it; None where it is none, or a reader raised."""
+    try:
+        return _tolerated(header)
+    except Exception:  # the last line of defence: this runs while a frame is looked for, too
+        return None
+
+
+def _tolerated(header: bytes) -> RemotingCommand | None:
+    """Absent members have defaults, bare values are strings."""
     result = decode_json(header.decode("utf-8", "replace").encode())
     value = result.value
     if not isinstance(value, dict) or result.problem is not None:
@@ -161,7 +169,7 @@ def _decode_tolerant(header: bytes) -> RemotingCommand | None:
 
 
 def _int_of(value: object) -> int:
-    """A 32-bit integer; Java's reader cuts what is larger, so nothing is kept of it."""
+    """Return a 32-bit integer; Java's reader cuts what is larger, so nothing is kept of it."""
     if isinstance(value, (str, int, float)):
         try:
             number = int(value)
@@ -187,12 +195,12 @@ def _strings_of(fields: object) -> dict[str, str]:
             elif isinstance(value, (str, int, float)):
                 found[str(name)] = str(value)
             elif value is not None:
-                found[str(name)] = msgspec.json.encode(value).decode()
+                found[str(name)] = encode_json(value).decode()
     return found
 
 
 def encode_header(command: RemotingCommand, serialize_type: int | None = None) -> bytes:
-    """A header as bytes, in the command's own serialization or the one given.
+    """Return a header as bytes, in the command's own serialization or the one given.
 
     Raises ValueError for what the binary form cannot carry (a key over 32,767 bytes).
     """

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from .codes import operation_of
-from .header_tables.admin import ADMIN_HEADERS
+from .codes import RequestCode, operation_of
+from .header_tables.admin import ADMIN_HEADERS, CLASSLESS
 from .header_tables.auth import AUTH_HEADERS
 from .header_tables.consumer import CONSUMER_HEADERS
 from .header_tables.controller import CONTROLLER_HEADERS
@@ -102,10 +102,10 @@ class TypedHeader(NamedTuple):
 
 def _read_int(text: str) -> int:
     # int() alone would take blanks and underscores, which Java refuses.
-    if text.isdigit() and len(text) < 10:  # the usual case, in range of both widths
+    if text.isdecimal() and len(text) < 10:  # the usual case, in range of both widths
         return int(text)
     digits = text[1:] if text[:1] in ("-", "+") else text
-    if not digits.isdigit():
+    if not digits.isdecimal() or len(digits) > 19:
         raise ValueError(text)
     return int(text)
 
@@ -197,10 +197,15 @@ _LAYOUTS: Final[dict[str | None, _Layout]] = {
     name: _layout_of(fields) for name, fields in HEADERS.items()
 }
 _NO_LAYOUT: Final = _layout_of(())
+_CLASSLESS: Final[dict[tuple[int, bool], _Layout]] = {
+    (int(RequestCode[name]), False): _layout_of(fields) for name, fields in CLASSLESS.items()
+}
 
 
 def header_fields(name: str) -> tuple[HeaderField, ...]:
-    """The fields of a header class; empty for an unknown class and for one without fields."""
+    """Return the fields of a header class; empty for an unknown class and for one without
+    fields.
+    """
     return HEADERS.get(name, ())
 
 
@@ -212,13 +217,20 @@ def header_name(request_code: int, response: bool, version: int | None = None) -
     return operation.response_header if response else operation.request_header
 
 
+def _layout(name: str | None, request_code: int, response: bool) -> _Layout:
+    if name is None:
+        return _CLASSLESS.get((request_code, response), _NO_LAYOUT)
+    return _LAYOUTS.get(name, _NO_LAYOUT)
+
+
 def typed_header(
     request_code: int,
     response: bool,
     ext_fields: Mapping[str, str],
     version: int | None = None,
 ) -> TypedHeader:
-    """The ext fields of a request with this code, or of the response to one, typed; never raises.
+    """Return the ext fields of a request with this code, or of the response to one, typed; never
+    raises.
 
     `version` is the sender's MQVersion ordinal. A response without any required field is taken for
     an answer without header, as error answers are, and not for a broken one.
@@ -228,7 +240,7 @@ def typed_header(
     problems: list[str] = []
     missing: list[str] = []
     known = 0
-    layout = _LAYOUTS.get(name, _NO_LAYOUT)
+    layout = _layout(name, request_code, response)
     for field, wire, read, required in layout.steps:
         text = ext_fields.get(wire)
         if text is None:
@@ -279,7 +291,7 @@ def encode_ext_fields(
     left out, as Java leaves out null.
     """
     name = header_name(request_code, response, version)
-    steps = _LAYOUTS.get(name, _NO_LAYOUT).steps
+    steps = _layout(name, request_code, response).steps
     encoded = {step.wire: _text_of(fields[step.name]) for step in steps if step.name in fields}
     own = {step.name for step in steps}
     for field, value in fields.items():
@@ -297,7 +309,9 @@ def _text_of(value: object) -> str | None:
 
 
 def mask_secret(name: str, value: str) -> str:
-    """The value as it may be shown: unchanged, or masked if the ext field `name` is a secret."""
+    """Return the value as it may be shown: unchanged, or masked if the ext field `name` is a
+    secret.
+    """
     shown = SECRET_FIELDS.get(name)
     if shown is None or not value:
         return value

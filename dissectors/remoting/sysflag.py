@@ -35,6 +35,8 @@ TRANSACTION_NAMES: Final = {0x0: "none", 0x4: "prepared", 0x8: "commit", 0xC: "r
 # Type 0 is what clients older than the type bits write: they know zlib only.
 COMPRESSION_NAMES: Final = {0x000: "zlib", 0x100: "lz4", 0x200: "zstd", 0x300: "zlib"}
 """Compression kind by the bits of `COMPRESSION_MASK`, of a body that is compressed."""
+COMPRESSION_TYPES: Final = {"lz4": 0x100, "zstd": 0x200, "zlib": 0x300}
+"""Bits of `COMPRESSION_MASK` that a current client writes, by compression kind."""
 
 
 def transaction_of(sys_flag: int) -> str:
@@ -43,7 +45,9 @@ def transaction_of(sys_flag: int) -> str:
 
 
 def compression_of(sys_flag: int) -> str | None:
-    """The compression kind, `unknown(0x..)` for types nobody defined, None when not compressed."""
+    """Return the compression kind, `unknown(0x..)` for types nobody defined, None when not
+    compressed.
+    """
     if not sys_flag & 0x001:
         return None
     bits = sys_flag & COMPRESSION_MASK
@@ -51,7 +55,9 @@ def compression_of(sys_flag: int) -> str | None:
 
 
 def names_of(sys_flag: int) -> tuple[str, ...]:
-    """The names of the bits that are set, as RocketMQ calls them, unknown bits as one number."""
+    """Return the names of the bits that are set, as RocketMQ calls them, unknown bits as one
+    number.
+    """
     names = [flag.name for flag in SysFlag if sys_flag & flag and flag.name]
     if sys_flag & TRANSACTION_MASK:
         names.append(f"TRANSACTION_{transaction_of(sys_flag).upper()}")

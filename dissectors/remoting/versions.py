@@ -9,6 +9,7 @@ RocketMQ: MQVersion.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 # The first line of releases names its stages one by one; all later ones follow one rule.
 _V3_0_0_STAGES = [
@@ -58,6 +59,21 @@ HIGHER_VERSION = len(VERSIONS) - 1
 """Ordinal of the last constant; the Java reader shows every larger one as this."""
 
 _ORDINALS = {name: ordinal for ordinal, name in enumerate(VERSIONS)}
+
+# Releases with which something changed on the wire; who compares a version compares it with these.
+V4_9_0: Final = _ORDINALS["V4_9_0"]
+V4_9_4: Final = _ORDINALS["V4_9_4"]
+V4_9_5: Final = _ORDINALS["V4_9_5"]
+V5_0_0_SNAPSHOT: Final = _ORDINALS["V5_0_0_SNAPSHOT"]
+"""The first ordinal of 5.x."""
+V5_0_0: Final = _ORDINALS["V5_0_0"]
+V5_1_0: Final = _ORDINALS["V5_1_0"]
+V5_1_3: Final = _ORDINALS["V5_1_3"]
+V5_2_0: Final = _ORDINALS["V5_2_0"]
+V5_3_0: Final = _ORDINALS["V5_3_0"]
+V5_3_1: Final = _ORDINALS["V5_3_1"]
+V5_3_2: Final = _ORDINALS["V5_3_2"]
+V5_3_3: Final = _ORDINALS["V5_3_3"]
 
 
 def version_name(ordinal: int) -> str:

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 
 MAX_TRANSFER: Final = 4 * 1024 * 1024
 """largest transfer with its header: the slave's read buffer"""
+EMPTY_LOG: Final = -1
+"""offset of the heartbeats of an AutoSwitch master that has nothing to transfer yet"""
 MAX_OFFSET: Final = 1 << 56
 """physical offsets from here on are no offsets"""
 MIN_RECORD: Final = 91
@@ -86,9 +88,13 @@ def read_auto_switch(data: bytes, at: int) -> Header | None:
     state, size, offset, epoch, start, confirm = AUTO_HEADER.unpack_from(data, at)
     if not (HaState.TRANSFER <= state <= HaState.SHUTDOWN and 0 <= size <= MAX_TRANSFER):
         return None
-    if not (0 <= offset < MAX_OFFSET and -1 <= confirm < MAX_OFFSET and epoch >= -1):
+    if not (-1 <= offset < MAX_OFFSET and -1 <= confirm < MAX_OFFSET and epoch >= -1):
         return None
-    if not -1 <= start <= offset:
+    if offset == EMPTY_LOG:  # a heartbeat; its epoch may begin anywhere
+        fits = size == 0 and state == HaState.TRANSFER and -1 <= start < MAX_OFFSET
+    else:
+        fits = -1 <= start <= offset
+    if not fits:
         return None
     return Header(size, offset, state, epoch, start, confirm)
 
@@ -133,7 +139,7 @@ def entries_of(head: bytes) -> list[tuple[int, int]] | None:
 
 
 def _entries_at(head: bytes, at: int) -> list[tuple[int, int]] | None:
-    """The entries at a place, if they ascend and end with the last epoch."""
+    """Return the entries at a place, if they ascend and end with the last epoch."""
     _, size, largest, last = ANSWER.unpack_from(head)
     if len(head) < at + size or not 0 <= largest < MAX_OFFSET:
         return None

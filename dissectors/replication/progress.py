@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
-from .expert import ExpertInfo, ExpertKind
-from .histogram import Histogram
-from .replication_layouts import MIN_RECORD, HaState, Header
-from .replication_streams import MasterStream, SlaveStream
+from ..expert import ExpertInfo, ExpertKind
+from ..histogram import Histogram
+from .layouts import MIN_RECORD, HaState, Header
+from .streams import MasterStream, SlaveStream
 
 CLASSIC: Final = "classic"
 AUTO_SWITCH: Final = "autoswitch"
@@ -167,7 +167,7 @@ class Reading:
     def receive(
         self, first: bool, data: bytes, offset: int, packet: int, ts: int, started: bool
     ) -> None:
-        """The next bytes of a direction; `started`: offset 0 is where the stream begins."""
+        """Receive the next bytes of a direction; `started`: offset 0 is where the stream begins."""
         stream = self._master if first == self.master_first else self._slave
         if not stream.begun:
             stream.synchronized = started and offset == 0
@@ -185,7 +185,7 @@ class Reading:
             self._seen.unreported.clear()  # the report that covers them may be among what is lost
 
     def value(self, first: str, second: str) -> Replication:
-        """What is known by now; the arguments are the senders of both directions."""
+        """Return what is known by now; the arguments are the senders of both directions."""
         known = self._seen.acknowledged is not None
         ends = (first, second) if self.master_first else (second, first)
         return Replication(
@@ -219,7 +219,7 @@ class Reading:
     # -- what the streams tell ------------------------------------------------------------------
 
     def header(self, header: Header, packet: int, ts: int, adrift: bool) -> bool:
-        """A transfer or heartbeat begins."""
+        """Begin a transfer or heartbeat."""
         expected = self._seen.expected
         if expected >= 0 and header.offset != expected:
             detail = f"offset {header.offset}, expected {expected}"
@@ -231,7 +231,7 @@ class Reading:
                 self._say(detail, packet, ts, -1)
         elif expected >= 0 and self._seen.size and not adrift:
             self._seen.links += 1
-        if self._seen.first is not None:
+        if self._seen.first is not None and header.offset >= 0:
             if adrift and header.offset > self._seen.last:
                 self._seen.missing += header.offset - self._seen.last
             self._seen.last = header.offset
@@ -265,12 +265,12 @@ class Reading:
             self._seen.bytes += length
 
     def record(self) -> None:
-        """A transfer begins with a stored message that has its offset."""
+        """Handle the start of a transfer: a stored message that has its offset."""
         self._seen.records += 1
         self._judge()
 
     def complete(self, ts: int | None) -> None:
-        """A transfer is whole."""
+        """Handle a transfer that is whole."""
         self._seen.complete_to = self._seen.last
         if ts is not None:
             self._note(ts)
@@ -280,7 +280,7 @@ class Reading:
             self._seen.unreported.append((self._seen.last, ts))
 
     def report(self, offset: int, state: int, packet: int, ts: int) -> bool:
-        """The slave's largest offset."""
+        """Return the slave's largest offset."""
         before = self._seen.acknowledged
         if before is not None and offset < before:
             if not self.certain:
@@ -298,13 +298,13 @@ class Reading:
         return True
 
     def handshake(self, slave: str) -> None:
-        """The slave has said who it is."""
+        """Handle the handshake of the slave."""
         self._seen.slave_id = slave
         self._seen.state = HaState.HANDSHAKE
         self._judge()
 
     def answer(self, entries: list[tuple[int, int]]) -> None:
-        """The master has listed its epochs."""
+        """Handle the master's list of epochs."""
         self._seen.answered = self._seen.answered or len(entries) > 0
         self._seen.state = HaState.HANDSHAKE
         for epoch, start in entries[-MAX_EPOCHS:]:
@@ -377,7 +377,7 @@ class ReplicationFinder:
     def receive(
         self, first: bool, data: bytes, offset: int, packet: int, ts: int, started: bool
     ) -> Reading | None:
-        """The next bytes of a direction; gives the reading that is certain with them."""
+        """Return the next bytes of a direction; give the reading that is certain with them."""
         for reading in self._readings:
             reading.receive(first, data, offset, packet, ts, started)
             if reading.certain:

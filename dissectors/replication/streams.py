@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from .replication_layouts import (
+from .layouts import (
     AUTO_HEADER,
     AUTO_REPORT,
     CLASSIC_HEADER,
@@ -45,25 +45,29 @@ class Listener(Protocol):
     """Who is told what the streams of a connection hold."""
 
     def header(self, header: Header, packet: int, ts: int, adrift: bool) -> bool:
-        """A transfer or heartbeat begins; `adrift`: bytes before it were lost. False: it cannot."""
+        """Begin a transfer or heartbeat; `adrift`: bytes before it were lost. False: it
+        cannot.
+        """
 
     def data(self, length: int, missing: bool) -> None:
         """Bytes of the transfer; `missing`: the capture does not have them."""
 
     def record(self) -> None:
-        """The transfer begins with a stored message that has the transfer's offset."""
+        """Handle the start of a transfer: a stored message that has the transfer's offset."""
 
     def complete(self, ts: int | None) -> None:
-        """The transfer is whole since this time; None: its last bytes were not captured."""
+        """Handle a transfer that is whole since this time; None: its last bytes were not
+        captured.
+        """
 
     def report(self, offset: int, state: int, packet: int, ts: int) -> bool:
-        """The slave's largest offset. False: it cannot be."""
+        """Return the slave's largest offset. False: it cannot be."""
 
     def handshake(self, slave: str) -> None:
-        """The slave has said who it is."""
+        """Handle the handshake of the slave."""
 
     def answer(self, entries: list[tuple[int, int]]) -> None:
-        """The master's epochs with their first offsets."""
+        """Handle the master's epochs with their first offsets."""
 
     def bad(self, detail: str, packet: int, ts: int, offset: int) -> None:
         """Bytes that can be no message of this protocol; `offset` is that in the stream."""
@@ -107,7 +111,7 @@ class MasterStream:
         self._candidates: list[_Candidate] = []
 
     def receive(self, data: bytes, offset: int, packet: int, ts: int) -> None:
-        """The next bytes of the stream, at `offset`."""
+        """Receive the next bytes of the stream, at `offset`."""
         self.begun = True
         at = 0
         while at < len(data):
@@ -135,7 +139,7 @@ class MasterStream:
         self.lose()
 
     def lose(self) -> None:
-        """The boundary is lost: it is looked for from here on."""
+        """Look for the boundary from here on: it is lost."""
         self.synchronized = False
         self._adrift = True
         self._head = b""
@@ -196,7 +200,7 @@ class MasterStream:
         self._listener.answer(entries)
 
     def _begin(self, header: Header, packet: int, ts: int) -> None:
-        """A header whose place is certain."""
+        """Take a header whose place is certain."""
         adrift = self._adrift
         self._adrift = False
         if not self._listener.header(header, packet, ts, adrift):
@@ -208,7 +212,7 @@ class MasterStream:
         self._record = b"" if header.size >= RECORD_HEAD else None
 
     def _search(self, data: bytes, offset: int, packet: int, ts: int) -> bytes:
-        """Looks for a certain header; gives what is to be read behind it, or nothing."""
+        """Look for a certain header; give what is to be read behind it, or nothing."""
         self._starts.append(offset)
         window = self._window + data
         base = offset - len(self._window)
@@ -268,7 +272,7 @@ class MasterStream:
         self._note_between(window, base, low, len(window))
 
     def _note_between(self, window: bytes, base: int, low: int, high: int) -> None:
-        """The same for headers that begin in a range, by the stored message before it."""
+        """Do the same for headers that begin in a range, by the stored message before it."""
         shift = self._shift
         if shift is None or base + low + shift < 0:
             return
@@ -282,7 +286,7 @@ class MasterStream:
             at = window.find(sign, at + 1, high + field)
 
     def _by_chain(self, window: bytes, base: int, packet: int, ts: int) -> _Candidate | None:
-        """A header at the start of a packet that the next header continues."""
+        """Return a header at the start of a packet that the next header continues."""
         end = base + len(window)
         waiting: list[int] = []
         for start in self._starts:
@@ -329,7 +333,7 @@ class SlaveStream:
         self._met = not auto_switch
 
     def receive(self, data: bytes, offset: int, packet: int, ts: int) -> None:
-        """The next bytes of the stream, at `offset`."""
+        """Receive the next bytes of the stream, at `offset`."""
         self.begun = True
         if not self.synchronized:
             if len(data) % self._unit:
@@ -359,7 +363,7 @@ class SlaveStream:
         self._skip = -behind % self._unit
 
     def lose(self) -> None:
-        """The boundary is lost: a packet of whole reports gives it back."""
+        """Look for the boundary: a packet of whole reports gives it back."""
         self.synchronized = False
         self._head = b""
         self._skip = 0

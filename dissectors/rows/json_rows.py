@@ -12,8 +12,8 @@ from typing import IO
 
 import msgspec
 
+from ..times import text_of_time
 from .tables import encodable
-from .times import text_of_time
 
 _ENCODER = msgspec.json.Encoder()
 Encode = Callable[[Sequence[object]], bytes]

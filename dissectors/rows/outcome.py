@@ -19,12 +19,25 @@ NORMAL_ANSWERS = frozenset(
 )
 """Names of the response codes that say that nothing is wrong."""
 
+NOT_DURABLE_ANSWERS = frozenset(
+    ("FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT")
+)
+"""Names of the response codes of a message that is stored, but not yet on disk or on a slave."""
+
 LONG_POLLS = frozenset(
     ("PULL_MESSAGE", "LITE_PULL_MESSAGE", "POP_MESSAGE", "POP_LITE_MESSAGE", "NOTIFICATION")
 )
 """Names of the requests that a broker may hold back until there is a message."""
 
 
-def is_failure(response_name: str | None) -> bool:
-    """Return whether a response of that name says that something is wrong; None is no response."""
+def is_notable(response_name: str | None) -> bool:
+    """Return whether a response of that name is not an everyday one; None is no response."""
     return response_name is not None and response_name not in NORMAL_ANSWERS
+
+
+def is_failure(response_name: str | None) -> bool:
+    """Return whether a response of that name says that the request failed.
+
+    A message that is stored, but not durably in time, is notable and no failure.
+    """
+    return is_notable(response_name) and response_name not in NOT_DURABLE_ANSWERS

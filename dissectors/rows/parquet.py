@@ -34,7 +34,8 @@ _REPETITIVE = (
     "response_code", "response_name", "remark", "language", "version", "version_name",
     "serialize_type", "topic", "group", "queue_id", "broker_name", "tags", "missing_bytes",
     "message_count", "end", "expert.list.element", "kind", "severity", "detail", "client", "server",
-    "protocol", "start", "ended_by", "syns", "directions",
+    "protocol", "start", "ended_by", "syns", "directions", "max_reconsume_times",
+    "brokers.list.element",
 )
 # fmt: on
 
@@ -89,7 +90,7 @@ class RowTable:
     """The columns of one kind of row: how each is taken from a row, and its Arrow type."""
 
     def __init__(self, columns: Iterable[tuple[str, str, Callable[[object], object]]]) -> None:
-        """`columns` are (name, type as in `dissectors.record.Column`, row -> value).
+        """`columns` are (name, type as in `dissectors.rows.column.Column`, row -> value).
 
         Raise MissingLibraryError where pyarrow is not installed.
         """
@@ -151,7 +152,7 @@ class ParquetRows:
         """`out` is a path or an open file; `metadata` goes into the footer."""
         import pyarrow.parquet
 
-        names = set(table.schema.names) | {"expert.list.element"}
+        names = set(table.schema.names) | {"expert.list.element", "brokers.list.element"}
         self.rows = 0
         """rows given so far"""
         self._table = table

@@ -1,4 +1,4 @@
-"""Exchanges as text rows: JSON lines and CSV, one row a record, in the order of its columns.
+"""Exchanges as text rows: JSON lines and CSV, one row per record, in the order of its columns.
 
 Rules: times are ISO 8601 in UTC with microseconds and ``Z``. JSON lines are exact. CSV is for
 spreadsheets and eyes: what does not print is escaped, so that a row is one line, and a text that a
@@ -16,10 +16,10 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import replace
 
-from .printable import printable
+from ..printable import printable
+from ..times import text_of_time
 from .record import COLUMNS, ExchangeRecord
 from .timed_rows import with_text_times
-from .times import text_of_time
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _CELLS_KEPT = 10_000
@@ -28,7 +28,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def jsonl_of(records: Sequence[ExchangeRecord]) -> bytes:
-    """Return one JSON object a line; the records are not changed."""
+    """Return one JSON object per line; the records are not changed."""
     timed = with_text_times(records)
     try:
         return _ENCODER.encode_lines(timed)
@@ -63,7 +63,7 @@ def csv_header() -> bytes:
 
 
 def csv_of(records: Sequence[ExchangeRecord]) -> bytes:
-    """Return one line a record."""
+    """Return one line per record."""
     columns = [make(map(get, records)) for get, make in _CSV_COLUMNS]
     return _csv_lines(zip(*columns, strict=True))
 

@@ -8,15 +8,15 @@ from typing import Final
 from msgspec.structs import replace
 from mypy_extensions import i64
 
+from ..times import SECOND, text_of_time
 from .record import ExchangeRecord
-from .times import SECOND, text_of_time
 
 SECONDS_KEPT: Final = 4096
 """texts of seconds that are kept; a file has many rows a second"""
 
 
 def with_text_times(records: Sequence[ExchangeRecord]) -> list[ExchangeRecord]:
-    """Copies of rows that have the text of a time where the time was.
+    """Copy of rows that have the text of a time where the time was.
 
     The copies break the type of the record, so they must go nowhere but into an encoder: copying
     and setting two fields costs a sixth of building another struct of the same columns.
@@ -37,7 +37,7 @@ def with_text_times(records: Sequence[ExchangeRecord]) -> list[ExchangeRecord]:
 
 
 def _text(ns: int, seconds: dict[int, str]) -> str:
-    """The text of a time, with that of its second taken from those that were made before."""
+    """Return the text of a time, with that of its second taken from those that were made before."""
     second = ns // SECOND
     text = seconds.get(second)
     if text is None:

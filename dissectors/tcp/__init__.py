@@ -1,0 +1,3 @@
+"""Read captures and reassemble TCP streams.
+
+Knows no RocketMQ; may import `expert`."""

@@ -8,6 +8,7 @@ a record is said to be truncated.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final, final
 
 from librt.strings import read_i32_be, read_i32_le, read_i64_be, read_i64_le
@@ -27,13 +28,21 @@ NANOSECONDS: Final = 1_000_000_000
 
 
 def packet_number(packet: int) -> int:
-    """The number of a packet in its capture file, as in Wireshark's `frame.number`."""
+    """Return the number of a packet in its capture file, as in Wireshark's `frame.number`."""
     return packet & ((1 << CAPTURE_SHIFT) - 1)
 
 
 def capture_index(packet: int) -> int:
-    """The index of a packet's capture file in the run."""
+    """Return the index of a packet's capture file in the run."""
     return packet >> CAPTURE_SHIFT
+
+
+class RecordCheck(Enum):
+    """Whether records stand where they are looked for."""
+
+    RECORDS = "as many in a row as prove each other"
+    NO_RECORDS = "the bytes are something else"
+    UNDECIDED = "the bytes that follow must tell"
 
 
 @final
@@ -62,7 +71,7 @@ class Packet:
 
 
 def read_u32(data: bytes, at: i64, big: bool) -> i64:
-    """An unsigned 32-bit integer in the byte order given."""
+    """Return an unsigned 32-bit integer in the byte order given."""
     return i64(read_i32_be(data, at) if big else read_i32_le(data, at)) & 0xFFFFFFFF
 
 
@@ -78,7 +87,8 @@ def read_u32_pair(data: bytes, at: i64, big: bool) -> tuple[i64, i64]:
 class CaptureReader:
     """What both formats share: the bytes not yet used, their place in the file, the findings."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, head: bytes) -> None:
+        """`head`: what was read already, behind which `receive` goes on."""
         self.format = ""
         self.packets: i64 = 0
         """packets given out so far"""
@@ -87,13 +97,13 @@ class CaptureReader:
         self.last_ts: i64 = 0
         """time of the last packet"""
         self._first_id: i64 = index << CAPTURE_SHIFT
-        self._rest = b""
+        self._rest = head
         self._offset: i64 = 0
         self._lost: i64 = -1
         self._ended = False
 
     def receive(self, data: bytes) -> list[Packet]:
-        """The packets that are complete with these bytes."""
+        """Return the packets that are complete with these bytes."""
         if self._rest:
             data = self._rest + data
         found: list[Packet] = []
@@ -103,13 +113,13 @@ class CaptureReader:
         return found
 
     def take_experts(self) -> list[ExpertInfo]:
-        """The findings since the last call."""
+        """Return the findings since the last call."""
         taken = self.experts
         self.experts = []
         return taken
 
     def finish(self, problem: str | None = None) -> list[Packet]:
-        """The file has ended; `problem` says why, where it was not by itself.
+        """Finish the file; `problem` says why, where it was not by itself.
 
         Gives the packets that stand behind damage near the end: more cannot come to prove them.
         """
@@ -129,7 +139,7 @@ class CaptureReader:
         return found
 
     def _packets_of(self, data: bytes, found: list[Packet]) -> i64:
-        """Appends the packets that are complete; gives the place behind what was used."""
+        """Append the packets that are complete; give the place behind what was used."""
         raise NotImplementedError
 
     def _damaged(self, offset: i64, detail: str) -> None:

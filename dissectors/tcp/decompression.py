@@ -121,7 +121,7 @@ is given at a time: what it makes of them is lost where they are damaged, and fo
 may be 32 MiB, it is held"""
 
 
-class Decompressed:
+class DecompressedStream:
     """The bytes that compressed ones stand for. `problem` says after the end why it came early."""
 
     def __init__(self, stored: Readable, which: int) -> None:
@@ -134,7 +134,7 @@ class Decompressed:
         self._ended = False
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, `size` of them unless the end comes first."""
+        """Return the next bytes, `size` of them unless the end comes first."""
         parts: list[bytes] = []
         while size > 0 and not self._ended:
             try:
@@ -165,7 +165,7 @@ class Decompressed:
         return machine.decompress(data, size)
 
     def _fill(self, need: int) -> bool:
-        """Whether so many compressed bytes are there; reads them."""
+        """Fill the buffer to `need` bytes; return False at the end of the input."""
         while len(self._input) - self._at < need:
             more = self._stored.read(READ)
             if not more:
@@ -175,7 +175,7 @@ class Decompressed:
         return True
 
     def _next_stream(self) -> None:
-        """A stream has ended: another one begins, or there is nothing but zeros."""
+        """Go on after the end of a stream: another one begins, or nothing but zeros follows."""
         self._input = (self._machine.unused_data or b"") + self._input[self._at :]
         self._at = 0
         while self._fill(1) and not self._input[self._at]:

@@ -38,7 +38,7 @@ class _Datagram:
         self.total: i64 = -1
 
     def add(self, offset: i64, part: bytes) -> i64:
-        """Puts in what is not there yet; gives how many bytes that were."""
+        """Put in what is not there yet; give how many bytes that were."""
         parts = self.parts
         end: i64 = offset + len(part)
         at: i64 = offset
@@ -57,7 +57,7 @@ class _Datagram:
         return self.size - before
 
     def whole(self) -> bytes | None:
-        """The payload when every byte is there."""
+        """Return the payload when every byte is there."""
         if self.total < 0 or self.size < self.total:
             return None
         have: i64 = 0
@@ -82,7 +82,7 @@ class FragmentTable:
     def receive(
         self, packet: Packet, key: bytes, offset: i64, more: bool, part: bytes
     ) -> bytes | None:
-        """The whole payload if this fragment completes its datagram, else None."""
+        """Return the whole payload if this fragment completes its datagram, else None."""
         end: i64 = offset + len(part)
         if end > MAX_DATAGRAM or not part:
             return None
@@ -109,7 +109,7 @@ class FragmentTable:
         return whole
 
     def finish(self) -> None:
-        """What still waits is lost."""
+        """Drop what still waits."""
         while self._waiting:
             self._give_up(next(iter(self._waiting)))
 

@@ -20,6 +20,7 @@ from .capture import (
     ORDINARY_PACKET,
     CaptureReader,
     Packet,
+    RecordCheck,
     read_u32,
     read_u32_pair,
 )
@@ -65,14 +66,14 @@ _RECORD_BIG_NANO: Final = re.compile(
 
 @final
 class PcapReader(CaptureReader):
-    """A pcap file. The first 24 bytes must have been checked by `reader_of`."""
+    """A pcap file. Its head, the first 24 bytes or more, must have been checked by `reader_of`."""
 
-    def __init__(self, index: int, header: bytes) -> None:
-        super().__init__(index)
+    def __init__(self, index: int, head: bytes) -> None:
+        super().__init__(index, head[PCAP_HEADER:])
         self.format = "pcap"
-        self._big, unit = PCAP_MAGICS[header[:4]]
+        self._big, unit = PCAP_MAGICS[head[:4]]
         self._unit: i64 = unit
-        self._linktype: i64 = read_u32(header, 20, self._big) & 0xFFFF
+        self._linktype: i64 = read_u32(head, 20, self._big) & 0xFFFF
         self._offset = PCAP_HEADER
         self._undecided: i64 = 0
         self._looks_left: i64 = 0
@@ -96,10 +97,12 @@ class PcapReader(CaptureReader):
             fraction *= unit
             odd = captured > ORDINARY_PACKET or captured > length or fraction >= NANOSECONDS
             if odd or not 0 < length <= MAX_LENGTH or self._lost >= 0:
-                verdict: i64 = self._chain(data, at, PROOF, -1) if self._lost < 0 else 0
-                if verdict < 0:
+                verdict = RecordCheck.NO_RECORDS
+                if self._lost < 0:
+                    verdict = self._in_a_row(data, at, PROOF)
+                if verdict is RecordCheck.UNDECIDED:
                     break
-                if verdict == 0:
+                if verdict is RecordCheck.NO_RECORDS:
                     self.packets = number - self._first_id
                     self.last_ts = ts
                     at = self._recover(data, at, last, found)
@@ -127,14 +130,14 @@ class PcapReader(CaptureReader):
         """Where records go on, or, while `_lost`, from where on the bytes must be kept."""
         if last >= 0:
             self._looks_left = (at - last) // INSIDE
-            inside: i64 = self._next_record(data, last + RECORD_HEADER, at)
+            inside: i64 = self._next_inside(data, last + RECORD_HEADER, at)
             if inside >= 0:
                 found[len(found) - 1].end = inside
                 detail = "the length of a packet is wrong: there are others in it"
                 self._damaged(self._offset + last, detail)
                 return inside
         self._lose(at)
-        again: i64 = self._next_record(data, at, -1)
+        again: i64 = self._next_record(data, at)
         if again < 0:
             return self._undecided
         self._found_again(again)
@@ -146,59 +149,111 @@ class PcapReader(CaptureReader):
         -1: there are none, so the file was cut off.
         """
         self._looks_left = (len(data) - at) // INSIDE
-        again: i64 = self._next_record(data, at + RECORD_HEADER, len(data))
+        again: i64 = self._next_inside(data, at + RECORD_HEADER, len(data))
         if again >= 0:
             self._lose(at)
             self._found_again(again)
         return again
 
-    def _next_record(self, data: bytes, at: i64, across: i64) -> i64:
-        """Where plausible records in a row begin, or -1; they must reach behind `across`."""
-        stop: i64 = len(data) if across < 0 else across
+    def _next_record(self, data: bytes, at: i64) -> i64:
+        """Where plausible records in a row begin, or -1; then `_undecided` says what to keep."""
         self._undecided = max(at, len(data) - RECORD_HEADER + 1)
         undecided: i64 = -1
         looks = self._looks
-        match = looks.search(data, at, stop)
-        while match is not None and (across < 0 or self._looks_left > 0):
+        match = looks.search(data, at)
+        while match is not None:
             start: i64 = match.start()
-            verdict: i64 = self._chain(data, start, CHAIN, across)
-            if verdict > 0:
+            verdict = self._in_a_row(data, start, CHAIN)
+            if verdict is RecordCheck.RECORDS:
                 return start
-            if verdict < 0 and undecided < 0:
+            if verdict is RecordCheck.UNDECIDED and undecided < 0:
                 undecided = start
-            match = looks.search(data, start + 1, stop)
+            match = looks.search(data, start + 1)
         if undecided >= 0:
             self._undecided = undecided
         return -1
 
-    def _chain(self, data: bytes, at: i64, count: i64, across: i64) -> i64:
-        """1: plausible records stand in a row here; 0: they do not; -1: more bytes must tell."""
-        size: i64 = len(data)
-        before: i64 = self.last_ts // NANOSECONDS if self.packets > 0 else -NEAR
+    def _next_inside(self, data: bytes, at: i64, end: i64) -> i64:
+        """Where plausible records begin that reach in a row up to `end` or behind it, or -1."""
+        looks = self._looks
+        match = looks.search(data, at, end)
+        while match is not None and self._looks_left > 0:
+            start: i64 = match.start()
+            if self._reach(data, start, end) is RecordCheck.RECORDS:
+                return start
+            match = looks.search(data, start + 1, end)
+        return -1
+
+    def _in_a_row(self, data: bytes, at: i64, count: i64) -> RecordCheck:
+        """Whether plausible records begin here; fewer do where the first fits the last packet."""
+        before: i64 = self._last_second()
         passed: i64 = 0
         while passed < count:
-            if size - at < RECORD_HEADER:
-                return (1 if passed > 0 and at <= size else 0) if self._ended else -1
-            captured, length = read_u32_pair(data, at + 8, self._big)
-            seconds, fraction = read_u32_pair(data, at, self._big)
-            bad = captured > MAX_PACKET or captured > length or length > MAX_LENGTH
-            if bad or captured < MIN_PACKET or fraction * self._unit >= NANOSECONDS:
-                return 0
+            if len(data) - at < RECORD_HEADER:
+                return self._at_end(data, at, passed)
+            end: i64 = self._end_of_record(data, at)
+            if end < 0:
+                return RecordCheck.NO_RECORDS
+            seconds: i64 = read_u32(data, at, self._big)
             near = before - NEAR <= seconds <= before + NEAR
-            if not near and passed > 0 and count > PROOF:
-                return 0
-            if near and passed == 0 and across < 0:
+            if passed == 0 and near:
                 count = min(count, CHAIN // 2)
+            elif passed > 0 and not near and count > PROOF:
+                return RecordCheck.NO_RECORDS
             before = seconds
-            at += RECORD_HEADER + captured
+            at = end
             passed += 1
-            if across >= 0:
-                if at >= size and (across == size or at == size):
-                    return 1 if at == size else 0
-                if at > across:
-                    return 1 if size - at < RECORD_HEADER or self._chain(data, at, 1, -1) else 0
-                count += 1
-                self._looks_left -= 1
-                if self._looks_left <= 0:
-                    return 0
-        return 1
+        return RecordCheck.RECORDS
+
+    def _reach(self, data: bytes, at: i64, end: i64) -> RecordCheck:
+        """Whether plausible records stand in a row from here up to `end` or behind it."""
+        size: i64 = len(data)
+        before: i64 = 0
+        passed: i64 = 0
+        while self._looks_left > 0:
+            if size - at < RECORD_HEADER:
+                return self._at_end(data, at, passed)
+            next_at: i64 = self._end_of_record(data, at)
+            seconds: i64 = read_u32(data, at, self._big)
+            near = passed == 0 or before - NEAR <= seconds <= before + NEAR
+            if next_at < 0 or not near:
+                return RecordCheck.NO_RECORDS
+            before = seconds
+            at = next_at
+            passed += 1
+            if at >= size and (end == size or at == size):
+                return RecordCheck.RECORDS if at == size else RecordCheck.NO_RECORDS
+            if at > end:
+                return self._goes_on(data, at)
+            self._looks_left -= 1
+        return RecordCheck.NO_RECORDS
+
+    def _goes_on(self, data: bytes, at: i64) -> RecordCheck:
+        """Whether one more record stands here, as far as the bytes tell."""
+        if len(data) - at < RECORD_HEADER:
+            return RecordCheck.RECORDS
+        if self._in_a_row(data, at, 1) is RecordCheck.NO_RECORDS:
+            return RecordCheck.NO_RECORDS
+        return RecordCheck.RECORDS
+
+    def _at_end(self, data: bytes, at: i64, passed: i64) -> RecordCheck:
+        """Return what so many records are worth where the bytes end before the header of
+        the next.
+        """
+        if not self._ended:
+            return RecordCheck.UNDECIDED
+        return RecordCheck.RECORDS if passed > 0 and at <= len(data) else RecordCheck.NO_RECORDS
+
+    def _end_of_record(self, data: bytes, at: i64) -> i64:
+        """Where a plausible record that begins here ends; -1: the bytes are none."""
+        captured, length = read_u32_pair(data, at + 8, self._big)
+        if captured > MAX_PACKET or captured > length or length > MAX_LENGTH:
+            return -1
+        fraction: i64 = read_u32(data, at + 4, self._big)
+        if captured < MIN_PACKET or fraction * self._unit >= NANOSECONDS:
+            return -1
+        return at + RECORD_HEADER + captured
+
+    def _last_second(self) -> i64:
+        """Return the time of the last packet; where there was none, one that is near no other."""
+        return self.last_ts // NANOSECONDS if self.packets > 0 else -NEAR

@@ -17,6 +17,7 @@ from .capture import (
     ORDINARY_PACKET,
     CaptureReader,
     Packet,
+    RecordCheck,
     read_u32,
     read_u32_pair,
 )
@@ -70,8 +71,8 @@ class _Interface:
 class PcapngReader(CaptureReader):
     """A pcapng file: sections, interfaces, enhanced, simple and obsolete packet blocks."""
 
-    def __init__(self, index: int) -> None:
-        super().__init__(index)
+    def __init__(self, index: int, head: bytes) -> None:
+        super().__init__(index, head)
         self.format = "pcapng"
         self._big = False
         self._interfaces: list[_Interface] = []
@@ -124,7 +125,7 @@ class PcapngReader(CaptureReader):
         match = looks.search(data, at + 4)
         while match is not None and self._looks_left > 0:
             start: i64 = match.start()
-            if self._is_block(data, start, WHOLE_FILE) > 0:
+            if self._in_a_row(data, start, WHOLE_FILE) is RecordCheck.RECORDS:
                 self._lose(at)
                 self._found_again(start)
                 return start
@@ -138,36 +139,42 @@ class PcapngReader(CaptureReader):
         match = looks.search(data, at)
         while match is not None:
             start: i64 = match.start()
-            verdict: i64 = self._is_block(data, start, 2)
-            if verdict > 0:
+            verdict = self._in_a_row(data, start, 2)
+            if verdict is RecordCheck.RECORDS:
                 self._found_again(start)
                 return start
-            if verdict < 0 and undecided < 0:
+            if verdict is RecordCheck.UNDECIDED and undecided < 0:
                 undecided = start
             match = looks.search(data, start + 1)
         return undecided if undecided >= 0 else max(at, len(data) - BLOCK_HEADER + 1)
 
-    def _is_block(self, data: bytes, at: i64, count: i64) -> i64:
-        """1: blocks stand in a row here; 0: they do not; -1: more bytes must tell."""
+    def _in_a_row(self, data: bytes, at: i64, count: i64) -> RecordCheck:
+        """Whether so many blocks begin here, one behind the other."""
         size: i64 = len(data)
         big = self._big
         for index in range(count):
             if size - at < BLOCK_HEADER:
-                return (1 if index > 0 and at == size else 0) if self._ended else -1
+                return self._at_end(index > 0 and at == size)
             if read_u32(data, at, big) == SECTION_HEADER:
                 big = _order_of(data, at, big)
             length = read_u32(data, at + 4, big)
             if length < BLOCK_HEADER or length & 3 or length > MAX_PACKET + 1024:
-                return 0
+                return RecordCheck.NO_RECORDS
             if at + length > size:
-                return (1 if index > 0 and count < WHOLE_FILE else 0) if self._ended else -1
+                return self._at_end(index > 0 and count < WHOLE_FILE)
             if read_u32(data, at + length - 4, big) != length:
-                return 0
+                return RecordCheck.NO_RECORDS
             at += length
             self._looks_left -= 1
             if count == WHOLE_FILE and self._looks_left <= 0:
-                return 0
-        return 1
+                return RecordCheck.NO_RECORDS
+        return RecordCheck.RECORDS
+
+    def _at_end(self, fits: bool) -> RecordCheck:
+        """Return what blocks are worth behind which the bytes end."""
+        if not self._ended:
+            return RecordCheck.UNDECIDED
+        return RecordCheck.RECORDS if fits else RecordCheck.NO_RECORDS
 
     def _block(self, kind: i64, data: bytes, at: i64, length: i64, found: list[Packet]) -> None:
         if kind == ENHANCED_PACKET and length >= 32:
@@ -221,7 +228,9 @@ class PcapngReader(CaptureReader):
         self._give(interface, data, at + 28, captured, read_u32(data, at + 24, self._big), found)
 
     def _simple_packet(self, data: bytes, at: i64, length: i64, found: list[Packet]) -> None:
-        """A block without interface and time: the first interface, the time of the last packet."""
+        """Read a block without interface and time: the first interface, the time of the last
+        packet.
+        """
         if not self._interfaces:
             self._damaged(self._offset + at, "a packet block before any interface")
             return
@@ -249,7 +258,7 @@ class PcapngReader(CaptureReader):
 
 
 def _set_resolution(interface: _Interface, resolution: int) -> None:
-    """The option if_tsresol: a power of ten, or of two where the top bit is set."""
+    """Read the option if_tsresol: a power of ten, or of two where the top bit is set."""
     power = resolution & 0x7F
     if resolution & 0x80:
         interface.base = 1 << min(power, 62)

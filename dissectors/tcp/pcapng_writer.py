@@ -48,7 +48,7 @@ class PcapngWriter:
         filter_text: str = "",
         application: str = APPLICATION,
     ) -> None:
-        """Writes the head of the file.
+        """Write the head of the file.
 
         `linktype` is a LINKTYPE_ number, `snaplen` the bytes that a packet is cut to, 0: none.
         `interface` and `filter_text` are its name and the capture filter, where there are any.
@@ -64,7 +64,7 @@ class PcapngWriter:
         file.write(_section(application) + _interface(linktype, snaplen, interface, filter_text))
 
     def write(self, ts_ns: int, data: bytes, length: int | None = None) -> None:
-        """Writes a packet seen at `ts_ns`, nanoseconds since the epoch.
+        """Write a packet seen at `ts_ns`, nanoseconds since the epoch.
 
         `length` is its length on the wire, where that is more than `data`. Raises ValueError for a
         time before 1970 or after 2116 and for more than a mebibyte: no reader would take them.
@@ -83,7 +83,7 @@ class PcapngWriter:
         self.last_ts = ts_ns
 
     def write_statistics(self, ts_ns: int, received: int, dropped: int) -> None:
-        """Writes how many packets the interface gave and how many of them were lost, at the end."""
+        """Write how many packets the interface gave and how many of them were lost, at the end."""
         options = _option(_RECEIVED_OPTION, received.to_bytes(8, "little"))
         options += _option(_DROPPED_OPTION, dropped.to_bytes(8, "little"))
         body = struct.pack("<III", 0, ts_ns >> 32, ts_ns & 0xFFFFFFFF)

@@ -14,7 +14,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from ..expert import ExpertInfo, ExpertKind
-from .segment import ACK, FIN, RST, SYN, Segment
+from .segment import ACK, Segment
 
 HOLD_SEGMENTS: Final = 32
 """packets of the connection that a hole waits after its bytes were acknowledged"""
@@ -139,8 +139,17 @@ class StreamReassembler:
         """Whether no byte was given out yet."""
         return self._base < 0 or self._expected == self._base
 
+    @property
+    def earliest_held(self) -> i64:
+        """Id of the earliest packet that waits behind a hole; -1: none does."""
+        earliest: i64 = -1
+        for piece in self._pending:
+            if earliest < 0 or piece.packet < earliest:
+                earliest = piece.packet
+        return earliest
+
     def synchronize(self, segment: Segment, out: list[Piece]) -> None:
-        """A SYN of this direction: the first byte has the number after it."""
+        """Take the SYN of this direction: the first byte has the number after it."""
         if self.isn >= 0:
             return
         self.isn = segment.seq
@@ -155,7 +164,7 @@ class StreamReassembler:
             self._deliver(out)
 
     def receive(self, segment: Segment, out: list[Piece]) -> None:
-        """Appends the pieces that are in order with this segment."""
+        """Append the pieces that are in order with this segment."""
         start: i64 = segment.start
         end: i64 = segment.end
         if segment.seq == self._sequence and self._base >= 0 and not self.waiting:
@@ -174,7 +183,9 @@ class StreamReassembler:
         self._last_ts = segment.ts
 
     def acknowledge(self, segment: Segment, out: list[Piece]) -> None:
-        """A segment of the other direction while this one waits: has it acknowledged the hole?"""
+        """Check whether a segment of the other direction acknowledges the hole that is
+        waited for.
+        """
         if not segment.flags & ACK:
             return
         acked: i64 = self._place(segment.ack)
@@ -196,14 +207,14 @@ class StreamReassembler:
     # -- inside ---------------------------------------------------------------------------------
 
     def _place(self, sequence: i64) -> i64:
-        """The 64-bit offset of a sequence number, near the expected one."""
+        """Return the 64-bit offset of a sequence number, near the expected one."""
         distance: i64 = (sequence - self._sequence) & 0xFFFFFFFF
         if distance >= 0x80000000:
             distance -= 0x100000000
         return self._expected + distance
 
     def _hole(self, segment: Segment, out: list[Piece]) -> None:
-        """The snap length cut the end of a segment off: a gap of known length."""
+        """Note a gap of known length: the snap length cut off the end of a segment."""
         self._gap(segment.packet, segment.ts, segment.missing, out)
         self._sequence = (self._sequence + segment.missing) & 0xFFFFFFFF
 
@@ -265,7 +276,7 @@ class StreamReassembler:
         return True
 
     def _is_keep_alive(self, segment: Segment, end: i64) -> bool:
-        """A probe: one byte, sent and acknowledged before, of which the value means nothing.
+        """Return a probe: one byte, sent and acknowledged before, of which the value means nothing.
 
         Where the real byte was not captured only the silence before it tells it from data.
         """
@@ -276,7 +287,7 @@ class StreamReassembler:
         return self._last_ts != 0 and segment.ts - self._last_ts >= KEEP_ALIVE_IDLE
 
     def _insert(self, segment: Segment, offset: i64, end: i64, hole: bool) -> bool:
-        """Puts the bytes that are not there yet among those that wait.
+        """Put the bytes that are not there yet among those that wait.
 
         `hole`: they are known to be missing, and wait as a piece without data. Gives whether bytes
         that are there already differ.
@@ -319,7 +330,7 @@ class StreamReassembler:
         return low
 
     def _deliver(self, out: list[Piece]) -> None:
-        """Gives out what waits and is in order by now."""
+        """Give out what waits and is in order by now."""
         pending = self._pending
         used: i64 = 0
         before: i64 = self._expected
@@ -352,7 +363,7 @@ class StreamReassembler:
         self._give_up_waiting(segment.ts, out)
 
     def _next_hole(self, offset: i64) -> None:
-        """What is waited for is the hole before this offset.
+        """Wait for the hole before this offset.
 
         Holes that were there when the waiting began have waited as long as the first of them:
         each waiting anew would let ever more bytes wait behind many holes.
@@ -367,7 +378,7 @@ class StreamReassembler:
             self._since_ack = -1
 
     def _give_up_waiting(self, ts: i64, out: list[Piece]) -> None:
-        """Declares the first hole a gap when it will not be filled any more."""
+        """Declare the first hole a gap when it will not be filled any more."""
         self._waited += 1
         while self.waiting and self._in_vain(ts):
             self._skip_hole(out)
@@ -386,7 +397,7 @@ class StreamReassembler:
         )
 
     def _skip_hole(self, out: list[Piece]) -> None:
-        """The first hole is a gap, or, where the start was not captured, no hole at all."""
+        """Turn the first hole into a gap, or drop it where the start was not captured."""
         first = self._pending[0]
         length: i64 = first.offset - self._expected
         self._sequence = (self._sequence + length) & 0xFFFFFFFF
@@ -424,8 +435,3 @@ def _agree(segment: Segment, offset: i64, piece: Data) -> bool:
     shift: i64 = segment.start - offset
     mine = segment.data[low + shift : high + shift]
     return low >= high or mine == piece.data[low - piece.offset : high - piece.offset]
-
-
-def is_control(segment: Segment) -> bool:
-    """Whether a segment opens or ends the connection."""
-    return segment.flags & (SYN | FIN | RST) != 0

@@ -51,7 +51,6 @@ PROTOCOL_IPV4: Final = 4
 PROTOCOL_TCP: Final = 6
 PROTOCOL_UDP: Final = 17
 PROTOCOL_IPV6: Final = 41
-PROTOCOL_ROUTING: Final = 43
 PROTOCOL_FRAGMENT: Final = 44
 PROTOCOL_GRE: Final = 47
 PROTOCOL_AH: Final = 51
@@ -141,7 +140,7 @@ class SegmentReader:
         self._unsupported: set[int] = set()
 
     def segment_of(self, packet: Packet) -> Segment | None:
-        """The TCP segment of a packet, or None."""
+        """Return the TCP segment of a packet, or None."""
         data = packet.data
         at: i64 = packet.start
         end: i64 = packet.end
@@ -153,7 +152,7 @@ class SegmentReader:
         return self._link(packet, data, at, end)
 
     def finish(self) -> None:
-        """The last packet was given: what still waits for fragments is lost."""
+        """Finish after the last packet: what still waits for fragments is lost."""
         self._fragments.finish()
 
     def _skip(self, why: str) -> None:
@@ -207,7 +206,9 @@ class SegmentReader:
     def _network(
         self, packet: Packet, data: bytes, at: i64, end: i64, ethertype: i64, tunnel: bytes
     ) -> Segment | None:
-        """What an Ethernet type says. VLAN tags are passed: they tell no conversations apart."""
+        """Return what an Ethernet type says. VLAN tags are passed: they tell no conversations
+        apart.
+        """
         while ethertype in VLAN_ETHERTYPES and end - at >= 4:
             ethertype = _u16(data, at + 2)
             at += 4

@@ -1,8 +1,10 @@
-"""The bytes of a capture, wherever they come from: file, standard input, compressed, still growing.
+"""The bytes of a capture, wherever they come from: `Source` is what `Decode` reads.
 
-A `ByteSource` gives chunks in order and never more than `CHUNK` bytes at a time, so memory does
-not depend on the file. A compressed file that ends early or is damaged ends the chunks; the reason
-is then in `problem`. Errors are raised only for what the user did: a name that cannot be opened.
+Here are files (also those still being written), standard input and bytes in memory, each
+compressed or not; `dissectors.live.interface` has an interface. Chunks come in order and are never
+over `CHUNK` bytes, so memory does not depend on the file. A compressed file that ends early or is
+damaged ends the chunks; the reason is then in `problem`. Errors are raised only for what the user
+did: a name that cannot be opened.
 """
 
 from __future__ import annotations
@@ -14,12 +16,15 @@ import select
 import stat
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
-from .decompression import COMPRESSIONS, Decompressed
+from .decompression import COMPRESSIONS, DecompressedStream
 
+STDIN = "-"
+"""the name of standard input"""
 CHUNK = 96 * 1024
 """bytes of one read: over 128 KiB malloc maps each chunk anew, which costs a sixth of the time"""
 HEAD = 8
@@ -54,6 +59,39 @@ class CaptureError(Exception):
         return f"{where}: {self.reason}{hint}"
 
 
+class Source(Protocol):
+    """The bytes of one capture, from wherever; nothing is opened before `chunks`."""
+
+    @property
+    def name(self) -> str:
+        """What the user and the rows call the capture."""
+
+    @property
+    def compression(self) -> str | None:
+        """Name of the compression, told by the first bytes; None: none, or nothing read yet."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why the bytes ended early; None: they did not, or have not ended."""
+
+    @property
+    def size(self) -> int | None:
+        """Bytes as they are stored; None where that is unknown."""
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read so far, as they are stored."""
+
+    def chunks(self) -> Iterator[bytes]:
+        """Give the bytes of a pcap or pcapng in order; an empty chunk: nothing new for a while.
+
+        Raises CaptureError where the source cannot be opened.
+        """
+
+    def close(self) -> None:
+        """Read no more."""
+
+
 class _StoredBytes:
     """The file as it is stored: what was looked at put back in front, what passes counted."""
 
@@ -70,42 +108,61 @@ class _StoredBytes:
         return data
 
 
-class ByteSource:
-    """The decompressed bytes of one capture file, in chunks.
+class StoredSource(ABC):
+    """What files, standard input and bytes in memory share: decompression, chunks, following."""
 
-    `name` is what the user called it; `compression` is the name found by its first bytes, or
-    None. `problem` says after the end why the bytes stopped early, or is None. `bytes_read` counts
-    the bytes of the file itself (compressed), `size` is its length or None where unknown.
-    """
-
-    def __init__(self, name: str, *, follow: bool = False) -> None:
+    def __init__(self, name: str, size: int | None, follow: bool = False) -> None:
         self.name = name
+        self.size = size
         self.compression: str | None = None
         self.problem: str | None = None
-        self.size: int | None = None
         self._follow = follow
-        self._raw = self._open_raw()
-        self._stream = self._open_stream()
+        self._stored: _StoredBytes | None = None
 
     @property
     def bytes_read(self) -> int:
-        """Bytes consumed of the file as it is stored."""
-        return self._stored.count
+        """Bytes read so far, as they are stored."""
+        return self._stored.count if self._stored is not None else 0
 
-    def _open_raw(self) -> IO[bytes]:
-        if self.name == "-":
-            return sys.stdin.buffer
-        path = Path(self.name)
-        try:
-            raw = path.open("rb")
-            self.size = path.stat().st_size if path.is_file() else None
-        except OSError as error:
-            raise CaptureError(self.name, error.strerror or str(error)) from None
-        return raw
+    def chunks(self) -> Iterator[bytes]:
+        """Give the decompressed bytes in order, at most `CHUNK` at a time.
 
-    def _open_stream(self) -> Decompressed | _StoredBytes:
-        head = _read_exactly(self._raw, HEAD, self._follow)
-        self._stored = _StoredBytes(head, self._raw)
+        While following, and of standard input that is a pipe, an empty chunk means that there is
+        nothing new yet. Raises CaptureError where the source cannot be opened.
+        """
+        stream = self._open_stream()
+        while True:
+            if self._is_idle():
+                yield b""
+                continue
+            try:
+                chunk = stream.read(CHUNK)
+            except OSError as error:
+                self.problem = f"the file cannot be read on: {error.strerror or error}"
+                return
+            if not chunk:
+                if not self._follow:
+                    self.problem = getattr(stream, "problem", None)
+                    return
+                time.sleep(FOLLOW_INTERVAL)
+            yield chunk
+
+    @abstractmethod
+    def close(self) -> None:
+        """Read no more."""
+
+    @abstractmethod
+    def _open(self) -> IO[bytes]:
+        """Return the bytes as they are stored; raise CaptureError where that cannot be."""
+
+    def _is_idle(self) -> bool:
+        """Wait a little for bytes, and return whether none came."""
+        return False
+
+    def _open_stream(self) -> DecompressedStream | _StoredBytes:
+        raw = self._open()
+        head = _read_exactly(raw, HEAD, self._follow)
+        self._stored = _StoredBytes(head, raw)
         for which, (magic, name, _, _) in enumerate(COMPRESSIONS):
             if head.startswith(magic):
                 self.compression = name
@@ -114,50 +171,84 @@ class ByteSource:
                     raise CaptureError(
                         self.name, f"a {name} file cannot be followed", hint="decompress it first"
                     )
-                return Decompressed(self._stored, which)
+                return DecompressedStream(self._stored, which)
         return self._stored
 
-    def chunks(self) -> Iterator[bytes]:
-        """Chunks in order.
 
-        While following, and of standard input that is a pipe, an empty chunk means that there is
-        nothing new yet.
-        """
-        waits = self._is_pipe()
-        while True:
-            if waits is not None and self.bytes_read > HEAD and not waits.poll(PATIENCE_MS):
-                yield b""
-                continue
-            try:
-                chunk = self._stream.read(CHUNK)
-            except OSError as error:
-                self.problem = f"the file cannot be read on: {error.strerror or error}"
-                return
-            if not chunk:
-                if not self._follow:
-                    self.problem = getattr(self._stream, "problem", None)
-                    return
-                time.sleep(FOLLOW_INTERVAL)
-            yield chunk
+class FileSource(StoredSource):
+    """A capture file; `follow`: it is still being written, so its end is waited at."""
 
-    def _is_pipe(self) -> select.poll | None:
-        """What tells whether a pipe on standard input has more; None: it is none, or compressed."""
-        if self.name != "-" or not isinstance(self._stream, _StoredBytes):
-            return None
-        try:
-            number = sys.stdin.buffer.fileno()
-            if not stat.S_ISFIFO(os.fstat(number).st_mode):
-                return None
-        except (OSError, ValueError):
-            return None
-        poll = select.poll()
-        poll.register(number, select.POLLIN | select.POLLHUP)
-        return poll
+    def __init__(self, name: str, *, follow: bool = False) -> None:
+        super().__init__(name, _size_of(name), follow)
+        self._file: IO[bytes] | None = None
 
     def close(self) -> None:
-        """Closes the file; standard input stays open."""
-        if self._raw is not sys.stdin.buffer:
-            self._raw.close()
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _open(self) -> IO[bytes]:
+        try:
+            self._file = Path(self.name).open("rb")  # noqa: SIM115 (closed by `close`)
+        except OSError as error:
+            raise CaptureError(self.name, error.strerror or str(error)) from None
+        return self._file
+
+
+class StandardInput(StoredSource):
+    """Standard input, which stays open; of a pipe it is said when there is nothing new."""
+
+    def __init__(self, *, follow: bool = False) -> None:
+        super().__init__(STDIN, None, follow)
+        self._pipe: select.poll | None = None
+
+    def close(self) -> None:
+        """Leave it open: it is not ours."""
+
+    def _open(self) -> IO[bytes]:
+        self._pipe = _pipe_of(sys.stdin.buffer)
+        return sys.stdin.buffer
+
+    def _is_idle(self) -> bool:
+        if self._pipe is None or self.compression is not None or self.bytes_read <= HEAD:
+            return False
+        return not self._pipe.poll(PATIENCE_MS)
+
+
+class BytesSource(StoredSource):
+    """A capture in memory, compressed or not."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        super().__init__(name, len(data))
+        self._data = data
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _open(self) -> IO[bytes]:
+        return io.BytesIO(self._data)
+
+
+def _size_of(name: str) -> int | None:
+    """Bytes of a regular file; None: it is none, or not there."""
+    try:
+        found = os.stat(name)
+    except OSError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def _pipe_of(stream: IO[bytes]) -> select.poll | None:
+    """Return what tells whether a pipe has more; None: the stream is no pipe."""
+    try:
+        number = stream.fileno()
+        if not stat.S_ISFIFO(os.fstat(number).st_mode):
+            return None
+    except (OSError, ValueError):
+        return None
+    poll = select.poll()
+    poll.register(number, select.POLLIN | select.POLLHUP)
+    return poll
 
 
 def _read_exactly(raw: IO[bytes], size: int, follow: bool) -> bytes:
@@ -172,16 +263,37 @@ def _read_exactly(raw: IO[bytes], size: int, follow: bool) -> bytes:
     return head
 
 
+def source_of(name: str, *, follow: bool = False) -> StoredSource:
+    """Return the file of this name, or standard input for `-`."""
+    return StandardInput(follow=follow) if name == STDIN else FileSource(name, follow=follow)
+
+
+def sources_of(sources: Sequence[str | Source], *, follow: bool = False) -> list[Source]:
+    """Return what is read, in order: names stand for what `expand_sources` finds.
+
+    `follow`: the last one is still being written. Raises CaptureError as `expand_sources`.
+    """
+    found: list[Source] = []
+    for one in sources:
+        if isinstance(one, str):
+            found.extend(source_of(name) for name in expand_sources([one]))
+        else:
+            found.append(one)
+    if follow and sources and isinstance(sources[-1], str):
+        found[-1] = source_of(found[-1].name, follow=True)
+    return found
+
+
 def expand_sources(names: Sequence[str]) -> list[str]:
-    """The capture files that the names stand for: a folder gives its captures in name order.
+    """Return the capture files that the names stand for: a folder gives its captures in name order.
 
     Raises `CaptureError` for a name that does not exist and for a folder without captures.
     """
     found: list[str] = []
     for name in names:
         path = Path(name)
-        if name == "-" or not path.is_dir():
-            if name != "-" and not path.exists():
+        if name == STDIN or not path.is_dir():
+            if name != STDIN and not path.exists():
                 raise CaptureError(name, "no such file")
             found.append(name)
             continue

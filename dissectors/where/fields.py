@@ -10,13 +10,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import attrgetter
 
-from .expert import ExpertKind
-from .record import COLUMNS, STATUSES
-from .remoting.codes import (
+from ..expert import ExpertKind
+from ..quantities import DURATION_UNITS, DURATIONS_SPELLED, SIZE_UNITS, SIZES_SPELLED
+from ..remoting.codes import (
     FORMER_REQUESTS,
     FORMER_RESPONSES,
     RENAMED_REQUESTS,
@@ -26,30 +26,22 @@ from .remoting.codes import (
     request_code,
     request_name,
 )
-from .remoting.versions import ordinal_of
-from .times import DAY, moment_of
+from ..remoting.versions import ordinal_of
+from ..rows.record import COLUMNS, STATUSES
+from ..times import Moment, Zone, moment_of
+from .aliases import ALIASES, Alias
 
+_MOST_LISTED = 60
+"""Names that an error lists where none is like the one that was given."""
 Getter = Callable[[object], object]
 Number = int | Fraction
 
-_MICROSECONDS: dict[str, Fraction] = {
-    "ns": Fraction(1, 1000),
-    "us": Fraction(1),
-    "µs": Fraction(1),  # the micro sign
-    "μs": Fraction(1),  # the Greek letter
-    "ms": Fraction(1000),
-    "s": Fraction(1_000_000),
-    "min": Fraction(60_000_000),
-    "h": Fraction(3_600_000_000),
-}
-_BYTES: dict[str, Fraction] = {"b": Fraction(1), "bytes": Fraction(1)} | {
-    f"{letter}{mark}b": Fraction(base**power)
-    for power, letter in enumerate("kmg", 1)
-    for mark, base in (("", 1000), ("i", 1024))
-}
+_MICROSECONDS = {name: Fraction(ns, 1000) for name, ns in DURATION_UNITS.items()}
+_BYTES = {name: Fraction(size) for name, size in SIZE_UNITS.items()}
 UNITS: dict[str, Mapping[str, Fraction]] = {"µs": _MICROSECONDS, "bytes": _BYTES}
 """Unit of a column -> the units that its values may be written in, as multiples of it."""
 
+_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _NUMBER = re.compile(r"([+-]?\d{1,30}(?:\.\d{1,30})?)\s*([A-Za-zµμ]*)", re.ASCII)
 
 
@@ -64,7 +56,7 @@ class WhereField:
     name: str
     """as it is written in the filter"""
     type: str
-    """string, int, time or list, as in `dissectors.record.Column`"""
+    """string, int, time, bool or list, as in `dissectors.rows.column.Column`"""
     get: Getter
     """row -> value; None where the row has none"""
     unit: str = ""
@@ -77,6 +69,10 @@ class WhereField:
     """name -> number, for a number that has names"""
     canonical: Callable[[str], str] | None = None
     """the spelling that rows have"""
+    columns: tuple[str, ...] = ()
+    """columns that the value is made of; empty: the one of the same name"""
+    value: Callable[..., object] | None = None
+    """values of `columns` → value; None: that of the one column"""
 
 
 class FieldSet:
@@ -116,7 +112,7 @@ def suggestion(name: str, known: Collection[str], what: str) -> str:
         near = [key for key in spellings if name and name.lower() in key][:3]
     if near:
         return f"; did you mean {' or '.join(spellings[key] for key in near)}?"
-    if len(known) <= 40:
+    if len(known) <= _MOST_LISTED:
         return f"; the {what} are: {', '.join(known)}"
     return ""
 
@@ -128,6 +124,8 @@ def value_of(field: WhereField, text: str) -> object:
     """
     if field.type == "int":
         return _number_of(field, text)
+    if field.type == "bool":
+        return _truth_of(field, text)
     if field.known is None:
         return text
     if field.canonical is not None:
@@ -139,6 +137,13 @@ def value_of(field: WhereField, text: str) -> object:
             return upper
         raise ValueProblem(f"{field.name} is never {text!r}{suggestion(text, known, 'values')}")
     return text
+
+
+def _truth_of(field: WhereField, text: str) -> bool:
+    word = text.lower()
+    if word not in _TRUTHS:
+        raise ValueProblem(f"{field.name} is true or false, not {text!r}")
+    return _TRUTHS[word]
 
 
 def _number_of(field: WhereField, text: str) -> Number:
@@ -161,29 +166,30 @@ def _factor_of(field: WhereField, unit: str) -> Fraction:
     if field.unit not in UNITS:
         raise ValueProblem(f"{field.name} has no unit, so {unit!r} means nothing here")
     units = UNITS[field.unit]
-    factor = units.get(unit.lower() if field.unit == "bytes" else unit)
+    factor = units.get(unit.lower())
     if factor is None:
         raise ValueProblem(f"{unit!r} is no unit of {field.name}; there are {_spelled(field.unit)}")
     return factor
 
 
 def _spelled(unit: str) -> str:
-    return "B, kB, KiB, MB, MiB, GB, GiB" if unit == "bytes" else "ns, us, ms, s, min, h"
+    return SIZES_SPELLED if unit == "bytes" else DURATIONS_SPELLED
 
 
 def is_unit(field: WhereField, text: str) -> bool:
     """Return whether `text` is a unit that may stand apart from its number."""
-    return text.lower() in UNITS.get(field.unit, {}) or text in UNITS.get(field.unit, {})
+    return text.lower() in UNITS.get(field.unit, {})
 
 
-def time_of(field: WhereField, text: str) -> tuple[int, bool]:
-    """Return (nanoseconds, True for a time of day: then compare it with the row's time of day)."""
-    moment = moment_of(text)
+def time_of(field: WhereField, text: str, zone: Zone) -> Moment:
+    """Return the time that `text` is; one of day is compared with what the row's clock shows."""
+    moment = moment_of(text, zone)
     if moment is None:
         raise ValueProblem(
-            f"{field.name} is a time, like 2026-11-20T10:00:00 or 10:00 (UTC), {text!r} is none"
+            f"{field.name} is a time, like 2026-11-20T10:00:00, 10:00 or 10:00+08:00"
+            f" ({zone.name} without an offset), {text!r} is none"
         )
-    return (moment.ns, False) if moment.has_date else (moment.ns % DAY, True)
+    return moment
 
 
 def _request_names() -> Collection[str]:
@@ -211,6 +217,7 @@ def current_request_name(name: str) -> str:
 
 _KNOWN: dict[str, Callable[[], Collection[str]]] = {
     "status": lambda: STATUSES,
+    "outcome": lambda: dict.fromkeys((*_response_names(), *STATUSES)),
     "serialize_type": lambda: SerializeType.__members__,
     "request_name": _request_names,
     "response_name": _response_names,
@@ -240,7 +247,23 @@ def field_of_column(name: str, type_: str, unit: str, get: Getter) -> WhereField
 
 
 def exchange_fields() -> FieldSet:
-    """Return the columns of `ExchangeRecord`, and `latency`, which is `latency_us` with a unit."""
-    fields = [field_of_column(c.name, c.type, c.unit, attrgetter(c.name)) for c in COLUMNS]
-    latency = attrgetter("latency_us")
-    return FieldSet([*fields, WhereField("latency", "int", latency, "µs", needs_unit=True)])
+    """Return the columns of `ExchangeRecord`, and `ALIASES`."""
+    columns = {c.name: field_of_column(c.name, c.type, c.unit, attrgetter(c.name)) for c in COLUMNS}
+    return FieldSet([*columns.values(), *(_field_of_alias(one, columns) for one in ALIASES)])
+
+
+def _field_of_alias(alias: Alias, columns: Mapping[str, WhereField]) -> WhereField:
+    value = alias.value
+    if value is None:
+        column = columns[alias.columns[0]]
+        needs_unit = alias.name == "latency"
+        return replace(column, name=alias.name, needs_unit=needs_unit, columns=alias.columns)
+    getters = [columns[name].get for name in alias.columns]
+    return WhereField(
+        alias.name,
+        alias.type,
+        lambda row: value(*(get(row) for get in getters)),
+        known=_KNOWN.get(alias.name),
+        columns=alias.columns,
+        value=value,
+    )

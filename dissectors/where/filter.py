@@ -17,9 +17,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from .times import DAY
-from .where_fields import FieldSet, ValueProblem, WhereField, is_unit, time_of, value_of
-from .where_pattern import Pattern, PatternError
+from ..times import DAY, UTC_ZONE, Moment, Zone
+from .fields import FieldSet, ValueProblem, WhereField, is_unit, time_of, value_of
+from .pattern import Pattern, PatternError
 
 Test = Callable[[object], bool]
 
@@ -72,11 +72,14 @@ class _Token(NamedTuple):
     end: int
 
 
-def compile_where(expression: str, fields: FieldSet) -> Test:
-    """Return the test that `expression` describes; raise WhereError where it does not."""
+def compile_where(expression: str, fields: FieldSet, zone: Zone = UTC_ZONE) -> Test:
+    """Return the test that `expression` describes; raise WhereError where it does not.
+
+    Times without an offset are those of clocks in `zone`.
+    """
     if len(expression) > _MAX_LENGTH:
         raise WhereError(expression[:60], 0, 1, f"longer than {_MAX_LENGTH} characters")
-    return _Parser(expression, fields).parse()
+    return _Parser(expression, fields, zone).parse()
 
 
 def _tokens(expression: str) -> list[_Token]:
@@ -110,8 +113,9 @@ def _misread(text: str) -> str:
 class _Parser:
     """Recursive descent: or, and, not, parentheses, comparisons."""
 
-    def __init__(self, expression: str, fields: FieldSet) -> None:
+    def __init__(self, expression: str, fields: FieldSet, zone: Zone) -> None:
         self.expression = expression
+        self.zone = zone
         self.fields = fields
         self.tokens = _tokens(expression)
         self.at = 0
@@ -195,6 +199,9 @@ class _Parser:
         if operator == "not" and self.tokens[self.at + 1].text == "in":
             self.at += 1
             operator = "not in"
+        if field.type == "bool" and operator not in _COMPARISONS:
+            get = field.get
+            return lambda row: get(row) is True
         if operator not in _COMPARISONS:
             hint = f"after {field.name} must be one of {' '.join(_COMPARISONS)}"
             raise self._error(token, f"{hint}; `has {field.name}` asks whether there is one")
@@ -210,9 +217,9 @@ class _Parser:
         return self._compare(field, operator, self._value(field))
 
     def _refuse_misfit(self, field: WhereField, operator: str, token: _Token) -> None:
-        if operator in ("~", "!~") and field.type in ("int", "time"):
+        if operator in ("~", "!~") and field.type in ("int", "time", "bool"):
             raise self._error(token, f"{field.name} is no text; compare it with == < <= > >=")
-        if operator in ("<", "<=", ">", ">=") and field.type in ("string", "list"):
+        if operator in ("<", "<=", ">", ">=") and field.type in ("string", "list", "bool"):
             hint = "; `version` is the number" if field.name == "version_name" else ""
             raise self._error(token, f"{field.name} has no order; use == != ~ or in{hint}")
 
@@ -249,8 +256,8 @@ class _Parser:
             if operator in ("~", "!~"):
                 return _matches(field, _pattern_of(token), wanted=operator == "~")
             if field.type == "time":
-                moment, of_day = time_of(field, _unquoted(token))
-                return _compares_time(field, operator, moment, of_day)
+                moment = time_of(field, _unquoted(token), self.zone)
+                return _compares_time(field, operator, moment)
             value = value_of(field, _unquoted(token))
         except ValueProblem as problem:
             raise self._error(token, str(problem)) from None
@@ -321,16 +328,16 @@ def _ordered(get: Callable[[object], object], operator: str, limit: int | Fracti
     return lambda row: isinstance(seen := get(row), int) and (seen > whole) is more
 
 
-def _compares_time(field: WhereField, operator: str, moment: int, of_day: bool) -> Test:
-    if not of_day:
-        return _compares(field, operator, moment)
-    get = field.get
+def _compares_time(field: WhereField, operator: str, moment: Moment) -> Test:
+    if moment.has_date:
+        return _compares(field, operator, moment.ns)
+    get, local = field.get, moment.zone.local
 
     def time_of_day(row: object) -> int | None:
         seen = get(row)
-        return seen % DAY if isinstance(seen, int) else None
+        return local(seen) % DAY if isinstance(seen, int) else None
 
-    return _compares(WhereField(field.name, "int", time_of_day), operator, moment)
+    return _compares(WhereField(field.name, "int", time_of_day), operator, moment.ns)
 
 
 def _contains(field: WhereField, value: object, wanted: bool) -> Test:
@@ -339,7 +346,7 @@ def _contains(field: WhereField, value: object, wanted: bool) -> Test:
 
 
 def _matches(field: WhereField, pattern: Pattern, wanted: bool) -> Test:
-    """The answers for short texts are remembered: topics, groups and addresses repeat."""
+    """Return the answer, remembered for short texts: topics, groups and addresses repeat."""
     get, search = field.get, pattern.search
     remembered: dict[str, bool] = {}
 

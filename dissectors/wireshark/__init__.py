@@ -40,7 +40,7 @@ _PREAMBLE: Final = """\
 --
 -- Not to be edited: `rmqtool wireshark` writes it anew. Put it into the folder that
 -- `tshark -G folders` calls Personal Lua Plugins (`rmqtool wireshark --install` does), or try it
--- with `tshark -X lua_script:rocketmq.lua`. Documentation: docs/wireshark.md of rmqtool.
+-- with `tshark -X lua_script:rocketmq.lua`. Documentation: rmqtool help wireshark.
 
 if set_plugin_info then
   set_plugin_info({{ version = "{version}", description = "Apache RocketMQ remoting protocol" }})

@@ -69,7 +69,7 @@ do
     return problem
   end
 
-  -- Lines of `name=value`; what is called a password or secret is masked.
+  -- Lines of `name=value` or `name:value`; what is called a password or secret is masked.
   local function dissect_lines(view, tree, range)
     if not view.visible and not (view.some and messages.is_wanted(view, tree, fields.text)) then
       return nil
@@ -80,8 +80,8 @@ do
       local stop = find(raw, "\n", at, true) or #raw + 1
       local line = gsub(sub(raw, at, stop - 1), "\r$", "")
       if line ~= "" then
-        line = gsub(line, "^([^=]-)=(.*)$", function(name, value)
-          return name .. "=" .. texts.masked_member(name, value)
+        line = gsub(line, "^([^=:]-)([=:]%s*)(.*)$", function(name, separator, value)
+          return name .. separator .. texts.masked_member(name, value)
         end)
         tree:add(fields.text, range(at - 1, stop - at), texts.shown(line))
       end

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from ..remoting.header_tables.field import FieldType
 from ..remoting.headers import HEADERS, HOOK_FIELDS, SECRET_FIELDS
-from ..remoting.properties import PROPERTIES, PropertyType
-from ..remoting.trace_context import SW8, TRACEPARENT
+from ..remoting.ids.trace_context import SW8, TRACEPARENT
+from ..remoting.messages.properties import PROPERTIES, PropertyType
 
 OWN: Final = frozenset(
     [

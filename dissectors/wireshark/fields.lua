@@ -115,6 +115,8 @@ do
 
   rocketmq.prefs.ports = Pref.range("TCP ports", tables.ports,
     "Ports whose connections are taken for RocketMQ where the bytes agree", 65535)
+  rocketmq.prefs.heuristics_first = Pref.bool("Look at bytes before ports", true,
+    "Sets the preference tcp.try_heuristic_first: a client's port may be another protocol's")
   rocketmq.prefs.json_limit = Pref.uint("Values of a JSON body", 5000,
     "How many values of a JSON body are shown at most")
 end

@@ -1,4 +1,4 @@
-"""Python values as Lua source: one row a line, so that the result can be read and searched.
+"""Python values as Lua source: one row per line, so that the result can be read and searched.
 
 Rules: dicts and sequences become tables, None is left out, text keeps its letters and nothing in it
 can end the literal. Lua: section 3.1 of the reference manual.

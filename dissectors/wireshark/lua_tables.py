@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ..expert import ExpertKind, Severity
-from ..outcome import NORMAL_ANSWERS
 from ..remoting.bodies.registry import SUCCESSES
 from ..remoting.codes import (
     FORMER_RESPONSES,
@@ -23,7 +22,6 @@ from ..remoting.codes import (
     response_name,
     wide_request_code,
 )
-from ..remoting.counting import MAGIC_FILLER, MAGIC_V1, MAGIC_V2, MIN_ITEM_SIZE, MIN_RECORD_SIZE
 from ..remoting.flags import (
     MEANINGS,
     Describer,
@@ -31,17 +29,20 @@ from ..remoting.flags import (
     describe_sys_flag,
     describe_time_ms,
 )
-from ..remoting.frame_layout import MAX_FRAME, PREFIX
-from ..remoting.frame_search import MAX_SOUGHT_HEADER
+from ..remoting.framing.layout import MAX_FRAME, PREFIX
+from ..remoting.framing.search import MAX_SOUGHT_HEADER
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
 from ..remoting.headers import HEADERS, SECRET_FIELDS
-from ..remoting.sysflag import (
-    COMPRESSION_NAMES,
-    TRANSACTION_MASK,
-    TRANSACTION_NAMES,
-    SysFlag,
+from ..remoting.messages.counting import (
+    MAGIC_FILLER,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_ITEM_SIZE,
+    MIN_RECORD_SIZE,
 )
+from ..remoting.sysflag import COMPRESSION_NAMES, TRANSACTION_MASK, TRANSACTION_NAMES, SysFlag
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
+from ..rows.outcome import NORMAL_ANSWERS
 from .field_names import FilterField, header_filters, property_filters
 
 PORTS: Final = "9876,10811,10909,10911,19876"

@@ -23,22 +23,23 @@ do
     return nil
   end
 
-  -- Whether a frame begins here: 1 it does, 0 it does not, -1 too few bytes to tell.
+  -- Whether a frame begins here: 1 it does, 0 it does not, -1 too few bytes to tell; and how many
+  -- bytes were read to see it.
   local function verdict_at(tvb, offset)
     local left = tvb:len() - offset
     if left < PREFIX then
-      return byte(tvb:raw(offset, 1)) == 0 and -1 or 0
+      return byte(tvb:raw(offset, 1)) == 0 and -1 or 0, PREFIX
     end
     local total, serialize_type, header_length = prefix_at(tvb, offset)
     if not total or header_length > tables.max_sought_header then
-      return 0
+      return 0, PREFIX
     end
     local there = math.min(header_length, left - PREFIX)
     if there == 0 then
-      return -1
+      return -1, PREFIX
     end
     local raw = tvb:raw(offset + PREFIX, there)
-    return headers.is_certain(serialize_type, raw, header_length) and 1 or 0
+    return headers.is_certain(serialize_type, raw, header_length) and 1 or 0, PREFIX + there
   end
 
   -- What a frame begins with: total length below 16 MiB, type, header length, first byte.
@@ -47,17 +48,19 @@ do
     CANDIDATES = { "\0...\0...{", "\0...\1\0.." }
   end
 
-  local MOST_CANDIDATES = 512 -- each may be a header of 64 KiB that is read in vain
+  local FREE_WORK = 1024 * 1024 -- bytes of headers that one search may read in vain, and
+  local WORK_PER_BYTE = 16 -- so many more for each byte that it looks through
 
   -- The next place behind `offset` where a frame certainly begins, nil where there is none.
   local function search(tvb, offset)
     local raw = tvb:raw(offset)
-    local best, tried = nil, 0
+    local best, left = nil, FREE_WORK + WORK_PER_BYTE * #raw
     for _, pattern in ipairs(CANDIDATES) do
       local at = find(raw, pattern)
-      while at and (not best or at < best) and tried < MOST_CANDIDATES do
-        tried = tried + 1
-        if verdict_at(tvb, offset + at - 1) > 0 then
+      while at and (not best or at < best) and left > 0 do
+        local verdict, read = verdict_at(tvb, offset + at - 1)
+        left = left - read
+        if verdict > 0 then
           best = at
           break
         end
@@ -233,7 +236,17 @@ do
     return dissect(tvb, pinfo, tree)
   end
 
+  -- A client's port may be registered for another protocol (57000 is for IRC), which would take
+  -- the whole conversation. Set for the session and not written to any file.
+  local function look_at_bytes_first()
+    local name = "tcp.try_heuristic_first"
+    if rocketmq.prefs.heuristics_first and set_preference and not get_preference(name) then
+      pcall(set_preference, name, true)
+    end
+  end
+
   function rocketmq.init()
+    look_at_bytes_first()
     pairing.clear()
   end
 

@@ -1,9 +1,9 @@
 """Exchange → what was sent: messages, their outcome, and the reasons for what is not replayed.
 
 Rules: nothing raises because of what a capture contains; a request that cannot be replayed has a
-reason out of the closed list `Why`. A message is the application's: its body decompressed, without
-the properties that a producer sets anew. Bodies are taken apart as late as possible, because most
-of the memory of a run is messages that wait.
+reason from the closed list `SkipReason`. A message is the application's: its body decompressed,
+without the properties that a producer sets anew. Bodies are taken apart as late as possible,
+because most of the memory of a run is messages that wait.
 RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageProcessor.
 """
 
@@ -16,40 +16,22 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from dissectors.conversation import Pdu
-from dissectors.record import ANSWERED, ONEWAY, UNANSWERED
-from dissectors.remoting.batch import decode_batch
-from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.compression import decompress
-from dissectors.remoting.properties import decode_properties
+from dissectors.conversations.conversation import Pdu
+from dissectors.decode.exchange_row import property_of
+from dissectors.remoting.code_sets import REPLIES, SENDS, STORED
+from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.ids.message_ids import integer_of
+from dissectors.remoting.messages.batch import decode_batch
+from dissectors.remoting.messages.compression import decompress
+from dissectors.remoting.messages.properties import decode_properties
+from dissectors.remoting.send_fields import RPC_BROKER_NAME, send_fields_of
 from dissectors.remoting.sysflag import TRANSACTION_MASK, compression_of
-from dissectors.row import property_of
+from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED
 
-from .message import Message, TransactionState, message_of_properties
+from ..message import Message, TransactionState, message_of_properties
 
-V1_SENDS: Final = frozenset((int(RequestCode.SEND_MESSAGE), int(RequestCode.SEND_REPLY_MESSAGE)))
-V2_SENDS: Final = frozenset(
-    (
-        int(RequestCode.SEND_MESSAGE_V2),
-        int(RequestCode.SEND_BATCH_MESSAGE),
-        int(RequestCode.SEND_REPLY_MESSAGE_V2),
-    )
-)
-REPLIES: Final = frozenset(
-    (int(RequestCode.SEND_REPLY_MESSAGE), int(RequestCode.SEND_REPLY_MESSAGE_V2))
-)
 BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
-SENDS: Final = V1_SENDS | V2_SENDS
 END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
-STORED: Final = frozenset(
-    (
-        int(ResponseCode.SUCCESS),
-        int(ResponseCode.FLUSH_DISK_TIMEOUT),
-        int(ResponseCode.SLAVE_NOT_AVAILABLE),
-        int(ResponseCode.FLUSH_SLAVE_TIMEOUT),
-    )
-)
-"""response codes of a message that the broker has"""
 BODY_LIMIT: Final = 16 * 1024 * 1024
 """bytes of a decompressed body; a broker's default takes 4 MiB"""
 SET_BY_PRODUCER: Final = ("TRAN_MSG", "PGROUP")
@@ -57,7 +39,7 @@ SET_BY_PRODUCER: Final = ("TRAN_MSG", "PGROUP")
 _PREPARED: Final = 4
 
 
-class Why(StrEnum):
+class SkipReason(StrEnum):
     """Why a captured command is not replayed: the closed list."""
 
     NOT_A_SEND = "no send request"
@@ -104,7 +86,7 @@ class Origin(NamedTuple):
 class Refusal(NamedTuple):
     """That a request is not replayed."""
 
-    why: Why
+    why: SkipReason
     """the reason"""
     detail: str = ""
     """what exactly; may quote the capture"""
@@ -155,7 +137,7 @@ class Seen(msgspec.Struct, gc=False):
 
 
 @dataclass(slots=True)
-class Answer:
+class CapturedAnswer:
     """What the capture knows of the outcome of a request, or of all attempts of a message."""
 
     status: str = UNANSWERED
@@ -170,6 +152,8 @@ class Answer:
     """how often it was sent"""
     responder: str = ""
     """`address:port` of the last attempt"""
+    broker: str = ""
+    """its broker: as the request names it, else as a route does, else the address"""
     queue_id: int | None = None
     """queue that the broker said"""
     queue_offset: int | None = None
@@ -190,7 +174,7 @@ class Answer:
         return self.status != ONEWAY and not self.is_stored
 
 
-class SendHeader(NamedTuple):
+class CapturedHeader(NamedTuple):
     """What a send header says, whichever its version."""
 
     topic: str
@@ -220,20 +204,22 @@ class SendHeader(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Captured:
+class CapturedSend:
     """A send request and all that the capture says of its outcome."""
 
     seen: Seen
     """the request; of several attempts the first"""
-    header: SendHeader
+    header: CapturedHeader
     """what its header says"""
-    answer: Answer = field(default_factory=Answer)
+    broker: str = ""
+    """broker that it was sent to: as its header names it, else as a route does, else the address"""
+    answer: CapturedAnswer = field(default_factory=CapturedAnswer)
     """the outcome; may still be completed while the message is replayed"""
     state: TransactionState | None = None
     """of a half message: its outcome; None where that was not captured"""
     overlapped: bool = False
     """whether another send of its conversation was under way at the same time"""
-    overtaken_by: list[Captured] = field(default_factory=list)
+    overtaken_by: list[CapturedSend] = field(default_factory=list)
     """later sends of its conversation that were answered while it was not"""
     settled: bool = False
     """whether all that is waited for is known"""
@@ -257,64 +243,61 @@ class Refused(NamedTuple):
     """why"""
 
 
-def any_header_of(seen: Seen) -> SendHeader:
-    """What the header of any request says of topic, group and queue; for the raw mode."""
+def any_header_of(seen: Seen) -> CapturedHeader:
+    """Return what the header of any request says of topic, group and queue; for the raw mode."""
     header = send_header_of(seen) if seen.code in SENDS else None
-    if isinstance(header, SendHeader):
+    if isinstance(header, CapturedHeader):
         return header
     get = seen.ext_fields.get
     group = get("producerGroup") or get("consumerGroup") or get("group") or ""
     queue = _int(get("queueId"), -1)
-    broker = get("bname") or get("brokerName") or ""
+    broker = get(RPC_BROKER_NAME) or get("brokerName") or ""
     queue_id = -1 if queue is None else queue
-    return SendHeader(get("topic") or "", group, queue_id, broker, 0, 0, 0, "", False, False)
+    return CapturedHeader(get("topic") or "", group, queue_id, broker, 0, 0, 0, "", False, False)
 
 
-def send_header_of(seen: Seen) -> SendHeader | Refusal:
-    """The header of a send request, or why it cannot be read."""
+def send_header_of(seen: Seen) -> CapturedHeader | Refusal:
+    """Return the header of a send request, or why it cannot be read."""
     get = seen.ext_fields.get
-    if seen.code in V2_SENDS:
-        names = ("b", "a", "e", "n", "f", "h", "g", "i", "m")
-    else:
-        names = (
-            *("topic", "producerGroup", "queueId", "bname", "sysFlag", "flag"),
-            *("bornTimestamp", "properties", "batch"),
-        )
-    topic, group, queue, broker, sys_flag, flag, born, properties, batch = map(get, names)
+    names = send_fields_of(seen.code)
+    topic = get(names.topic)
     if not topic:
-        return Refusal(Why.DAMAGED, "the header names no topic")
-    numbers = [_int(text, default) for text, default in ((queue, -1), (sys_flag, 0), (flag, 0))]
+        return Refusal(SkipReason.DAMAGED, "the header names no topic")
+    asked = ((names.queue_id, -1), (names.sys_flag, 0), (names.flag, 0))
+    numbers = [_int(get(name), default) for name, default in asked]
     if None in numbers:
-        return Refusal(Why.DAMAGED, "queue, sysFlag or flag of the header is no number")
-    properties = properties or ""
-    return SendHeader(
+        return Refusal(SkipReason.DAMAGED, "queue, sysFlag or flag of the header is no number")
+    properties = get(names.properties) or ""
+    return CapturedHeader(
         topic,
-        group or "",
+        get(names.producer_group) or "",
         numbers[0] or 0,
-        broker or get("bname") or get("brokerName") or "",
+        get(names.broker_name) or get(RPC_BROKER_NAME) or get("brokerName") or "",
         numbers[1] or 0,
         numbers[2] or 0,
-        _int(born, 0) or 0,
+        _int(get(names.born_timestamp), 0) or 0,
         properties,
-        seen.code == BATCH or batch == "true",
+        seen.code == BATCH or get(names.batch) == "true",
         seen.code in REPLIES or property_of(properties, "MSG_TYPE\x01") == "reply",
     )
 
 
-def messages_of(seen: Seen, header: SendHeader) -> tuple[Message, ...] | Refusal:
-    """The messages that a send request carries, or why they cannot be replayed."""
+def messages_of(seen: Seen, header: CapturedHeader) -> tuple[Message, ...] | Refusal:
+    """Return the messages that a send request carries, or why they cannot be replayed."""
     if seen.missing:
-        return Refusal(Why.CUT, f"{seen.missing} bytes of the body are missing")
+        return Refusal(SkipReason.CUT, f"{seen.missing} bytes of the body are missing")
     if seen.messages is not None:
-        return seen.messages or Refusal(Why.DAMAGED, "the log has no message in its body")
+        return seen.messages or Refusal(SkipReason.DAMAGED, "the log has no message in its body")
     body = seen.body
     kind = compression_of(header.sys_flag)
     if kind is not None:
         output = decompress(body, kind, BODY_LIMIT)
         if output.problem is not None:
-            return Refusal(Why.DAMAGED, output.problem)
+            return Refusal(SkipReason.DAMAGED, output.problem)
         if output.truncated:
-            return Refusal(Why.DAMAGED, f"the body decompresses to more than {BODY_LIMIT} bytes")
+            return Refusal(
+                SkipReason.DAMAGED, f"the body decompresses to more than {BODY_LIMIT} bytes"
+            )
         body = output.data
     if header.is_batch:
         return _batch_of(body, header.topic)
@@ -323,7 +306,7 @@ def messages_of(seen: Seen, header: SendHeader) -> tuple[Message, ...] | Refusal
 
 
 def message_of(topic: str, body: bytes, properties: Mapping[str, str], flag: int) -> Message:
-    """The message as the application made it."""
+    """Return the message as the application made it."""
     kept = {name: text for name, text in properties.items() if name not in SET_BY_PRODUCER}
     return message_of_properties(topic, body, kept, flag)
 
@@ -332,12 +315,14 @@ def _batch_of(body: bytes, topic: str) -> tuple[Message, ...] | Refusal:
     batch = decode_batch(body)
     if batch.problems or not batch.items:
         detail = batch.problems[0][1] if batch.problems else "an empty batch"
-        return Refusal(Why.DAMAGED, detail)
+        return Refusal(SkipReason.DAMAGED, detail)
     return tuple(message_of(topic, one.body, one.properties, one.flag) for one in batch.items)
 
 
-def answered(answer: Answer, code: int, remark: str | None, fields: Mapping[str, str]) -> None:
-    """Writes a response into an outcome."""
+def answered(
+    answer: CapturedAnswer, code: int, remark: str | None, fields: Mapping[str, str]
+) -> None:
+    """Write a response into an outcome."""
     answer.status = ANSWERED
     answer.code = code
     answer.remark = remark
@@ -346,17 +331,11 @@ def answered(answer: Answer, code: int, remark: str | None, fields: Mapping[str,
 
 
 def transaction_state_of(fields: Mapping[str, str]) -> TransactionState | None:
-    """What an END_TRANSACTION says; None for what is none of the three."""
+    """Return what an END_TRANSACTION says; None for what is none of the three."""
     number = _int(fields.get("commitOrRollback"), None)
     return TransactionState(number) if number in (0, 8, 12) else None
 
 
 def _int(text: str | None, default: int | None) -> int | None:
-    """A number of the header; `default` where there is none, None for what is no number."""
-    if not text:
-        return default
-    try:
-        value = int(text) if len(text) <= 20 else None
-    except ValueError:
-        return None
-    return value
+    """Return a number of the header; `default` where there is none, None for what is no number."""
+    return integer_of(text) if text else default

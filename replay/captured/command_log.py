@@ -1,4 +1,4 @@
-"""Commands out of the JSON lines that ``rmqtool decode pcap --commands -f jsonl`` writes.
+"""Commands out of the JSON lines that ``rmqtool decode pcap --commands -T jsonl`` writes.
 
 Rules: a log is a file of ours, yet it may have been edited, cut or filtered: a line that is no
 command row is an error with its number, and what a filter left out is what a capture with holes
@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from dissectors.remoting.fastjson.strict import json_problem, read_json
+from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.times import moment_of
 
-from .captured import Origin, Seen, message_of
-from .message import Message
+from ..message import Message
+from .captured_send import Origin, Seen, message_of
 
 
 class LoggedCommand(NamedTuple):
@@ -79,37 +81,40 @@ class LogReader:
         self.name = name
         """the file"""
         self._error = error
-        self._rest = b""
-        self._line = 0
+        self._lines = BoundedLines()
+        self._line = 0  # lines so far
 
     def receive(self, chunk: bytes) -> Iterator[LogRow]:
-        """The rows that are whole with this chunk."""
-        lines = (self._rest + chunk).split(b"\n")
-        self._rest = lines.pop()
+        """Yield the rows that are whole with this chunk."""
+        try:
+            lines = self._lines.receive(chunk)
+        except LineTooLong as problem:
+            raise self._error(f"{self.name}, line {self._line + 1}: {problem}") from None
         for line in lines:
             yield from self._row(line)
 
     def finish(self) -> Iterator[LogRow]:
-        """The row of a last line without an end."""
-        yield from self._row(self._rest)
+        """Yield the row of a last line without an end."""
+        yield from self._row(self._lines.finish())
 
     def _row(self, line: bytes) -> Iterator[LogRow]:
         self._line += 1
         if not line.strip():
             return
-        try:
-            yield _DECODER.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        row = read_json(_DECODER, line)
+        if row is None:
+            problem = json_problem(_DECODER, line)
             place = f"{self.name}, line {self._line}"
             if b'"request_time"' in line and b'"ext_fields"' not in line:
                 raise self._error(
                     f"{place}: a log of exchanges holds no bodies; write it with "
                     "`rmqtool decode pcap CAPTURE --commands -o LOG.jsonl`"
-                ) from None
-            raise self._error(f"{place}: no row of a command ({problem})") from None
+                )
+            raise self._error(f"{place}: no row of a command ({problem})")
+        yield row
 
     def command_of(self, row: LogRow) -> LoggedCommand:
-        """What the row says of its command."""
+        """Return what the row says of its command."""
         moment = moment_of(row.time)
         if moment is None:
             raise self._error(f"{self.name}, line {self._line}: {row.time!r} is no time")
@@ -129,7 +134,7 @@ class LogReader:
         )
 
     def seen_of(self, row: LogRow, command: LoggedCommand) -> Seen:
-        """The request in a row."""
+        """Return the request in a row."""
         origin = Origin(
             self.name,
             row.packet,

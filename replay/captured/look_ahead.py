@@ -15,23 +15,24 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from dissectors.conversation import Pdu
-from dissectors.record import ONEWAY, UNANSWERED
+from dissectors.conversations.conversation import Pdu
+from dissectors.rows.record import ONEWAY, UNANSWERED
 from dissectors.times import SECOND
 
-from .captured import (
+from ..message import TransactionState
+from .broker_names import BrokerNames
+from .captured_send import (
     END_TRANSACTION,
-    Captured,
+    CapturedSend,
     Refusal,
     Refused,
     Seen,
-    Why,
+    SkipReason,
     answered,
     any_header_of,
     send_header_of,
     transaction_state_of,
 )
-from .message import TransactionState
 
 MAX_WAIT: Final = 15 * SECOND
 """capture time that a response, another attempt or the first end of a transaction is waited for"""
@@ -50,19 +51,20 @@ Key = tuple[str, int, int, int]
 class LookAhead:
     """Requests and responses as they were seen; send requests out, in order, as they settle."""
 
-    def __init__(self, raw: bool = False) -> None:
+    def __init__(self, raw: bool = False, names: BrokerNames | None = None) -> None:
         """`raw`: requests are what is replayed, whatever they are; no two are one message."""
+        self._names = BrokerNames() if names is None else names
         self.waiting_bytes = 0
         """bytes of the bodies that wait"""
         self._raw = raw
-        self._queue: deque[Captured | Refused] = deque()
-        self._pending: dict[Key, tuple[Captured, int, Pdu | None]] = {}
-        self._open: dict[tuple[str, int], dict[Key, Captured]] = {}
-        self._keys: dict[str, Captured] = {}
+        self._queue: deque[CapturedSend | Refused] = deque()
+        self._pending: dict[Key, tuple[CapturedSend, int, Pdu | None]] = {}
+        self._open: dict[tuple[str, int], dict[Key, CapturedSend]] = {}
+        self._keys: dict[str, CapturedSend] = {}
         self._now = 0
 
     def request(self, seen: Seen) -> None:
-        """The next request: a send or the end of a transaction; others do not come here."""
+        """Take the next request: a send or the end of a transaction; others do not come here."""
         self._now = max(self._now, seen.origin.time)
         if seen.code == END_TRANSACTION and not self._raw:
             self._end_transaction(seen)
@@ -71,8 +73,9 @@ class LookAhead:
         if isinstance(header, Refusal):
             self._refuse(seen, header)
             return
-        captured = Captured(seen, header)
-        captured.answer.responder = seen.origin.responder
+        broker = header.broker_name or self._names.of(seen.origin.responder)
+        captured = CapturedSend(seen, header, broker)
+        captured.answer.responder, captured.answer.broker = seen.origin.responder, broker
         key = None if self._raw else header.unique_key
         if key is not None and self._is_another_attempt(captured, key):
             return
@@ -93,7 +96,7 @@ class LookAhead:
         fields: dict[str, str],
         pdu: Pdu | None = None,
     ) -> None:
-        """The next response to a send request that was given to `request`."""
+        """Take the next response to a send request that was given to `request`."""
         self._now = max(self._now, time)
         found = self._pending.pop(key, None)
         if found is None:
@@ -113,16 +116,18 @@ class LookAhead:
             self._forget(captured)
 
     def at(self, time: int) -> None:
-        """The capture has come to a time."""
+        """Advance to a time of the capture."""
         self._now = max(self._now, time)
 
-    def take(self, everything: bool = False) -> list[Captured | Refused]:
-        """The requests that are settled, in the order sent; `everything`: nothing more comes."""
-        taken: list[Captured | Refused] = []
+    def take(self, everything: bool = False) -> list[CapturedSend | Refused]:
+        """Return the requests that are settled, in the order sent; `everything`: nothing more
+        comes.
+        """
+        taken: list[CapturedSend | Refused] = []
         queue = self._queue
         while queue:
             first = queue[0]
-            if isinstance(first, Captured):
+            if isinstance(first, CapturedSend):
                 if not (everything or first.settled or self._is_over(first)):
                     break
                 first.settled = True
@@ -130,7 +135,7 @@ class LookAhead:
             taken.append(queue.popleft())
         return taken
 
-    def _is_over(self, captured: Captured) -> bool:
+    def _is_over(self, captured: CapturedSend) -> bool:
         return (
             captured.due <= self._now
             or len(self._queue) > MAX_WAITING
@@ -141,7 +146,7 @@ class LookAhead:
         seen.body, seen.messages, seen.pdu = b"", None, None
         self._queue.append(Refused(seen, refusal))
 
-    def _is_another_attempt(self, captured: Captured, key: str) -> bool:
+    def _is_another_attempt(self, captured: CapturedSend, key: str) -> bool:
         """Whether the message is known and failed so far; the request is then that message's."""
         seen = captured.seen
         if seen.is_oneway:
@@ -152,15 +157,15 @@ class LookAhead:
             return False
         answer = first.answer
         answer.attempts += 1
-        answer.responder = seen.origin.responder
+        answer.responder, answer.broker = seen.origin.responder, captured.broker
         answer.status, answer.code, answer.remark = UNANSWERED, None, None
         first.due = self._now + MAX_WAIT
         self._wait_for(seen, first)
         detail = f"attempt {answer.attempts} of {key}"
-        self._refuse(seen, Refusal(Why.ANOTHER_ATTEMPT, detail))
+        self._refuse(seen, Refusal(SkipReason.ANOTHER_ATTEMPT, detail))
         return True
 
-    def _remember(self, key: str, captured: Captured) -> None:
+    def _remember(self, key: str, captured: CapturedSend) -> None:
         keys = self._keys
         keys.pop(key, None)
         keys[key] = captured
@@ -170,13 +175,13 @@ class LookAhead:
                 return
             del keys[oldest]
 
-    def _forget(self, captured: Captured) -> None:
-        """The message is stored: who sends its id again sends another message."""
+    def _forget(self, captured: CapturedSend) -> None:
+        """Note that the message is stored: who sends its id again sends another message."""
         key = captured.header.unique_key
         if key is not None and self._keys.get(key) is captured:
             del self._keys[key]
 
-    def _wait_for(self, seen: Seen, captured: Captured) -> None:
+    def _wait_for(self, seen: Seen, captured: CapturedSend) -> None:
         pending = self._pending
         pending[seen.key] = (captured, seen.origin.time, seen.pdu)
         while len(pending) > 1:
@@ -185,11 +190,11 @@ class LookAhead:
                 return
             del pending[oldest]
 
-    def _is_past(self, captured: Captured) -> bool:
+    def _is_past(self, captured: CapturedSend) -> bool:
         """Whether nothing that comes now can still belong to it."""
         return 0 < captured.due < self._now - MAX_CHECK_WAIT
 
-    def _note_open(self, captured: Captured, seen: Seen) -> None:
+    def _note_open(self, captured: CapturedSend, seen: Seen) -> None:
         if seen.is_oneway:
             return
         self._wait_for(seen, captured)
@@ -199,8 +204,8 @@ class LookAhead:
             del others[next(iter(others))]
         others[seen.key] = captured
 
-    def _close(self, key: Key, captured: Captured) -> None:
-        """It is answered: what was sent since then was sent without waiting for that."""
+    def _close(self, key: Key, captured: CapturedSend) -> None:
+        """Note the answer: what was sent since the request was sent without waiting for it."""
         place = key[0], key[1]
         others = self._open.get(place)
         if others is None or others.pop(key, None) is None:
@@ -221,14 +226,14 @@ class LookAhead:
             del self._open[place]
 
     def _end_transaction(self, seen: Seen) -> None:
-        """Gives a half message its outcome; an unknown one may be followed by another."""
+        """Give a half message its outcome; an unknown one may be followed by another."""
         get = seen.ext_fields.get
         half = self._keys.get(get("msgId") or "") or self._keys.get(get("transactionId") or "")
         state = transaction_state_of(seen.ext_fields)
         if half is None or not half.header.is_half or state is None:
-            self._refuse(seen, Refusal(Why.NOT_A_SEND, "END_TRANSACTION"))
+            self._refuse(seen, Refusal(SkipReason.NOT_A_SEND, "END_TRANSACTION"))
             return
-        self._refuse(seen, Refusal(Why.ENDS_TRANSACTION, state.name))
+        self._refuse(seen, Refusal(SkipReason.ENDS_TRANSACTION, state.name))
         if not _is_final(half.state):
             half.state = state
         if not _is_final(half.state):

@@ -12,19 +12,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from dissectors.conversation import Pdu
-from dissectors.decoded_log import MANIFEST
-from dissectors.pipeline import CommandSeen, Decode, DecodeOptions
+from dissectors.conversations.conversation import Pdu
+from dissectors.decode.decoded_log import MANIFEST
+from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
+from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import request_name
 from dissectors.tcp.capture import capture_index, packet_number
-from dissectors.tcp.source import ByteSource, expand_sources
+from dissectors.tcp.source import expand_sources, source_of
 
-from .captured import END_TRANSACTION, SENDS, Captured, Origin, Refused, Seen, Why
-from .captured_log import LogReader, LogRow
+from ..safety import ANY_PORT
+from .broker_names import BrokerNames
+from .captured_send import END_TRANSACTION, CapturedSend, Origin, Refused, Seen, SkipReason
+from .command_log import LogReader, LogRow
 from .look_ahead import LookAhead
 
 MAX_ADDRESSES: Final = 65_536
-"""addresses that are remembered; further ones are an error of the source, not of the target"""
+"""addresses that are remembered; of further ones the hosts are, with all their ports"""
+MAX_HOSTS: Final = 1_000_000
+"""hosts that are remembered besides; more are an error of the source"""
 MAX_REASONS: Final = 500
 """kinds of skipped commands that are counted apart"""
 
@@ -46,7 +51,7 @@ class CapturedSource:
         self.sources = expand_sources(sources)
         self.responders: set[str] = set()
         """addresses that requests were sent to, of what was read so far"""
-        self.skipped: Counter[tuple[Why, str]] = Counter()
+        self.skipped: Counter[tuple[SkipReason, str]] = Counter()
         """commands that are no sends, by reason and name"""
         self.first_time: int | None = None
         """time of the first command, ns since the epoch"""
@@ -56,14 +61,15 @@ class CapturedSource:
         """the decoding of captures; None for logs"""
         self._decode_as = decode_as
         self._raw_codes = raw_codes
-        self._ahead = LookAhead(raw_codes is not None)
+        self._names = BrokerNames()
+        self._ahead = LookAhead(raw_codes is not None, self._names)
 
     @property
     def bytes_read(self) -> int:
         """Bytes read so far of captures as they are stored; 0 for logs."""
         return self.decode.bytes_read if self.decode is not None else 0
 
-    def batches(self) -> Iterator[list[Captured | Refused]]:
+    def batches(self) -> Iterator[list[CapturedSend | Refused]]:
         """Send requests in the order sent; `Refused` where one cannot be replayed."""
         if _are_logs(self.sources):
             for name in self.sources:
@@ -72,7 +78,7 @@ class CapturedSource:
             yield from self._captures()
         yield self._taken(everything=True)
 
-    def _captures(self) -> Iterator[list[Captured | Refused]]:
+    def _captures(self) -> Iterator[list[CapturedSend | Refused]]:
         decode = self.decode = Decode(self.sources, DecodeOptions(decode_as=self._decode_as))
         for batch in decode.commands():
             for seen in batch:
@@ -91,10 +97,10 @@ class CapturedSource:
         self._note_responder(pdu.dst)
         if self._raw_codes is not None:
             if code not in self._raw_codes:
-                self.skip(Why.NOT_ALLOWED, request_name(code, pdu.command.version))
+                self.skip(SkipReason.NOT_ALLOWED, request_name(code, pdu.command.version))
                 return
         elif code not in SENDS and code != END_TRANSACTION:
-            self.skip(Why.NOT_A_SEND, request_name(code, pdu.command.version))
+            self.skip(SkipReason.NOT_A_SEND, request_name(code, pdu.command.version))
             return
         self._ahead.request(self._seen_of(pdu))
 
@@ -128,15 +134,17 @@ class CapturedSource:
     def _response(self, command: CommandSeen) -> None:
         request, pdu = command.request, command.pdu
         if request is None:
-            self.skip(Why.ORPHAN)
+            self.skip(SkipReason.ORPHAN)
             return
+        if pdu.brokers:
+            self._names.note(pdu.brokers)
         answer = pdu.command
         origin = self._origin_of(request)
         key = origin.capture, origin.conversation, origin.packet, origin.opaque
         self._ahead.response(key, pdu.ts, answer.code, answer.remark, answer.ext_fields, pdu)
 
-    def _log(self, name: str) -> Iterator[list[Captured | Refused]]:
-        source = ByteSource(name)
+    def _log(self, name: str) -> Iterator[list[CapturedSend | Refused]]:
+        source = source_of(name)
         reader = LogReader(name, SourceError)
         try:
             for chunk in source.chunks():
@@ -154,7 +162,7 @@ class CapturedSource:
         self._note(command.time)
         if command.is_response:
             if command.request_key is None:
-                self.skip(Why.ORPHAN)
+                self.skip(SkipReason.ORPHAN)
             else:
                 self._ahead.response(
                     command.request_key,
@@ -168,12 +176,12 @@ class CapturedSource:
         if self._raw_codes is not None:
             raise SourceError(f"{reader.name}: a log has no whole requests; give the capture")
         if command.code not in SENDS and command.code != END_TRANSACTION:
-            self.skip(Why.NOT_A_SEND, request_name(command.code, command.version))
+            self.skip(SkipReason.NOT_A_SEND, request_name(command.code, command.version))
             return
         self._ahead.request(reader.seen_of(row, command))
 
-    def skip(self, why: Why, detail: str = "") -> None:
-        """Counts a command that is not replayed."""
+    def skip(self, why: SkipReason, detail: str = "") -> None:
+        """Count a command that is not replayed."""
         key = why, detail
         if key not in self.skipped and len(self.skipped) >= MAX_REASONS:
             key = why, "others"
@@ -186,11 +194,9 @@ class CapturedSource:
         self._ahead.at(time)
 
     def _note_responder(self, address: str) -> None:
-        responders = self.responders
-        if address not in responders and len(responders) < MAX_ADDRESSES:
-            responders.add(address)
+        note_responder(self.responders, address)
 
-    def _taken(self, everything: bool = False) -> list[Captured | Refused]:
+    def _taken(self, everything: bool = False) -> list[CapturedSend | Refused]:
         return self._ahead.take(everything)
 
 
@@ -209,8 +215,22 @@ def responders_of(sources: Sequence[str], decode_as: frozenset[int] = frozenset(
         return source.responders
     found: set[str] = set()
     for batch in Decode(names, DecodeOptions(decode_as=decode_as)).records():
-        found.update([record.responder for record in batch])
+        for record in batch:
+            note_responder(found, record.responder)
     return found
+
+
+def note_responder(responders: set[str], address: str) -> None:
+    """Remember an address that nothing may be sent to; SourceError where there are too many."""
+    if address in responders:
+        return
+    if len(responders) >= MAX_ADDRESSES:
+        address = f"{address.rpartition(':')[0]}:{ANY_PORT}"
+        if len(responders) >= MAX_ADDRESSES + MAX_HOSTS and address not in responders:
+            raise SourceError(
+                f"more than {MAX_HOSTS} hosts: not all could be kept from being sent to"
+            )
+    responders.add(address)
 
 
 def _are_logs(sources: Sequence[str]) -> bool:
@@ -230,7 +250,7 @@ def _kind_of(name: str) -> str:
             f"{name}: a decoded log of exchanges holds no bodies; replay the capture, or "
             "`rmqtool decode pcap CAPTURE --commands -o LOG.jsonl`"
         )
-    source = ByteSource(name)
+    source = source_of(name)
     try:
         head = next((chunk for chunk in source.chunks() if chunk.strip()), b"")
     finally:

@@ -18,21 +18,19 @@ from typing import Final
 from dissectors.remoting.bodies import encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
+from dissectors.remoting.versions import V5_0_0
 
-from .channel import Channel
-from .channels import Channels
-from .config import V5_0_0, ProducerConfig
-from .connection import NEVER
-from .errors import (
-    ClientError,
-    SendTimeoutError,
-)
-from .namespace import wrap_namespace
-from .network import MS, Network, Timer
-from .operation import Runner
-from .request import PlainRequest
-from .routes import Routes
-from .steps import Await, Invoke, Resumable, Steps
+from ..config import ProducerConfig
+from ..errors import ClientError, SendTimeoutError
+from ..namespace import wrap_namespace
+from ..wire.channel import Channel
+from ..wire.channel_pool import ChannelPool, OnChannelRequest
+from ..wire.connection import NEVER
+from ..wire.network import MS, Network, Timer
+from ..wire.operation import Runner
+from ..wire.request import plain_request
+from ..wire.steps import Await, Invoke, Resumable, Steps
+from .route_cache import RouteCache
 
 HEART_BEAT: Final = int(RequestCode.HEART_BEAT)
 UNREGISTER_CLIENT: Final = int(RequestCode.UNREGISTER_CLIENT)
@@ -41,14 +39,12 @@ NOT_SUPPORTED: Final = int(ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
 GO_AWAY: Final = int(ResponseCode.GO_AWAY)
 
 _FIRST_HEARTBEAT_MS: Final = 1000
-"""a master that is new hears of us so soon"""
+"""delay before the first heartbeat to a new master, ms"""
 _GREETING_MS: Final = 1000
 _STEP_NS: Final = 5 * MS
 """the clock is looked at no more often"""
 _IDLE_STEP_MS: Final = 10_000
 """silent connections are looked for so often"""
-
-Handler = Callable[[Channel, RemotingCommand, bytes], None]
 
 
 @dataclass(slots=True)
@@ -60,25 +56,25 @@ class _Repeated:
     call: Callable[[int], None]
 
 
-class Client:
+class ClusterClient:
     """What the sends of one producer share."""
 
     def __init__(
         self, config: ProducerConfig, network: Network, random: Random | None = None
     ) -> None:
-        """Raises NameServerError where none is named. Nothing is sent yet."""
+        """Raise NameServerError where none is named. Nothing is sent yet."""
         self.config = config
         self.network = network
         self.random = random or Random()
-        self.channels = Channels(config, network, self._request)
+        self.channels = ChannelPool(config, network, self._request)
         self.channels.on_watch = self._watch
         self.channels.on_end = self._parted
         self.runner = Runner(self.channels)
-        self.routes = Routes(config, self.channels, self.random, self._routed)
+        self.routes = RouteCache(config, self.channels, self.random, self._routed)
         self.ip = config.client_ip or network.local_address(self.routes.namesrv)
         self.client_id = _client_id(config, self.ip, network.now())
         self.group = wrap_namespace(config.namespace, config.group)
-        self.handlers: dict[int, Handler] = {}
+        self.handlers: dict[int, OnChannelRequest] = {}
         """who serves the requests of brokers, by code"""
         self.offset = network.epoch() - network.now()
         """what makes a time of the steady clock one since the epoch, ns"""
@@ -94,7 +90,7 @@ class Client:
     # -- requests of brokers --------------------------------------------------------------------
 
     def _request(self, channel: Channel, command: RemotingCommand, body: bytes) -> None:
-        """A broker asks: whoever registered for the code serves it."""
+        """Serve a request of a broker by the handler that is registered for its code."""
         handler = self.handlers.get(command.code)
         if handler is not None:
             handler(channel, command, body)
@@ -103,14 +99,14 @@ class Client:
             channel.answer(command, self.answer_of(NOT_SUPPORTED, text))
 
     def answer_of(self, code: int, remark: str | None = None) -> RemotingCommand:
-        """An answer to a broker."""
+        """Return an answer to a broker."""
         config = self.config
         return RemotingCommand(
             code, 0, RESPONSE_FLAG, config.language, config.client_version, remark
         )
 
     def _parted(self, address: str, by_peer: bool) -> None:
-        """A connection ended: its broker does not know us any more.
+        """Handle the end of a connection: its broker no longer knows this client.
 
         It hears of us soon if it ended the connection itself: it may have been restarted.
         """
@@ -125,7 +121,7 @@ class Client:
         self._watch(self._heartbeat_due)
 
     def _routed(self) -> None:
-        """A route was taken over: it is refreshed every so often, new masters hear of us soon."""
+        """Take over a route: refresh it periodically, send heartbeats to new masters soon."""
         now = self.network.now()
         if self._poll_due == NEVER:
             self._poll_due = now + self.config.poll_namesrv_ms * MS
@@ -167,7 +163,7 @@ class Client:
         if self.config.client_version >= V5_0_0:
             members["withoutSub"] = False
         body = encode_body(HEART_BEAT, False, members)
-        request = PlainRequest(self.config, HEART_BEAT, {}, body)
+        request = plain_request(self.config, HEART_BEAT, {}, body)
         self._greeted.add(address)
         try:
             yield from self.channels.ask(Invoke(address, request, deadline, True))
@@ -177,13 +173,13 @@ class Client:
 
     def _unregister(self, address: str, deadline: int) -> Steps[None]:
         fields = {"clientID": self.client_id, "producerGroup": self.group}
-        request = PlainRequest(self.config, UNREGISTER_CLIENT, fields)
+        request = plain_request(self.config, UNREGISTER_CLIENT, fields)
         yield Invoke(address, request, deadline)
 
     # -- the clock ------------------------------------------------------------------------------
 
     def repeat(self, every_ms: int, call: Callable[[int], None]) -> None:
-        """Call something with the time every so often, for the first time after as long."""
+        """Call `call` with the time at this interval, first one interval from now."""
         when = self.network.now() + every_ms * MS
         self._repeated.append(_Repeated(when, every_ms * MS, call))
         self._watch(when)
@@ -235,7 +231,7 @@ class Client:
     # -- the end --------------------------------------------------------------------------------
 
     def farewell(self) -> Iterable[Steps[None]]:
-        """What is to be told to brokers before the end: that we leave."""
+        """Return the requests that tell brokers that this client leaves."""
         deadline = self.network.now() + min(self.config.api_timeout_ms, 1000) * MS
         told = [address for address in self._greeted if self.channels.get(address) is not None]
         return [self._unregister(address, deadline) for address in told]

@@ -9,12 +9,12 @@ from typing import Final
 
 from dissectors.remoting.codes import RequestCode
 
-from .client import Client
-from .errors import ClientError
-from .fault import DETECTOR_PERIOD_MS, FaultStrategy
-from .network import MS
-from .request import PlainRequest
-from .steps import Invoke, Steps
+from ..errors import ClientError
+from ..fault import DETECTOR_PERIOD_MS, FaultStrategy
+from ..wire.network import MS
+from ..wire.request import plain_request
+from ..wire.steps import Invoke, Steps
+from .client import ClusterClient
 
 GET_MAX_OFFSET: Final = int(RequestCode.GET_MAX_OFFSET)
 
@@ -22,7 +22,7 @@ GET_MAX_OFFSET: Final = int(RequestCode.GET_MAX_OFFSET)
 class Detector:
     """Probes brokers for one strategy, beside the sends."""
 
-    def __init__(self, client: Client, strategy: FaultStrategy) -> None:
+    def __init__(self, client: ClusterClient, strategy: FaultStrategy) -> None:
         """Begins to look after `strategy`, if it is to be looked after."""
         self._client = client
         self._strategy = strategy
@@ -42,7 +42,7 @@ class Detector:
     def _probe(self, broker: str, address: str, topic: str) -> Steps[None]:
         timeout = self._strategy.settings.detect_timeout_ms
         fields = {"topic": topic, "queueId": "0"}
-        request = PlainRequest(self._client.config, GET_MAX_OFFSET, fields)
+        request = plain_request(self._client.config, GET_MAX_OFFSET, fields)
         deadline = self._client.network.now() + timeout * MS
         try:
             invoke = yield from self._client.channels.ask(Invoke(address, request, deadline, True))

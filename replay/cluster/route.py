@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from dissectors.endpoint import split_endpoint
 from dissectors.remoting.bodies import decode_body
 from dissectors.remoting.codes import RequestCode
 
-from .config import split_address
-from .fault import QueueIndex
-from .message import MessageQueue
+from ..fault import QueueIndex
+from ..message import MessageQueue
 
 GET_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 MASTER: Final = "0"
@@ -35,7 +35,7 @@ Addresses = Mapping[str, str]
 class Route:
     """What a NameServer says of a topic, as far as a producer needs it."""
 
-    __slots__ = ("addresses", "logical", "queues", "topic", "write_counts")
+    __slots__ = ("addresses", "left_out", "logical", "queues", "topic", "write_counts")
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class Route:
         addresses: dict[str, dict[str, str]],
         write_counts: dict[str, int],
         logical: dict[MessageQueue, str],
+        left_out: int = 0,
     ) -> None:
         self.topic = topic
         self.queues = queues
@@ -54,6 +55,8 @@ class Route:
         """broker name → write queues that the route gives it"""
         self.logical = logical
         """queue of a static topic → broker that has it now"""
+        self.left_out = left_out
+        """queues that the NameServer names beyond `MOST_QUEUES`"""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Route) and all(
@@ -78,12 +81,12 @@ class PublishTable:
         return self.route.write_counts.get(broker_name, -1)
 
     def broker_of(self, queue: MessageQueue) -> str:
-        """The broker that has a queue; with static topics it is not the queue's name."""
+        """Return the broker that has a queue; with static topics it is not the queue's name."""
         return self.route.logical.get(queue, queue.broker_name) if self.route.logical else queue[1]
 
 
 def decode_route(topic: str, body: bytes, most_queues: int | None = None) -> Route | None:
-    """The route of `topic` that the body of an answer says; None for what is no route.
+    """Return the route of `topic` that the body of an answer says; None for what is no route.
 
     `most_queues`: it is the route of the topic from which `topic` will be made, of whose queues no
     more than so many are made on each broker.
@@ -93,22 +96,24 @@ def decode_route(topic: str, body: bytes, most_queues: int | None = None) -> Rou
         return None
     addresses = _addresses_of(value.get("brokerDatas"))
     rows = list(_rows_of(value.get("queueDatas"), most_queues))
-    counts = {name: writes for name, _, writes in rows}
+    counts = {name: min(writes, MOST_QUEUES) for name, _, writes in rows}
     order = value.get("orderTopicConf")
     mapping = value.get("topicQueueMappingByBroker")
     if isinstance(order, str) and order:
-        return Route(topic, _ordered(topic, order), addresses, counts, {})
+        ordered, left_out = _ordered(topic, order)
+        return Route(topic, ordered, addresses, counts, {}, left_out)
     if order is None and isinstance(mapping, dict) and mapping:
-        logical = _logical(topic, mapping)
-        queues = sorted(logical, key=lambda queue: queue.queue_id)
-        return Route(topic, tuple(queues), addresses, counts, logical)
-    queues = [
-        MessageQueue(topic, name, number)
-        for name, perm, writes in sorted(rows)
-        if perm & WRITE and MASTER in addresses.get(name, {})
-        for number in range(writes)
-    ]
-    return Route(topic, tuple(queues[:MOST_QUEUES]), addresses, counts, {})
+        logical, left_out = _logical(topic, mapping)
+        sorted_queues = sorted(logical, key=lambda queue: queue.queue_id)
+        return Route(topic, tuple(sorted_queues), addresses, counts, logical, left_out)
+    queues: list[MessageQueue] = []
+    left_out = 0
+    for name, perm, writes in sorted(rows):
+        if perm & WRITE and MASTER in addresses.get(name, {}):
+            taken = min(writes, MOST_QUEUES - len(queues))
+            left_out += writes - taken
+            queues += [MessageQueue(topic, name, number) for number in range(taken)]
+    return Route(topic, tuple(queues), addresses, counts, {}, left_out)
 
 
 def _addresses_of(rows: object) -> dict[str, dict[str, str]]:
@@ -120,7 +125,7 @@ def _addresses_of(rows: object) -> dict[str, dict[str, str]]:
             found[name] = {
                 str(number): address
                 for number, address in table.items()
-                if isinstance(address, str) and split_address(address) is not None
+                if isinstance(address, str) and split_endpoint(address) is not None
             }
     return found
 
@@ -133,22 +138,30 @@ def _rows_of(rows: object, most_queues: int | None) -> Iterator[tuple[str, int, 
         if most_queues is not None:
             writes = min(most_queues, _number(row, "readQueueNums"))
         if isinstance(name, str):
-            yield name, perm, min(max(writes, 0), MOST_QUEUES)
+            yield name, perm, max(writes, 0)
 
 
-def _ordered(topic: str, order: str) -> tuple[MessageQueue, ...]:
-    """The queues of an ordered topic, `brokerA:4;brokerB:4`, in the order of the list."""
+def _ordered(topic: str, order: str) -> tuple[tuple[MessageQueue, ...], int]:
+    """Return the queues of an ordered topic, `brokerA:4;brokerB:4`, in that order; and those left
+    out.
+    """
     queues: list[MessageQueue] = []
+    left_out = 0
     for part in order.split(";"):
         name, _, count = part.partition(":")
         if count.isascii() and count.isdecimal():
-            for number in range(min(int(count[:9]), MOST_QUEUES - len(queues))):
-                queues.append(MessageQueue(topic, name, number))
-    return tuple(queues)
+            named = int(count[:9])
+            taken = min(named, MOST_QUEUES - len(queues))
+            left_out += named - taken
+            queues += [MessageQueue(topic, name, number) for number in range(taken)]
+    return tuple(queues), left_out
 
 
-def _logical(topic: str, mapping: Mapping[object, object]) -> dict[MessageQueue, str]:
-    """The queues of a static topic → the broker of the newest epoch that has each now."""
+def _logical(topic: str, mapping: Mapping[object, object]) -> tuple[dict[MessageQueue, str], int]:
+    """Return the queues of a static topic → the broker of the newest epoch that has each now.
+
+    And how many queues without a broker were left out.
+    """
     newest: dict[MessageQueue, tuple[int, str]] = {}
     totals: dict[str, tuple[int, int]] = {}
     for name, info in mapping.items():
@@ -163,10 +176,14 @@ def _logical(topic: str, mapping: Mapping[object, object]) -> dict[MessageQueue,
                 continue
             queue = MessageQueue(topic, logical_name, int(text))
             newest[queue] = max(newest.get(queue, (-1, "")), (epoch, str(name)))
+    left_out, room = 0, MOST_QUEUES
     for logical_name, (_, total) in totals.items():
-        for number in range(min(total, MOST_QUEUES)):  # those that no broker has have no address
+        taken = min(max(total, 0), room)
+        left_out += max(total, 0) - taken
+        room -= taken
+        for number in range(taken):  # those that no broker has have no address
             newest.setdefault(MessageQueue(topic, logical_name, number), (-1, NO_BROKER))
-    return {queue: broker for queue, (_, broker) in newest.items()}
+    return {queue: broker for queue, (_, broker) in newest.items()}, left_out
 
 
 def _member(row: object, name: str) -> object:

@@ -9,37 +9,40 @@ DefaultMQProducerImpl.tryToFindTopicPublishInfo, NettyRemotingClient.getAndCreat
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from random import Random
 from typing import Final
 
+from dissectors.endpoint import split_endpoint
 from dissectors.remoting.codes import ResponseCode
 
-from .channels import Channels
-from .config import ProducerConfig, split_address
-from .errors import BrokerError, ClientError, NameServerError, RouteError, TransportError
-from .network import MS
-from .request import PlainRequest
+from ..config import ProducerConfig
+from ..errors import BrokerError, ClientError, NameServerError, RouteError, TransportError
+from ..wire.channel_pool import ChannelPool
+from ..wire.network import MS
+from ..wire.request import PlainRequest, plain_request
+from ..wire.steps import Invoke, Join, Steps
 from .route import GET_ROUTE, MASTER, PublishTable, Route, decode_route
-from .steps import Invoke, Join, Steps
 
 TOPIC_NOT_EXIST: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 
+_log = logging.getLogger("rmqtool.replay")
 _GRACE_NS: Final = 10 * MS
 """a query's own error, which says more, comes first"""
 
 
-class Routes:
+class RouteCache:
     """The routes of one client."""
 
     def __init__(
         self,
         config: ProducerConfig,
-        channels: Channels,
+        channels: ChannelPool,
         random: Random,
         on_route: Callable[[], None],
     ) -> None:
-        """Raises NameServerError where none is named."""
+        """Raise NameServerError where none is named."""
         self.namesrvs = config.namesrv_addresses()
         self.namesrv = random.choice(self.namesrvs)
         """the NameServer that is asked"""
@@ -52,12 +55,12 @@ class Routes:
         self._brokers: dict[str, dict[str, str]] = {}
 
     def table_of(self, topic: str) -> PublishTable | None:
-        """The queues of a topic, as far as they are known."""
+        """Return the queues of a topic, as far as they are known."""
         table = self._tables.get(topic)
         return table if table is not None and table.queues else None
 
     def find_table(self, topic: str, deadline: int) -> Steps[PublishTable]:
-        """The queues of a topic, asked for if they are not known.
+        """Yield the queues of a topic, asked for if they are not known.
 
         Raises NameServerError, RouteError.
         """
@@ -84,11 +87,11 @@ class Routes:
         return NameServerError(f"no answer from NameServer {self.namesrv} in time")
 
     def any_topic(self) -> str | None:
-        """A topic whose route is known; None while there is none."""
+        """Return a topic whose route is known; None while there is none."""
         return next(iter(self._tables), None)
 
     def master_of(self, broker_name: str) -> str | None:
-        """The address of a broker's master; None where no route says it."""
+        """Return the address of a broker's master; None where no route says it."""
         addresses = self._brokers.get(broker_name)
         return addresses.get(MASTER) if addresses is not None else None
 
@@ -110,8 +113,8 @@ class Routes:
     def _ask_route(
         self, asked: str, topic: str, deadline: int, most_queues: int | None
     ) -> Steps[Route | None]:
-        """The route of `asked`, as one of `topic`; None where there is none."""
-        request = PlainRequest(self._config, GET_ROUTE, {"topic": asked})
+        """Yield the route of `asked`, as one of `topic`; None where there is none."""
+        request = plain_request(self._config, GET_ROUTE, {"topic": asked})
         invoke = yield from self._ask_namesrv(request, deadline)
         assert invoke.command is not None
         if invoke.command.code == TOPIC_NOT_EXIST:
@@ -119,6 +122,8 @@ class Routes:
         route = decode_route(topic, invoke.body, most_queues)
         if route is None:
             raise NameServerError(f"{invoke.address} gave a route that cannot be read")
+        if route.left_out:
+            _log.warning("%s names %d more queues than can be", invoke.address, route.left_out)
         return route
 
     def _ask_namesrv(self, request: PlainRequest, deadline: int) -> Steps[Invoke]:
@@ -175,7 +180,7 @@ class Routes:
     # -- masters --------------------------------------------------------------------------------
 
     def masters(self) -> list[str]:
-        """The addresses of all masters."""
+        """Return the addresses of all masters."""
         return [table[MASTER] for table in self._brokers.values() if MASTER in table]
 
     def drop_offline(self) -> None:
@@ -193,8 +198,8 @@ class Routes:
 
 
 def vip_address(address: str) -> str:
-    """The second port of a broker, two below the one of its address."""
-    parts = split_address(address)
+    """Return the second port of a broker, two below the one of its address."""
+    parts = split_endpoint(address)
     if parts is None or parts[1] <= 2:
         return address
     return f"{address.rpartition(':')[0]}:{parts[1] - 2}"

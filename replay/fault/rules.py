@@ -161,7 +161,7 @@ class FaultSettings:
         return next((duration for least, duration in steps if counted >= least), 0)
 
 
-class Event(StrEnum):
+class AttemptEvent(StrEnum):
     """What happened to one attempt, as far as the strategy is told."""
 
     ANSWERED = "answered"
@@ -196,23 +196,23 @@ _FINE = Effect(isolation=False, reachable=True)
 _ISOLATES = Effect(isolation=True, reachable=True)
 _UNREACHABLE = Effect(isolation=True, reachable=False)
 _MODERN = {
-    Event.ANSWERED: _FINE,
-    Event.BROKER_ERROR: _UNREACHABLE,
-    Event.TRANSPORT_ERROR: _ISOLATES,
-    Event.CLIENT_ERROR: _FINE,
-    Event.INTERRUPTED: _FINE,
-    Event.HANDED_OVER: _FINE,
-    Event.ASYNC_ERROR: _ISOLATES,
-    Event.ASYNC_LOST: _ISOLATES,
-    Event.NOT_SENT: _UNREACHABLE,
+    AttemptEvent.ANSWERED: _FINE,
+    AttemptEvent.BROKER_ERROR: _UNREACHABLE,
+    AttemptEvent.TRANSPORT_ERROR: _ISOLATES,
+    AttemptEvent.CLIENT_ERROR: _FINE,
+    AttemptEvent.INTERRUPTED: _FINE,
+    AttemptEvent.HANDED_OVER: _FINE,
+    AttemptEvent.ASYNC_ERROR: _ISOLATES,
+    AttemptEvent.ASYNC_LOST: _ISOLATES,
+    AttemptEvent.NOT_SENT: _UNREACHABLE,
 }
-_OLD_FINE = (Event.ANSWERED, Event.INTERRUPTED, Event.HANDED_OVER)
+_OLD_FINE = (AttemptEvent.ANSWERED, AttemptEvent.INTERRUPTED, AttemptEvent.HANDED_OVER)
 
 
-def effect_of(event: Event, settings: FaultSettings) -> Effect:
+def effect_of(event: AttemptEvent, settings: FaultSettings) -> Effect:
     """Return what the client's generation tells the strategy about an attempt that ended so."""
     if settings.generation != "5.1":
         return _FINE if event in _OLD_FINE else _ISOLATES
-    if event is Event.TRANSPORT_ERROR and settings.detector:
+    if event is AttemptEvent.TRANSPORT_ERROR and settings.detector:
         return _UNREACHABLE  # only a client that looks again by itself may give a broker up
     return _MODERN[event]

@@ -14,14 +14,14 @@ from enum import StrEnum
 from random import Random
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
-from .rules import Event, FaultSettings, LastBroker, effect_of
+from .rules import AttemptEvent, FaultSettings, LastBroker, effect_of
 
 DETECTOR_PERIOD_MS = 3000
-"""The detector looks for brokers to probe so often, for the first time after as long."""
+"""Probe interval of the detector, ms; the first probe runs one interval after the start."""
 _INT_MASK = 0x7FFFFFFF
 
 
-class Queue(Protocol):
+class StrategyQueue(Protocol):
     """A named tuple with a broker name and a queue id, as replay.message.MessageQueue."""
 
     @property
@@ -31,7 +31,7 @@ class Queue(Protocol):
     def _replace(self, *, broker_name: str = ..., queue_id: int = ...) -> Self: ...
 
 
-Q = TypeVar("Q", bound=Queue)
+Q = TypeVar("Q", bound=StrategyQueue)
 
 
 class QueueIndex:
@@ -54,7 +54,7 @@ class QueueIndex:
         self.value = self._random.randrange(_INT_MASK)
 
 
-class PublishTable(Protocol[Q]):
+class StrategyTable(Protocol[Q]):
     """The queues of a topic that may be written to, and the index into them."""
 
     @property
@@ -68,7 +68,7 @@ class PublishTable(Protocol[Q]):
         """Return the number of write queues that the route gives a broker; -1 where it has none."""
 
 
-class Why(StrEnum):
+class ChoiceReason(StrEnum):
     """Why a queue was chosen."""
 
     ROUND_ROBIN = "round robin"
@@ -79,11 +79,11 @@ class Why(StrEnum):
     LAST_RESORT = "next queue, none to prefer"
 
 
-class Choice(NamedTuple, Generic[Q]):
+class QueueChoice(NamedTuple, Generic[Q]):
     """A queue and why it was chosen."""
 
     queue: Q
-    why: Why
+    why: ChoiceReason
 
 
 @dataclass(slots=True)
@@ -141,10 +141,10 @@ class FaultStrategy:
 
     # what is reported
 
-    def report(self, broker: str, event: Event, latency_ms: int, now: int) -> None:
+    def report(self, broker: str, event: AttemptEvent, latency_ms: int, now: int) -> None:
         """Take note of how an attempt ended, as the client's generation does."""
         effect = effect_of(event, self.settings)
-        if event is Event.NOT_SENT and self._rules.not_sent_as_ms is not None:
+        if event is AttemptEvent.NOT_SENT and self._rules.not_sent_as_ms is not None:
             latency_ms = self._rules.not_sent_as_ms
         self.update(broker, latency_ms, effect.isolation, effect.reachable, now)
 
@@ -168,10 +168,11 @@ class FaultStrategy:
 
     def allowed(
         self, brokers: Iterable[str], last_broker: str | None, now: int
-    ) -> tuple[frozenset[str], Why]:
-        """Return the brokers among which `select` would choose, and by which rule; changes nothing.
+    ) -> tuple[frozenset[str], ChoiceReason]:
+        """Return the brokers among which `select` may choose, and by which rule; changes nothing.
 
-        `brokers` are those that have queues of the topic.
+        `brokers` are those that have queues of the topic. Items that are equally bad come in any
+        order, so all of them may be chosen where one may.
         """
         every = frozenset(brokers)
         for why, fits in self._steps(last_broker, now):
@@ -179,18 +180,18 @@ class FaultStrategy:
             if chosen:
                 return chosen, why
         if self.settings.enabled and not self._rules.modern:
-            better = every & {item.name for item in self._better_half(now)}
+            better = every & self._perhaps_better(now)
             if better:
-                return better, Why.LEAST_BAD
+                return better, ChoiceReason.LEAST_BAD
         return every, self._last_resort(last_broker)
 
     def select(
         self,
-        publish: PublishTable[Q],
+        publish: StrategyTable[Q],
         last_broker: str | None = None,
         reset_index: bool = False,
         now: int = 0,
-    ) -> Choice[Q]:
+    ) -> QueueChoice[Q]:
         """Return the queue for an attempt; `publish` must have one.
 
         `last_broker` is the broker of the attempt before, None on a first attempt; `reset_index` is
@@ -201,19 +202,19 @@ class FaultStrategy:
         for why, fits in self._steps(last_broker, now):
             queue = self._first(publish, fits)
             if queue is not None:
-                return Choice(queue, why)
+                return QueueChoice(queue, why)
         if self.settings.enabled and not self._rules.modern:
             queue = self._least_bad(publish, now)
             if queue is not None:
-                return Choice(queue, Why.LEAST_BAD)
-        return Choice(self._next(publish), self._last_resort(last_broker))
+                return QueueChoice(queue, ChoiceReason.LEAST_BAD)
+        return QueueChoice(self._next(publish), self._last_resort(last_broker))
 
     def _steps(
         self, last_broker: str | None, now: int
-    ) -> tuple[tuple[Why, Callable[[str], bool]], ...]:
+    ) -> tuple[tuple[ChoiceReason, Callable[[str], bool]], ...]:
         """Return what is looked for, one pass after the other."""
         if not self.settings.enabled:
-            off = (Why.OTHER_BROKER, lambda name: name != last_broker)
+            off = (ChoiceReason.OTHER_BROKER, lambda name: name != last_broker)
             return (off,) if last_broker is not None else ()
 
         def available(name: str) -> bool:
@@ -222,8 +223,8 @@ class FaultStrategy:
         def reachable(name: str) -> bool:
             return self._fits(name, last_broker) and self.is_reachable(name)
 
-        first = (Why.AVAILABLE, available)
-        return (first, (Why.REACHABLE, reachable)) if self._rules.modern else (first,)
+        first = (ChoiceReason.AVAILABLE, available)
+        return (first, (ChoiceReason.REACHABLE, reachable)) if self._rules.modern else (first,)
 
     def _fits(self, name: str, last_broker: str | None) -> bool:
         """Return whether a broker may follow the last one, whatever else is known of it."""
@@ -232,12 +233,12 @@ class FaultStrategy:
             return True
         return (name == last_broker) == (rule is LastBroker.SAME)
 
-    def _last_resort(self, last_broker: str | None) -> Why:
+    def _last_resort(self, last_broker: str | None) -> ChoiceReason:
         if self.settings.enabled or last_broker is not None:
-            return Why.LAST_RESORT
-        return Why.ROUND_ROBIN
+            return ChoiceReason.LAST_RESORT
+        return ChoiceReason.ROUND_ROBIN
 
-    def _first(self, publish: PublishTable[Q], fits: Callable[[str], bool]) -> Q | None:
+    def _first(self, publish: StrategyTable[Q], fits: Callable[[str], bool]) -> Q | None:
         """Go round once. Either each look moves the index, or the pass moves it by one."""
         queues, index = publish.queues, publish.index
         each = self._rules.modern or not (self.settings.enabled or self._rules.generation == "4.7")
@@ -248,7 +249,7 @@ class FaultStrategy:
                 return queue
         return None
 
-    def _next(self, publish: PublishTable[Q]) -> Q:
+    def _next(self, publish: StrategyTable[Q]) -> Q:
         return publish.queues[publish.index.next() % len(publish.queues)]
 
     def _better_half(self, now: int) -> list[FaultItem]:
@@ -258,7 +259,15 @@ class FaultStrategy:
         items.sort(key=lambda item: item._badness(now))
         return items[: max(len(items) // 2, 1)]
 
-    def _least_bad(self, publish: PublishTable[Q], now: int) -> Q | None:
+    def _perhaps_better(self, now: int) -> frozenset[str]:
+        """Return the brokers that are in the better half by some order of equally bad items."""
+        items = sorted(self._items.values(), key=lambda item: item._badness(now))
+        if not items:
+            return frozenset()
+        limit = items[max(len(items) // 2, 1) - 1]._badness(now)
+        return frozenset(item.name for item in items if item._badness(now) <= limit)
+
+    def _least_bad(self, publish: StrategyTable[Q], now: int) -> Q | None:
         """Return a queue of one of the better half of the items, unless the route lost it."""
         better = self._better_half(now)
         if not better:

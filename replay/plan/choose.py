@@ -14,13 +14,13 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
-from dissectors.exchange import Exchange
-from dissectors.record import COLUMNS, ExchangeRecord
+from dissectors.decode.exchange import Exchange
+from dissectors.decode.exchange_row import record_of
 from dissectors.remoting.codes import request_name, response_name
-from dissectors.row import record_of
+from dissectors.rows.record import COLUMNS, ExchangeRecord
 
-from .captured import Captured, Refusal, Seen, Why
-from .message import Message
+from ..captured.captured_send import CapturedSend, Refusal, Seen, SkipReason
+from ..message import Message
 
 TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 SYSTEM_TOPICS: Final = frozenset(
@@ -41,7 +41,7 @@ REPLY_SUFFIX: Final = "_REPLY_TOPIC"
 _HASHES: Final = 1 << 64
 
 
-class Kind(StrEnum):
+class OptionalKind(StrEnum):
     """Kinds of messages that are replayed only when they are asked for."""
 
     retry = "retry"
@@ -52,11 +52,11 @@ class Kind(StrEnum):
 
 
 _REASONS: Final = {
-    Kind.retry: Why.RETRY_TOPIC,
-    Kind.dlq: Why.DLQ_TOPIC,
-    Kind.system: Why.SYSTEM_TOPIC,
-    Kind.trace: Why.TRACE_TOPIC,
-    Kind.replies: Why.REPLY,
+    OptionalKind.retry: SkipReason.RETRY_TOPIC,
+    OptionalKind.dlq: SkipReason.DLQ_TOPIC,
+    OptionalKind.system: SkipReason.SYSTEM_TOPIC,
+    OptionalKind.trace: SkipReason.TRACE_TOPIC,
+    OptionalKind.replies: SkipReason.REPLY,
 }
 
 
@@ -70,7 +70,7 @@ class SampleBy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Selection:
     """What is replayed of that which could be."""
 
     where: Callable[[object], bool] | None = None
@@ -79,7 +79,7 @@ class Choice:
     """ns since the epoch; earlier requests are left out"""
     until: int | None = None
     """ns since the epoch; requests at or after that are left out"""
-    include: frozenset[Kind] = frozenset()
+    include: frozenset[OptionalKind] = frozenset()
     """kinds that are replayed too"""
     sample: Fraction | None = None
     """share of the keys; None: all"""
@@ -87,38 +87,38 @@ class Choice:
     """what is kept together"""
 
 
-def kind_of(topic: str, is_reply: bool = False) -> Kind | None:
-    """The kind of a message that is left out by default; None for an application's."""
+def kind_of(topic: str, is_reply: bool = False) -> OptionalKind | None:
+    """Return the kind of a message that is left out by default; None for an application's."""
     if topic.startswith("%RETRY%"):
-        return Kind.retry
+        return OptionalKind.retry
     if topic.startswith("%DLQ%"):
-        return Kind.dlq
+        return OptionalKind.dlq
     if is_reply or topic.endswith(REPLY_SUFFIX):
-        return Kind.replies
+        return OptionalKind.replies
     if topic == TRACE_TOPIC or topic.startswith("rmq_sys_TRACE_DATA_"):
-        return Kind.trace
+        return OptionalKind.trace
     if topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIX):
-        return Kind.system
+        return OptionalKind.system
     return None
 
 
-def refusal_of(captured: Captured, choice: Choice) -> Refusal | None:
+def refusal_of(captured: CapturedSend, choice: Selection) -> Refusal | None:
     """Why a send is left out; None where it is chosen. The sample is asked for by `in_sample`."""
     header = captured.header
     time = captured.seen.origin.time
     if choice.since is not None and time < choice.since:
-        return Refusal(Why.NOT_IN_TIME)
+        return Refusal(SkipReason.NOT_IN_TIME)
     if choice.until is not None and time >= choice.until:
-        return Refusal(Why.NOT_IN_TIME)
+        return Refusal(SkipReason.NOT_IN_TIME)
     kind = kind_of(header.topic, header.is_reply)
     if kind is not None and kind not in choice.include:
         return Refusal(_REASONS[kind], header.topic)
     if choice.where is not None and not choice.where(record_of_captured(captured)):
-        return Refusal(Why.NOT_WANTED)
+        return Refusal(SkipReason.NOT_WANTED)
     return None
 
 
-def in_sample(captured: Captured, message: Message, choice: Choice) -> bool:
+def in_sample(captured: CapturedSend, message: Message, choice: Selection) -> bool:
     """Whether the message's key is in the sample."""
     if choice.sample is None or choice.sample >= 1:
         return True
@@ -126,8 +126,8 @@ def in_sample(captured: Captured, message: Message, choice: Choice) -> bool:
     return Fraction(int.from_bytes(digest.digest(), "big"), _HASHES) < choice.sample
 
 
-def _key_of(captured: Captured, message: Message, by: SampleBy) -> str:
-    """What the message belongs to: its sharding key, else its first key, else its own id."""
+def _key_of(captured: CapturedSend, message: Message, by: SampleBy) -> str:
+    """Return what the message belongs to: its sharding key, else its first key, else its own id."""
     if by is SampleBy.topic:
         return captured.header.topic
     if by is SampleBy.group:
@@ -138,16 +138,16 @@ def _key_of(captured: Captured, message: Message, by: SampleBy) -> str:
     return message.sharding_key or (keys[0] if keys else message.unique_key or "")
 
 
-def record_of_captured(captured: Captured) -> ExchangeRecord:
-    """The row of the exchange, as decode shows it; of attempts the one that was answered."""
+def record_of_captured(captured: CapturedSend) -> ExchangeRecord:
+    """Return the row of the exchange, as decode shows it; of attempts the one that was answered."""
     seen, answer = captured.seen, captured.answer
     if seen.pdu is not None:
         return record_of(Exchange(answer.request or seen.pdu, answer.pdu), seen.origin.capture)
     return _record_of_log(captured, seen)
 
 
-def _record_of_log(captured: Captured, seen: Seen) -> ExchangeRecord:
-    """The row of an exchange out of a log: without what only the bytes tell."""
+def _record_of_log(captured: CapturedSend, seen: Seen) -> ExchangeRecord:
+    """Return the row of an exchange out of a log: without what only the bytes tell."""
     header, answer, origin = captured.header, captured.answer, seen.origin
     message = seen.messages[0] if seen.messages and not header.is_batch else None
     values: dict[str, object] = {column.name: None for column in COLUMNS}
@@ -180,6 +180,7 @@ def _record_of_log(captured: Captured, seen: Seen) -> ExchangeRecord:
         "message_count": len(seen.messages or ()),
         "queue_offset": answer.queue_offset,
         "expert": [],
+        "brokers": [],
     }
     if answer.code is not None:
         values["response_name"] = response_name(answer.code, seen.code, seen.version)

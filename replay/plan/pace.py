@@ -11,22 +11,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from dissectors.quantities import duration_ns
 from dissectors.times import SECOND
 
 _NUMBER = r"(\d{1,9}(?:\.\d{1,6})?)"
 _SPEED = re.compile(rf"{_NUMBER}\s*(x|%|)", re.ASCII)
 _RATE = re.compile(rf"{_NUMBER}(?:\s*/\s*(s|min|m|h))?", re.ASCII)
-_DURATION = re.compile(rf"{_NUMBER}\s*(us|ms|s|min|m|h|)", re.ASCII)
 _PER: Final = {"s": 1, "min": 60, "m": 60, "h": 3600}
-_UNITS: Final = {
-    "us": 1_000,
-    "ms": 1_000_000,
-    "": SECOND,
-    "s": SECOND,
-    "min": 60 * SECOND,
-    "m": 60 * SECOND,
-    "h": 3600 * SECOND,
-}
 
 
 class PaceError(ValueError):
@@ -83,14 +74,14 @@ class Pace:
         return self._due
 
     def again(self) -> None:
-        """The capture begins anew: its first message follows after a gap of the usual length."""
+        """Begin the capture anew: its first message follows after a gap of the usual length."""
         if self._last is not None:
             self._at += self._gaps_total // max(self._gaps, 1)
         self._last = None
 
 
 def speed_of(text: str) -> Fraction:
-    """The speed that ``2x``, ``0.5`` or ``50%`` names; PaceError for what names none."""
+    """Return the speed that ``2x``, ``0.5`` or ``50%`` names; PaceError for what names none."""
     match = _SPEED.fullmatch(text.strip().lower())
     if match is None or not Fraction(match[1]):
         raise PaceError(f"{text!r} is no speed; give 2x, 0.5x or 50%")
@@ -98,7 +89,9 @@ def speed_of(text: str) -> Fraction:
 
 
 def rate_of(text: str) -> Fraction:
-    """The messages a second that ``500/s``, ``500`` or ``30000/min`` names; PaceError otherwise."""
+    """Return the messages a second that ``500/s``, ``500`` or ``30000/min`` names; PaceError
+    otherwise.
+    """
     match = _RATE.fullmatch(text.strip().lower())
     if match is None or not Fraction(match[1]):
         raise PaceError(f"{text!r} is no rate; give 500/s, 500 or 30000/min")
@@ -106,8 +99,10 @@ def rate_of(text: str) -> Fraction:
 
 
 def duration_of(text: str) -> int:
-    """The nanoseconds that ``90s``, ``1.5min``, ``200ms`` or ``3`` name; PaceError otherwise."""
-    match = _DURATION.fullmatch(text.strip().lower())
-    if match is None:
-        raise PaceError(f"{text!r} is no duration; give 90s, 5min, 200ms or 1h")
-    return int(Fraction(match[1]) * _UNITS[match[2]])
+    """Return the nanoseconds that ``90s``, ``1.5m`` or ``3`` (seconds) name; PaceError
+    otherwise.
+    """
+    length = duration_ns(text, bare="s")
+    if length is None:
+        raise PaceError(f"not a valid duration: {text!r}; give 90s, 5m, 200ms or 1h")
+    return int(length)

@@ -7,18 +7,23 @@ made when the first command was read, because a time of day means one of that co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
-from .captured import Why
-from .captured_source import CapturedSource
-from .plan import Planner, PlanOptions, Skipped, Step
+from ..captured.captured_send import SkipReason
+from ..captured.source import CapturedSource
+from .planner import PlannedSend, Planner, PlanOptions, Skipped
 from .rewrite import Rewrite
 
 MAX_TOPICS = 10_000
 """topics that are counted apart"""
 
 
-class Planned:
+PORTION_BYTES: Final = 8 * 1024 * 1024
+"""bytes of bodies of the steps that are made at a time: a few bytes may decompress to megabytes"""
+
+
+class PlannedRun:
     """One run over the sources; iterate `batches` once."""
 
     def __init__(
@@ -31,7 +36,7 @@ class Planned:
         raw_codes: frozenset[int] | None = None,
     ) -> None:
         """`options_of` gives the options when the time of the first command is known, in ns."""
-        self.skipped: Counter[tuple[Why, str]] = Counter()
+        self.skipped: Counter[tuple[SkipReason, str]] = Counter()
         """captured commands that are not replayed, by reason and name; of the first loop"""
         self.topics: Counter[str] = Counter()
         """messages to replay, by topic"""
@@ -60,8 +65,8 @@ class Planned:
         """Commands read in the present loop."""
         return self.source.commands
 
-    def batches(self) -> Iterator[list[Step | Skipped]]:
-        """Steps in the order in which they are due, and what is skipped between them."""
+    def batches(self) -> Iterator[list[PlannedSend | Skipped]]:
+        """Yield steps in the order in which they are due, and what is skipped between them."""
         while True:
             yield from self._loop_once()
             self.loop += 1
@@ -71,23 +76,23 @@ class Planned:
             planner.again()
             self.source = CapturedSource(*self._make)
 
-    def _loop_once(self) -> Iterator[list[Step | Skipped]]:
+    def _loop_once(self) -> Iterator[list[PlannedSend | Skipped]]:
         for batch in self.source.batches():
             if self.planner is None:
                 if self.source.first_time is None:
                     continue
                 self.planner = Planner(self._options_of(self.source.first_time), self._rewrite)
-            planned = list(self.planner.steps(batch))
-            self._count(planned)
-            yield planned
+            for planned in _portions(self.planner.steps(batch)):
+                self._count(planned)
+                yield planned
             if self.planner.ended:
                 break
         if self.loop == 0:
             self.skipped.update(self.source.skipped)
 
-    def _count(self, planned: list[Step | Skipped]) -> None:
+    def _count(self, planned: list[PlannedSend | Skipped]) -> None:
         for one in planned:
-            if isinstance(one, Step):
+            if isinstance(one, PlannedSend):
                 self.sends += 1
                 self.last_due = one.due
                 topic = one.messages[0].topic
@@ -98,8 +103,23 @@ class Planned:
                 self.skipped[one.why, _detail_of(one)] += 1
 
 
+def _portions(steps: Iterable[PlannedSend | Skipped]) -> Iterator[list[PlannedSend | Skipped]]:
+    """Give the steps of one batch, `PORTION_BYTES` or one step at a time; one portion at least."""
+    portion: list[PlannedSend | Skipped] = []
+    size = 0
+    for one in steps:
+        portion.append(one)
+        size += one.size if isinstance(one, PlannedSend) else 0
+        if size >= PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    yield portion
+
+
 def _detail_of(one: Skipped) -> str:
-    """What skipped sends are counted by besides the reason: nothing that is another for each."""
-    if one.why in (Why.ANOTHER_ATTEMPT, Why.CUT, Why.DAMAGED):
+    """Return what skipped sends are counted by besides the reason: nothing that is another for
+    each.
+    """
+    if one.why in (SkipReason.ANOTHER_ATTEMPT, SkipReason.CUT, SkipReason.DAMAGED):
         return ""
     return one.detail

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from dissectors.record import ONEWAY
+from dissectors.remoting.send_fields import send_fields_of
+from dissectors.rows.record import ONEWAY
 
-from .captured import Captured, Origin, Refusal, Refused, Why, messages_of
-from .choose import Choice, in_sample, refusal_of
-from .message import UNIQ_KEY, Message, SendMode, TransactionState
+from ..captured.captured_send import CapturedSend, Origin, Refusal, Refused, SkipReason, messages_of
+from ..message import UNIQ_KEY, Message, SendMode, TransactionState
+from .choose import Selection, in_sample, refusal_of
 from .pace import Pace, PaceOptions
 from .rewrite import Rewrite
 
@@ -44,7 +45,7 @@ class Ids(StrEnum):
     new = "new"
 
 
-class Queues(StrEnum):
+class QueuePolicy(StrEnum):
     """Which queue a replayed message goes to."""
 
     keep = "keep"
@@ -52,14 +53,14 @@ class Queues(StrEnum):
     new = "new"
 
 
-class Batches(StrEnum):
+class BatchPolicy(StrEnum):
     """What becomes of a batch."""
 
     keep = "keep"
     apart = "split"
 
 
-class Requests(StrEnum):
+class RequestPolicy(StrEnum):
     """What becomes of a message that asks for a reply."""
 
     send = "send"
@@ -70,7 +71,7 @@ class Requests(StrEnum):
 class PlanOptions:
     """What is replayed and how."""
 
-    choice: Choice = field(default_factory=Choice)
+    choice: Selection = field(default_factory=Selection)
     """which messages"""
     pace: PaceOptions = field(default_factory=PaceOptions)
     """how fast"""
@@ -78,11 +79,11 @@ class PlanOptions:
     """sync, async or oneway"""
     ids: Ids = Ids.keep
     """which UNIQ_KEY; from the second loop on always a new one"""
-    queues: Queues = Queues.keep
+    queues: QueuePolicy = QueuePolicy.keep
     """which queue"""
-    batches: Batches = Batches.keep
+    batches: BatchPolicy = BatchPolicy.keep
     """as one send, or taken apart"""
-    requests: Requests = Requests.send
+    requests: RequestPolicy = RequestPolicy.send
     """as a plain message, or waiting for a reply"""
     group: str | None = None
     """producer group of all messages; None: the captured ones"""
@@ -96,7 +97,7 @@ class PlanOptions:
     """whole requests are replayed as they are, not messages"""
 
 
-class Queue(NamedTuple):
+class CapturedQueue(NamedTuple):
     """A captured queue."""
 
     broker: str
@@ -128,14 +129,14 @@ class RawParts:
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class PlannedSend:
     """One send to make."""
 
     number: int
     """0, 1, ... over all loops"""
     due: int
     """ns since the run began"""
-    captured: Captured
+    captured: CapturedSend
     """what it comes from"""
     messages: tuple[Message, ...]
     """one, or those of a batch"""
@@ -143,7 +144,7 @@ class Step:
     """producer group"""
     mode: SendMode
     """how it is sent"""
-    queue: Queue | None
+    queue: CapturedQueue | None
     """where to; None: the producer chooses"""
     lanes: tuple[object, ...]
     """the step waits for those before it in these lanes"""
@@ -163,6 +164,12 @@ class Step:
     """the request to send as it is; None: `messages` are sent"""
 
     @property
+    def size(self) -> int:
+        """Bytes of its bodies, decompressed."""
+        raw = len(self.raw.body) if self.raw is not None else 0
+        return raw + sum(len(message.body) for message in self.messages)
+
+    @property
     def origin(self) -> Origin:
         """Where it was captured."""
         return self.captured.seen.origin
@@ -173,7 +180,7 @@ class Skipped(NamedTuple):
 
     origin: Origin
     """where it was captured"""
-    why: Why
+    why: SkipReason
     """the reason"""
     detail: str = ""
     """what exactly"""
@@ -198,22 +205,22 @@ class Planner:
         self._loop = 0
 
     def again(self) -> None:
-        """The sources are replayed once more."""
+        """Begin another loop over the sources."""
         self._loop += 1
         self._pace.again()
 
-    def steps(self, batch: Iterable[Captured | Refused]) -> Iterator[Step | Skipped]:
-        """The steps of some captured sends, in order; stops where the plan has ended."""
+    def steps(self, batch: Iterable[CapturedSend | Refused]) -> Iterator[PlannedSend | Skipped]:
+        """Yield the steps of some captured sends, in order; stop where the plan has ended."""
         for one in batch:
             if self.ended:
                 return
             if isinstance(one, Refused):
-                topic = one.seen.ext_fields.get("b") or one.seen.ext_fields.get("topic") or ""
+                topic = one.seen.ext_fields.get(send_fields_of(one.seen.code).topic) or ""
                 yield Skipped(one.seen.origin, *one.refusal, topic)
                 continue
             yield from self._steps_of(one)
 
-    def _steps_of(self, captured: Captured) -> Iterator[Step | Skipped]:
+    def _steps_of(self, captured: CapturedSend) -> Iterator[PlannedSend | Skipped]:
         refusal = refusal_of(captured, self.options.choice)
         if refusal is not None:
             yield self._skipped(captured, *refusal)
@@ -230,7 +237,7 @@ class Planner:
         chosen: list[tuple[Message, str]] = []
         for message in messages:
             ready = self._rewritten(captured, message)
-            if isinstance(ready, Why):
+            if isinstance(ready, SkipReason):
                 yield self._skipped(captured, ready, "", message)
             else:
                 chosen.append(ready)
@@ -238,17 +245,19 @@ class Planner:
             return
         groups = {group for _, group in chosen}
         topics = {message.topic for message, _ in chosen}
-        is_batch = captured.header.is_batch and self.options.batches is Batches.keep
+        is_batch = captured.header.is_batch and self.options.batches is BatchPolicy.keep
         if is_batch and len(groups) == len(topics) == 1:
             yield from self._step(captured, tuple(one for one, _ in chosen), chosen[0][1], True)
             return
         for message, group in chosen:
             yield from self._step(captured, (message,), group, False)
 
-    def _raw_step_of(self, captured: Captured) -> Iterator[Step | Skipped]:
+    def _raw_step_of(self, captured: CapturedSend) -> Iterator[PlannedSend | Skipped]:
         seen = captured.seen
         if seen.missing:
-            yield self._skipped(captured, Why.CUT, f"{seen.missing} bytes of the body are missing")
+            yield self._skipped(
+                captured, SkipReason.CUT, f"{seen.missing} bytes of the body are missing"
+            )
             captured.release()
             return
         raw = RawParts(
@@ -272,20 +281,22 @@ class Planner:
             step.state = None
             yield step
 
-    def _rewritten(self, captured: Captured, message: Message) -> tuple[Message, str] | Why:
+    def _rewritten(
+        self, captured: CapturedSend, message: Message
+    ) -> tuple[Message, str] | SkipReason:
         if not in_sample(captured, message, self.options.choice):
-            return Why.NOT_SAMPLED
+            return SkipReason.NOT_SAMPLED
         group = captured.header.group
         if not self._rewrite.is_empty:
             done = self._rewrite.apply(message, group)
             if done is None:
-                return Why.DROPPED
+                return SkipReason.DROPPED
             message, group = done
         return message, self.options.group or group
 
     def _step(
-        self, captured: Captured, messages: tuple[Message, ...], group: str, is_batch: bool
-    ) -> Iterator[Step]:
+        self, captured: CapturedSend, messages: tuple[Message, ...], group: str, is_batch: bool
+    ) -> Iterator[PlannedSend]:
         options = self.options
         limit = options.limit
         if limit is not None and self.messages >= limit:
@@ -296,10 +307,12 @@ class Planner:
             self.ended = True
             return
         first = messages[0]
-        wants_reply = options.requests is Requests.request and "CORRELATION_ID" in first.properties
+        wants_reply = (
+            options.requests is RequestPolicy.request and "CORRELATION_ID" in first.properties
+        )
         mode = self._mode_of(captured)
         queue = self._queue_of(captured, first)
-        step = Step(
+        step = PlannedSend(
             self._number,
             due,
             captured,
@@ -320,7 +333,7 @@ class Planner:
         yield step
 
     def _marked(self, message: Message, wants_reply: bool) -> Message:
-        """The message with its mark, and its UNIQ_KEY kept or as a property."""
+        """Return the message with its mark, and its UNIQ_KEY kept or as a property."""
         properties = dict(message.properties)
         key = properties.get(UNIQ_KEY)
         if key is not None and (self.options.ids is Ids.new or self._loop):
@@ -333,7 +346,7 @@ class Planner:
                 properties.pop(name, None)
         return replace(message, properties=properties)
 
-    def _mode_of(self, captured: Captured) -> SendMode:
+    def _mode_of(self, captured: CapturedSend) -> SendMode:
         wanted = self.options.mode
         if wanted is not Mode.as_captured:
             return SendMode(wanted.value)
@@ -341,24 +354,29 @@ class Planner:
             return SendMode.ONEWAY
         return SendMode.ASYNC if captured.overlapped else SendMode.SYNC
 
-    def _queue_of(self, captured: Captured, message: Message) -> Queue | None:
+    def _queue_of(self, captured: CapturedSend, message: Message) -> CapturedQueue | None:
         header = captured.header
-        if self.options.queues is Queues.new or header.queue_id < 0:
+        if self.options.queues is QueuePolicy.new or header.queue_id < 0:
             return None
-        broker = header.broker_name or captured.seen.origin.responder
-        strict = self.options.queues is Queues.strict or message.sharding_key is not None
-        return Queue(broker, header.queue_id, strict)
+        strict = self.options.queues is QueuePolicy.strict or message.sharding_key is not None
+        return CapturedQueue(captured.broker, header.queue_id, strict)
 
     def _skipped(
-        self, captured: Captured, why: Why, detail: str = "", message: Message | None = None
+        self,
+        captured: CapturedSend,
+        why: SkipReason,
+        detail: str = "",
+        message: Message | None = None,
     ) -> Skipped:
         header = captured.header
         key = message.unique_key if message is not None else header.unique_key
         return Skipped(captured.seen.origin, why, detail, header.topic, key)
 
 
-def _lanes_of(captured: Captured, topic: str, mode: SendMode) -> tuple[object, ...]:
-    """What the step must not overtake: its queue's messages; a sync one all of its conversation."""
+def _lanes_of(captured: CapturedSend, topic: str, mode: SendMode) -> tuple[object, ...]:
+    """Return what the step must not overtake: its queue's messages; a sync one all of its
+    conversation.
+    """
     origin = captured.seen.origin
     talk = origin.capture, origin.conversation
     header = captured.header
@@ -366,14 +384,14 @@ def _lanes_of(captured: Captured, topic: str, mode: SendMode) -> tuple[object, .
     return (queue, talk) if mode is SendMode.SYNC else (queue,)
 
 
-def _state_of(captured: Captured) -> TransactionState | None:
-    """The outcome of a half message: unknown where the capture does not have it."""
+def _state_of(captured: CapturedSend) -> TransactionState | None:
+    """Return the outcome of a half message: unknown where the capture does not have it."""
     if not captured.header.is_half:
         return None
     return captured.state if captured.state is not None else TransactionState.UNKNOWN
 
 
-def _delivery_of(captured: Captured, message: Message) -> int | None:
+def _delivery_of(captured: CapturedSend, message: Message) -> int | None:
     """How long after its send a message with a delivery time was to be delivered, ms."""
     text = message.properties.get("TIMER_DELIVER_MS")
     if text is None or not text.isascii() or not text.isdecimal() or len(text) > 18:

@@ -1,4 +1,4 @@
-"""Rules that change messages before they are replayed: out of a TOML file, and a Python function.
+"""Rules that change messages before they are replayed: out of a TOML file, and Python functions.
 
 The file is a list of rules, applied in order; each to the messages that fit its conditions::
 
@@ -12,21 +12,19 @@ The file is a list of rules, applied in order; each to the messages that fit its
     property = { tenant = "test", secret = false }           # false removes it
     # drop = true                                            # leaves the message out
 
-Rules: pure but for reading the file; what is wrong with a rule is found before anything is sent.
+Rules: pure; what is wrong with a rule is found before anything is sent.
 The UNIQ_KEY is no business of a rule: whether it is kept is an option.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from .message import UNIQ_KEY, Message
+from ..message import UNIQ_KEY, Message
 
 _TEXTS: Final = ("topic", "group", "tag", "key", "body")
 _RESERVED: Final = (UNIQ_KEY, "TAGS", "KEYS", "WAIT")
@@ -83,7 +81,7 @@ class Rewrite:
         return not self._rules and not self._functions
 
     def apply(self, message: Message, group: str) -> Rewritten | None:
-        """The message and its group after the rules; None where it is left out.
+        """Return the message and its group after the rules; None where it is left out.
 
         RewriteError where a user's function fails.
         """
@@ -100,14 +98,11 @@ class Rewrite:
         return Rewritten(message, group)
 
 
-def read_rules(path: str) -> list[Rule]:
-    """The rules of a file; RewriteError with file and rule where one is wrong."""
+def rules_of(data: bytes, path: str) -> list[Rule]:
+    """Return the rules in the content of a file; RewriteError names file and rule."""
     try:
-        with Path(path).open("rb") as file:
-            content = tomllib.load(file)
-    except OSError as error:
-        raise RewriteError(f"{path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        content = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RewriteError(f"{path}: no TOML file: {error}") from None
     unknown = set(content) - {"rule"}
     rules = content.get("rule", [])
@@ -115,25 +110,6 @@ def read_rules(path: str) -> list[Rule]:
         name = f"{sorted(unknown)[0]!r} means nothing" if unknown else "there is no rule"
         raise RewriteError(f"{path}: {name}; a file is a list of [[rule]]")
     return [_rule_of(entry, f"{path}, rule {number}") for number, entry in enumerate(rules, 1)]
-
-
-def read_function(text: str) -> Function:
-    """The function that ``file.py:name`` names; RewriteError where there is none."""
-    path, _, name = text.rpartition(":")
-    if not path or not name:
-        raise RewriteError(f"{text!r}: give FILE.py:FUNCTION")
-    spec = importlib.util.spec_from_file_location("rmqtool_rewrite", path)
-    if spec is None or spec.loader is None or not Path(path).is_file():
-        raise RewriteError(f"{path}: no Python file")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's file does
-        raise RewriteError(f"{path}: {type(error).__name__}: {error}") from None
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise RewriteError(f"{path}: there is no function {name!r} in it")
-    return function  # type: ignore[no-any-return]
 
 
 def _called(function: Function, message: Message) -> Message | None:

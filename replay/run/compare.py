@@ -15,10 +15,11 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 from dissectors.histogram import Histogram
+from dissectors.quantities import DURATION_UNITS
 from dissectors.remoting.codes import response_name
 
-from .captured import Answer, Captured
-from .journal import Outcome, Result
+from ..captured.captured_send import CapturedAnswer, CapturedSend
+from .journal_rows import OutcomeEntry, Result
 
 MAX_EXAMPLES: Final = 20
 """messages that are named for each kind of difference"""
@@ -27,7 +28,7 @@ MAX_BROKERS: Final = 1000
 PERCENTILES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
 _CONDITION: Final = re.compile(
     r"\s*(?P<name>[a-z][a-z0-9_-]*)\s*(?:(?P<op>>=|<=|>|<|==|=|!=)\s*"
-    r"(?P<value>\d{1,12}(?:\.\d{1,6})?)\s*(?P<unit>us|ms|s|%|x|))?\s*"
+    r"(?P<value>\d{1,12}(?:\.\d{1,6})?)\s*(?P<unit>[a-zµμ]*|%))?\s*"
 )
 
 
@@ -122,7 +123,7 @@ class Comparison:
         }
         """the first messages of each kind"""
 
-    def add(self, row: Outcome) -> None:
+    def add(self, row: OutcomeEntry) -> None:
         """One more outcome."""
         then, now = Side(row.captured_result, row.captured_code), Side(row.result, row.code)
         self.steps += 1
@@ -149,7 +150,7 @@ class Comparison:
                 self.examples[kind].append(_example_of(row, then, now))
         self._add_latencies(row, then, now)
 
-    def _add_latencies(self, row: Outcome, then: Side, now: Side) -> None:
+    def _add_latencies(self, row: OutcomeEntry, then: Side, now: Side) -> None:
         key = row.captured_broker, row.broker or row.address or "-"
         if key not in self.brokers and len(self.brokers) >= MAX_BROKERS:
             key = "others", "others"
@@ -166,19 +167,19 @@ class Comparison:
             broker.replayed.add(row.latency_us)
 
 
-def _example_of(row: Outcome, then: Side, now: Side) -> Example:
+def _example_of(row: OutcomeEntry, then: Side, now: Side) -> Example:
     reason = f": {row.reason}" if row.reason else ""
     key = ",".join(row.unique_keys)
     return Example(row.capture, row.packet, row.topic, key, str(then), f"{now}{reason}")
 
 
-def captured_side(captured: Captured) -> Side:
+def captured_side(captured: CapturedSend) -> Side:
     """How a message came out in the capture."""
     answer = captured.answer
     return Side(_result_of(answer), answer.code)
 
 
-def _result_of(answer: Answer) -> Result:
+def _result_of(answer: CapturedAnswer) -> Result:
     if answer.is_stored:
         return Result.stored
     if answer.code is not None:
@@ -191,7 +192,7 @@ class ConditionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ComparisonCondition:
     """A condition over a comparison."""
 
     text: str
@@ -253,7 +254,7 @@ FIGURES: Final = (*_COUNTS, *_MOMENTS, *(f"late-{name}" for name in _MOMENTS))
 
 
 def figure_of(name: str, comparison: Comparison) -> int | None:
-    """A figure of the replay: a count, or µs; None where there is nothing to measure."""
+    """Return a figure of the replay: a count, or µs; None where there is nothing to measure."""
     if name in _COUNTS:
         return int(getattr(comparison, _COUNTS[name]))
     if name.startswith("late-"):
@@ -274,8 +275,10 @@ def _moment_of(histogram: Histogram, name: str) -> int | None:
     return histogram.largest if percent == 100.0 else histogram.percentile(percent)
 
 
-def condition_of(text: str) -> Condition:
-    """The condition that a text like ``new-failures``, ``p99>2x`` names; ConditionError if none."""
+def condition_of(text: str) -> ComparisonCondition:
+    """Return the condition that a text like ``new-failures``, ``p99>2x`` names; ConditionError if
+    none.
+    """
     match = _CONDITION.fullmatch(text.lower())
     name = match["name"].replace("_", "-") if match else ""
     if match is None or name not in FIGURES:
@@ -286,18 +289,18 @@ def condition_of(text: str) -> Condition:
     if match["op"] is None:
         if name not in _COUNTS:
             raise ConditionError(f"{text!r}: compare it with a duration, as in {name}>50ms")
-        return Condition(text, name, ">", Fraction(0))
+        return ComparisonCondition(text, name, ">", Fraction(0))
     unit = match["unit"]
     _refuse_misfit(text, name, unit)
-    factor = {"ms": 1000, "s": 1_000_000}.get(unit, 1)
+    factor = Fraction(DURATION_UNITS.get(unit, 1_000), 1_000)  # figures are in microseconds
     relative = unit if unit in ("x", "%") else ""
-    return Condition(text, name, match["op"], Fraction(match["value"]) * factor, relative)
+    return ComparisonCondition(text, name, match["op"], Fraction(match["value"]) * factor, relative)
 
 
 def _refuse_misfit(text: str, name: str, unit: str) -> None:
     if name in _COUNTS:
         if unit not in ("", "%", "x") or (unit == "x" and name not in _CAPTURED):
             raise ConditionError(f"{text!r}: {name} is a number, or a percentage of all sends")
-    elif unit in ("", "%") or (unit == "x" and name.startswith("late-")):
+    elif unit not in (*DURATION_UNITS, "x") or (unit == "x" and name.startswith("late-")):
         more = "" if name.startswith("late-") else ", or as 2x of the captured one"
         raise ConditionError(f"{text!r}: {name} is a duration: us, ms or s{more}")

@@ -6,7 +6,7 @@ queue; a step may be in several. Steps are added in the order of the plan.
 
 from __future__ import annotations
 
-from .plan import Step
+from ..plan.planner import PlannedSend
 
 
 class Place:
@@ -14,7 +14,7 @@ class Place:
 
     __slots__ = ("ended", "followers", "step", "waits_for")
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: PlannedSend) -> None:
         self.step = step
         self.waits_for = 0
         """steps before it that have not ended"""
@@ -29,10 +29,14 @@ class Lanes:
     def __init__(self) -> None:
         self.waiting = 0
         """steps that wait for others"""
+        self.bytes = 0
+        """bytes of the bodies of all steps that have not ended"""
         self._last: dict[object, Place] = {}
 
-    def add(self, step: Step) -> Place:
-        """The next step of the plan; it may be sent at once where its place waits for none."""
+    def add(self, step: PlannedSend) -> Place:
+        """Return the next step of the plan; it may be sent at once where its place waits
+        for none.
+        """
         place = Place(step)
         for lane in dict.fromkeys(step.lanes):
             before = self._last.get(lane)
@@ -41,11 +45,13 @@ class Lanes:
                 place.waits_for += 1
             self._last[lane] = place
         self.waiting += place.waits_for > 0
+        self.bytes += step.size
         return place
 
     def end(self, place: Place) -> list[Place]:
-        """A step has ended; returns those that may be sent now, in the order of the plan."""
+        """End a step; return those that may be sent now, in the order of the plan."""
         place.ended = True
+        self.bytes -= place.step.size
         for lane in place.step.lanes:
             if self._last.get(lane) is place:
                 del self._last[lane]

@@ -6,20 +6,22 @@ came, it is `unknown`. A difference is one of result, code, queue and attempts.
 
 from __future__ import annotations
 
-from .captured import SendHeader
+from ..captured.captured_send import CapturedHeader
+from ..errors import BrokerError, ClientError, SendFailed
+from ..message import Attempt, SendMode, SendResult
+from ..plan.planner import PlannedSend
 from .compare import captured_side
-from .errors import BrokerError, ClientError, SendFailed
-from .journal import Outcome, Result
-from .message import Attempt, SendMode, SendResult
-from .plan import Step
+from .journal_rows import OutcomeEntry, Result
 from .resend import Sent
 
 
-def outcome_of(step: Step, sent: Sent, late_ns: int, again: bool) -> Outcome:
-    """The row of a step that has ended; `again`: it may have been sent by an earlier run too."""
+def outcome_of(step: PlannedSend, sent: Sent, late_ns: int, again: bool) -> OutcomeEntry:
+    """Return the row of a step that has ended; `again`: it may have been sent by an earlier run
+    too.
+    """
     result, header, answer = sent.result, step.captured.header, step.captured.answer
     last = sent.attempts[-1] if sent.attempts else None
-    row = Outcome(
+    row = OutcomeEntry(
         step=step.number,
         capture=step.origin.capture,
         packet=step.origin.packet,
@@ -42,30 +44,30 @@ def outcome_of(step: Step, sent: Sent, late_ns: int, again: bool) -> Outcome:
         captured_result=captured_side(step.captured).result,
         captured_latency_us=answer.latency_us,
         captured_attempts=answer.attempts,
-        captured_broker=header.broker_name or answer.responder,
+        captured_broker=header.broker_name or answer.broker,
     )
     _add_place(row, result, last)
     row.differences = _differences(row, header)
     return row
 
 
-def keys_of(step: Step) -> list[str]:
-    """The UNIQ_KEYs of a step's messages, as they are sent."""
+def keys_of(step: PlannedSend) -> list[str]:
+    """Return the UNIQ_KEYs of a step's messages, as they are sent."""
     return [message.unique_key or "" for message in step.messages]
 
 
-def _is_answered(step: Step) -> bool:
+def _is_answered(step: PlannedSend) -> bool:
     return step.mode is not SendMode.ONEWAY or step.state is not None or step.wants_reply
 
 
-def _result_of(step: Step, sent: Sent) -> Result:
+def _result_of(step: PlannedSend, sent: Sent) -> Result:
     if sent.result is not None:
         return Result.stored if _is_answered(step) else Result.sent
     return Result.unknown if sent.is_unknown else Result.failed
 
 
 def _code_of(error: ClientError | None, last: Attempt | None) -> int | None:
-    """The response code; what never reached a broker has none."""
+    """Return the response code; what never reached a broker has none."""
     if last is not None:
         return last.code
     return error.code if isinstance(error, BrokerError) else None
@@ -78,7 +80,7 @@ def _reason_of(error: ClientError | None, last: Attempt | None) -> str | None:
     return (last.remark if last is not None else None) or cause.reason
 
 
-def _add_place(row: Outcome, result: SendResult | None, last: Attempt | None) -> None:
+def _add_place(row: OutcomeEntry, result: SendResult | None, last: Attempt | None) -> None:
     if last is not None:
         row.broker, row.address = last.queue.broker_name, last.address
         row.queue_id, row.queue_offset = last.queue.queue_id, last.queue_offset
@@ -88,7 +90,7 @@ def _add_place(row: Outcome, result: SendResult | None, last: Attempt | None) ->
         row.queue_offset = result.queue_offset
 
 
-def _differences(row: Outcome, header: SendHeader) -> list[str]:
+def _differences(row: OutcomeEntry, header: CapturedHeader) -> list[str]:
     found = []
     if row.result is not row.captured_result:
         found.append(f"result {row.captured_result} → {row.result}")

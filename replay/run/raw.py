@@ -12,80 +12,63 @@ from time import time_ns
 from typing import Final
 
 from dissectors.remoting.bodies import decode_body
+from dissectors.remoting.code_sets import STORED
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
+from dissectors.remoting.send_fields import V1, V2
 
-from .async_producer import run_steps
-from .captured import STORED
-from .client import Client
-from .config import ProducerConfig
-from .errors import BrokerError, ClientError, SendTimeoutError
-from .message import Attempt, MessageQueue, Outcome, SendResult, SendStatus
-from .plan import RawParts, Step
-from .request import PlainRequest, encode_command
+from ..async_producer import run_steps
+from ..cluster.client import ClusterClient
+from ..config import ProducerConfig
+from ..errors import BrokerError, ClientError, SendTimeoutError
+from ..message import Attempt, AttemptOutcome, MessageQueue, SendResult, SendStatus
+from ..plan.planner import PlannedSend, RawParts
+from ..transport.aio import AioNetwork
+from ..wire.request import PlainRequest, plain_request
+from ..wire.steps import Invoke, Steps
 from .resend import Sent
-from .steps import Invoke, Steps
-from .transport.aio import AioNetwork
 
 SECRETS: Final = ("AccessKey", "Signature", "SecurityToken")
 """ext fields of a captured signature"""
-QUEUE_FIELDS: Final = ("e", "queueId")
+QUEUE_FIELDS: Final = (V2.queue_id, V1.queue_id)
 _TOPICS: Final = 10_000
 _MS: Final = 1_000_000
 
 
-class RawRequest:
-    """A captured request, with a number of its own."""
-
-    __slots__ = ("_command", "body")
-
-    def __init__(self, parts: RawParts, fields: dict[str, str]) -> None:
-        """`fields` are the ext fields to send; the signature of the capture is left out."""
-        kept = {name: text for name, text in fields.items() if name not in SECRETS}
-        flag = ONEWAY_FLAG if parts.oneway else 0
-        self._command = RemotingCommand(
-            parts.code, 0, flag, parts.language, parts.version, None, kept, parts.serialize_type
-        )
-        self.body = parts.body
-        """body as it was captured"""
-
-    @property
-    def code(self) -> int:
-        """Request code."""
-        return self._command.code
-
-    @property
-    def oneway(self) -> bool:
-        """Whether no answer is wanted."""
-        return self._command.is_oneway
-
-    def fields(self) -> dict[str, str]:
-        """The ext fields; who changes them changes the request."""
-        return self._command.ext_fields
-
-    def encode(self, opaque: int) -> bytes:
-        """The request as a frame. Raises ValueError where it is over the frame limit."""
-        self._command.opaque = opaque
-        return encode_command(self._command, self.body)
+def raw_request(parts: RawParts, fields: dict[str, str]) -> PlainRequest:
+    """Return a captured request with these ext fields, without the signature of the capture."""
+    kept = {name: text for name, text in fields.items() if name not in SECRETS}
+    flag = ONEWAY_FLAG if parts.oneway else 0
+    command = RemotingCommand(
+        parts.code, 0, flag, parts.language, parts.version, None, kept, parts.serialize_type
+    )
+    return PlainRequest(command, parts.body)
 
 
 class RawSender:
     """Sends captured requests to one broker; made within a running loop."""
 
     def __init__(self, config: ProducerConfig) -> None:
-        """The broker is what `config` names as NameServer. Raises ConfigError, NameServerError."""
+        """Take what `config` names as NameServer for the broker. Raises ConfigError,
+        NameServerError.
+        """
         self.config = config
         self.address = config.namesrv_addresses()[0]
         self._network = AioNetwork(config.tls, config.guard)
-        self._client = Client(config, self._network)
+        self._client = ClusterClient(config, self._network)
         self._queues: dict[str, int | None] = {}
 
-    async def send(self, step: Step) -> Sent:
+    @property
+    def peers(self) -> list[str]:
+        """The other ends of all open connections, `ip:port`."""
+        return self._network.peers
+
+    async def send(self, step: PlannedSend) -> Sent:
         """Send the request of a step; what happens becomes part of what is returned."""
         parts = step.raw
         assert parts is not None
         fields = await self._fields_of(step, parts)
-        request = RawRequest(parts, fields)
+        request = raw_request(parts, fields)
         begin = time_ns()
         invoke = Invoke(self.address, request, self._deadline(), True)
         error: ClientError | None = None
@@ -106,8 +89,8 @@ class RawSender:
     async def _asked(self, invoke: Invoke) -> Invoke:
         return await run_steps(self._client.runner, _ask(invoke))
 
-    async def _fields_of(self, step: Step, parts: RawParts) -> dict[str, str]:
-        """The ext fields, with a queue that the broker's topic has."""
+    async def _fields_of(self, step: PlannedSend, parts: RawParts) -> dict[str, str]:
+        """Return the ext fields, with a queue that the broker's topic has."""
         fields = dict(parts.ext_fields)
         topic = step.messages[0].topic
         for name in QUEUE_FIELDS:
@@ -125,7 +108,7 @@ class RawSender:
                 return None
             self._queues[topic] = None
             code = RequestCode.GET_TOPIC_CONFIG
-            request = PlainRequest(self.config, code, {"topic": topic, "lo": "true"})
+            request = plain_request(self.config, code, {"topic": topic, "lo": "true"})
             try:
                 answer = await self._asked(Invoke(self.address, request, self._deadline(), True))
             except ClientError:
@@ -135,18 +118,18 @@ class RawSender:
 
     def _sent(
         self,
-        step: Step,
+        step: PlannedSend,
         invoke: Invoke,
-        request: RawRequest,
+        request: PlainRequest,
         begin: int,
         error: ClientError | None,
     ) -> Sent:
         command = invoke.command
-        outcome = Outcome.ONEWAY if request.oneway else Outcome.ANSWERED
+        outcome = AttemptOutcome.ONEWAY if request.oneway else AttemptOutcome.ANSWERED
         if error is not None:
             timed_out = isinstance(error, SendTimeoutError)
-            outcome = Outcome.TIMEOUT if timed_out else Outcome.LOST
-            outcome = outcome if invoke.request_bytes is not None else Outcome.CONNECT
+            outcome = AttemptOutcome.TIMEOUT if timed_out else AttemptOutcome.LOST
+            outcome = outcome if invoke.request_bytes is not None else AttemptOutcome.CONNECT
         queue_id = step.captured.header.queue_id
         queue = MessageQueue(step.messages[0].topic, step.captured.header.broker_name, queue_id)
         attempt = Attempt(
@@ -193,7 +176,7 @@ def _ask(invoke: Invoke) -> Steps[Invoke]:
 
 
 def _write_queues(answer: Invoke) -> int | None:
-    """What the answer to a question for a topic's settings says of its queues."""
+    """Return what the answer to a question for a topic's settings says of its queues."""
     command = answer.command
     if command is None or command.code != ResponseCode.SUCCESS:
         return None

@@ -10,44 +10,54 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from .plan import Skipped, Step
+from ..plan.planner import PlannedSend, Skipped
 
 DEPTH: Final = 4096
 """steps that are held: seconds of work, as long as the longest look ahead takes"""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""bytes of their bodies, decompressed, and of those in flight: a portion or a step more at most"""
 _AT_A_TIME: Final = 128
 """steps that are read at a time, at least"""
 _FILL_SECONDS: Final = 2.0
 """where few of many commands are steps, the others are read while these are sent"""
 
-_Steps = list[Step | Skipped]
+_Steps = list[PlannedSend | Skipped]
 
 
 class _Portion(NamedTuple):
     """What was read at one time."""
 
     steps: _Steps
+    size: int
+    """bytes of their bodies"""
     ended: bool
     """nothing follows"""
     problem: BaseException | None = None
     """of the sources, behind these steps"""
 
 
-def _portion_of(batches: Iterator[_Steps], wanted: int) -> _Portion:
-    """Read so many steps at least while there are some; never raises what the sources raise."""
+def _portion_of(batches: Iterator[_Steps], wanted: int, room: int) -> _Portion:
+    """Read so many steps, or bytes of them; never raises what the sources raise."""
     found: _Steps = []
+    size = 0
     try:
         for batch in batches:
             found += batch
-            if len(found) >= wanted:
-                return _Portion(found, ended=False)
+            size += _size_of(batch)
+            if len(found) >= wanted or size >= room:
+                return _Portion(found, size, ended=False)
     except Exception as problem:
-        return _Portion(found, ended=True, problem=problem)
-    return _Portion(found, ended=True)
+        return _Portion(found, size, ended=True, problem=problem)
+    return _Portion(found, size, ended=True)
+
+
+def _size_of(steps: Iterable[PlannedSend | Skipped]) -> int:
+    return sum(one.size for one in steps if isinstance(one, PlannedSend))
 
 
 class ReadAhead:
@@ -58,9 +68,13 @@ class ReadAhead:
         self._batches = batches
         self._depth = depth
         self._portion = min(depth, _AT_A_TIME)
+        self.bounded = False
+        """whether bytes bounded what is held, and not the number of steps"""
+        self.held_bytes = 0
+        """bytes of the bodies of the steps that are held"""
         self._learn = learn
         self._learned = True
-        self._steps: deque[Step | Skipped] = deque()
+        self._steps: deque[PlannedSend | Skipped] = deque()
         self._reading: asyncio.Future[_Portion] | None = None
         self._ended = False
         self._problem: BaseException | None = None
@@ -76,7 +90,7 @@ class ReadAhead:
                 while self._reading is not None:
                     await self._change()
 
-    async def next(self) -> Step | Skipped | None:
+    async def next(self) -> PlannedSend | Skipped | None:
         """Return the next step; None at the end. Raises what the sources raise, and `learn`."""
         while not self._steps:
             if self._ended:
@@ -88,6 +102,7 @@ class ReadAhead:
             self._learned = True
             self._learn()
         step = self._steps.popleft()
+        self.held_bytes -= _size_of((step,))
         if len(self._steps) <= self._depth - self._portion:
             self._read()
         return step
@@ -97,6 +112,7 @@ class ReadAhead:
         self._ended = True
         self._problem = None
         self._steps.clear()
+        self.held_bytes = 0
         self._reading = None
         self._reader.shutdown(wait=False, cancel_futures=True)
         self._news.set()
@@ -107,8 +123,12 @@ class ReadAhead:
 
     def _read(self) -> None:
         if self._reading is None and not self._ended:
+            room = MOST_BYTES - self.held_bytes
+            if room <= 0:
+                self.bounded = True
+                return
             self._reading = self._loop.run_in_executor(
-                self._reader, _portion_of, self._batches, self._portion
+                self._reader, _portion_of, self._batches, self._portion, room
             )
             self._reading.add_done_callback(self._was_read)
 
@@ -118,6 +138,7 @@ class ReadAhead:
         self._reading = None
         read = reading.result()
         self._steps += read.steps
+        self.held_bytes += read.size
         self._learned = self._learned and not read.steps
         self._ended, self._problem = read.ended, read.problem
         if len(self._steps) < self._depth:

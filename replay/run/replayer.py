@@ -10,32 +10,36 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from time import time_ns
 from typing import Final
 
-from .async_producer import AsyncProducer
-from .attempt_record import record_of_attempt
-from .captured import Why
+from dissectors.endpoint import endpoint_of_socket, split_endpoint
+
+from ..async_producer import AsyncProducer
+from ..captured.captured_send import SkipReason
+from ..config import ProducerConfig
+from ..errors import ClientError, ConfigError
+from ..message import UNIQ_KEY, Attempt, Message
+from ..plan.planner import PlannedSend, Skipped
+from ..safety import Guard
+from ..sandbox import Sandbox, SandboxOptions
+from ..sending.attempt_record import record_of_attempt
+from ..transport.problems import local_ip
+from ..unique_id import UniqueIds
 from .compare import Comparison
-from .config import ProducerConfig
-from .errors import ClientError, ConfigError
-from .journal import Begin, JournalWriter, Outcome, Progressed, SkippedRow
+from .journal import JournalWriter, Progressed
+from .journal_rows import Begin, JournalError, OutcomeEntry, SkippedRow
 from .lanes import Lanes, Place
-from .message import UNIQ_KEY, Attempt, Message
 from .outcome_row import keys_of, outcome_of
-from .plan import Skipped, Step
 from .raw import RawSender
-from .read_ahead import DEPTH, ReadAhead
+from .read_ahead import DEPTH, MOST_BYTES, ReadAhead
 from .resend import Resender, Sent
-from .safety import Guard
-from .sandbox import Sandbox, SandboxOptions
-from .transport.problems import local_ip
-from .unique_id import UniqueIds
 
 MAX_GROUPS: Final = 256
 """producer groups, each a producer with connections of its own"""
@@ -65,6 +69,8 @@ class Figures:
     """sends that an earlier run has done"""
     again: int = 0
     """sends that an earlier run may have made already"""
+    bounded: bool = False
+    """whether the bytes of bodies, and not their number, bounded what was held at a time"""
     target: str = ""
     """NameServers of the target"""
 
@@ -73,7 +79,7 @@ class Figures:
 class ReplayRun:
     """What is replayed and where to."""
 
-    batches: Iterator[list[Step | Skipped]]
+    batches: Iterator[list[PlannedSend | Skipped]]
     """the plan"""
     responders: Callable[[], Iterable[str]]
     """addresses that captured requests were sent to, as far as the plan was read"""
@@ -126,6 +132,7 @@ async def _run(
     if run.sandbox is None:
         return await _Replayer(run, run.config).run(stoppable)
     async with Sandbox(run.sandbox) as sandbox:
+        run.guard.exempt((sandbox.namesrv, *sandbox.addresses.values()))
         address = next(iter(sandbox.addresses.values())) if run.raw else sandbox.namesrv
         config = replace(run.config, namesrv=address)
         return await _Replayer(run, config).run(stoppable)
@@ -151,6 +158,7 @@ class _Replayer:
         self._left = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._ahead = ReadAhead(run.batches, run.read_ahead, self._check_targets)
+        self._targets = list(config.namesrv_addresses())
         self._start = 0
         self._shift: int | None = None
         address = config.namesrv_addresses()[0]
@@ -160,6 +168,7 @@ class _Replayer:
         self, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
     ) -> Figures:
         """Send until the plan ends or `stop`."""
+        self._targets += await self._resolved()
         self._start = self._now()
         ticker = self._loop.create_task(self._tick())
         try:
@@ -170,7 +179,11 @@ class _Replayer:
                     await self._room.wait()
         finally:
             ticker.cancel()
-            self._run.journal.flush()
+            try:
+                self._run.journal.flush()
+            except JournalError as problem:
+                self._problem = self._problem or problem
+            self.figures.bounded = self.figures.bounded or self._ahead.bounded
             self._ahead.end()
             await self._close()
         if self._problem is not None:
@@ -218,11 +231,29 @@ class _Replayer:
         """No address of the capture may be one that we send to. Raises TargetRefused."""
         run = self._run
         run.guard.learn(run.responders())
-        for address in self._config.namesrv_addresses():
+        for address in (*self._targets, *self._peers()):
             run.guard.check(address)
 
+    async def _resolved(self) -> list[str]:
+        """Return the addresses that the names of the NameServers stand for, as far as they are
+        known.
+        """
+        found: list[str] = []
+        for address in self._config.namesrv_addresses():
+            with suppress(OSError):
+                host, port = split_endpoint(address) or (address, 0)
+                answers = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                found += [endpoint_of_socket(answer[4]) for answer in answers]
+        return found
+
+    def _peers(self) -> Iterator[str]:
+        """Yield the other ends of all connections: an address may be learned while one is open."""
+        for one in (*self._producers.values(), self._raw):
+            if isinstance(one, (AsyncProducer, RawSender)):
+                yield from one.peers
+
     def _skip(self, one: Skipped) -> None:
-        if one.why is Why.DONE:
+        if one.why is SkipReason.DONE:
             return
         origin = one.origin
         self._run.journal.write_skipped(
@@ -231,7 +262,7 @@ class _Replayer:
             )
         )
 
-    async def _admit(self, step: Step) -> bool:
+    async def _admit(self, step: PlannedSend) -> bool:
         """Let a step wait for its time and its turn; False where nothing more is begun."""
         before = self._run.before
         if before is not None and before.is_done(step.number):
@@ -242,9 +273,7 @@ class _Replayer:
             self._shift = step.due - (self._now() - self._start)
         if not await self._is_due(step.due - self._shift):
             return False
-        while len(self._tasks) + len(self._ready) >= self._run.in_flight or self._lanes.waiting >= (
-            max(_WAITING, 4 * self._run.in_flight)
-        ):
+        while not self._has_room(step):
             self._room.clear()
             await self._room.wait()
             if self._stopped.is_set():
@@ -254,6 +283,17 @@ class _Replayer:
             self._ready.append(place)
             self._schedule()
         return not self._stopped.is_set()
+
+    def _has_room(self, step: PlannedSend) -> bool:
+        """Return whether a step may be added to those that wait or are in flight."""
+        if len(self._tasks) + len(self._ready) >= self._run.in_flight:
+            return False
+        if self._lanes.waiting >= max(_WAITING, 4 * self._run.in_flight):
+            return False
+        if self._lanes.bytes and self._lanes.bytes + step.size > MOST_BYTES:
+            self.figures.bounded = True
+            return False
+        return True
 
     async def _is_due(self, due: int) -> bool:
         """Wait for the time of a step; False where the run was stopped before."""
@@ -266,7 +306,7 @@ class _Replayer:
             return True
         return False
 
-    async def _prepare(self, step: Step) -> None:
+    async def _prepare(self, step: PlannedSend) -> None:
         """Make the producer of the step's group, or what sends requests as they are."""
         if step.raw is not None:
             self._raw = self._raw or RawSender(self._config)
@@ -305,7 +345,11 @@ class _Replayer:
             again = self._is_again(step.number)
             journal.write(Begin(step.number, keys_of(step), again))
             begun.append((place, again))
-        journal.flush(self._loop.time())
+        try:
+            journal.flush(self._loop.time())
+        except JournalError as problem:  # what is not written down is not sent
+            self._fail(problem)
+            return
         for place, again in begun:
             task = self._loop.create_task(self._send(place, again))
             self._tasks.add(task)
@@ -333,7 +377,7 @@ class _Replayer:
             if not self._stopped.is_set():
                 self._ready.append(follower)
 
-    async def _sent(self, step: Step) -> Sent:
+    async def _sent(self, step: PlannedSend) -> Sent:
         if step.raw is not None and self._raw is not None:
             return await self._raw.send(step)
         producer = self._producers[step.group]
@@ -359,7 +403,7 @@ class _Replayer:
         self._room.set()
         self._schedule()
 
-    def _note(self, row: Outcome) -> None:
+    def _note(self, row: OutcomeEntry) -> None:
         figures = self.figures
         figures.ended += row.messages
         figures.failed += row.result in ("failed", "unknown")

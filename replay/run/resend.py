@@ -11,26 +11,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from .async_producer import AsyncProducer
-from .errors import BrokerError, ClientError, NameServerError, SendFailed, TransportError
-from .message import (
+from ..async_producer import AsyncProducer
+from ..errors import BrokerError, ClientError, NameServerError, SendFailed, TransportError
+from ..message import (
     Attempt,
+    AttemptOutcome,
     Message,
     MessageQueue,
-    Outcome,
     SendMode,
     SendResult,
     SendStatus,
 )
-from .plan import Queue, Step
+from ..plan.planner import CapturedQueue, PlannedSend
 
 MAX_BROKERS: Final = 4096
 """captured brokers that are given one of the target; more share the first"""
-_MAYBE_STORED: Final = (Outcome.TIMEOUT, Outcome.LOST, Outcome.GARBAGE, Outcome.CANCELLED)
+_MAYBE_STORED: Final = (
+    AttemptOutcome.TIMEOUT,
+    AttemptOutcome.LOST,
+    AttemptOutcome.GARBAGE,
+    AttemptOutcome.CANCELLED,
+)
 """ends of an attempt after which the broker may have the message all the same"""
-
-
-Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
 
 class Sent:
@@ -77,17 +79,17 @@ class QueueMap:
         self._order: dict[str, int] = {}
 
     def selector_of(
-        self, wanted: Queue
+        self, wanted: CapturedQueue
     ) -> Callable[[Sequence[MessageQueue], Message], MessageQueue]:
-        """What chooses that queue out of those of the topic."""
+        """Return what chooses that queue out of those of the topic."""
 
         def select(queues: Sequence[MessageQueue], _: Message) -> MessageQueue:
             return self.find(queues, wanted)
 
         return select
 
-    def find(self, queues: Sequence[MessageQueue], wanted: Queue) -> MessageQueue:
-        """The queue, out of those that the topic has; there is one at least."""
+    def find(self, queues: Sequence[MessageQueue], wanted: CapturedQueue) -> MessageQueue:
+        """Return the queue, out of those that the topic has; there is one at least."""
         own = [queue for queue in queues if queue.broker_name == wanted.broker]
         if not own:
             names = sorted({queue.broker_name for queue in queues})
@@ -99,7 +101,7 @@ class QueueMap:
         return own[wanted.queue_id % len(own)]
 
     def _number_of(self, broker: str) -> int:
-        """Captured brokers are counted as they come, so that a run treats one the same way."""
+        """Return the number of a captured broker; a run treats the same one alike."""
         if broker not in self._order and len(self._order) >= MAX_BROKERS:
             return 0
         return self._order.setdefault(broker, len(self._order))
@@ -113,7 +115,7 @@ class Resender:
         self._queues = QueueMap()
         self._strict_tries = strict_tries
 
-    async def send(self, producer: AsyncProducer, step: Step, now_ms: int) -> Sent:
+    async def send(self, producer: AsyncProducer, step: PlannedSend, now_ms: int) -> Sent:
         """Send a step; what a producer raises becomes part of what it returns."""
         messages = _timed(step, now_ms)
         attempts: tuple[Attempt, ...] = ()
@@ -129,7 +131,7 @@ class Resender:
         raise AssertionError("the last try returns")
 
     async def _try(
-        self, producer: AsyncProducer, step: Step, messages: Sequence[Message], number: int
+        self, producer: AsyncProducer, step: PlannedSend, messages: Sequence[Message], number: int
     ) -> SendResult:
         first, state, queue = messages[0], step.state, step.queue
         if state is not None:
@@ -144,7 +146,7 @@ class Resender:
         return await producer.send(first, mode=step.mode, selector=selector)
 
     def _goes_on(
-        self, step: Step, error: ClientError, number: int, retried: frozenset[int]
+        self, step: PlannedSend, error: ClientError, number: int, retried: frozenset[int]
     ) -> bool:
         """Whether another try makes sense: by the producer's own rules where it chooses itself."""
         queue = step.queue
@@ -167,8 +169,10 @@ async def _requested(producer: AsyncProducer, message: Message) -> SendResult:
     return SendResult(SendStatus.SEND_OK, message.unique_key or "", queue)
 
 
-def _timed(step: Step, now_ms: int) -> tuple[Message, ...]:
-    """The messages; one with a delivery time is delivered as long after its send as captured."""
+def _timed(step: PlannedSend, now_ms: int) -> tuple[Message, ...]:
+    """Return the messages; one with a delivery time is delivered as long after its send as
+    captured.
+    """
     if step.deliver_after_ms is None:
         return step.messages
     delivery = {"TIMER_DELIVER_MS": str(now_ms + step.deliver_after_ms)}

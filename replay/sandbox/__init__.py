@@ -1,4 +1,4 @@
-"""An embedded NameServer and brokers with faults: the safe target that needs no installation.
+"""An embedded NameServer and brokers with injected failures: a safe target without installation.
 
 `Sandbox` and `sandbox_thread` start one, `SandboxOptions` says what it shall be; this is all that
 others import.
@@ -7,26 +7,26 @@ others import.
 from __future__ import annotations
 
 from .errors import SandboxError
-from .events import Event, EventKind
-from .fault import Fault, FaultKind
-from .fault_text import fault_of_text, faults_of_file
-from .latency import Latency
+from .events import EventKind, SandboxEvent
+from .injection.injection import Injection, InjectionKind
+from .injection.injection_text import injection_of_text, injections_of_file
+from .injection.latency import Latency
 from .options import SandboxOptions, TopicSpec
 from .sandbox import Sandbox, SandboxThread, run_sandbox, sandbox_thread
 
 __all__ = [
-    "Event",
     "EventKind",
-    "Fault",
-    "FaultKind",
+    "Injection",
+    "InjectionKind",
     "Latency",
     "Sandbox",
     "SandboxError",
+    "SandboxEvent",
     "SandboxOptions",
     "SandboxThread",
     "TopicSpec",
-    "fault_of_text",
-    "faults_of_file",
+    "injection_of_text",
+    "injections_of_file",
     "run_sandbox",
     "sandbox_thread",
 ]

@@ -1,4 +1,4 @@
-"""One broker of the sandbox: its handlers joined, its connections, its faults.
+"""One broker of the sandbox: its handlers joined, its connections, its injections.
 
 Rules: whatever a client sends, the broker answers it or closes the connection; nothing that a
 client can cause ends the broker.
@@ -12,30 +12,33 @@ import traceback
 from typing import Final
 
 from dissectors.remoting.codes import ResponseCode, operation_of
+from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.versions import VERSIONS
 
-from .assignment import AssignmentHandlers
-from .broker_requests import BrokerHandlers
-from .client_requests import ClientHandlers
+from .answer import Answer
 from .events import EventKind
-from .faults import DISK_FULL, FaultSet
-from .group_requests import GroupHandlers
-from .offset_requests import OffsetHandlers
+from .handlers.assignment import AssignmentHandlers
+from .handlers.broker_requests import BrokerHandlers
+from .handlers.client_requests import ClientHandlers
+from .handlers.group_requests import GroupHandlers
+from .handlers.offset_requests import OffsetHandlers
+from .handlers.pull import PullHandlers
+from .handlers.query import QueryHandlers
+from .handlers.reply import ReplyHandlers
+from .handlers.schedule import Schedule
+from .handlers.send import SendHandlers
+from .handlers.send_back import SendBackHandlers
+from .handlers.send_rules import SendRules
+from .handlers.topic_requests import TopicHandlers
+from .handlers.transaction import HalfMessages
+from .injection.injector import DISK_FULL, Injector
 from .options import SandboxOptions
-from .pop import PopHandlers
-from .pull import PullHandlers
-from .query import QueryHandlers
-from .reply import ReplyHandlers
-from .request import Answer, BadRequest, Handler, Request, topic_of
-from .schedule import Schedule
-from .send import SendHandlers
-from .send_back import SendBackHandlers
-from .send_rules import SendRules
+from .pop.pop_requests import PopHandlers
+from .request import BadRequest, Handler, ReceivedRequest, topic_of
 from .server import Connection
 from .state import BrokerState
-from .store import StoreFull
-from .store_sqlite import BrokerJournal
-from .topic_requests import TopicHandlers
+from .store.memory import StoreFull
+from .store.sqlite import BrokerJournal
 from .topics import (
     DEFAULT_TOPIC,
     HALF_TOPIC,
@@ -46,7 +49,6 @@ from .topics import (
     WRITE,
     TopicConfig,
 )
-from .transaction import Transactions
 
 _SCAN_SECONDS: Final = 5.0
 WAITING_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC})
@@ -56,18 +58,18 @@ WAITING_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC})
 class Broker:
     """A broker: serves the requests of its port."""
 
-    def __init__(self, state: BrokerState, faults: FaultSet) -> None:
+    def __init__(self, state: BrokerState, injector: Injector) -> None:
         self.state = state
         """its tables"""
         self.name = state.name
         """name of the broker"""
         self.schedule = Schedule(state)
         """messages for later"""
-        self.transactions = Transactions(state, self.schedule)
+        self.transactions = HalfMessages(state, self.schedule)
         """half messages"""
         self.pop = PopHandlers(state)
         """what POP consumers hold"""
-        self._faults = faults
+        self._injector = injector
         self._scan: asyncio.TimerHandle | None = None
         rules = SendRules(state, self.schedule)
         self._handlers: dict[int, Handler] = {
@@ -113,11 +115,18 @@ class Broker:
             state.store.restore_end(*end)
         finished = journal.finished()
         for record in journal.records():
-            state.store.restore(record)
+            if not state.store.restore(record):
+                journal.note("message", record.physical_offset, "another is at its place")
+                continue
             if record.topic in WAITING_TOPICS and record.physical_offset not in finished:
                 waits = self.transactions if record.topic == HALF_TOPIC else self.schedule
                 waits.restore(record)
+        state.store.end_offset = max(state.store.end_offset, journal.blocked)
         state.store.journal = journal
+        for problem in journal.problems:
+            self.tell(EventKind.STORE_DAMAGED, detail=problem)
+        if journal.damaged > len(journal.problems):
+            self.tell(EventKind.STORE_DAMAGED, detail=f"{journal.damaged} damaged rows in all")
 
     def start(self) -> None:
         """Begin what happens by itself."""
@@ -135,14 +144,14 @@ class Broker:
     # -- connections ----------------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> bool:
-        """A client connects; a fault may refuse it."""
-        if not self._faults.admits(self.name, connection):
+        """Return a client connects; an injection may refuse it."""
+        if not self._injector.admits(self.name, connection):
             return False
         self.tell(EventKind.CONNECTED, connection)
         return True
 
     def closed(self, connection: Connection) -> None:
-        """A client is gone."""
+        """Handle the end of a client."""
         self.state.forget(connection)
         self.tell(EventKind.DISCONNECTED, connection)
 
@@ -158,14 +167,15 @@ class Broker:
 
     # -- requests -------------------------------------------------------------------------------
 
-    def serve(self, request: Request) -> None:
-        """Serve a request, unless a fault wants something else."""
-        self.state.count_request(request.command.code)
-        if self._faults.is_active and self._faults.take(self, request):
+    def serve(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
+        """Serve a request, unless an injection wants something else."""
+        request = ReceivedRequest(connection, command, body)
+        self.state.count_request(command.code)
+        if self._injector.is_active and self._injector.take(self, request):
             return
         self.execute(request)
 
-    def execute(self, request: Request) -> None:
+    def execute(self, request: ReceivedRequest) -> None:
         """Serve a request as a healthy broker does."""
         answer = self._answer_of(request)
         if answer is not None:
@@ -173,7 +183,7 @@ class Broker:
             if answer.code:
                 self.note_error(request, answer)
 
-    def note_error(self, request: Request, answer: Answer) -> None:
+    def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
         """Count an answer that is no success, and tell whoever watches."""
         self.state.count_answer(request.command.code, answer.code)
         if self.state.options.on_event is not None:
@@ -186,7 +196,7 @@ class Broker:
                 response=answer.code,
             )
 
-    def _answer_of(self, request: Request) -> Answer | None:
+    def _answer_of(self, request: ReceivedRequest) -> Answer | None:
         handler = self._handlers.get(request.command.code)
         if handler is None:
             code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED

@@ -55,7 +55,7 @@ class Subscription:
 def subscription_of(
     topic: str, expression: str | None, expression_type: str | None = None, version: int = 0
 ) -> Subscription:
-    """A subscription from its text: `*`, `TagA || TagB`."""
+    """Return a subscription from its text: `*`, `TagA || TagB`."""
     text = expression or SUB_ALL
     kind = expression_type or "TAG"
     tags: frozenset[str] = frozenset()
@@ -74,7 +74,7 @@ def hash_of(text: str) -> int:
 
 
 @dataclass(slots=True)
-class Client:
+class GroupMember:
     """One connection of a client process in one group."""
 
     client_id: str
@@ -110,7 +110,7 @@ class ConsumerGroup:
     """CLUSTERING or BROADCASTING"""
     from_where: str = "CONSUME_FROM_LAST_OFFSET"
     """where a group without offsets begins"""
-    members: dict[Connection, Client] = field(default_factory=dict)
+    members: dict[Connection, GroupMember] = field(default_factory=dict)
     """who is in it"""
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     """topic → what is wanted of it"""
@@ -124,14 +124,14 @@ class ClientTable:
     """Producer and consumer groups of one broker."""
 
     def __init__(self) -> None:
-        self.producers: dict[str, dict[Connection, Client]] = {}
+        self.producers: dict[str, dict[Connection, GroupMember]] = {}
         """group → members"""
         self.consumers: dict[str, ConsumerGroup] = {}
         """group → members and subscriptions"""
         self._producer_of: dict[str, Connection] = {}
 
-    def add_producer(self, group: str, client: Client) -> bool:
-        """A heartbeat names a producer group; whether the member is new."""
+    def add_producer(self, group: str, client: GroupMember) -> bool:
+        """Add a member to the producer group that a heartbeat names; return whether it is new."""
         members = self.producers.get(group)
         if members is None:
             if len(self.producers) >= GROUPS_LIMIT or len(group) > NAME_LIMIT:
@@ -147,10 +147,10 @@ class ClientTable:
     def add_consumer(
         self,
         group: ConsumerGroup,
-        client: Client,
+        client: GroupMember,
         subscriptions: list[Subscription] | None,
     ) -> bool:
-        """A heartbeat names a consumer group; whether members or subscriptions changed.
+        """Take a consumer group of a heartbeat; return whether members or subscriptions changed.
 
         `group` holds what the heartbeat says of it; `subscriptions` None: unchanged ones.
         """
@@ -171,7 +171,9 @@ class ClientTable:
     def remove(
         self, connection: Connection, producer: str | None = None, consumer: str | None = None
     ) -> tuple[list[str], list[str]]:
-        """A connection leaves groups, all of them by default; (producer, consumer) groups left."""
+        """Return a connection leaves groups, all of them by default; (producer, consumer) groups
+        left.
+        """
         everything = producer is None and consumer is None
         left: tuple[list[str], list[str]] = ([], [])
         if everything:
@@ -192,12 +194,12 @@ class ClientTable:
         return left
 
     def silent_since(self, before_ms: int) -> set[Connection]:
-        """Connections of clients whose last heartbeat is older than that."""
+        """Return connections of clients whose last heartbeat is older than that."""
         return {
             connection for connection, client in self.all_members() if client.seen_ms < before_ms
         }
 
-    def all_members(self) -> Iterator[tuple[Connection, Client]]:
+    def all_members(self) -> Iterator[tuple[Connection, GroupMember]]:
         """Every membership of every group."""
         for members in self.producers.values():
             yield from members.items()
@@ -205,7 +207,7 @@ class ClientTable:
             yield from group.members.items()
 
     def client(self, client_id: str) -> Connection | None:
-        """The connection of the producer with that id, the latest one."""
+        """Return the connection of the producer with that id, the latest one."""
         return self._producer_of.get(client_id)
 
 

@@ -22,16 +22,17 @@ class EventKind(StrEnum):
     PULLED = "pulled"
     REQUEST = "request"
     ANSWERED = "answered"
-    FAULT = "fault"
+    INJECTED = "fault"
     WINDOW = "window"
     CHECK = "check"
     DELIVERED = "delivered"
     DEAD_LETTER = "dead letter"
     STORE_FULL = "store full"
+    STORE_DAMAGED = "store damaged"
     INTERNAL = "internal error"
 
 
-class Event(NamedTuple):
+class SandboxEvent(NamedTuple):
     """One thing that happened."""
 
     at_ms: int
@@ -54,5 +55,5 @@ class Event(NamedTuple):
     """response code"""
 
 
-EventSink = Callable[[Event], None]
+EventSink = Callable[[SandboxEvent], None]
 """Called in the sandbox's own thread; it must return at once."""

@@ -51,7 +51,7 @@ class GroupConfig:
 
 
 def group_of_value(value: dict[str, object]) -> GroupConfig | None:
-    """The group that such members describe; None when they describe none."""
+    """Return the group that such members describe; None when they describe none."""
     name = value.get("groupName")
     if not isinstance(name, str) or not name:
         return None
@@ -78,11 +78,11 @@ class GroupTable:
         self._groups: dict[str, GroupConfig] = {}
 
     def get(self, group: str) -> GroupConfig | None:
-        """The group of that name; None when it was never made."""
+        """Return the group of that name; None when it was never made."""
         return self._groups.get(group)
 
     def of(self, group: str) -> GroupConfig:
-        """The group of that name, made where it was not there."""
+        """Return the group of that name, made where it was not there."""
         config = self._groups.get(group)
         if config is None:
             config = GroupConfig(group)

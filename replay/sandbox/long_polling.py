@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .server import Connection
-from .shelf import Record
+from .store.shelf import StoredRecord
 
 
 @dataclass(slots=True, eq=False)
@@ -24,7 +24,7 @@ class Held:
     """topic and queue that it waits for"""
     connection: Connection
     """where it came from"""
-    wants: Callable[[Record], bool]
+    wants: Callable[[StoredRecord], bool]
     """whether a message is for it"""
     resume: Callable[[], None]
     """answers it now, with what is there"""
@@ -55,8 +55,8 @@ class LongPolling:
         held.timer = loop.call_later(seconds, self._resume, held)
         return True
 
-    def arrived(self, key: tuple[str, int], record: Record) -> None:
-        """A message was stored in a queue."""
+    def arrived(self, key: tuple[str, int], record: StoredRecord) -> None:
+        """Handle a message that was stored in a queue."""
         waiting = self._held.get(key)
         if waiting is None:
             return
@@ -77,7 +77,7 @@ class LongPolling:
                 self._resume(held)
 
     def forget(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """Handle the end of a connection."""
         for waiting in list(self._held.values()):
             for held in [held for held in waiting if held.connection is connection]:
                 self._remove(held)

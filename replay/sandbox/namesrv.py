@@ -13,19 +13,21 @@ from typing import Final
 
 from dissectors.remoting.bodies.registry import decode_body, encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.fastjson import encode_json
-from dissectors.remoting.versions import VERSIONS
+from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.fastjson.codec import encode_json
+from dissectors.remoting.versions import V4_9_4
 
-from .events import Event, EventKind
-from .faults import FaultSet
+from .answer import Answer
+from .events import EventKind, SandboxEvent
+from .injection.injector import Injector
 from .options import SandboxOptions
-from .request import Answer, BadRequest, Handler, Request, topic_of
+from .request import BadRequest, Handler, ReceivedRequest, topic_of
 from .server import Connection, Hub
 from .state import faq_of
 from .topics import WRITE, TopicConfig, TopicTable, topic_of_value
 
 NAME: Final = "namesrv"
-_STANDARD_JSON_SINCE: Final = VERSIONS.index("V4_9_4")
+_STANDARD_JSON_SINCE: Final = V4_9_4
 _REGISTERED_LIMIT: Final = 1000
 _VALUES_LIMIT: Final = 10_000
 _LONGEST_VALUE: Final = 65_536
@@ -58,11 +60,11 @@ class NameServer:
     name = NAME
 
     def __init__(
-        self, options: SandboxOptions, hub: Hub, faults: FaultSet, now_ms: Callable[[], int]
+        self, options: SandboxOptions, hub: Hub, injector: Injector, now_ms: Callable[[], int]
     ) -> None:
         self._options = options
         self._hub = hub
-        self._faults = faults
+        self._injector = injector
         self._now_ms = now_ms
         self._brokers: dict[str, Registered] = {}
         self._values: dict[tuple[str, str], str] = {}
@@ -91,20 +93,20 @@ class NameServer:
         """request code → what serves it"""
 
     def add(self, broker: Registered) -> None:
-        """A broker is there."""
+        """Add a broker."""
         self._brokers[broker.name] = broker
 
     # -- connections ----------------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> bool:
-        """A client connects; a fault may refuse it."""
-        if not self._faults.admits(NAME, connection):
+        """Return a client connects; an injection may refuse it."""
+        if not self._injector.admits(NAME, connection):
             return False
         self.tell(EventKind.CONNECTED, connection)
         return True
 
     def closed(self, connection: Connection) -> None:
-        """A client is gone; a broker that it was is no longer there."""
+        """Handle the end of a client; forget the broker that it was."""
         for broker in list(self._brokers.values()):
             if broker.connection is connection:
                 del self._brokers[broker.name]
@@ -114,7 +116,7 @@ class NameServer:
         """Tell whoever watches."""
         if self._options.on_event is not None:
             peer = connection.peer if connection is not None else ""
-            self._options.on_event(Event(self._now_ms(), kind, NAME, peer, detail))
+            self._options.on_event(SandboxEvent(self._now_ms(), kind, NAME, peer, detail))
 
     def drop_connections(self) -> None:
         """Reset all connections to the NameServer."""
@@ -124,27 +126,28 @@ class NameServer:
 
     # -- requests -------------------------------------------------------------------------------
 
-    def serve(self, request: Request) -> None:
-        """Serve a request, unless a fault wants something else."""
+    def serve(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
+        """Serve a request, unless an injection wants something else."""
+        request = ReceivedRequest(connection, command, body)
         self.requests += 1
-        if self._faults.is_active and self._faults.take(self, request):
+        if self._injector.is_active and self._injector.take(self, request):
             return
         self.execute(request)
 
-    def execute(self, request: Request) -> None:
+    def execute(self, request: ReceivedRequest) -> None:
         """Serve a request as a healthy NameServer does."""
         answer = self._answer_of(request)
         request.answer(answer)
         self._note(EventKind.ANSWERED if answer.code else EventKind.REQUEST, request, answer)
 
-    def note_error(self, request: Request, answer: Answer) -> None:
+    def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
         """Tell whoever watches of an answer that is no success."""
         self._note(EventKind.ANSWERED, request, answer)
 
-    def _note(self, kind: EventKind, request: Request, answer: Answer) -> None:
+    def _note(self, kind: EventKind, request: ReceivedRequest, answer: Answer) -> None:
         if self._options.on_event is not None:
             self._options.on_event(
-                Event(
+                SandboxEvent(
                     self._now_ms(),
                     kind,
                     NAME,
@@ -157,7 +160,7 @@ class NameServer:
                 )
             )
 
-    def _answer_of(self, request: Request) -> Answer:
+    def _answer_of(self, request: ReceivedRequest) -> Answer:
         handler = self.handlers.get(request.code)
         if handler is None:
             remark = f" request type {request.code} not supported"
@@ -171,7 +174,7 @@ class NameServer:
 
     # -- routes ---------------------------------------------------------------------------------
 
-    def route(self, request: Request) -> Answer:
+    def route(self, request: ReceivedRequest) -> Answer:
         """105: brokers and queues of a topic."""
         topic = request.text("topic")
         brokers, queues = [], []
@@ -208,7 +211,7 @@ class NameServer:
     def _listed(self) -> list[Registered]:
         return [broker for broker in self._brokers.values() if broker.listed()]
 
-    def cluster(self, request: Request) -> Answer:  # noqa: ARG002
+    def cluster(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """106: every broker."""
         clusters: dict[str, list[str]] = {}
         for broker in self._listed():
@@ -219,16 +222,16 @@ class NameServer:
         }
         return Answer(0, None, encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value))
 
-    def all_topics(self, request: Request) -> Answer:  # noqa: ARG002
+    def all_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """206: names of all topics."""
         return _topic_list(self._names(self._listed()))
 
-    def topics_of_cluster(self, request: Request) -> Answer:
+    def topics_of_cluster(self, request: ReceivedRequest) -> Answer:
         """224: names of the topics of a cluster."""
         cluster = request.text("cluster")
         return _topic_list(self._names(b for b in self._listed() if b.cluster == cluster))
 
-    def system_topics(self, request: Request) -> Answer:  # noqa: ARG002
+    def system_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """304: clusters and brokers, which are topics as well."""
         names = {name for broker in self._listed() for name in (broker.cluster, broker.name)}
         first = next((broker.addresses[min(broker.addresses)] for broker in self._listed()), None)
@@ -241,7 +244,7 @@ class NameServer:
 
     # -- values, registration -------------------------------------------------------------------
 
-    def put_value(self, request: Request) -> Answer:
+    def put_value(self, request: ReceivedRequest) -> Answer:
         """100: a value of a name space."""
         key = (request.text("namespace"), request.text("key"))
         value = request.text("value")
@@ -250,7 +253,7 @@ class NameServer:
         self._values[key] = value
         return Answer()
 
-    def get_value(self, request: Request) -> Answer:
+    def get_value(self, request: ReceivedRequest) -> Answer:
         """101: that value."""
         value = self._values.get((request.text("namespace"), request.text("key")))
         if value is None:
@@ -261,12 +264,12 @@ class NameServer:
             )
         return Answer(0, {"value": value})
 
-    def delete_value(self, request: Request) -> Answer:
+    def delete_value(self, request: ReceivedRequest) -> Answer:
         """102: that value goes."""
         self._values.pop((request.text("namespace"), request.text("key")), None)
         return Answer()
 
-    def values(self, request: Request) -> Answer:
+    def values(self, request: ReceivedRequest) -> Answer:
         """219: all values of a name space."""
         namespace = request.text("namespace")
         table = {key: value for (name, key), value in self._values.items() if name == namespace}
@@ -276,7 +279,7 @@ class NameServer:
             )
         return Answer(0, None, encode_json({"table": table}))
 
-    def register(self, request: Request) -> Answer:
+    def register(self, request: ReceivedRequest) -> Answer:
         """103: a broker of another process is there, with its topics."""
         name, address = request.text("brokerName"), request.text("brokerAddr")
         known = self._brokers.get(name)
@@ -296,7 +299,7 @@ class NameServer:
         known.topics = topics
         return Answer(0, {"haServerAddr": "", "masterAddr": known.addresses.get(0, address)})
 
-    def unregister(self, request: Request) -> Answer:
+    def unregister(self, request: ReceivedRequest) -> Answer:
         """104: a broker of another process leaves."""
         known = self._brokers.get(request.text("brokerName"))
         if known is not None and known.connection is not None:
@@ -305,32 +308,32 @@ class NameServer:
                 del self._brokers[known.name]
         return Answer()
 
-    def data_version(self, request: Request) -> Answer:  # noqa: ARG002
+    def data_version(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """322: topics always have to be registered."""
         return Answer(0, {"changed": "true"})
 
-    def wipe(self, request: Request) -> Answer:
+    def wipe(self, request: ReceivedRequest) -> Answer:
         """205: nobody writes to a broker any more."""
         self._wiped.add(self._known(request))
         return Answer(0, {"wipeTopicCount": "0"})
 
-    def unwipe(self, request: Request) -> Answer:
+    def unwipe(self, request: ReceivedRequest) -> Answer:
         """327: a broker is written to again."""
         self._wiped.discard(self._known(request))
         return Answer(0, {"addTopicCount": "0"})
 
-    def _known(self, request: Request) -> str:
+    def _known(self, request: ReceivedRequest) -> str:
         name = request.text("brokerName")
         if name not in self._brokers:
             raise BadRequest(f"no broker {name}")
         return name
 
-    def config(self, request: Request) -> Answer:  # noqa: ARG002
+    def config(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """319: settings."""
         return Answer(0, None, b"rocketmqHome=\n")
 
-    def done(self, request: Request) -> Answer:  # noqa: ARG002
-        """What needs nothing here: own brokers are looked at each time."""
+    def done(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+        """Do nothing: own brokers are looked at each time."""
         return Answer()
 
 
@@ -357,7 +360,7 @@ def _topic_list(names: Iterable[str]) -> Answer:
     return Answer(0, None, encode_json({"topicList": sorted(names)}))
 
 
-def _registered_topics(request: Request) -> TopicTable:
+def _registered_topics(request: ReceivedRequest) -> TopicTable:
     body = decode_body(RequestCode.REGISTER_BROKER, False, 0, request.body, request.fields)
     wrapper = (
         body.value.get("topicConfigSerializeWrapper") if isinstance(body.value, dict) else None

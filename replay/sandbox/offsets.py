@@ -24,7 +24,7 @@ class OffsetTable:
         """offsets that an administrator set and that the next pull has to learn"""
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The offset that was stored last."""
+        """Return the offset that was stored last."""
         return self._offsets.get((group, topic, queue_id))
 
     def put(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
@@ -46,7 +46,7 @@ class OffsetTable:
         }
 
     def groups_of(self, topic: str) -> list[str]:
-        """Groups that have an offset in a topic."""
+        """Return the groups that have an offset in a topic."""
         return sorted({group for group, name, _ in self._offsets if name == topic})
 
     def topics_of(self, group: str) -> list[str]:

@@ -7,28 +7,24 @@ RocketMQ: BrokerConfig, MessageStoreConfig, NamesrvConfig.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dissectors.remoting.command import JSON, ROCKETMQ
 from dissectors.remoting.versions import VERSIONS
 
+from .durations import duration_ms
 from .errors import SandboxError
-
-if TYPE_CHECKING:
-    from .events import EventSink
-    from .fault import Fault
+from .events import EventSink
+from .injection.injection import Injection
 
 DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 """RocketMQ's messageDelayLevel: level n is the n-th of them."""
 
 MIB: Final = 1024 * 1024
-_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h|d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ class SandboxOptions:
     """JSON or ROCKETMQ: headers of answers"""
     store: Path | None = None
     """sqlite3 file that keeps messages, topics and offsets; None: memory only"""
-    faults: Sequence[Fault] = ()
+    injections: Sequence[Injection] = ()
     """what goes wrong, and when"""
     seed: int = 0
     """of everything that is random: with one seed and one order of requests, all is repeated"""
@@ -134,14 +130,6 @@ def broker_name(number: int) -> str:
 
 def _constant_of(version: str) -> str:
     return "V" + version.replace(".", "_")
-
-
-def duration_ms(text: str) -> int:
-    """Milliseconds of `20ms`, `1.5s`, `2m`, `1h`; SandboxError for anything else."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise SandboxError(f"{text!r} is no duration", "give a number and ms, s, m, h or d: 20ms")
-    return round(float(match[1]) * _UNITS[match[2]])
 
 
 def check_options(options: SandboxOptions) -> None:

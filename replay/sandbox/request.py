@@ -1,6 +1,7 @@
 """A request as a handler sees it, and the answer that it gives.
 
-A handler returns an `Answer`, or None when it answers later (or never) through `Request.answer`.
+A handler returns an `Answer`, or None when it answers later (or never) through
+`ReceivedRequest.answer`.
 What a peer may get wrong is a `BadRequest`, which becomes an answer with its code.
 RocketMQ: RemotingCommand, NettyRequestProcessor.
 """
@@ -8,26 +9,14 @@ RocketMQ: RemotingCommand, NettyRequestProcessor.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.ids.message_ids import integer_of
+from dissectors.remoting.send_fields import send_fields_of
 
-if TYPE_CHECKING:
-    from .server import Connection
-
-
-class Answer(NamedTuple):
-    """What a request is answered with."""
-
-    code: int = 0
-    """response code"""
-    fields: Mapping[str, str] | None = None
-    """ext fields"""
-    body: bytes = b""
-    """body of the response"""
-    remark: str | None = None
-    """error text"""
+from .answer import Answer
+from .server import Connection
 
 
 class BadRequest(Exception):
@@ -43,7 +32,7 @@ class BadRequest(Exception):
         self.answer = Answer(int(code), fields, b"", remark)
 
 
-class Request:
+class ReceivedRequest:
     """One request and whom to answer."""
 
     __slots__ = ("body", "command", "connection", "fields", "header_read", "shape")
@@ -59,8 +48,8 @@ class Request:
         """its ext fields"""
         self.header_read = False
         """whether the header of a send was read: its errors then say the region"""
-        self.shape: Callable[[Request, Answer], None] | None = None
-        """a fault: what becomes of the answer, instead of sending it"""
+        self.shape: Callable[[ReceivedRequest, Answer], None] | None = None
+        """an injection: what becomes of the answer, instead of sending it"""
 
     @property
     def code(self) -> int:
@@ -68,14 +57,14 @@ class Request:
         return self.command.code
 
     def text(self, name: str, default: str | None = None) -> str:
-        """An ext field; BadRequest when it is absent and there is no default."""
+        """Return an ext field; BadRequest when it is absent and there is no default."""
         value = self.fields.get(name, default)
         if value is None:
             raise BadRequest(f"the custom field <{name}> is null")
         return value
 
     def number(self, name: str, default: int | None = None) -> int:
-        """An integer among the ext fields; BadRequest when it is none."""
+        """Return an integer among the ext fields; BadRequest when it is none."""
         value = self.fields.get(name)
         if value is None:
             if default is None:
@@ -84,12 +73,14 @@ class Request:
         return number_of(name, value)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A boolean among the ext fields, as Java reads it: everything but `true` is false."""
+        """Return a boolean among the ext fields, as Java reads it: everything but `true` is
+        false.
+        """
         value = self.fields.get(name)
         return default if value is None else value.lower() == "true"
 
     def answer(self, answer: Answer) -> None:
-        """Answer it, unless a fault wants something else."""
+        """Answer it, unless an injection wants something else."""
         if self.shape is not None:
             self.shape(self, answer)
         else:
@@ -100,25 +91,18 @@ class Request:
         self.connection.answer(self.command, answer)
 
 
-_TOPIC_LETTER: Final = frozenset({310, 320, 325})
-
-
-def topic_of(request: Request) -> str:
-    """The topic of a request; empty where it names none."""
-    name = "b" if request.command.code in _TOPIC_LETTER else "topic"
-    return request.fields.get(name, "")
+def topic_of(request: ReceivedRequest) -> str:
+    """Return the topic of a request; empty where it names none."""
+    return request.fields.get(send_fields_of(request.command.code).topic, "")
 
 
 def number_of(name: str, text: str) -> int:
-    """A Java long; BadRequest when the text is none."""
-    try:
-        number = int(text)
-    except ValueError:
-        raise BadRequest(f"the custom field <{name}> is no number") from None
-    if not -(1 << 63) <= number < 1 << 63:
-        raise BadRequest(f"the custom field <{name}> is no long")
+    """Return a Java long; BadRequest when the text is none."""
+    number = integer_of(text)
+    if number is None:
+        raise BadRequest(f"the custom field <{name}> is no number")
     return number
 
 
-Handler = Callable[[Request], "Answer | None"]
+Handler = Callable[[ReceivedRequest], "Answer | None"]
 """Serves the requests of one code."""

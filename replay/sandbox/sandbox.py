@@ -18,16 +18,18 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import TypeVar
 
+from dissectors.endpoint import endpoint_text
+
 from .broker import Broker
 from .errors import SandboxError
 from .events import EventKind
-from .fault import Fault
-from .faults import FaultSet
+from .injection.injection import Injection
+from .injection.injector import Injector
 from .namesrv import NameServer, Registered
 from .options import SandboxOptions, check_options
 from .server import Connection, Hub, Service
 from .state import BrokerState
-from .store_sqlite import StoreFile
+from .store.sqlite import StoreFile
 
 _PORT_STEP = 10
 """Ports between two brokers: room for the VIP channel below."""
@@ -38,7 +40,7 @@ _T = TypeVar("_T")
 
 
 def now_ms() -> int:
-    """The clock of the sandbox."""
+    """Return the clock of the sandbox."""
     return time.time_ns() // 1_000_000
 
 
@@ -46,7 +48,7 @@ class Sandbox:
     """A NameServer and brokers; listens between `start` and `close`."""
 
     def __init__(self, options: SandboxOptions | None = None) -> None:
-        """Raises SandboxError for options that cannot be met."""
+        """Raise SandboxError for options that cannot be met."""
         self.options = options or SandboxOptions()
         check_options(self.options)
         self.namesrv = ""
@@ -55,7 +57,7 @@ class Sandbox:
         """broker name → `ip:port`, once started"""
         self.brokers: dict[str, Broker] = {}
         """the brokers by name, for tests that look inside"""
-        self.faults: FaultSet
+        self.injector: Injector
         """what goes wrong, once started: `add` and `clear` change it while it runs"""
         self._servers: list[asyncio.Server] = []
         self._hub = Hub(
@@ -83,7 +85,7 @@ class Sandbox:
         for broker in self.brokers.values():
             broker.close()
         if self._servers:
-            self.faults.close()
+            self.injector.close()
         for connection in list(self._hub.connections):
             connection.close()
         for server in self._servers:
@@ -108,29 +110,29 @@ class Sandbox:
 
     async def _start(self) -> None:
         options = self.options
-        faults = self.faults = FaultSet(options.seed, asyncio.get_running_loop().time)
-        names = NameServer(options, self._hub, faults, now_ms)
-        faults.watch(names)
+        injector = self.injector = Injector(options.seed, asyncio.get_running_loop().time)
+        names = NameServer(options, self._hub, injector, now_ms)
+        injector.watch(names)
         if options.store is not None:
             self._file = StoreFile(options.store, self._hub.schedule_flush)
             self._hub.commit = self._file.commit
             self._hub.on_failure = lambda error: names.tell(EventKind.INTERNAL, None, str(error))
         for number, name in enumerate(options.broker_names):
             port = options.port + number * _PORT_STEP if options.port else 0
-            await self._start_broker(name, port, names, faults)
+            await self._start_broker(name, port, names, injector)
         bound = self._bind(options.namesrv_port)
-        self.namesrv = _text(options.host, bound.getsockname()[1])
+        self.namesrv = endpoint_text(options.host, bound.getsockname()[1])
         await self._listen(names, bound)
         names.tell(EventKind.LISTENING, detail=self.namesrv)
-        faults.add(options.faults)
+        injector.add(options.injections)
 
     async def _start_broker(
-        self, name: str, port: int, names: NameServer, faults: FaultSet
+        self, name: str, port: int, names: NameServer, injector: Injector
     ) -> None:
         options = self.options
         sockets = self._bind_with_vip(port) if options.vip else [self._bind(port)]
-        address = _text(options.advertised or options.host, sockets[0].getsockname()[1])
-        broker = self._broker(name, address, faults)
+        address = endpoint_text(options.advertised or options.host, sockets[0].getsockname()[1])
+        broker = self._broker(name, address, injector)
         broker.state.route = names.readable_queues
         names.add(
             Registered(
@@ -138,28 +140,33 @@ class Sandbox:
                 name,
                 {0: address},
                 broker.state.topics,
-                listed=functools.partial(faults.is_listed, name),
-                perm=functools.partial(_perm_of, broker, faults),
+                listed=functools.partial(injector.is_listed, name),
+                perm=functools.partial(_perm_of, broker, injector),
             )
         )
         if self._file is not None:
-            broker.restore(self._file.journal(name))
-        faults.watch(broker)
+            try:
+                broker.restore(self._file.journal(name))
+            except SandboxError:
+                for bound in sockets:
+                    bound.close()
+                raise
+        injector.watch(broker)
         broker.start()
         for bound in sockets:
             await self._listen(broker, bound)
         self.addresses = {**self.addresses, name: address}
         broker.tell(EventKind.LISTENING, detail=address)
 
-    def _broker(self, name: str, address: str, faults: FaultSet) -> Broker:
+    def _broker(self, name: str, address: str, injector: Injector) -> Broker:
         chance = random.Random(self._random.random())
         state = BrokerState(name, address, self.options, self._hub, now_ms, chance)
-        broker = Broker(state, faults)
+        broker = Broker(state, injector)
         self.brokers[name] = broker
         return broker
 
     def _bind(self, port: int) -> socket.socket:
-        """A socket of a port, of any free one for 0; SandboxError where it is taken."""
+        """Return a socket of a port, of any free one for 0; SandboxError where it is taken."""
         host = self.options.host
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         bound = socket.socket(family, socket.SOCK_STREAM)
@@ -169,7 +176,7 @@ class Sandbox:
         except OSError as error:
             bound.close()
             raise SandboxError(
-                f"cannot listen on {_text(host, port)}: {error.strerror or error}",
+                f"cannot listen on {endpoint_text(host, port)}: {error.strerror or error}",
                 "give another port, or 0 for any free one",
             ) from None
         return bound
@@ -223,13 +230,13 @@ class SandboxThread:
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(timeout)
 
-    def add_faults(self, *faults: Fault) -> None:
-        """Faults from now on; their windows count from now."""
-        self.call(lambda box: box.faults.add(faults))
+    def add_injections(self, *injections: Injection) -> None:
+        """Injections from now on; their windows count from now."""
+        self.call(lambda box: box.injector.add(injections))
 
-    def clear_faults(self) -> None:
+    def clear_injections(self) -> None:
         """Everything works again."""
-        self.call(lambda box: box.faults.clear())
+        self.call(lambda box: box.injector.clear())
 
     def start(self) -> SandboxThread:
         """Listen; raises SandboxError as `Sandbox.start` does."""
@@ -263,7 +270,7 @@ class SandboxThread:
 
 @contextmanager
 def sandbox_thread(options: SandboxOptions | None = None) -> Iterator[SandboxThread]:
-    """A running sandbox in a thread of its own: `.namesrv`, `.addresses`, `.call`."""
+    """Yield a running sandbox in a thread of its own: `.namesrv`, `.addresses`, `.call`."""
     box = SandboxThread(options).start()
     try:
         yield box
@@ -306,9 +313,5 @@ def run_sandbox(
     return box
 
 
-def _perm_of(broker: Broker, faults: FaultSet) -> int:
-    return broker.state.perm & faults.perm(broker.name)
-
-
-def _text(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def _perm_of(broker: Broker, injector: Injector) -> int:
+    return broker.state.perm & injector.perm(broker.name)

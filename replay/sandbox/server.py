@@ -1,4 +1,4 @@
-"""Sockets of the sandbox: frames in, answers out; a listener a port, the loop's own protocols.
+"""Sockets of the sandbox: frames in, answers out; one listener per port, the loop's own protocols.
 
 Rules: bytes that are no frame close the connection, as a broker does. Connections, unfinished
 frames and what waits to be read by a client are bounded. The answers of one loop turn are stored
@@ -12,16 +12,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from dissectors.expert import ExpertInfo
-from dissectors.recognition import protocol_of
+from dissectors.decode.strict_reader import ReceivedCommand, StrictReader
+from dissectors.endpoint import endpoint_of_socket
 from dissectors.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, ROCKETMQ, RemotingCommand
-from dissectors.remoting.frame import KEEP_ALL, Frame, FrameDecoder
-from dissectors.remoting.frame_layout import MAX_FRAME, encode_frame
-from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header, encode_header
+from dissectors.remoting.framing.layout import MAX_FRAME, encode_frame
+from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
 
+from .answer import Answer
 from .errors import SandboxError
 from .events import EventKind
-from .request import Answer, Request
 
 LANGUAGE: Final = "PYTHON"
 _UNREAD_LIMIT: Final = 2 * MAX_FRAME
@@ -39,14 +38,14 @@ class Service(Protocol):
     name: str
     """`namesrv` or the broker's name"""
 
-    def serve(self, request: Request) -> None:
+    def serve(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
         """Serve a request: answer it now or later."""
 
     def opened(self, connection: Connection) -> bool:
         """Whether a new connection is taken."""
 
     def closed(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """Handle the end of a connection."""
 
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
         """Tell whoever watches."""
@@ -85,7 +84,7 @@ class Hub:
         return len(self.connections) >= self._connections_limit
 
     def next_opaque(self) -> int:
-        """A number for a request of a broker."""
+        """Return a number for a request of a broker."""
         self.opaque = (self.opaque + 1) & 0x7FFFFFFF
         return self.opaque
 
@@ -140,12 +139,9 @@ class Connection(asyncio.Protocol):
         self.local = ""
         """our address, `ip:port`"""
         self.pace: Callable[[int], float] | None = None
-        """a fault: seconds to wait before more is read, by the bytes just read"""
+        """an injection: seconds to wait before more is read, by the bytes just read"""
         self._transport: asyncio.Transport | None = None
-        self._experts: list[ExpertInfo] = []
-        self._frames: list[Frame] = []
-        self._decoder = FrameDecoder(0, self._experts, KEEP_ALL, True)
-        self._offset = 0
+        self._reader = StrictReader()
         self._held = 0
         self._out: list[bytes] = []
         self._out_size = 0
@@ -156,11 +152,11 @@ class Connection(asyncio.Protocol):
     # -- the loop's calls -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
+        """Handle a new connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self.peer = _address_of(transport.get_extra_info("peername"))
-        self.local = _address_of(transport.get_extra_info("sockname"))
+        self.peer = endpoint_of_socket(transport.get_extra_info("peername"))
+        self.local = endpoint_of_socket(transport.get_extra_info("sockname"))
         if self.hub.full:
             self.service.tell(EventKind.REFUSED, self, "too many connections")
             transport.abort()
@@ -173,23 +169,16 @@ class Connection(asyncio.Protocol):
         """Bytes came: whole frames are served."""
         if self._transport is None:
             return
-        if self._offset == 0:
-            other = protocol_of(data)
-            if other is not None:
-                self._refuse(f"these bytes look like {other}")
-                return
-        self._decoder.receive(data, 0, len(data), self._offset, 0, 0, self._frames)
-        self._offset += len(data)
-        frames, self._frames = self._frames, []
-        for frame in frames:
-            self._receive(frame)
+        for received in self._reader.receive(data):
+            self._receive(received)
             if self._transport is None:
                 return
-        if self._experts or not self._decoder.synchronized:
-            detail = self._experts[0].detail if self._experts else "no frame"
-            self._refuse(f"not a frame: {detail}")
+        problem = self._reader.problem
+        if problem is not None:
+            said = problem.bad_header or problem.protocol is not None
+            self._refuse(problem.detail if said else f"not a frame: {problem.detail}")
             return
-        held = self._decoder.held_bytes
+        held = self._reader.held_bytes
         if held != self._held:
             allowed = self.hub.hold_unfinished(held - self._held)
             self._held = held
@@ -200,19 +189,19 @@ class Connection(asyncio.Protocol):
             self._read_slowly(self.pace(len(data)))
 
     def eof_received(self) -> bool:
-        """The client has finished; so have we."""
+        """Close the connection: the client has finished."""
         return False
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
-        """The connection has ended."""
+        """Handle the end of the connection."""
         self._forget()
 
     def pause_writing(self) -> None:
-        """The client does not read: no more of its requests are."""
+        """Stop reading requests while the client does not read answers."""
         self.pause_reading()
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Read requests again: the client reads answers."""
         self._note_unread()
         self.resume_reading()
 
@@ -230,7 +219,7 @@ class Connection(asyncio.Protocol):
         self.write(self.encode_answer(request, answer))
 
     def encode_answer(self, request: RemotingCommand, answer: Answer) -> bytes:
-        """The frame that answers a request."""
+        """Return the frame that answers a request."""
         command = RemotingCommand(
             answer.code,
             request.opaque,
@@ -323,16 +312,14 @@ class Connection(asyncio.Protocol):
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _receive(self, frame: Frame) -> None:
-        command = decode_header(frame.serialize_type, frame.header)
-        if command is None:
-            self._refuse("a header that cannot be read")
-        elif command.flag & RESPONSE_FLAG:
+    def _receive(self, received: ReceivedCommand) -> None:
+        command = received.command
+        if command.flag & RESPONSE_FLAG:
             on_response = self._asked.pop(command.opaque, None)
             if on_response is not None:
-                on_response(command, frame.body)
+                on_response(command, received.body)
         else:
-            self.service.serve(Request(self, command, frame.body))
+            self.service.serve(self, command, received.body)
 
     def _encode(self, command: RemotingCommand, body: bytes) -> bytes:
         kind = BINARY_TYPE if self.hub.binary else JSON_TYPE
@@ -360,11 +347,3 @@ class Connection(asyncio.Protocol):
         for on_response in asked.values():
             on_response(None, b"")
         self.service.closed(self)
-
-
-def _address_of(name: object) -> str:
-    """`ip:port` of a socket name, IPv6 in brackets."""
-    if not isinstance(name, tuple) or len(name) < 2:
-        return ""
-    host, port = str(name[0]), name[1]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

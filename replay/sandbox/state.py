@@ -11,17 +11,18 @@ from collections.abc import Callable
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.versions import VERSIONS
+from dissectors.remoting.ids.message_ids import integer_of
+from dissectors.remoting.versions import V5_3_2
 
 from .clients import ClientTable
-from .events import Event, EventKind
+from .events import EventKind, SandboxEvent
 from .groups import GroupConfig, GroupTable
 from .long_polling import LongPolling
 from .offsets import LockTable, OffsetTable
 from .options import SandboxOptions
 from .server import Connection, Hub
-from .shelf import Record
-from .store import MessageStore, NewMessage
+from .store.memory import MessageStore, NewMessage
+from .store.shelf import StoredRecord
 from .topics import TopicConfig, TopicTable
 
 REGION: Final = "DefaultRegion"
@@ -29,14 +30,13 @@ _FAQ: Final = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for fur
 _FAQ_4: Final = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 ANY_QUEUE: Final = -1
 """Queue id of POP requests that take from every queue."""
-_V5_3_2: Final = VERSIONS.index("V5_3_2")
 
 
 _CODES_LIMIT: Final = 10_000
 
 
 def faq_of(options: SandboxOptions) -> str:
-    """What a remark ends with: where to read on, as each generation says it."""
+    """Return what a remark ends with: where to read on, as each generation says it."""
     return _FAQ if options.is_5 else _FAQ_4
 
 
@@ -97,7 +97,7 @@ class BrokerState:
     @property
     def argument_code(self) -> int:
         """What a bad name or queue id is answered with: it changed with 5.3.2."""
-        later = self.options.version >= _V5_3_2
+        later = self.options.version >= V5_3_2
         return ResponseCode.INVALID_PARAMETER if later else ResponseCode.SYSTEM_ERROR
 
     @property
@@ -106,12 +106,12 @@ class BrokerState:
         return faq_of(self.options)
 
     def data_version(self, counter: int) -> dict[str, object]:
-        """A DataVersion that changes with `counter`."""
+        """Return a DataVersion that changes with `counter`."""
         return {"counter": counter, "stateVersion": 0, "timestamp": self.started_ms}
 
     # -- messages -------------------------------------------------------------------------------
 
-    def put(self, message: NewMessage) -> Record:
+    def put(self, message: NewMessage) -> StoredRecord:
         """Store a message and wake whoever waits for it. Raises what `MessageStore.put` does."""
         record = self.store.put(message, self.now_ms())
         if len(self.holds):
@@ -160,8 +160,8 @@ class BrokerState:
     @property
     def perm(self) -> int:
         """What may be done with its topics: brokerPermission."""
-        text = self.config.get("brokerPermission", "6")
-        return int(text) & 6 if text.isdigit() else 6
+        number = integer_of(self.config.get("brokerPermission", "6"))
+        return 6 if number is None else number & 6
 
     def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
         """Store how far a group is; False where there are too many."""
@@ -182,7 +182,7 @@ class BrokerState:
             self.answers[(code, response)] += 1
 
     def topic_of_retries(self, topic: str, queues: int = 1, perm: int = 6) -> TopicConfig:
-        """A %RETRY%, %DLQ% or system topic, made where it was not there."""
+        """Return a %RETRY%, %DLQ% or system topic, made where it was not there."""
         config = self.topics.get(topic)
         if config is None:
             config = TopicConfig(topic, queues, queues, perm)
@@ -200,7 +200,7 @@ class BrokerState:
             connection.ask(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": group})
 
     def forget(self, connection: Connection) -> None:
-        """A connection has ended: its client leaves all groups, its pulls wait no more."""
+        """Handle the end of a connection: its client leaves all groups, its pulls wait no more."""
         self.holds.forget(connection)
         for group in self.clients.remove(connection)[1]:
             self.notify_group(group)
@@ -222,4 +222,8 @@ class BrokerState:
         sink = self.options.on_event
         if sink is not None:
             peer = connection.peer if connection is not None else ""
-            sink(Event(self.now_ms(), kind, self.name, peer, detail, code, topic, count, response))
+            sink(
+                SandboxEvent(
+                    self.now_ms(), kind, self.name, peer, detail, code, topic, count, response
+                )
+            )

@@ -77,7 +77,7 @@ class TopicConfig:
     """attributes of 5.x"""
 
     def text(self, with_attributes: bool) -> str:
-        """What Java's toString says of it, as remarks do."""
+        """Return what Java's toString says of it, as remarks do."""
         perm = "".join(
             letter if self.perm & bit else "-"
             for letter, bit in (("R", READ), ("W", WRITE), ("X", INHERIT))
@@ -105,7 +105,7 @@ class TopicConfig:
 
 
 def topic_of_value(value: dict[str, object]) -> TopicConfig | None:
-    """The topic that such members describe; None when they describe none."""
+    """Return the topic that such members describe; None when they describe none."""
     name = value.get("topicName")
     if not isinstance(name, str) or not name:
         return None
@@ -159,7 +159,7 @@ class TopicTable:
         """how often a topic was made, changed or removed: the counter of its DataVersion"""
 
     def get(self, topic: str) -> TopicConfig | None:
-        """The topic of that name."""
+        """Return the topic of that name."""
         return self._topics.get(topic)
 
     def put(self, config: TopicConfig) -> bool:
@@ -183,7 +183,7 @@ class TopicTable:
     def made_by_send(
         self, topic: str, default_topic: str, queues: int, auto_create: bool
     ) -> TopicConfig | None:
-        """The topic that a send makes after `default_topic`; None when it may not.
+        """Return the topic that a send makes after `default_topic`; None when it may not.
 
         Retry topics are made with one queue, whatever the default topic is.
         """

@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from .client import Client
-from .config import ProducerConfig
-from .errors import (
+from ..cluster.client import ClusterClient
+from ..cluster.route_cache import vip_address
+from ..config import ProducerConfig
+from ..errors import (
     AnswerError,
     BrokerError,
     ClientError,
@@ -23,24 +24,31 @@ from .errors import (
     TooManyRequestsError,
     UnknownBrokerError,
 )
-from .hooks import SendContext, guarded
-from .message import Attempt, Message, MessageQueue, Outcome, SendMode, SendResult, SendStatus
-from .namespace import unwrap_namespace, wrap_namespace
-from .network import MS
-from .routes import vip_address
+from ..hooks import SendContext, guarded
+from ..message import (
+    Attempt,
+    AttemptOutcome,
+    Message,
+    MessageQueue,
+    SendMode,
+    SendResult,
+    SendStatus,
+)
+from ..namespace import unwrap_namespace, wrap_namespace
+from ..wire.network import MS
+from ..wire.steps import Acquire, Invoke, Permits, Steps
 from .send_request import Prepared, SendEncoder, SendRequest
 from .send_response import Stored, stored_of
-from .steps import Acquire, Invoke, Permits, Steps
 
-_OUTCOMES: tuple[tuple[type[ClientError], Outcome], ...] = (
-    (SendTimeoutError, Outcome.TIMEOUT),
-    (ConnectError, Outcome.CONNECT),
-    (UnknownBrokerError, Outcome.CONNECT),
-    (ConnectionLostError, Outcome.LOST),
-    (TooManyRequestsError, Outcome.BUSY),
-    (ProtocolError, Outcome.GARBAGE),
-    (AnswerError, Outcome.GARBAGE),
-    (ClosedError, Outcome.CANCELLED),
+_OUTCOMES: tuple[tuple[type[ClientError], AttemptOutcome], ...] = (
+    (SendTimeoutError, AttemptOutcome.TIMEOUT),
+    (ConnectError, AttemptOutcome.CONNECT),
+    (UnknownBrokerError, AttemptOutcome.CONNECT),
+    (ConnectionLostError, AttemptOutcome.LOST),
+    (TooManyRequestsError, AttemptOutcome.BUSY),
+    (ProtocolError, AttemptOutcome.GARBAGE),
+    (AnswerError, AttemptOutcome.GARBAGE),
+    (ClosedError, AttemptOutcome.CANCELLED),
 )
 _GO_AWAY = "the broker said GO_AWAY: again on a new connection"
 _HINTS = {
@@ -80,7 +88,7 @@ class Sending(msgspec.Struct, eq=False):
 class Attempts:
     """Makes attempts for one producer."""
 
-    def __init__(self, client: Client, config: ProducerConfig, encoder: SendEncoder) -> None:
+    def __init__(self, client: ClusterClient, config: ProducerConfig, encoder: SendEncoder) -> None:
         self.encoder = encoder
         self.permits = {
             SendMode.ASYNC: Permits(config.async_limit),
@@ -98,7 +106,7 @@ class Attempts:
         """told of every message that was answered as stored"""
 
     def request(self, sending: Sending, queue: MessageQueue, broker: str) -> SendRequest:
-        """The request of an attempt that begins now."""
+        """Return the request of an attempt that begins now."""
         client = self._client
         born = (self._network.now() + client.offset) // MS
         oneway = sending.mode is SendMode.ONEWAY
@@ -173,7 +181,7 @@ class Attempts:
         why: str,
         context: SendContext | None,
     ) -> SendResult:
-        """The result of an attempt that was answered, or that needs no answer."""
+        """Return the result of an attempt that was answered, or that needs no answer."""
         command = invoke.command
         said = stored_of(command, queue) if command is not None else None
         error: ClientError | None = None
@@ -193,7 +201,7 @@ class Attempts:
         return result
 
     def _result(self, sending: Sending, queue: MessageQueue, stored: Stored | None) -> SendResult:
-        """What the caller is told; `stored` is None for a oneway send."""
+        """Return what the caller is told; `stored` is None for a oneway send."""
         key, attempts = sending.prepared.unique_key, tuple(sending.attempts)
         if stored is None:
             return SendResult(SendStatus.SEND_OK, key, self._seen(queue), attempts=attempts)
@@ -212,7 +220,7 @@ class Attempts:
         )
 
     def _seen(self, queue: MessageQueue) -> MessageQueue:
-        """A queue as the application knows it: its topic without namespace."""
+        """Return a queue as the application knows it: its topic without namespace."""
         namespace = self._config.namespace
         if not namespace:
             return queue
@@ -237,7 +245,7 @@ class Attempts:
             self._seen(queue),
             invoke.address,
             (invoke.began or ended) + offset,
-            None if outcome is Outcome.ONEWAY else ended + offset,
+            None if outcome is AttemptOutcome.ONEWAY else ended + offset,
             outcome,
             command.code if command is not None else None,
             command.remark if command is not None else None,
@@ -288,29 +296,29 @@ class Attempts:
             guarded(hook.after_send, context)
 
 
-def _outcome_of(invoke: Invoke, error: ClientError | None) -> Outcome:
+def _outcome_of(invoke: Invoke, error: ClientError | None) -> AttemptOutcome:
     if invoke.command is not None and not isinstance(error, AnswerError):
-        return Outcome.ANSWERED
+        return AttemptOutcome.ANSWERED
     if error is None:
-        return Outcome.ONEWAY
+        return AttemptOutcome.ONEWAY
     for kind, outcome in _OUTCOMES:
         if isinstance(error, kind):
             return outcome
-    return Outcome.CANCELLED
+    return AttemptOutcome.CANCELLED
 
 
 def _given_up(problem: BaseException) -> ClosedError:
-    """The reason of an attempt that its caller gave up."""
+    """Return the reason of an attempt that its caller gave up."""
     if isinstance(problem, GeneratorExit):
         return ClosedError("given up by the caller")
     return ClosedError(f"{type(problem).__name__}: {problem}")
 
 
 def with_attempts(result: SendResult, sending: Sending) -> SendResult:
-    """A result that tells of all attempts, those after it included."""
+    """Return a result that tells of all attempts, those after it included."""
     return msgspec.structs.replace(result, attempts=tuple(sending.attempts))
 
 
 def wrapped_queue(config: ProducerConfig, queue: MessageQueue) -> MessageQueue:
-    """A queue as brokers know it: its topic with the namespace of the producer."""
+    """Return a queue as brokers know it: its topic with the namespace of the producer."""
     return queue._replace(topic=wrap_namespace(config.namespace, queue.topic))

@@ -8,23 +8,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.record import ANSWERED, ONEWAY, UNANSWERED, ExchangeRecord
 from dissectors.remoting.codes import request_name, response_name
 from dissectors.remoting.versions import version_name
+from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED, ExchangeRecord
 
-from .message import Attempt, Message, Outcome
+from ..message import Attempt, AttemptOutcome, Message
 
 NO_CAPTURE: Final = "-"
-_STATUSES: Final = {Outcome.ANSWERED: ANSWERED, Outcome.ONEWAY: ONEWAY}
-_ENDS: Final = {Outcome.TIMEOUT: "open", Outcome.LOST: "closed", Outcome.GARBAGE: "closed"}
+_STATUSES: Final = {AttemptOutcome.ANSWERED: ANSWERED, AttemptOutcome.ONEWAY: ONEWAY}
+_ENDS: Final = {
+    AttemptOutcome.TIMEOUT: "open",
+    AttemptOutcome.LOST: "closed",
+    AttemptOutcome.GARBAGE: "closed",
+}
 """how the connection of a request without answer was when it was given up"""
 
 
 def record_of_attempt(
     message: Message, attempt: Attempt, capture: str = NO_CAPTURE
 ) -> ExchangeRecord:
-    """The row of one attempt to send `message`; `capture` is what the column of that name says."""
-    status = _STATUSES.get(Outcome(attempt.outcome), UNANSWERED)
+    """Return the row of one attempt to send `message`; `capture` is what the column of that name
+    says.
+    """
+    status = _STATUSES.get(AttemptOutcome(attempt.outcome), UNANSWERED)
     answered = status == ANSWERED
     queue_id = attempt.queue.queue_id if attempt.queue_id is None else attempt.queue_id
     return ExchangeRecord(
@@ -63,6 +69,6 @@ def record_of_attempt(
         queue_offset=attempt.queue_offset,
         offset_msg_id=attempt.offset_msg_id,
         rtt_us=None,
-        end=_ENDS.get(Outcome(attempt.outcome)),
+        end=_ENDS.get(AttemptOutcome(attempt.outcome)),
         expert=[],
     )

@@ -10,11 +10,9 @@ NettyRemotingClient.invokeAsync.
 
 from __future__ import annotations
 
-from typing import Final
+from dissectors.remoting.versions import V5_2_0, ordinal_of
 
-from dissectors.remoting.versions import ordinal_of
-
-from .errors import (
+from ..errors import (
     AnswerError,
     BrokerError,
     ClientError,
@@ -23,10 +21,8 @@ from .errors import (
     TooManyRequestsError,
     UnknownBrokerError,
 )
-from .fault import Event, FaultStrategy
-from .network import MS, Network
-
-_V5_2_0: Final = 453
+from ..fault import AttemptEvent, FaultStrategy
+from ..wire.network import MS, Network
 
 
 class FaultReports:
@@ -40,51 +36,53 @@ class FaultReports:
         self.enabled = strategy.settings.enabled
         """whether the strategy is on"""
         since = ordinal_of(strategy.settings.rules.name) or 0
-        self._connects_behind = since >= _V5_2_0
+        self._connects_behind = since >= V5_2_0
 
-    def report(self, broker: str, event: Event, began: int) -> None:
-        """An attempt that began then has come to this, now."""
+    def report(self, broker: str, event: AttemptEvent, began: int) -> None:
+        """Report the outcome of an attempt that began at `begin`."""
         if self.enabled:
             now = self._network.now()
             self._strategy.report(broker, event, (now - began) // MS, now // MS)
 
     def synchronous(self, broker: str, error: ClientError, began: int) -> None:
-        """An attempt of a synchronous send has failed."""
+        """Report a failed attempt of a synchronous send."""
         if isinstance(error, BrokerError):
-            event = Event.BROKER_ERROR
+            event = AttemptEvent.BROKER_ERROR
         elif isinstance(error, (AnswerError, RouteError)):
-            event = Event.CLIENT_ERROR
+            event = AttemptEvent.CLIENT_ERROR
         else:
-            event = Event.TRANSPORT_ERROR
+            event = AttemptEvent.TRANSPORT_ERROR
         self.report(broker, event, began)
 
     def handing_over(self, broker: str, connected: bool, began: int) -> bool:
-        """An asynchronous attempt is handed over; whether that is still to be reported."""
+        """Return an asynchronous attempt is handed over; whether that is still to be reported."""
         if not self.enabled:
             return False
         if connected or self._connects_behind:
-            self.report(broker, Event.HANDED_OVER, began)
+            self.report(broker, AttemptEvent.HANDED_OVER, began)
             return False
         return True
 
     def asynchronous(
         self, broker: str, error: ClientError | None, began: int, handed_late: bool
     ) -> None:
-        """An attempt of an asynchronous send has ended; `handed_late` as `handing_over` said."""
+        """Report the end of an attempt of an asynchronous send; `handed_late` as `handing_over`
+        said.
+        """
         event = self._async_event_of(error)
-        if handed_late and event is not Event.NOT_SENT:
-            self.report(broker, Event.HANDED_OVER, began)
+        if handed_late and event is not AttemptEvent.NOT_SENT:
+            self.report(broker, AttemptEvent.HANDED_OVER, began)
         self.report(broker, event, began)
-        if handed_late and event is Event.NOT_SENT:
-            self.report(broker, Event.HANDED_OVER, began)
+        if handed_late and event is AttemptEvent.NOT_SENT:
+            self.report(broker, AttemptEvent.HANDED_OVER, began)
 
-    def _async_event_of(self, error: ClientError | None) -> Event:
+    def _async_event_of(self, error: ClientError | None) -> AttemptEvent:
         if error is None:
-            return Event.ANSWERED
+            return AttemptEvent.ANSWERED
         if isinstance(error, (BrokerError, AnswerError)):
-            return Event.ASYNC_ERROR
+            return AttemptEvent.ASYNC_ERROR
         if isinstance(error, (UnknownBrokerError, TooManyRequestsError)):
-            return Event.NOT_SENT
+            return AttemptEvent.NOT_SENT
         if isinstance(error, ConnectError) and not self._connects_behind:
-            return Event.NOT_SENT
-        return Event.ASYNC_LOST
+            return AttemptEvent.NOT_SENT
+        return AttemptEvent.ASYNC_LOST

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .message import Message, MessageQueue
+from ..message import Message, MessageQueue
 
 Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 """chooses the queue of a message among those of its topic"""
@@ -21,14 +21,14 @@ class KeySelector:
         self.why = f"order key {key!r}"
 
     def __call__(self, queues: Sequence[MessageQueue], _: Message) -> MessageQueue:
-        """The queue of the key."""
+        """Return the queue of the key."""
         number = java_hash(self.key)
         place = abs(number) % len(queues)
         return queues[place]
 
 
 def selector_of(selector: Selector | None, order_key: str | None) -> Selector | None:
-    """The selector that a caller gave, or that of an order key; None without either."""
+    """Return the selector that a caller gave, or that of an order key; None without either."""
     return selector if order_key is None else KeySelector(order_key)
 
 

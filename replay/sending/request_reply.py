@@ -12,17 +12,18 @@ from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.compression import decompress
-from dissectors.remoting.properties import decode_properties
+from dissectors.remoting.ids.message_ids import integer_of
+from dissectors.remoting.messages.compression import decompress
+from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of
 
-from .channel import Channel
-from .errors import ReplyTimeoutError
-from .message import Message, SendMode, message_of_properties
-from .namespace import unwrap_namespace
-from .network import MS
+from ..errors import ReplyTimeoutError
+from ..message import Message, SendMode, message_of_properties
+from ..namespace import unwrap_namespace
+from ..wire.channel import Channel
+from ..wire.network import MS
+from ..wire.steps import Await, Resumable, Steps
 from .send import Sender
-from .steps import Await, Resumable, Steps
 
 PUSH_REPLY: Final = int(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT)
 CORRELATION_ID: Final = "CORRELATION_ID"
@@ -30,7 +31,7 @@ REPLY_TO_CLIENT: Final = "REPLY_TO_CLIENT"
 TTL: Final = "TTL"
 ARRIVE_TIME: Final = "ARRIVE_TIME"
 _BODY_LIMIT: Final = 64 * 1024 * 1024
-_SUCCESS: Final = 0
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
 _ERROR: Final = int(ResponseCode.SYSTEM_ERROR)
 
 
@@ -44,7 +45,7 @@ class _Waiting:
         self.waiter: Resumable | None = None
 
 
-class Requests:
+class PendingRequests:
     """The requests of one producer that wait for their replies."""
 
     def __init__(self, sender: Sender) -> None:
@@ -97,11 +98,10 @@ class Requests:
         return Await(begin, forget, deadline, late)
 
     def _pushed(self, channel: Channel, command: RemotingCommand, body: bytes) -> None:
-        """A broker pushes a reply (326)."""
+        """Handle a reply that a broker pushes (326)."""
         fields = command.ext_fields
         properties = decode_properties(fields.get("properties", ""))
-        flags = fields.get("sysFlag", "0")
-        kind = compression_of(int(flags[:10])) if flags.isdecimal() else None
+        kind = compression_of(integer_of(fields.get("sysFlag", "0")) or 0)
         if kind is not None:
             whole = decompress(body, kind, _BODY_LIMIT)
             if whole.problem is not None or whole.truncated:
@@ -116,8 +116,7 @@ class Requests:
             return
         now = self._client.network.epoch() // MS
         topic = unwrap_namespace(self._sender.config.namespace, fields.get("topic", ""))
-        flag = fields.get("flag", "0")
-        number = int(flag[:10]) if flag.isdecimal() else 0
+        number = integer_of(fields.get("flag", "0")) or 0
         properties[ARRIVE_TIME] = str(now)
         waiting.reply = message_of_properties(topic, body, properties, number)
         if waiting.waiter is not None:

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from .attempt import Attempts, Sending, with_attempts
-from .client import Client
-from .config import ProducerConfig
-from .detector import Detector
-from .errors import (
+from ..cluster.client import ClusterClient
+from ..cluster.detector import Detector
+from ..cluster.route import PublishTable
+from ..config import ProducerConfig
+from ..errors import (
     BrokerError,
     ClientError,
     InvalidMessageError,
@@ -28,18 +28,18 @@ from .errors import (
     TooManyRequestsError,
     TransportError,
 )
-from .fault import Event, FaultSettings, FaultStrategy, Why
+from ..fault import AttemptEvent, ChoiceReason, FaultSettings, FaultStrategy
+from ..message import Message, MessageQueue, SendMode, SendResult, SendStatus
+from ..namespace import wrap_namespace
+from ..unique_id import UniqueIds
+from ..validators import Invalid, why_not_batch, why_not_encoded, why_not_message, why_not_topic
+from ..wire.network import MS
+from ..wire.steps import Acquire, Permits, Steps
+from .attempt import Attempts, Sending, with_attempts
 from .fault_reports import FaultReports
-from .message import Message, MessageQueue, SendMode, SendResult, SendStatus
-from .namespace import wrap_namespace
-from .network import MS
 from .order_key import KeySelector as KeySelector
 from .order_key import Selector
-from .route import PublishTable
 from .send_request import SendEncoder, SendForm
-from .steps import Acquire, Permits, Steps
-from .unique_id import UniqueIds
-from .validators import Invalid, why_not_batch, why_not_encoded, why_not_message, why_not_topic
 
 CALLER: Final = "chosen by the caller"
 SELECTED: Final = "chosen by the selector"
@@ -52,7 +52,7 @@ class Sender:
 
     def __init__(
         self,
-        client: Client,
+        client: ClusterClient,
         random: Random | None = None,
         config: ProducerConfig | None = None,
     ) -> None:
@@ -107,7 +107,9 @@ class Sender:
         return self._run(sending, queue, selector)
 
     def find_queues(self, topic: str, timeout_ms: int | None = None) -> Steps[list[MessageQueue]]:
-        """The queues of a topic that can be written to; raises RouteError, NameServerError."""
+        """Yield the queues of a topic that can be written to; raises RouteError,
+        NameServerError.
+        """
         timeout = self.config.api_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self.client.network.now() + timeout * MS
         table = yield from self.client.routes.find_table(self._wrapped(topic), deadline)
@@ -134,7 +136,7 @@ class Sender:
     # -- the three ways -------------------------------------------------------------------------
 
     def _sync(self, sending: Sending) -> Steps[SendResult]:
-        """Attempts until one is stored, within the time and number allowed."""
+        """Attempt until one is stored, within the time and number allowed."""
         table = yield from self._table(sending)
         total = 1 + self.config.retries
         last: str | None = None
@@ -161,7 +163,7 @@ class Sender:
                 if self._gives_up(error):
                     break
             else:
-                self._reports.report(last, Event.ANSWERED, began)
+                self._reports.report(last, AttemptEvent.ANSWERED, began)
                 store_ok = stored.status is SendStatus.SEND_OK
                 if store_ok or not self.config.retry_another_broker_when_not_store_ok:
                     return stored
@@ -188,13 +190,13 @@ class Sender:
                 self._reports.synchronous(target.broker_name, error, began)
             raise self._failed(sending, error, False) from error
         if free:
-            self._reports.report(target.broker_name, Event.HANDED_OVER, began)
+            self._reports.report(target.broker_name, AttemptEvent.HANDED_OVER, began)
         return result
 
     def _async(
         self, sending: Sending, queue: MessageQueue | None, selector: Selector | None
     ) -> Steps[SendResult]:
-        """The same request again and again, after errors of transport."""
+        """Yield the same request again and again, after errors of transport."""
         table = yield from self._table(sending, queue)
         began = self.client.network.now()
         target, why = self._choice(sending, table, queue, selector, began)
@@ -234,7 +236,7 @@ class Sender:
     def _with_room(
         self, sending: Sending, queue: MessageQueue | None, selector: Selector | None
     ) -> Steps[SendResult]:
-        """An asynchronous send that first waits until few enough are in flight."""
+        """Yield an asynchronous send that first waits until few enough are in flight."""
         messages = sending.messages or [sending.message]
         size = min(sum([len(message.body) for message in messages]), self._size_room.limit)
         taken: list[tuple[Permits, int]] = []
@@ -254,7 +256,7 @@ class Sender:
     # -- parts of them --------------------------------------------------------------------------
 
     def _table(self, sending: Sending, queue: MessageQueue | None = None) -> Steps[PublishTable]:
-        """The queues of the message's topic; the message as it travels is made on the way."""
+        """Yield the queues of the message's topic; the message as it travels is made on the way."""
         now_ms = (sending.begin + self.client.offset) // MS
         try:
             if sending.messages is not None:
@@ -298,7 +300,7 @@ class Sender:
             if self._reports.enabled:
                 return self.strategy.select(table, None, False, now // MS)
             queues = table.queues  # what every generation does when the strategy is off
-            return queues[table.index.next() % len(queues)], Why.ROUND_ROBIN
+            return queues[table.index.next() % len(queues)], ChoiceReason.ROUND_ROBIN
         topic = sending.message.topic
         seen = [each._replace(topic=topic) for each in table.queues]
         chosen = selector(seen, sending.message)

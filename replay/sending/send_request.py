@@ -20,18 +20,22 @@ from typing import Final
 
 import msgspec
 
-from dissectors.remoting.batch import BatchItem, encode_batch
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.command import ONEWAY_FLAG, ROCKETMQ, RemotingCommand
-from dissectors.remoting.compression import DEFAULT_LEVEL, compress
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
-from dissectors.remoting.properties import encode_properties
-from dissectors.remoting.sysflag import SysFlag
+from dissectors.remoting.ids.message_ids import integer_of
+from dissectors.remoting.messages.batch import BatchItem, encode_batch
+from dissectors.remoting.messages.compression import DEFAULT_LEVEL, compress
+from dissectors.remoting.messages.properties import encode_properties
+from dissectors.remoting.send_fields import send_fields_of
+from dissectors.remoting.sysflag import COMPRESSION_TYPES, SysFlag
+from dissectors.remoting.versions import V4_9_0, V4_9_4, V4_9_5, V5_0_0, V5_2_0
 
-from .message import UNIQ_KEY, Message, MessageQueue
-from .namespace import wrap_namespace
+from ..config import NEWEST
+from ..message import UNIQ_KEY, Message, MessageQueue
+from ..namespace import wrap_namespace
+from ..unique_id import UniqueIds
 from .send_template import BinaryTemplate, JsonTemplate, frame_of, quoted
-from .unique_id import UniqueIds
 
 SEND_MESSAGE: Final = int(RequestCode.SEND_MESSAGE)
 SEND_MESSAGE_V2: Final = int(RequestCode.SEND_MESSAGE_V2)
@@ -39,25 +43,10 @@ SEND_BATCH_MESSAGE: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 SEND_REPLY_MESSAGE: Final = int(RequestCode.SEND_REPLY_MESSAGE)
 SEND_REPLY_MESSAGE_V2: Final = int(RequestCode.SEND_REPLY_MESSAGE_V2)
 
-V4_9_0: Final = 393
-V4_9_4: Final = 401
-V4_9_5: Final = 403
-V5_0_0: Final = 413
-V5_2_0: Final = 453
-
-COMPRESSION_BITS: Final = {"lz4": 0x100, "zstd": 0x200, "zlib": 0x300}
 HALF_MESSAGE: Final = 0x4
 _RETRY_TOPIC: Final = "%RETRY%"
 _MOST_TEMPLATES: Final = 4096
 
-# The classes write their fields in this order; `send_template` relies on it.
-_V1_FIELDS: Final = (
-    *("producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag"),
-    *("bornTimestamp", "flag", "properties", "reconsumeTimes", "unitMode", "maxReconsumeTimes"),
-    *("batch", "bname"),
-)
-_V2_FIELDS: Final = tuple("abcdefghijklmn")
-_V1_CODES: Final = (SEND_MESSAGE, SEND_REPLY_MESSAGE)
 _TEXTS: Final = ("false", "true")
 
 
@@ -67,7 +56,7 @@ class SendForm:
 
     group: str
     """producer group, without namespace"""
-    version: int = 479
+    version: int = NEWEST
     """MQVersion ordinal of the client release that is followed, which it also says"""
     language: str = "PYTHON"
     """language that the header says"""
@@ -169,13 +158,13 @@ class SendRequest:
         return self.prepared.body
 
     def fields(self) -> dict[str, str]:
-        """The ext fields; who changes them (hooks, a signature) changes the request."""
+        """Return the ext fields; who changes them (hooks, a signature) changes the request."""
         if self._fields is None:
             self._fields = self._encoder.fields_of(self)
         return self._fields
 
     def command(self, opaque: int) -> RemotingCommand:
-        """The request as a command, its body is `body`."""
+        """Return the request as a command, its body is `body`."""
         form = self._encoder.form
         flag = ONEWAY_FLAG if self.oneway else 0
         return RemotingCommand(
@@ -190,7 +179,7 @@ class SendRequest:
         )
 
     def encode(self, opaque: int) -> bytes:
-        """The request as a frame. Raises ValueError where it is over the frame limit."""
+        """Return the request as a frame. Raises ValueError where it is over the frame limit."""
         if self._fields is None:
             return self._encoder.encode(self, opaque)
         return self._encoder.encode_fields(self, opaque)
@@ -211,7 +200,7 @@ class SendEncoder:
         self._templates: dict[_Key, JsonTemplate | BinaryTemplate] = {}
 
     def prepare(self, message: Message, now_ms: int, *, half: bool = False) -> Prepared:
-        """A message as it will travel; gives it its UNIQ_KEY if it has none.
+        """Return a message as it will travel; give it its UNIQ_KEY if it has none.
 
         `half`: it opens a transaction. Raises ValueError for properties that hold a separator.
         """
@@ -230,7 +219,7 @@ class SendEncoder:
             body = compress(body, form.compress_type, form.compress_level)
             sys_flag |= SysFlag.COMPRESSED.value
             if form.version >= V4_9_4:
-                sys_flag |= COMPRESSION_BITS[form.compress_type]
+                sys_flag |= COMPRESSION_TYPES[form.compress_type]
         code = SEND_MESSAGE_V2 if form.smart_message else SEND_MESSAGE
         if properties.get("MSG_TYPE") == "reply":
             code = SEND_REPLY_MESSAGE_V2 if form.smart_message else SEND_REPLY_MESSAGE
@@ -272,9 +261,8 @@ class SendEncoder:
             properties["INSTANCE_ID"] = form.namespace
         times, most = 0, None
         if topic.startswith(_RETRY_TOPIC):
-            times = int(properties.pop("RECONSUME_TIME", "0"))
-            limit = properties.pop("MAX_RECONSUME_TIMES", None)
-            most = None if limit is None else int(limit)
+            times = integer_of(properties.pop("RECONSUME_TIME", "0")) or 0
+            most = integer_of(properties.pop("MAX_RECONSUME_TIMES", ""))
         text = encode_properties(properties, final_separator=form.final_separator)
         json = "" if self.type == BINARY_TYPE else quoted(text)
         flag = message.flag
@@ -289,14 +277,16 @@ class SendEncoder:
         oneway: bool = False,
         broker_name: str = "",
     ) -> SendRequest:
-        """The request of one attempt to send to `queue`, made at `born_ms`.
+        """Return the request of one attempt to send to `queue`, made at `born_ms`.
 
         `broker_name` is that of the broker where it is not the queue's, as with static topics.
         """
         return SendRequest(self, prepared, queue, born_ms, oneway, broker_name or queue.broker_name)
 
     def encode(self, request: SendRequest, opaque: int) -> bytes:
-        """The frame of a request whose ext fields nobody changed; ValueError over the limit."""
+        """Return the frame of a request whose ext fields nobody changed; ValueError over
+        the limit.
+        """
         prepared = request.prepared
         if prepared.reconsume_times or prepared.max_reconsume_times is not None:
             return self.encode_fields(request, opaque)
@@ -309,14 +299,14 @@ class SendEncoder:
         )
 
     def encode_fields(self, request: SendRequest, opaque: int) -> bytes:
-        """The frame of a request by way of its ext fields."""
+        """Return the frame of a request by way of its ext fields."""
         return frame_of(self.type, encode_header(request.command(opaque)), request.prepared.body)
 
     def fields_of(self, request: SendRequest) -> dict[str, str]:
-        """The ext fields of a request, as the header class writes them."""
+        """Return the ext fields of a request, as the header class writes them."""
         form, prepared = self.form, request.prepared
         most = prepared.max_reconsume_times
-        values = (
+        values = (  # in the order of SendFields; `send_template` relies on it, too
             wrap_namespace(form.namespace, form.group),
             prepared.topic,
             form.default_topic,
@@ -332,12 +322,11 @@ class SendEncoder:
             _TEXTS[prepared.code == SEND_BATCH_MESSAGE],
             request.broker_name if form.version >= V4_9_5 else None,
         )
-        names = _V1_FIELDS if prepared.code in _V1_CODES else _V2_FIELDS
-        pairs = zip(names, values, strict=True)
+        pairs = zip(send_fields_of(prepared.code), values, strict=True)
         return {name: value for name, value in pairs if value is not None}
 
     def _template_of(self, request: SendRequest, key: _Key) -> JsonTemplate | BinaryTemplate:
-        """The template of a key that was not met before; few are kept, as queues are few."""
+        """Return the template of a key that was not met before; few are kept, as queues are few."""
         if len(self._templates) >= _MOST_TEMPLATES:
             self._templates.clear()
         fields = self.fields_of(request)

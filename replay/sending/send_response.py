@@ -1,6 +1,6 @@
 """The answer to a send: stored how and where, or refused.
 
-Rules: the codes 0, 10, 11 and 12 all mean that the broker has the message. A header that lacks
+Rules: the codes of `code_sets.STORED` all mean that the broker has the message. A header that lacks
 what a stored message must have is a broker's fault, said as a value; nothing raises.
 RocketMQ: MQClientAPIImpl.processSendResponse, SendMessageResponseHeader.
 """
@@ -11,19 +11,20 @@ from typing import Final
 
 import msgspec
 
+from dissectors.remoting.code_sets import STORED
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.ids import integer_of
+from dissectors.remoting.ids.message_ids import integer_of
 
-from .message import MessageQueue, SendStatus
+from ..message import MessageQueue, SendStatus
 
-STORED: Final[dict[int, SendStatus]] = {
-    int(ResponseCode.SUCCESS): SendStatus.SEND_OK,
-    int(ResponseCode.FLUSH_DISK_TIMEOUT): SendStatus.FLUSH_DISK_TIMEOUT,
-    int(ResponseCode.SLAVE_NOT_AVAILABLE): SendStatus.SLAVE_NOT_AVAILABLE,
-    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): SendStatus.FLUSH_SLAVE_TIMEOUT,
+STATUSES: Final[dict[int, SendStatus]] = {
+    code: SendStatus.SEND_OK
+    if code == ResponseCode.SUCCESS
+    else SendStatus[ResponseCode(code).name]
+    for code in STORED
 }
-"""Response codes of a message that the broker has."""
+"""Response code of a message that the broker has → how it was stored."""
 
 DEFAULT_REGION: Final = "DefaultRegion"
 
@@ -50,12 +51,12 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 
 
 def stored_of(response: RemotingCommand, queue: MessageQueue) -> Stored | str | None:
-    """What the answer to a send to `queue` says.
+    """Return what the answer to a send to `queue` says.
 
     None where its code says that the broker refused; a text where the code says stored and the
     header does not say what it must, which is no answer that can be used.
     """
-    status = STORED.get(response.code)
+    status = STATUSES.get(response.code)
     if status is None:
         return None
     get = response.ext_fields.get

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import msgspec
 
 from dissectors.remoting.command import ROCKETMQ, RemotingCommand
-from dissectors.remoting.frame_layout import MAX_FRAME
+from dissectors.remoting.framing.layout import MAX_FRAME
 from dissectors.remoting.header_codec import encode_header
 
 _VARYING: Final = slice(5, 9)
@@ -61,7 +61,7 @@ class JsonTemplate:
         self._end = f',"serializeTypeCurrentRPC":"JSON","version":{command.version}}}'
 
     def header(self, message: SentMessage, born_ms: int, opaque: int) -> bytes:
-        """The header of one request."""
+        """Return the header of one request."""
         head, born, flag, properties, tail = self._parts
         return (
             f"{head}{message.sys_flag}{born}{born_ms}{flag}{message.flag}{properties}"
@@ -94,7 +94,7 @@ class BinaryTemplate:
         self._length = len(self._head) + len(self._tail) + lengths
 
     def header(self, message: SentMessage, born_ms: int, opaque: int) -> bytes:
-        """The header of one request."""
+        """Return the header of one request."""
         values = (
             b"%d" % message.sys_flag,
             b"%d" % born_ms,
@@ -124,12 +124,12 @@ def _entry(name: str, text: str) -> bytes:
 
 
 def quoted(text: str) -> str:
-    """A text as JSON."""
+    """Return a text as JSON."""
     return _encode_json(text).decode()
 
 
 def frame_of(kind: int, header: bytes, body: bytes) -> bytes:
-    """A frame. Raises ValueError where it is over the frame limit."""
+    """Return a frame. Raises ValueError where it is over the frame limit."""
     size = len(header)
     total = 4 + size + len(body)
     if total + 4 > MAX_FRAME:

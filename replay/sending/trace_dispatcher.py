@@ -11,29 +11,29 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from ..cluster.client import ClusterClient
+from ..config import ProducerConfig
+from ..message import Attempt, SendMode, SendResult
+from ..wire.network import MS
+from ..wire.operation import RunningOperation
+from ..wire.steps import Steps
 from .attempt import Sending
-from .client import Client
-from .config import ProducerConfig
-from .message import Attempt, SendMode, SendResult
-from .network import MS
-from .operation import Operation
 from .send import Sender
-from .steps import Steps
-from .trace import TraceBuffer, record_of_end, record_of_send, trace_group
+from .trace_message import TraceBuffer, record_of_end, record_of_send, trace_group
 from .transaction import End, Transactions
 
 _STEP_MS: Final = 500
 _TIMEOUT_MS: Final = 5000
 
 
-class Tracing:
+class TraceDispatcher:
     """Collects and sends the traces of one producer."""
 
     def __init__(self, sender: Sender, transactions: Transactions) -> None:
         config = sender.config
         self.failed = 0
         """messages of traces that could not be sent"""
-        self._client: Client = sender.client
+        self._client: ClusterClient = sender.client
         self._config: ProducerConfig = config
         self._buffer = TraceBuffer(topic=config.trace_topic)
         group = trace_group(config.group, 1)
@@ -46,7 +46,7 @@ class Tracing:
         sender.client.repeat(_STEP_MS, self._step)
 
     def farewell(self) -> Iterable[Steps[SendResult]]:
-        """What is still to be sent before the end."""
+        """Return what is still to be sent before the end."""
         return [
             self._sender.send(message, SendMode.ASYNC, 1000)
             for message in self._buffer.take(self._now_ms(), everything=True)
@@ -95,7 +95,7 @@ class Tracing:
             steps = self._sender.send(message, SendMode.ASYNC, _TIMEOUT_MS)
             self._client.runner.start(steps, self._ended)
 
-    def _ended(self, operation: Operation[SendResult]) -> None:
+    def _ended(self, operation: RunningOperation[SendResult]) -> None:
         if operation.error is not None:
             self.failed += 1
 

@@ -15,8 +15,8 @@ from typing import Final
 
 from dissectors.remoting.bodies.trace import TRACE_TOPICS, encode_trace, is_trace_topic
 
-from .message import Message, SendResult, SendStatus, TransactionState
-from .namespace import unwrap_namespace
+from ..message import Message, SendResult, SendStatus, TransactionState
+from ..namespace import unwrap_namespace
 
 TRACE_TOPIC: Final = TRACE_TOPICS[0]
 MAX_BODY: Final = 128_000
@@ -35,11 +35,11 @@ _STATE_NAMES: Final = {
 }
 _DELAYS: Final = ("DELAY", "__STARTDELIVERTIME")
 
-Record = Mapping[str, object]
+TraceRecord = Mapping[str, object]
 
 
 def trace_group(group: str, number: int) -> str:
-    """The producer group that sends the traces of a group's `number`th producer, 1 first."""
+    """Return the producer group that sends the traces of a group's `number`th producer, 1 first."""
     return f"_INNER_TRACE_PRODUCER-{group}-PRODUCE-{number}"
 
 
@@ -51,8 +51,8 @@ def record_of_send(
     cost_ms: int,
     body_bytes: int,
     namespace: str = "",
-) -> Record | None:
-    """The record of a send that was answered; None where there is to be none.
+) -> TraceRecord | None:
+    """Return the record of a send that was answered; None where there is to be none.
 
     `begin_ms` is when the last attempt began, ms since the epoch, `body_bytes` the body as sent.
     """
@@ -95,8 +95,8 @@ def record_of_end(
     *,
     from_check: bool,
     namespace: str = "",
-) -> Record:
-    """The record of a transaction's end, told to the broker at `store_host` at `now_ms`."""
+) -> TraceRecord:
+    """Return the record of a transaction's end, told to the broker at `store_host` at `now_ms`."""
     return {
         "kind": "EndTransaction",
         "timeStamp": now_ms,
@@ -123,11 +123,11 @@ class TraceBuffer:
         self._topic = topic
         self._batch = max(batch, 1)
         self._wait_ms = wait_ms
-        self._waiting: list[tuple[int, Record]] = []
+        self._waiting: list[tuple[int, TraceRecord]] = []
         self.dropped = 0
         """records that found no room"""
 
-    def add(self, record: Record, now_ms: int) -> None:
+    def add(self, record: TraceRecord, now_ms: int) -> None:
         """Let a record wait."""
         if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
@@ -142,7 +142,9 @@ class TraceBuffer:
         return oldest if len(self._waiting) >= self._batch else oldest + self._wait_ms
 
     def take(self, now_ms: int, *, everything: bool = False) -> list[Message]:
-        """The messages to send now: of full batches, of old records, at the end of everything."""
+        """Return the messages to send now: of full batches, of old records, at the end of
+        everything.
+        """
         messages: list[Message] = []
         while self._waiting:
             full = len(self._waiting) >= self._batch
@@ -154,8 +156,8 @@ class TraceBuffer:
         return messages
 
 
-def messages_of(records: list[Record], topic: str = TRACE_TOPIC) -> list[Message]:
-    """Records as messages of the trace topic, each of a body that is not too long."""
+def messages_of(records: list[TraceRecord], topic: str = TRACE_TOPIC) -> list[Message]:
+    """Record as messages of the trace topic, each of a body that is not too long."""
     messages: list[Message] = []
     body, keys = b"", dict[str, None]()
     for record in records:

@@ -10,7 +10,7 @@ ClientRemotingProcessor.checkTransactionState.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -18,16 +18,15 @@ import msgspec
 
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.compression import decompress
 from dissectors.remoting.headers import encode_ext_fields
-from dissectors.remoting.ids import decode_offset_id
-from dissectors.remoting.message import StoredMessage, decode_messages
+from dissectors.remoting.ids.message_ids import decode_offset_id
+from dissectors.remoting.messages.compression import decompress
+from dissectors.remoting.messages.message import StoredMessage, decode_messages
 from dissectors.remoting.sysflag import compression_of
+from dissectors.remoting.versions import V4_9_5, V5_3_0
 
-from .attempt import wrapped_queue
-from .channel import Channel
-from .errors import ClientError
-from .message import (
+from ..errors import ClientError
+from ..message import (
     UNIQ_KEY,
     Message,
     SendMode,
@@ -36,24 +35,20 @@ from .message import (
     TransactionState,
     message_of_properties,
 )
-from .namespace import unwrap_namespace
-from .network import MS
-from .request import PlainRequest
+from ..namespace import unwrap_namespace
+from ..wire.channel import Channel
+from ..wire.network import MS
+from ..wire.request import plain_request
+from ..wire.steps import Invoke, Steps
+from .attempt import wrapped_queue
 from .send import Sender
-from .send_request import V4_9_5
-from .steps import Invoke, Steps
 
 END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
 CHECK_TRANSACTION_STATE: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
 TRANSACTION_ID: Final = "__transactionId__"
 """property that tells the local transaction its id"""
-_V5_3_0: Final = 473
 _TIMEOUT_MS: Final = 3000
 _BODY_LIMIT: Final = 64 * 1024 * 1024
-
-CheckListener = Callable[[Message], TransactionState | Awaitable[TransactionState]]
-"""says what became of the transaction of a half message; may be a coroutine function for an
-`AsyncProducer`"""
 
 _log = logging.getLogger("rmqtool.replay")
 
@@ -113,7 +108,9 @@ class Transactions:
         return result
 
     def decided(self, half: SendResult) -> TransactionState | None:
-        """The outcome where the local transaction need not be asked: it is not stored safely."""
+        """Return the outcome where the local transaction need not be asked: it is not stored
+        safely.
+        """
         return None if half.status is SendStatus.SEND_OK else TransactionState.ROLLBACK
 
     def end(
@@ -133,7 +130,7 @@ class Transactions:
         broker = table.broker_of(queue) if table is not None else queue.broker_name
         address = self._client.routes.master_of(broker)
         fields: dict[str, object] = {
-            "topic": queue.topic if self._config.client_version >= _V5_3_0 else None,
+            "topic": queue.topic if self._config.client_version >= V5_3_0 else None,
             "producerGroup": self._client.group,
             "tranStateTableOffset": half.queue_offset,
             "commitLogOffset": offset_id.physical_offset if offset_id is not None else 0,
@@ -177,7 +174,7 @@ class Transactions:
 
     def _tell(self, address: str, fields: dict[str, object], remark: str | None) -> Steps[None]:
         texts = encode_ext_fields(END_TRANSACTION, False, fields)
-        request = PlainRequest(self._config, END_TRANSACTION, texts, oneway=True, remark=remark)
+        request = plain_request(self._config, END_TRANSACTION, texts, oneway=True, remark=remark)
         deadline = self._client.network.now() + _TIMEOUT_MS * MS
         try:
             yield Invoke(address, request, deadline)
@@ -185,7 +182,7 @@ class Transactions:
             _log.warning("the outcome of a transaction could not be told: %s", error.reason)
 
     def _checked(self, channel: Channel, command: RemotingCommand, body: bytes) -> None:
-        """A broker asks (39)."""
+        """Handle a broker's check of a transaction (39)."""
         found = decode_messages(body).messages
         if not found or found[0].missing:
             return
@@ -214,7 +211,7 @@ def _remark(place: str, problem: BaseException | None) -> str | None:
 
 
 def state_of(value: object) -> TransactionState:
-    """What a listener returned, as a state; what is none means that it is not known."""
+    """Return what a listener returned, as a state; what is none means that it is not known."""
     if isinstance(value, TransactionState):
         return value
     return TransactionState.UNKNOWN

@@ -13,10 +13,12 @@ import ssl
 import time
 from collections.abc import Callable
 
-from ..config import TlsSettings, split_address
-from ..network import LinkUser
-from .problems import connect_problem, local_ip, text_of
-from .tls import tls_context
+from dissectors.endpoint import endpoint_of_socket, split_endpoint
+
+from ..config import TlsSettings
+from ..wire.network import LinkUser
+from .problems import NOT_A_NAME, connect_problem, local_ip
+from .tls import server_name_of, tls_context
 
 _LINGER = 1.0
 """seconds that a closed connection has to send what was written"""
@@ -76,12 +78,12 @@ class AioLink(asyncio.Protocol):
     # -- what the loop tells --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is there."""
+        """Handle the open connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.set_write_buffer_limits(high=_HIGH_WATER)
-        self.local = text_of(transport.get_extra_info("sockname"))
-        self.peer = text_of(transport.get_extra_info("peername"))
+        self.local = endpoint_of_socket(transport.get_extra_info("sockname"))
+        self.peer = endpoint_of_socket(transport.get_extra_info("peername"))
         if self._user is None:  # given up in the meantime
             transport.abort()
             return
@@ -94,7 +96,7 @@ class AioLink(asyncio.Protocol):
             self._user.received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection ended."""
+        """Handle the end of the connection."""
         self._network.links.discard(self)
         user, self._user = self._user, None
         self._out.clear()
@@ -106,7 +108,7 @@ class AioLink(asyncio.Protocol):
         self.writable = False
 
     def resume_writing(self) -> None:
-        """What waited has left."""
+        """Handle that the buffer was written."""
         self.writable = True
         if self._user is not None:
             self._user.resumed()
@@ -124,6 +126,7 @@ class AioNetwork:
         """
         self.loop = asyncio.get_running_loop()
         self._guard = guard
+        self._settings = tls
         self._tls: ssl.SSLContext | None = tls_context(tls) if tls is not None else None
         self._opening: set[asyncio.Task[None]] = set()
         self.links: set[AioLink] = set()
@@ -131,47 +134,76 @@ class AioNetwork:
         self.now: Callable[[], int] = time.monotonic_ns
         self.epoch: Callable[[], int] = time.time_ns
 
+    @property
+    def peers(self) -> list[str]:
+        """The other ends of all open connections, `ip:port`."""
+        return [link.peer for link in self.links if link.peer]
+
     def open(self, address: str, timeout_ns: int, user: LinkUser) -> Callable[[], None]:
-        """Open a connection to `host:port`; returns what gives the attempt up."""
+        """Open a connection to `host:port`; return what gives the attempt up."""
         task = self.loop.create_task(self._open(address, timeout_ns / 1e9, user))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
         return task.cancel  # type: ignore[return-value]
 
     async def _open(self, address: str, timeout: float, user: LinkUser) -> None:
-        parts = split_address(address)
+        parts = split_endpoint(address)
         if parts is None:
             user.refused("that is no address", "a route names it: is the broker set up right?")
             return
         link = AioLink(self, user)
         try:
             async with asyncio.timeout(timeout):
-                host, port = await self._allowed(parts) if self._guard is not None else parts
-                await self.loop.create_connection(
-                    lambda: link,
-                    host,
-                    port,
-                    ssl=self._tls,
-                    server_hostname=parts[0] if self._tls is not None else None,
-                )
+                host = server_name_of(self._settings, parts[0]) if self._settings else None
+                if self._guard is None:
+                    await self.loop.create_connection(
+                        lambda: link, *parts, ssl=self._tls, server_hostname=host
+                    )
+                    return
+                connected = await self._connected(parts, self._guard)
+                try:
+                    await self.loop.create_connection(
+                        lambda: link, sock=connected, ssl=self._tls, server_hostname=host
+                    )
+                except NOT_A_NAME:  # a name that TLS does not take: the socket has no owner yet
+                    connected.close()
+                    raise
         except NotAllowed as refusal:
             user.refused(str(refusal), "")
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, *NOT_A_NAME) as error:
             if not link.local:
                 link.abort()
                 user.refused(*connect_problem(error))
         except asyncio.CancelledError:
             link.abort()
 
-    async def _allowed(self, parts: tuple[str, int]) -> tuple[str, int]:
-        """The address that a host's name stands for, if the guard lets it be reached."""
-        assert self._guard is not None
-        found = await self.loop.getaddrinfo(*parts, type=socket.SOCK_STREAM)
-        host, port = found[0][4][:2]
-        refusal = self._guard(text_of((host, port)))
-        if refusal is not None:
-            raise NotAllowed(refusal)
-        return str(host), int(port)
+    async def _connected(
+        self, parts: tuple[str, int], guard: Callable[[str], str | None]
+    ) -> socket.socket:
+        """Connect to the first address of a host that answers, if the guard lets it be reached.
+
+        The guard is asked for what the name stands for, and once more for what the system has
+        connected to. Raises NotAllowed, OSError.
+        """
+        problem: OSError | None = None
+        for family, _, _, _, address in await self.loop.getaddrinfo(
+            *parts, type=socket.SOCK_STREAM
+        ):
+            _ask(guard, endpoint_of_socket(address))
+            one = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                one.setblocking(False)
+                await self.loop.sock_connect(one, address)
+                _ask(guard, endpoint_of_socket(one.getpeername()))
+            except OSError as error:
+                one.close()
+                problem = error
+                continue
+            except BaseException:
+                one.close()
+                raise
+            return one
+        raise problem or OSError("the name has no address")
 
     def call_at(self, when: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call at a time of `now`; never before it."""
@@ -182,7 +214,7 @@ class AioNetwork:
         self.loop.call_soon(callback)
 
     def local_address(self, address: str) -> str:
-        """The own IP address from which an address is reached; nothing is sent."""
+        """Return the own IP address from which an address is reached; nothing is sent."""
         return local_ip(address)
 
     async def close(self) -> None:
@@ -200,3 +232,10 @@ class AioNetwork:
             link.abort()
         while self.links:
             await asyncio.sleep(0)
+
+
+def _ask(guard: Callable[[str], str | None], address: str) -> None:
+    """Raise NotAllowed where nothing may be sent to an address."""
+    refusal = guard(address)
+    if refusal is not None:
+        raise NotAllowed(refusal)

@@ -14,11 +14,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from ..config import TlsSettings, split_address
-from ..network import LinkUser
-from .problems import local_ip
+from dissectors.endpoint import split_endpoint
+
+from ..config import TlsSettings
+from ..wire.network import LinkUser
+from .problems import NOT_A_NAME, connect_problem, local_ip
 from .socket_link import SocketLink
-from .tls import tls_context
+from .tls import server_name_of, tls_context
 
 _LINGER_NS = 1_000_000_000
 """time that a closed connection has to send what was written"""
@@ -34,7 +36,7 @@ class SocketTimer:
         self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
-        """It will not be called."""
+        """Cancel the call."""
         self.callback = None
 
     def __lt__(self, other: SocketTimer) -> bool:
@@ -52,6 +54,7 @@ class BlockingNetwork:
         Raises ConfigError for TLS files that cannot be used.
         """
         self.guard = guard
+        self._settings = tls
         self._tls = tls_context(tls) if tls is not None else None
         self.selector: selectors.BaseSelector = selectors.DefaultSelector()
         self.dirty: list[SocketLink] = []
@@ -62,13 +65,19 @@ class BlockingNetwork:
         self.epoch: Callable[[], int] = time.time_ns
 
     def open(self, address: str, timeout_ns: int, user: LinkUser) -> Callable[[], None]:  # noqa: ARG002 - the core looks at the clock
-        """Open a connection to `host:port`; returns what gives the attempt up."""
-        parts = split_address(address)
+        """Open a connection to `host:port`; return what gives the attempt up."""
+        parts = split_endpoint(address)
         if parts is None:
             user.refused("that is no address", "a route names it: is the broker set up right?")
             return _nothing
-        link = SocketLink(self, user, parts[0], self._tls)
-        link.start(*parts)
+        link = SocketLink(self, user)
+        try:
+            if self._tls is not None and self._settings is not None:
+                link.encrypt(self._tls, server_name_of(self._settings, parts[0]))
+            link.start(*parts)
+        except NOT_A_NAME as error:  # a text that is no host name: too long, with a NUL, ...
+            link.abort()
+            user.refused(*connect_problem(error))
         return link.abort
 
     def call_at(self, when: int, callback: Callable[[], None]) -> SocketTimer:
@@ -82,7 +91,7 @@ class BlockingNetwork:
         self._soon.append(callback)
 
     def local_address(self, address: str) -> str:
-        """The own IP address from which an address is reached; nothing is sent."""
+        """Return the own IP address from which an address is reached; nothing is sent."""
         return local_ip(address)
 
     def run(self, done: Callable[[], bool], until: int | None = None) -> None:

@@ -7,7 +7,8 @@ import os
 import socket
 import ssl
 
-from ..config import split_address
+from dissectors.endpoint import split_endpoint
+
 from .tls import tls_problem
 
 _HINTS = {
@@ -19,11 +20,16 @@ _HINTS = {
     errno.EMFILE: "this process has too many open files",
 }
 
+NOT_A_NAME = (ValueError, TypeError)
+"""what Python raises for a text that cannot be a host name: too long, with a NUL, ..."""
+
 
 def connect_problem(error: Exception) -> tuple[str, str]:
-    """What is wrong with a connection, and the way out."""
+    """Return what is wrong with a connection, and the way out."""
     if isinstance(error, ssl.SSLError):
         return tls_problem(error)
+    if isinstance(error, NOT_A_NAME) and not isinstance(error, OSError):
+        return "that is no host name", _HINTS[errno.EHOSTUNREACH]
     if isinstance(error, socket.gaierror):
         return "the name is not known", "is it spelled right, and does it resolve from here?"
     if isinstance(error, TimeoutError):
@@ -34,17 +40,11 @@ def connect_problem(error: Exception) -> tuple[str, str]:
     return os.strerror(number).lower(), _HINTS.get(number, "")
 
 
-def text_of(address: object) -> str:
-    """`host:port` of a socket address, IPv6 in brackets; empty for what is none."""
-    if not isinstance(address, tuple) or len(address) < 2:
-        return ""
-    host, port = str(address[0]), address[1]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 def local_ip(address: str) -> str:
-    """The own IP address from which `host:port` is reached; 127.0.0.1 where that is not known."""
-    parts = split_address(address)
+    """Return the own IP address from which `host:port` is reached; 127.0.0.1 where that is not
+    known.
+    """
+    parts = split_endpoint(address)
     if parts is None:
         return "127.0.0.1"
     family = socket.AF_INET6 if ":" in parts[0] else socket.AF_INET
@@ -53,5 +53,19 @@ def local_ip(address: str) -> str:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect(parts)
             return str(probe.getsockname()[0])
-    except OSError:
+    except (OSError, *NOT_A_NAME):
         return "127.0.0.1"
+
+
+def is_own_address(host: str) -> bool:
+    """Return whether an IP address is one of this machine; nothing is sent.
+
+    The system lets a socket be bound to own addresses only.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True

@@ -13,8 +13,10 @@ import ssl
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from ..network import LinkUser
-from .problems import connect_problem, text_of
+from dissectors.endpoint import endpoint_of_socket
+
+from ..wire.network import LinkUser
+from .problems import connect_problem
 
 READ: Final = selectors.EVENT_READ
 WRITE: Final = selectors.EVENT_WRITE
@@ -36,9 +38,7 @@ class Selecting(Protocol):
 class SocketLink:
     """One connection, being opened or open."""
 
-    def __init__(
-        self, network: Selecting, user: LinkUser, host: str, tls: ssl.SSLContext | None
-    ) -> None:
+    def __init__(self, network: Selecting, user: LinkUser) -> None:
         self.local = ""
         self.peer = ""
         self.writable = True
@@ -54,9 +54,15 @@ class SocketLink:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls: ssl.SSLObject | None = None
-        self._secured = tls is None
-        if tls is not None:
-            self._tls = tls.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._secured = True
+
+    def encrypt(self, tls: ssl.SSLContext, name: str) -> None:
+        """Encrypt what will be sent; `name` is what the server's certificate must name.
+
+        Raises ValueError for what cannot be a name.
+        """
+        self._tls = tls.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+        self._secured = False
 
     # -- what the core asks ---------------------------------------------------------------------
 
@@ -94,10 +100,7 @@ class SocketLink:
     def _next_address(self) -> None:
         family, address = self._addresses.pop(0)
         self._drop()
-        guard = self._network.guard
-        refusal = guard(text_of(address)) if guard is not None else None
-        if refusal is not None:
-            self._give_up(refusal, "")
+        if self._is_refused(endpoint_of_socket(address)):
             return
         try:
             one = self.socket = socket.socket(family, socket.SOCK_STREAM)
@@ -118,17 +121,27 @@ class SocketLink:
             self._refuse(OSError(number, ""))
             return
         self._connected = True
-        self.local = text_of(self.socket.getsockname())
+        self.local = endpoint_of_socket(self.socket.getsockname())
         try:
-            self.peer = text_of(self.socket.getpeername())
+            self.peer = endpoint_of_socket(self.socket.getpeername())
         except OSError as error:  # ended in the meantime
             self._refuse(error)
+            return
+        if self._is_refused(self.peer):  # the system may have connected to another address
             return
         self._watch(READ)
         if self._tls is None:
             self._open()
         else:
             self._shake_hands()
+
+    def _is_refused(self, address: str) -> bool:
+        """Whether the guard lets nothing be sent to an address; that ends the attempt."""
+        guard = self._network.guard
+        refusal = guard(address) if guard is not None else None
+        if refusal is not None:
+            self._give_up(refusal, "")
+        return refusal is not None
 
     def _shake_hands(self) -> None:
         assert self._tls is not None
@@ -167,7 +180,7 @@ class SocketLink:
     # -- events ---------------------------------------------------------------------------------
 
     def ready(self, events: int) -> None:
-        """The socket can be read from or written to."""
+        """Read from or write to the socket, whichever is ready."""
         if self.socket is None:  # dropped by what an earlier event of this turn led to
             return
         if not self._connected:

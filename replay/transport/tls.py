@@ -1,20 +1,27 @@
 """TLS of connections to brokers and NameServers.
 
-Rules: nothing older than TLS 1.2; a certificate is checked unless the user says otherwise, its
-host name only if the user says so, because brokers are named by address. No password is shown.
+Rules: nothing older than TLS 1.2; a certificate and the name in it are checked unless the user says
+otherwise, because any certificate of a trusted authority would do without the name. No password is
+shown.
 RocketMQ: TlsHelper, TlsSystemConfig.
 """
 
 from __future__ import annotations
 
 import ssl
+from typing import Final
 
 from ..config import TlsSettings
 from ..errors import ConfigError
 
+_WRONG_NAME: Final = (62, 64)
+"""X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH"""
+
 
 def tls_context(settings: TlsSettings) -> ssl.SSLContext:
-    """What connections are encrypted with. Raises ConfigError for files that cannot be used."""
+    """Return what connections are encrypted with. Raises ConfigError for files that cannot
+    be used.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = settings.verify and settings.check_hostname
@@ -36,8 +43,16 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     return context
 
 
+def server_name_of(settings: TlsSettings, host: str) -> str:
+    """Return the name that the certificate of a host must have."""
+    return settings.server_name or host.partition("%")[0]
+
+
 def tls_problem(error: ssl.SSLError) -> tuple[str, str]:
-    """What a failed handshake means, and the way out."""
+    """Return what a failed handshake means, and the way out."""
+    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _WRONG_NAME:
+        hint = "say which name it has (server_name, --tls-name NAME), or do not check the name"
+        return f"its certificate is for another name ({error.verify_message})", hint
     if isinstance(error, ssl.SSLCertVerificationError):
         hint = "name the certificate of its authority (ca_file), or do not verify"
         return f"its certificate is not trusted ({error.verify_message})", hint

@@ -9,12 +9,12 @@ RocketMQ: NettyRemotingClient (ChannelWrapper, invokeImpl).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from dissectors.remoting.command import RemotingCommand
 
-from .connection import NEVER, RemotingConnection, timeout_error
-from .errors import (
+from ..config import ProducerConfig
+from ..errors import (
     ClientError,
     ClosedError,
     ConnectError,
@@ -22,16 +22,40 @@ from .errors import (
     InvalidMessageError,
     SendTimeoutError,
 )
-from .network import MS, Link
+from ..wire_capture import WireConnection
+from .connection import NEVER, Opaques, RemotingConnection, timeout_error
+from .network import MS, Link, Network
 from .request import encode_command
 from .steps import Invoke
 
-if TYPE_CHECKING:
-    from .channels import Channels
-    from .wire_capture import WireConnection
-
 _CLOSE_LEAST: Final = 100 * MS
 """a request that had more time than this closes its connection when it times out"""
+
+
+class ChannelOwner(Protocol):
+    """What a channel needs of the pool that it belongs to."""
+
+    config: ProducerConfig
+    """settings of the client"""
+    network: Network
+    """opens connections and tells the time"""
+    opaques: Opaques
+    """numbers of requests, shared by all channels"""
+    on_request: Callable[[Channel, RemotingCommand, bytes], None]
+    """is told of requests of the peer"""
+    on_end: Callable[[str, bool], None]
+    """is told of each connection that has ended: its address, and whether the peer ended it"""
+    watched: int
+    """when the clock must be looked at next"""
+
+    def next_number(self) -> int:
+        """Return the number of a new connection."""
+
+    def watch(self, when: int) -> None:
+        """Look at the clock at this time, or before."""
+
+    def forget(self, channel: Channel) -> None:
+        """Remove a channel that has ended."""
 
 
 class Channel:
@@ -50,7 +74,7 @@ class Channel:
         "opened_by",
     )
 
-    def __init__(self, channels: Channels, address: str) -> None:
+    def __init__(self, channels: ChannelOwner, address: str) -> None:
         self.address = address
         self.connection: RemotingConnection | None = None
         self.link: Link | None = None
@@ -138,7 +162,7 @@ class Channel:
     # -- what the transport tells ---------------------------------------------------------------
 
     def opened(self, link: Link) -> None:
-        """The connection is there: what waits is written."""
+        """Handle the open connection: write what waits."""
         channels = self._channels
         self._give_up = None
         self.opened_by = NEVER
@@ -163,7 +187,7 @@ class Channel:
                 invoke.fail(ended, channels.network.now())
 
     def refused(self, reason: str, hint: str) -> None:
-        """The connection could not be opened: what waits has failed."""
+        """Handle a connection that could not be opened: fail what waits."""
         self._fail(ConnectError(f"no connection to {self.address}: {reason}", hint))
 
     def received(self, data: bytes) -> None:
@@ -180,7 +204,7 @@ class Channel:
             self.end(ClosedError(f"{self.address} went away"))
 
     def ended(self, reason: str) -> None:
-        """The connection ended, not by us."""
+        """Handle the end of the connection by the peer or the network."""
         if self._tap is not None:
             self._tap.closed(self._channels.network.epoch(), by_peer=True)
         hint = "the broker went down, or something between closes connections"
@@ -190,7 +214,7 @@ class Channel:
         )
 
     def resumed(self) -> None:
-        """What was written has left."""
+        """Handle that what was written has left."""
         now = self._channels.network.now()
         oneways, self._oneways = self._oneways, []
         for invoke in oneways:
@@ -214,7 +238,7 @@ class Channel:
             self.end(error)
 
     def _fail(self, error: ClientError, by_peer: bool = False) -> None:
-        """The channel is of no more use: it is forgotten, its requests fail."""
+        """End the channel: forget it and fail its requests."""
         channels = self._channels
         now = channels.network.now()
         connection, self.connection = self.connection, None

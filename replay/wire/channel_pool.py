@@ -13,23 +13,25 @@ from typing import Final
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
 
+from ..config import ProducerConfig
+from ..errors import ClosedError
 from .channel import Channel
-from .config import ProducerConfig
 from .connection import NEVER, Opaques
-from .errors import ClosedError
 from .network import MS, Network
 from .request import decoration_of
 from .steps import Invoke, Steps
 
 GO_AWAY: Final = int(ResponseCode.GO_AWAY)
 
-OnRequest = Callable[[Channel, RemotingCommand, bytes], None]
+OnChannelRequest = Callable[[Channel, RemotingCommand, bytes], None]
 
 
-class Channels:
+class ChannelPool:
     """All connections of one client."""
 
-    def __init__(self, config: ProducerConfig, network: Network, on_request: OnRequest) -> None:
+    def __init__(
+        self, config: ProducerConfig, network: Network, on_request: OnChannelRequest
+    ) -> None:
         self.config = config
         self.network = network
         self.opaques = Opaques()
@@ -60,12 +62,12 @@ class Channels:
         return sum([channel.in_flight for channel in self])
 
     def next_number(self) -> int:
-        """The number of a new connection."""
+        """Return the number of a new connection."""
         self._number += 1
         return self._number
 
     def get(self, address: str) -> Channel | None:
-        """The channel to an address, if there is one."""
+        """Return the channel to an address, if there is one."""
         return self._by_address.get(address)
 
     def invoke(self, invoke: Invoke) -> None:
@@ -90,7 +92,7 @@ class Channels:
         return again
 
     def again_of(self, invoke: Invoke) -> Invoke | None:
-        """The same request once more, if the answer to it is GO_AWAY; None otherwise."""
+        """Return the same request once more, if the answer to it is GO_AWAY; None otherwise."""
         command = invoke.command
         if command is None or command.code != GO_AWAY or invoke.again:
             return None
@@ -102,7 +104,7 @@ class Channels:
         return again
 
     def retire(self, conversation: int, address: str) -> None:
-        """A peer said GO_AWAY on this connection: the next request opens a new one."""
+        """Retire a connection whose peer said GO_AWAY: the next request opens a new one."""
         channel = self._by_address.get(address)
         if channel is None or channel.connection is None:
             return
@@ -112,7 +114,7 @@ class Channels:
             self._leaving.append(channel)
 
     def forget(self, channel: Channel) -> None:
-        """A channel has ended."""
+        """Remove a channel that has ended."""
         if self._by_address.get(channel.address) is channel:
             del self._by_address[channel.address]
         elif channel in self._leaving:

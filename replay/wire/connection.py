@@ -3,7 +3,7 @@
 `begin` numbers a request and gives its bytes; `receive` takes what came and tells the requests that
 were answered; `expire` tells those whose time is over. Unlike a capture's reader, a client does not
 look for the next frame: bytes that are none, or a header that cannot be read, end the connection.
-Rules: the clock is an argument (ns, steady); held are one unfinished frame and one entry a request.
+Rules: the clock is an argument (ns, steady). Memory: one unfinished frame, one entry per request.
 RocketMQ: NettyRemotingAbstract (responseTable, processMessageReceived, scanResponseTable).
 """
 
@@ -12,14 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from dissectors.expert import ExpertInfo
-from dissectors.recognition import protocol_of
+from dissectors.decode.strict_reader import StrictProblem, StrictReader
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
-from dissectors.remoting.frame import KEEP_ALL, Frame, FrameDecoder
-from dissectors.remoting.frame_layout import PREFIX
-from dissectors.remoting.header_codec import decode_header
 
-from .errors import ClientError, ProtocolError, SendTimeoutError
+from ..errors import ClientError, ProtocolError, SendTimeoutError
 from .steps import Invoke
 
 NEVER: Final = 1 << 62
@@ -36,7 +32,7 @@ class Opaques:
         self._last = last
 
     def next(self) -> int:
-        """The next number, 0 to 2^31 - 1."""
+        """Return the next number, 0 to 2^31 - 1."""
         self._last = number = (self._last + 1) & _OPAQUES
         return number
 
@@ -48,14 +44,11 @@ class RemotingConnection:
     """The state of one connection."""
 
     __slots__ = (
-        "_decoder",
-        "_experts",
-        "_offset",
         "_on_request",
         "_opaques",
+        "_reader",
         "address",
         "earliest",
-        "first",
         "local",
         "number",
         "orphans",
@@ -80,16 +73,12 @@ class RemotingConnection:
         """when something was last sent or received"""
         self.orphans = 0
         """answers that nobody waited for: they came too late, or twice"""
-        self.first = b""
-        """what the peer said first, for telling what it is if it is no RocketMQ"""
         self._opaques = opaques
         self._on_request = on_request
-        self._experts: list[ExpertInfo] = []
-        self._decoder = FrameDecoder(number, self._experts, KEEP_ALL, True)
-        self._offset = 0
+        self._reader = StrictReader(number)
 
     def begin(self, invoke: Invoke, now: int) -> bytes:
-        """Number a request; its bytes. Raises ValueError where it is over the frame limit."""
+        """Assign the request a number and return its bytes; ValueError over the frame limit."""
         opaque = self._opaques.next()
         request = invoke.request
         data = request.encode(opaque)
@@ -110,30 +99,18 @@ class RemotingConnection:
         Returns why the connection must end; None if it may go on.
         """
         self.used = now
-        if not self._offset:
-            self.first = data[:64]
-        frames: list[Frame] = []
-        size = len(data)
-        decoder = self._decoder
-        decoder.receive(data, 0, size, self._offset, 0, now, frames)
-        self._offset += size
         pop = self.table.pop
-        for frame in frames:
-            command = decode_header(frame.serialize_type, frame.header)
-            if command is None:
-                return ProtocolError(f"{self.address} sent a header that cannot be read")
+        for command, body, size in self._reader.receive(data):
             if command.flag & RESPONSE_FLAG:
                 invoke = pop(command.opaque, None)
                 if invoke is None:
                     self.orphans += 1
                     continue
-                length = PREFIX + len(frame.header) + frame.body_length
-                invoke.answer(command, frame.body, length, now)
+                invoke.answer(command, body, size, now)
             else:
-                self._on_request(self, command, frame.body)
-        if not decoder.synchronized or (not frames and self._is_foreign()):
-            return self._garbage()
-        return None
+                self._on_request(self, command, body)
+        problem = self._reader.problem
+        return None if problem is None else self._error_of(problem)
 
     def expire(self, now: int) -> list[Invoke]:
         """Take out the requests whose time is over."""
@@ -147,28 +124,26 @@ class RemotingConnection:
         return over
 
     def fail(self, error: ClientError, now: int) -> None:
-        """The connection has ended: no request of it will be answered."""
+        """End the connection: none of its requests will be answered."""
         table, self.table = self.table, {}
         self.earliest = NEVER
         for invoke in table.values():
             invoke.fail(error, now)
 
-    def _is_foreign(self) -> bool:
-        """Whether the first bytes are another protocol's, even if too few for a frame."""
-        return self._offset <= len(self.first) and protocol_of(self.first) is not None
-
-    def _garbage(self) -> ProtocolError:
-        told = self._experts[-1].detail if self._experts else "no frame"
-        looks = protocol_of(self.first)
-        if looks is not None:
-            hint = f"it looks like {looks}; is this the right port?"
+    def _error_of(self, problem: StrictProblem) -> ProtocolError:
+        if problem.protocol is not None:
+            hint = f"it looks like {problem.protocol}; is this the right port?"
             return ProtocolError(f"{self.address} does not speak RocketMQ", hint)
+        if problem.bad_header:
+            return ProtocolError(f"{self.address} sent {problem.detail}")
         hint = "is this the port of a NameServer or broker, and is TLS on or off on both sides?"
-        return ProtocolError(f"{self.address} sent what is no RocketMQ frame ({told})", hint)
+        return ProtocolError(
+            f"{self.address} sent what is no RocketMQ frame ({problem.detail})", hint
+        )
 
 
 def timeout_error(invoke: Invoke, asked_ms: int) -> SendTimeoutError:
-    """The error of a request that was not answered in time."""
+    """Return the error of a request that was not answered in time."""
     return SendTimeoutError(
         f"no answer from {invoke.address} within {asked_ms} ms",
         "the broker is slow, frozen or unreachable; it may have stored the message all the same",

@@ -17,7 +17,7 @@ class Timer(Protocol):
     """Something that will be called."""
 
     def cancel(self) -> None:
-        """It will not."""
+        """Cancel it."""
 
 
 class Link(Protocol):
@@ -44,16 +44,16 @@ class LinkUser(Protocol):
     """Who a transport tells."""
 
     def opened(self, link: Link) -> None:
-        """The connection is there."""
+        """Handle the open connection."""
 
     def refused(self, reason: str, hint: str) -> None:
-        """The connection could not be opened."""
+        """Handle a connection that could not be opened."""
 
     def received(self, data: bytes) -> None:
         """Bytes came."""
 
     def ended(self, reason: str) -> None:
-        """The connection ended, not by us."""
+        """Handle the end of the connection by the peer or the network."""
 
     def resumed(self) -> None:
         """`writable` is true again."""
@@ -69,7 +69,7 @@ class Network(Protocol):
         """ns since the epoch, of the wall clock."""
 
     def open(self, address: str, timeout_ns: int, user: LinkUser) -> Callable[[], None]:
-        """Open a connection to `host:port`; returns what gives the attempt up."""
+        """Open a connection to `host:port`; return what gives the attempt up."""
 
     def call_at(self, when: int, callback: Callable[[], None]) -> Timer:
         """Call at a time of `now`."""
@@ -78,4 +78,4 @@ class Network(Protocol):
         """Call when the current event is dealt with."""
 
     def local_address(self, address: str) -> str:
-        """The own IP address from which an address is reached; nothing is sent."""
+        """Return the own IP address from which an address is reached; nothing is sent."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast
 
-from .channels import Channels
-from .errors import ClientError, TooManyRequestsError
+from ..errors import ClientError, TooManyRequestsError
+from .channel_pool import ChannelPool
 from .network import Timer
 from .steps import Acquire, Await, Invoke, Join, Resumable, Steps
 
@@ -20,13 +20,13 @@ _CAUSES = 4
 """causes of causes that are looked at"""
 
 
-class Operation(Generic[T]):
+class RunningOperation(Generic[T]):
     """One operation that runs."""
 
     __slots__ = ("_forget", "_on_end", "_runner", "_steps", "_timer", "done", "error", "value")
 
     def __init__(
-        self, runner: Runner, steps: Steps[T], on_end: Callable[[Operation[T]], None] | None
+        self, runner: Runner, steps: Steps[T], on_end: Callable[[RunningOperation[T]], None] | None
     ) -> None:
         self.done = False
         self.value: T | None = None
@@ -47,7 +47,7 @@ class Operation(Generic[T]):
         return cast(T, self.value)
 
     def resume(self, value: object) -> None:
-        """The step has ended well."""
+        """Resume the operation with the result of the step."""
         steps = self._steps
         if steps is None:
             return
@@ -67,7 +67,7 @@ class Operation(Generic[T]):
                 self._begin(step)
 
     def fail(self, error: Exception) -> None:
-        """The step has failed."""
+        """Resume the operation with the error of the step."""
         steps = self._steps
         if steps is None:
             return
@@ -160,15 +160,15 @@ def _too_many() -> TooManyRequestsError:
 class Runner:
     """Runs the operations of one client."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: ChannelPool) -> None:
         self.channels = channels
         self._joined: dict[object, list[Resumable]] = {}
 
     def start(
-        self, steps: Steps[T], on_end: Callable[[Operation[T]], None] | None = None
-    ) -> Operation[T]:
+        self, steps: Steps[T], on_end: Callable[[RunningOperation[T]], None] | None = None
+    ) -> RunningOperation[T]:
         """Begin an operation; `on_end` is told when it has ended."""
-        operation = Operation(self, steps, on_end)
+        operation = RunningOperation(self, steps, on_end)
         operation.resume(None)
         return operation
 
@@ -180,7 +180,7 @@ class Runner:
             return
         self._joined[step.key] = [waiter]
 
-        def ended(operation: Operation[object]) -> None:
+        def ended(operation: RunningOperation[object]) -> None:
             for one in self._joined.pop(step.key):
                 if operation.error is not None:
                     one.fail(operation.error)

@@ -11,35 +11,21 @@ from collections.abc import Callable
 from typing import Protocol
 
 from dissectors.remoting.command import ONEWAY_FLAG, ROCKETMQ, RemotingCommand
-from dissectors.remoting.frame_layout import encode_frame
+from dissectors.remoting.framing.layout import encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
 
-from .config import ProducerConfig
-from .namespace import namespace_fields
+from ..config import ProducerConfig
+from ..namespace import namespace_fields
 from .steps import Request
 
 
 class PlainRequest:
-    """A request of any code."""
+    """A request that is a command and its body."""
 
     __slots__ = ("_command", "body")
 
-    def __init__(
-        self,
-        config: ProducerConfig,
-        code: int,
-        fields: dict[str, str],
-        body: bytes = b"",
-        *,
-        oneway: bool = False,
-        remark: str | None = None,
-    ) -> None:
-        flag = ONEWAY_FLAG if oneway else 0
-        kind = config.serialize_type
-        version = config.client_version
-        self._command = RemotingCommand(
-            code, 0, flag, config.language, version, remark, fields, kind
-        )
+    def __init__(self, command: RemotingCommand, body: bytes = b"") -> None:
+        self._command = command
         self.body = body
         """body as it travels"""
 
@@ -54,17 +40,34 @@ class PlainRequest:
         return self._command.is_oneway
 
     def fields(self) -> dict[str, str]:
-        """The ext fields; who changes them changes the request."""
+        """Return the ext fields; who changes them changes the request."""
         return self._command.ext_fields
 
     def encode(self, opaque: int) -> bytes:
-        """The request as a frame. Raises ValueError where it is over the frame limit."""
+        """Return the request as a frame. Raises ValueError where it is over the frame limit."""
         self._command.opaque = opaque
         return encode_command(self._command, self.body)
 
 
+def plain_request(
+    config: ProducerConfig,
+    code: int,
+    fields: dict[str, str],
+    body: bytes = b"",
+    *,
+    oneway: bool = False,
+    remark: str | None = None,
+) -> PlainRequest:
+    """Return a request of any code as the client of `config` sends it."""
+    flag = ONEWAY_FLAG if oneway else 0
+    kind = config.serialize_type
+    version = config.client_version
+    command = RemotingCommand(code, 0, flag, config.language, version, remark, fields, kind)
+    return PlainRequest(command, body)
+
+
 def encode_command(command: RemotingCommand, body: bytes = b"") -> bytes:
-    """A command as a frame. Raises ValueError where it is over the frame limit."""
+    """Return a command as a frame. Raises ValueError where it is over the frame limit."""
     kind = BINARY_TYPE if command.serialize_type == ROCKETMQ else JSON_TYPE
     return encode_frame(kind, encode_header(command), body)
 
@@ -74,7 +77,9 @@ class _FieldHook(Protocol):
 
 
 def decoration_of(config: ProducerConfig) -> Callable[[str, Request], None] | None:
-    """What adds to a request (to an address) all that this producer adds; None for nothing."""
+    """Return what adds to a request (to an address) all that this producer adds; None for
+    nothing.
+    """
     hooks: tuple[_FieldHook, ...] = config.rpc_hooks
     credentials = config.credentials
     added = namespace_fields(config.namespace_v2)

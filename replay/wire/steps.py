@@ -2,6 +2,39 @@
 
 An operation (a send, a route query) is a generator: it yields steps, is resumed with what a step
 gives, and has the error of a step thrown into it. It knows neither sockets nor the clock's source.
+
+An operation that asks a NameServer for a route, at most two at a time, and a driver by hand:
+
+>>> from replay.config import ProducerConfig
+>>> from replay.wire.request import plain_request
+>>> def route(config: ProducerConfig, permits: Permits, topic: str) -> Steps[bytes]:
+...     deadline = 3_000_000_000
+...     yield Acquire(permits, 1, deadline)
+...     try:
+...         request = plain_request(config, 105, {"topic": topic})
+...         invoke = yield Invoke("127.0.0.1:9876", request, deadline)
+...     finally:
+...         permits.give()
+...     return invoke.body
+>>> permits = Permits(2)
+>>> steps = route(ProducerConfig(group="g", namesrv="127.0.0.1:9876"), permits, "Orders")
+>>> next(steps)
+Acquire(1 of Permits(2 of 2 free), deadline 3000 ms)
+>>> permits.take()
+True
+>>> invoke = steps.send(None)
+>>> invoke
+Invoke(GET_ROUTEINFO_BY_TOPIC to 127.0.0.1:9876, body 0 bytes, deadline 3000 ms)
+>>> invoke.command = RemotingCommand(0, 1, 1, "JAVA", 479, None, {})
+>>> invoke.body = b"{}"
+>>> invoke
+Invoke(GET_ROUTEINFO_BY_TOPIC to 127.0.0.1:9876, body 0 bytes, answered SUCCESS, body 2 bytes)
+>>> steps.send(invoke)
+Traceback (most recent call last):
+StopIteration: b'{}'
+>>> permits
+Permits(2 of 2 free)
+
 RocketMQ: ResponseFuture is `Invoke`; SemaphoreReleaseOnlyOnce is `Permits`.
 """
 
@@ -13,9 +46,11 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from dissectors.printable import printable
+from dissectors.remoting.codes import request_name, response_name
 from dissectors.remoting.command import RemotingCommand
 
-from .errors import ClientError
+from ..errors import ClientError
 
 T = TypeVar("T")
 
@@ -27,10 +62,10 @@ class Resumable(Protocol):
     """nobody is interested any more"""
 
     def resume(self, value: object) -> None:
-        """The step has ended well."""
+        """Resume the operation with the result of the step."""
 
     def fail(self, error: Exception) -> None:
-        """The step has failed."""
+        """Resume the operation with the error of the step."""
 
 
 class Request(Protocol):
@@ -49,10 +84,10 @@ class Request(Protocol):
         """Whether no answer is wanted."""
 
     def fields(self) -> dict[str, str]:
-        """The ext fields; who changes them changes the request."""
+        """Return the ext fields; who changes them changes the request."""
 
     def encode(self, opaque: int) -> bytes:
-        """The request as a frame. Raises ValueError where it is over the frame limit."""
+        """Return the request as a frame. Raises ValueError where it is over the frame limit."""
 
 
 class Invoke(msgspec.Struct, eq=False):
@@ -89,8 +124,23 @@ class Invoke(msgspec.Struct, eq=False):
     waiter: Resumable | None = None
     """who is told"""
 
+    def __repr__(self) -> str:
+        """Return what is asked and what came of it; no field of a header, which may be secret."""
+        request = self.request
+        asked = f"{request_name(request.code)} to {printable(self.address)}"
+        return f"Invoke({asked}, body {len(request.body)} bytes, {self._state()})"
+
+    def _state(self) -> str:
+        if self.command is not None:
+            name = response_name(self.command.code)
+            return f"answered {name}, body {len(self.body)} bytes"
+        if self.ended:
+            return "written" if self.request.oneway else "failed"
+        oneway = "oneway, " if self.request.oneway else ""
+        return f"{oneway}{_deadline(self.deadline)}"
+
     def answer(self, command: RemotingCommand, body: bytes, size: int, now: int) -> None:
-        """The answer is there."""
+        """Take the answer."""
         waiter = self.waiter
         if waiter is None:
             return
@@ -102,7 +152,7 @@ class Invoke(msgspec.Struct, eq=False):
         waiter.resume(self)
 
     def written(self, now: int) -> None:
-        """A oneway request has left."""
+        """Note that a oneway request has left."""
         waiter, self.waiter = self.waiter, None
         if waiter is not None:
             self.ended = now
@@ -127,6 +177,9 @@ class Acquire:
         self.deadline = deadline
         """ns of the steady clock; then TooManyRequestsError is thrown"""
 
+    def __repr__(self) -> str:
+        return f"Acquire({self.count} of {self.permits!r}, {_deadline(self.deadline)})"
+
 
 class Join:
     """Wait for an operation that many need, such as a route query: it runs once for all."""
@@ -147,6 +200,9 @@ class Join:
         """ns of the steady clock; then what `error` gives is thrown"""
         self.error = error
 
+    def __repr__(self) -> str:
+        return f"Join({self.key!r}, {_deadline(self.deadline)})"
+
 
 class Await:
     """Wait until somebody else resumes: `begin` is told whom, `forget` that it is too late."""
@@ -166,6 +222,10 @@ class Await:
         """ns of the steady clock; then what `error` gives is thrown"""
         self.error = error
 
+    def __repr__(self) -> str:
+        begin = getattr(self.begin, "__qualname__", type(self.begin).__name__)
+        return f"Await({begin}, {_deadline(self.deadline)})"
+
 
 Step = Invoke | Acquire | Join | Await
 Steps = Generator[Step, object, T]
@@ -173,7 +233,7 @@ Steps = Generator[Step, object, T]
 
 
 class Permits:
-    """So many at a time; who comes too late waits in the order of coming."""
+    """A semaphore with a FIFO queue of waiters."""
 
     __slots__ = ("_granting", "_waiting", "free", "limit")
 
@@ -185,6 +245,10 @@ class Permits:
         self._waiting: deque[list[object]] = deque()
         self._granting = False
 
+    def __repr__(self) -> str:
+        waiting = f", {len(self._waiting)} waiting" if self._waiting else ""
+        return f"Permits({self.free} of {self.limit} free{waiting})"
+
     def take(self, count: int = 1) -> bool:
         """Take permits if they are free and nobody waits for some."""
         if self._waiting or self.free < count:
@@ -193,7 +257,7 @@ class Permits:
         return True
 
     def wait(self, count: int, ready: Callable[[], None]) -> Callable[[], None]:
-        """Call `ready` when the permits are taken; returns what gives the wait up."""
+        """Call `ready` when the permits are taken; return what gives the wait up."""
         entry: list[object] = [count, ready]
         self._waiting.append(entry)
 
@@ -225,3 +289,7 @@ class Permits:
                     ready()
         finally:
             self._granting = False
+
+
+def _deadline(ns: int) -> str:
+    return f"deadline {ns // 1_000_000} ms"

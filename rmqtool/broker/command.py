@@ -7,22 +7,22 @@ from typing import Annotated
 
 import typer
 
-from . import options
-from .broker_options import BrokerFormat
-from .console import When
-from .errors import guarded
-from .status import ExitStatus
+from ..ui import common_options as options
+from ..ui.console import When
+from ..ui.errors import guarded
+from ..ui.letters import named
+from ..ui.status import ExitStatus
+from .options import BrokerFormat
 
 _WHERE, _WHAT, _WRONG, _OUTPUT = "Where", "What", "What goes wrong", "Output"
 
 Brokers = Annotated[
-    int, typer.Option("--brokers", "-b", min=1, max=64, metavar="N", rich_help_panel=_WHERE)
+    int, typer.Option("--brokers", min=1, max=64, metavar="N", rich_help_panel=_WHERE)
 ]
 Port = Annotated[
     int,
     typer.Option(
         "--port",
-        "-p",
         min=0,
         max=65535,
         help="First broker; the others at +10, +20, ..; 0: any free ports.",
@@ -53,9 +53,7 @@ Vip = Annotated[
 Topics = Annotated[
     list[str] | None,
     typer.Option(
-        "--topic",
-        "--topics",
-        "-t",
+        *named("--topic", "--topics"),
         metavar="NAME[:QUEUES]",
         help="A topic that is there from the start; repeatable, or with commas.",
         rich_help_panel=_WHAT,
@@ -108,24 +106,23 @@ DelayLevels = Annotated[
     str | None,
     typer.Option(metavar="'1s 5s ..'", help="Delays of the levels 1, 2, ..", rich_help_panel=_WHAT),
 ]
-FaultTexts = Annotated[
+InjectionTexts = Annotated[
     list[str] | None,
     typer.Option(
         "--fault",
-        "-f",
         metavar="'KIND[=VALUE] [KEY=VALUE]..'",
         help="Kinds: latency, busy, error, disk-full, read-only, drop, half, silent, garbage, "
         "huge, slow-read, freeze, down, leave-route. Keys: broker, topic, requests, from, until, "
-        "every, for, p, times, remark, stored. Repeatable; docs/sandbox.md.",
+        "every, for, p, times, remark, stored. Repeatable; `rmqtool help sandbox faults`.",
         rich_help_panel=_WRONG,
     ),
 ]
-FaultFiles = Annotated[
+InjectionFiles = Annotated[
     list[Path] | None,
     typer.Option(
         "--faults",
         metavar="FILE",
-        help="TOML with [[fault]] tables of the same words.",
+        help="A TOML file: a table `fault` for each, with the same words.",
         rich_help_panel=_WRONG,
     ),
 ]
@@ -136,11 +133,12 @@ Seed = Annotated[
     ),
 ]
 FormatName = Annotated[
-    BrokerFormat, typer.Option("--format", help="How events are written.", rich_help_panel=_OUTPUT)
+    BrokerFormat,
+    typer.Option(*named("--format"), help="How events are written.", rich_help_panel=_OUTPUT),
 ]
 Log = Annotated[
     bool,
-    typer.Option("--log", "-l", help="Every request and connection.", rich_help_panel=_OUTPUT),
+    typer.Option("--log", help="Every request and connection.", rich_help_panel=_OUTPUT),
 ]
 Duration = Annotated[
     str | None,
@@ -165,8 +163,8 @@ def broker(
     server_version: ServerVersion = "5.3.3",
     serialize: Serialize = "JSON",
     delay_levels: DelayLevels = None,
-    fault: FaultTexts = None,
-    faults: FaultFiles = None,
+    fault: InjectionTexts = None,
+    faults: InjectionFiles = None,
     seed: Seed = None,
     format_: FormatName = BrokerFormat.table,
     log: Log = False,
@@ -180,28 +178,28 @@ def broker(
 
     \b
       rmqtool broker
-      rmqtool broker -b 2 -t Orders:4 --store sandbox.db
-      rmqtool broker -f 'busy p=0.3 broker=broker-a from=10s until=20s'
-      rmqtool broker -b 2 -f 'latency=lognormal:5ms,300ms broker=broker-b'
+      rmqtool broker --brokers 2 -t Orders:4 --store sandbox.db
+      rmqtool broker --fault 'busy p=0.3 broker=broker-a from=10s until=20s'
+      rmqtool broker --brokers 2 --fault 'latency=lognormal:5ms,300ms broker=broker-b'
       rmqtool broker --faults faults.toml --seed 7 --format jsonl
-      rmqtool broker -p 0 --namesrv-port 0 --duration 60s
+      rmqtool broker --port 0 --namesrv-port 0 --duration 60s
 
     Then, in another terminal:
 
     \b
-      rmqtool send -n 127.0.0.1:9876 -t Orders -p hello
+      rmqtool send -n 127.0.0.1:9876 -t Orders --body hello
     """
 
     def run() -> ExitStatus:
         from replay.sandbox import SandboxOptions
         from replay.sandbox.options import DELAY_LEVELS
 
-        from .broker_options import BrokerCommand, checked, faults_of, seconds_of, topics_of
-        from .broker_run import run_broker
-        from .decode_options import size_option
+        from ..decode.options import size_option
+        from .options import BrokerCommand, checked, injections_of, seconds_of, topics_of
+        from .run import run_broker
 
         def command() -> BrokerCommand:
-            found, own_seed = faults_of(fault or [], faults or [])
+            found, own_seed = injections_of(fault or [], faults or [])
             wanted = SandboxOptions(
                 brokers=brokers,
                 host=listen,
@@ -214,7 +212,7 @@ def broker(
                 server_version=server_version,
                 serialize_type=serialize.upper(),
                 store=store,
-                faults=found,
+                injections=found,
                 seed=seed if seed is not None else own_seed or 0,
                 store_limit=size_option("--store-limit", store_limit) or 0,
                 drop_oldest=drop_oldest,

@@ -12,22 +12,23 @@ from typing import Final, NamedTuple
 
 from dissectors.printable import printable
 from dissectors.remoting.codes import request_name, response_name
-from replay.sandbox import Event, EventKind
+from replay.sandbox import EventKind, SandboxEvent
 
-from .console import Style, Terminal, cut, padded, styled
-from .figures import clock, count, counted
+from ..ui.console import Style, Terminal, cut, padded, styled
+from ..ui.figures import clock, count, counted
 
 _COUNTED: Final = frozenset({EventKind.SENT, EventKind.PULLED})
 _DULL: Final = frozenset({EventKind.CONNECTED, EventKind.DISCONNECTED, EventKind.REQUEST})
 _NORMAL_ANSWERS: Final = frozenset({(11, 19), (361, 19), (11, 20), (361, 20), (14, 22)})
 """(request, response) that every consumer sees all the time."""
 _COLOURS: Final = {
-    EventKind.FAULT: Style.YELLOW,
+    EventKind.INJECTED: Style.YELLOW,
     EventKind.WINDOW: Style.CYAN,
     EventKind.ANSWERED: Style.RED,
     EventKind.BAD_BYTES: Style.RED,
     EventKind.STORE_FULL: Style.RED,
     EventKind.INTERNAL: Style.RED,
+    EventKind.STORE_DAMAGED: Style.RED,
     EventKind.DEAD_LETTER: Style.YELLOW,
 }
 _PERIOD_MS: Final = 1000
@@ -39,7 +40,7 @@ _Key = tuple[EventKind, str, int | None, str, int | None, str]
 class _Seen:
     """Events that say the same."""
 
-    first: Event
+    first: SandboxEvent
     """the last one that was shown"""
     more: int = 0
     """how many came since"""
@@ -47,17 +48,17 @@ class _Seen:
     """their messages"""
 
 
-def is_interesting(event: Event) -> bool:
+def is_interesting(event: SandboxEvent) -> bool:
     """Whether an event is shown when not all are asked for."""
     if event.kind is EventKind.ANSWERED:
         return (event.code, event.response) not in _NORMAL_ANSWERS
     return event.kind not in _DULL
 
 
-class Shown(NamedTuple):
+class ShownEvent(NamedTuple):
     """An event that is shown, with those that it stands for."""
 
-    event: Event
+    event: SandboxEvent
     """the event"""
     messages: int
     """messages of all of them"""
@@ -73,10 +74,10 @@ class EventDigest:
         self._everything = everything
         self._seen: dict[_Key, _Seen] = {}
 
-    def receive(self, event: Event) -> Iterator[Shown]:
-        """What is shown of an event now."""
+    def receive(self, event: SandboxEvent) -> Iterator[ShownEvent]:
+        """Yield what is shown of an event now."""
         if self._everything:
-            yield Shown(event, event.messages)
+            yield ShownEvent(event, event.messages)
             return
         if not is_interesting(event):
             return
@@ -85,30 +86,30 @@ class EventDigest:
         if seen is None and len(self._seen) < _KEPT:
             seen = self._seen[key] = _Seen(event)
             if event.kind not in _COUNTED:
-                yield Shown(event, event.messages)
+                yield ShownEvent(event, event.messages)
                 return
         if seen is not None:
             seen.more += 1
             seen.messages += event.messages
 
-    def tick(self, now_ms: int) -> Iterator[Shown]:
-        """What was held back for a second; call it every second."""
+    def tick(self, now_ms: int) -> Iterator[ShownEvent]:
+        """Yield what was held back for a second; call it every second."""
         for key, seen in list(self._seen.items()):
             if now_ms - seen.first.at_ms < _PERIOD_MS:
                 continue
             del self._seen[key]
             if seen.more:
                 more = 0 if seen.first.kind in _COUNTED else seen.more
-                yield Shown(seen.first._replace(at_ms=now_ms), seen.messages, more)
+                yield ShownEvent(seen.first._replace(at_ms=now_ms), seen.messages, more)
 
-    def finish(self, now_ms: int) -> Iterator[Shown]:
+    def finish(self, now_ms: int) -> Iterator[ShownEvent]:
         """All that was held back."""
         for shown in self.tick(1 << 62):
             yield shown._replace(event=shown.event._replace(at_ms=now_ms))
 
 
-def line_of(shown: Shown, terminal: Terminal) -> str:
-    """A line for people."""
+def line_of(shown: ShownEvent, terminal: Terminal) -> str:
+    """Return a line for people."""
     event = shown.event
     colour = _COLOURS.get(event.kind, "") if terminal.colour else ""
     kind = styled(padded(event.kind.value, 12), colour)
@@ -117,14 +118,14 @@ def line_of(shown: Shown, terminal: Terminal) -> str:
     return f"{at}  {padded(event.server, 9)}  {kind}  {cut(rest, terminal.width - 39)}"
 
 
-def _key_of(event: Event) -> _Key:
+def _key_of(event: SandboxEvent) -> _Key:
     detail = "" if event.kind in _COUNTED else event.detail
-    if event.kind in (EventKind.FAULT, EventKind.ANSWERED):
+    if event.kind in (EventKind.INJECTED, EventKind.ANSWERED):
         detail = ""
     return (event.kind, event.server, event.code, event.topic, event.response, detail)
 
 
-def _what(event: Event, messages: int, more: int) -> Iterator[str]:
+def _what(event: SandboxEvent, messages: int, more: int) -> Iterator[str]:
     if event.kind in _COUNTED:
         yield f"{counted(messages, 'message')} of {printable(event.topic)}"
         return
@@ -143,8 +144,8 @@ def _what(event: Event, messages: int, more: int) -> Iterator[str]:
         yield f"({count(more)} more)"
 
 
-def json_of(shown: Shown) -> dict[str, object]:
-    """The same in JSON types; what an event does not have is left out."""
+def json_of(shown: ShownEvent) -> dict[str, object]:
+    """Return the same in JSON types; what an event does not have is left out."""
     event = shown.event
     value: dict[str, object] = {
         "ts_ms": event.at_ms,

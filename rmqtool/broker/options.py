@@ -9,12 +9,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .console import When
-from .decode_options import usage_error
-from .status import CommandError, ExitStatus
+from ..decode.options import duration_option, usage_error
+from ..ui.console import When
+from ..ui.status import CommandError, ExitStatus
 
 if TYPE_CHECKING:
-    from replay.sandbox import Fault, SandboxOptions, TopicSpec
+    from replay.sandbox import Injection, SandboxOptions, TopicSpec
 
 
 class BrokerFormat(StrEnum):
@@ -43,7 +43,7 @@ class BrokerCommand:
 
 
 def checked(command: Callable[[], BrokerCommand]) -> BrokerCommand:
-    """The command; what is wrong with its options is a usage error."""
+    """Return the command; what is wrong with its options is a usage error."""
     from replay.sandbox import SandboxError
     from replay.sandbox.options import check_options
 
@@ -59,7 +59,7 @@ _TOPIC = re.compile(r"([%|a-zA-Z0-9_-]{1,127})(?::(\d{1,4}))?")
 
 
 def topics_of(texts: Sequence[str]) -> list[TopicSpec]:
-    """The topics of `Orders:4`, `Orders`, `A,B:2`; CommandError for anything else."""
+    """Return the topics of `Orders:4`, `Orders`, `A,B:2`; CommandError for anything else."""
     from replay.sandbox import TopicSpec
 
     topics = []
@@ -71,23 +71,24 @@ def topics_of(texts: Sequence[str]) -> list[TopicSpec]:
     return topics
 
 
-def faults_of(texts: Sequence[str], files: Sequence[Path]) -> tuple[list[Fault], int | None]:
-    """The faults of files and options, and the seed of the files; SandboxError for nonsense."""
-    from replay.sandbox import fault_of_text, faults_of_file
+def injections_of(
+    texts: Sequence[str], files: Sequence[Path]
+) -> tuple[list[Injection], int | None]:
+    """Return the faults of files and options, and the seed of the files; SandboxError for
+    nonsense.
+    """
+    from replay.sandbox import injection_of_text, injections_of_file
 
-    faults: list[Fault] = []
+    injections: list[Injection] = []
     seed: int | None = None
     for path in files:
-        found, own_seed = faults_of_file(path)
-        faults += found
+        found, own_seed = injections_of_file(path)
+        injections += found
         seed = own_seed if own_seed is not None else seed
-    return faults + [fault_of_text(text) for text in texts], seed
+    return injections + [injection_of_text(text) for text in texts], seed
 
 
 def seconds_of(text: str | None) -> float | None:
-    """The seconds of `30s`, `5m`; None for none. SandboxError for anything else."""
-    if text is None:
-        return None
-    from replay.sandbox.options import duration_ms
-
-    return duration_ms(text) / 1000
+    """Return the seconds of `--duration`; None where it is not given."""
+    length = duration_option("--duration", text)
+    return None if length is None else float(length) / 1e9

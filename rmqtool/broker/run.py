@@ -9,18 +9,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-import msgspec
-
 from dissectors.remoting.codes import request_name, response_name
-from replay.sandbox import Event, Sandbox, run_sandbox
+from replay.sandbox import Sandbox, SandboxEvent, run_sandbox
 
-from .broker_lines import EventDigest, Shown, json_of, line_of
-from .broker_options import BrokerCommand, BrokerFormat
-from .console import terminal_of
-from .errors import silence_stdout
-from .figures import count, counted, duration, size
-from .interrupt import first_ends
-from .status import ExitStatus
+from ..ui.console import terminal_of
+from ..ui.errors import silence_stdout
+from ..ui.figures import count, counted, duration, size
+from ..ui.interrupt import first_ends
+from ..ui.json_text import json_line
+from ..ui.status import ExitStatus
+from .event_lines import EventDigest, ShownEvent, json_of, line_of
+from .options import BrokerCommand, BrokerFormat
 
 _MOST_ROWS: Final = 12
 
@@ -54,23 +53,23 @@ class _Run:
     # -- while it runs --------------------------------------------------------------------------
 
     def started(self, box: Sandbox) -> None:
-        """It listens: say where."""
+        """Say where it listens."""
         self._listening = True
         if self._json:
             self._write(_encode(_listening_value(box)))
         else:
             self._write("\n".join(_listening_lines(box)))
 
-    def event(self, event: Event) -> None:
+    def event(self, event: SandboxEvent) -> None:
         """Something happened."""
         if self._listening:
             self._show(self._digest.receive(event))
 
     def tick(self) -> None:
-        """A second is over."""
+        """Do what is due each second."""
         self._show(self._digest.tick(_now_ms()))
 
-    def _show(self, found: Iterable[Shown]) -> None:
+    def _show(self, found: Iterable[ShownEvent]) -> None:
         for shown in found:
             if self._json:
                 self._write(_encode(json_of(shown)))
@@ -78,7 +77,7 @@ class _Run:
                 self._write(line_of(shown, self._terminal))
 
     def finish(self, box: Sandbox) -> None:
-        """It has ended: say what it came to."""
+        """Say at the end what it came to."""
         seconds = time.monotonic() - self._begin
         self._show(self._digest.finish(_now_ms()))
         if self._json:
@@ -87,7 +86,7 @@ class _Run:
         self._write("\n".join(_summary_lines(box, seconds)))
 
     def _write(self, text: str) -> None:
-        """A line, at once; a reader who has gone does not end the brokers."""
+        """Write a line at once; a reader who has gone does not end the brokers."""
         if self._deaf:
             return
         try:
@@ -102,7 +101,7 @@ def _now_ms() -> int:
 
 
 def _encode(value: dict[str, object]) -> str:
-    return msgspec.json.encode(value).decode()
+    return json_line(value).decode().rstrip("\n")
 
 
 # -- the beginning ------------------------------------------------------------------------------
@@ -114,7 +113,7 @@ def _listening_value(box: Sandbox) -> dict[str, object]:
         "namesrv": box.namesrv,
         "brokers": dict(box.addresses),
         "topics": [topic.name for topic in box.options.topics],
-        "faults": [str(fault) for fault in box.options.faults],
+        "faults": [str(fault) for fault in box.options.injections],
         "seed": box.options.seed,
         "store": str(box.options.store) if box.options.store else None,
     }
@@ -130,10 +129,11 @@ def _listening_lines(box: Sandbox) -> Iterator[str]:
         held = sum(len(broker.state.store) for broker in box.brokers.values())
         rows.append(("store", f"{options.store} ({counted(held, 'message')})"))
     rows += [
-        ("fault", f"{fault}{_window(fault.from_ms, fault.until_ms)}") for fault in options.faults
+        ("fault", f"{fault}{_window(fault.from_ms, fault.until_ms)}")
+        for fault in options.injections
     ]
     topic = options.topics[0].name if options.topics else "Test"
-    rows.append(("send", f"rmqtool send -n {box.namesrv} -t {topic} -p hello"))
+    rows.append(("send", f"rmqtool send -n {box.namesrv} -t {topic} --body hello"))
     rows.append(("end", "Ctrl-C"))
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
@@ -152,7 +152,7 @@ def _summary_value(box: Sandbox, seconds: float) -> dict[str, object]:
     return {
         "event": "summary",
         "seconds": round(seconds, 3),
-        "faults_hit": box.faults.hits,
+        "faults_hit": box.injector.hits,
         "brokers": {
             name: {
                 "messages_in": broker.state.messages_in,
@@ -183,8 +183,8 @@ def _summary_lines(box: Sandbox, seconds: float) -> Iterator[str]:
             f"{name}  {counted(state.messages_in, 'message')} in, {count(state.messages_out)} out, "
             f"{count(len(state.store))} held ({size(state.store.held_bytes)})"
         )
-    if box.faults.hits:
-        yield f"faults hit {counted(box.faults.hits, 'request')}"
+    if box.injector.hits:
+        yield f"faults hit {counted(box.injector.hits, 'request')}"
     for code, number in requests.most_common(_MOST_ROWS):
         yield f"{count(number):>12}  {request_name(code)}"
     for (code, response), number in errors.most_common(_MOST_ROWS):

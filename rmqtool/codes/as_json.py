@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from dissectors.remoting.bodies.classes import CLASSES, ENUMS, ShortMember
 from dissectors.remoting.headers import HEADERS
-from dissectors.remoting.properties import property_of
+from dissectors.remoting.messages.properties import property_of
 
-from .codes_catalog import (
+from .catalog import (
     Entry,
     Use,
     about_form,
@@ -19,7 +19,7 @@ from .codes_catalog import (
     uses_of_bodies,
     uses_of_headers,
 )
-from .codes_options import Kind
+from .options import EntryKind
 
 Json = dict[str, object]
 _Describer = Callable[[Entry], Json]
@@ -140,12 +140,12 @@ def _version(entry: Entry) -> Json:
     return {"release": entry.about}
 
 
-_OF_KIND: dict[Kind, _Describer] = {
-    Kind.request: _request,
-    Kind.response: _response,
-    Kind.header: _header,
-    Kind.body: _body,
-    Kind.property: _property,
-    Kind.language: _language,
-    Kind.version: _version,
+_OF_KIND: dict[EntryKind, _Describer] = {
+    EntryKind.request: _request,
+    EntryKind.response: _response,
+    EntryKind.header: _header,
+    EntryKind.body: _body,
+    EntryKind.property: _property,
+    EntryKind.language: _language,
+    EntryKind.version: _version,
 }

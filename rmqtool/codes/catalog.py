@@ -25,19 +25,19 @@ from dissectors.remoting.codes import (
     ResponseCode,
     request_name,
 )
-from dissectors.remoting.header_tables.operation import Operation
-from dissectors.remoting.header_tables.responses import FORMER_MEANINGS
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS
-from dissectors.remoting.properties import PROPERTIES
+from dissectors.remoting.messages.properties import PROPERTIES
+from dissectors.remoting.operation_tables.operation import Operation
+from dissectors.remoting.operation_tables.responses import FORMER_MEANINGS
 from dissectors.remoting.versions import VERSIONS, release_of
 
-from .codes_options import Kind
+from .options import EntryKind
 
 
 class Entry(NamedTuple):
     """One thing with a name."""
 
-    kind: Kind
+    kind: EntryKind
     """what it is"""
     name: str
     """constant, class, property, or form of a body"""
@@ -53,6 +53,8 @@ class Entry(NamedTuple):
     """what else it is found by"""
     parts: tuple[str, ...] = ()
     """names of its fields or members"""
+    remarks: tuple[str, ...] = ()
+    """what responses with it say, as far as that is always the same"""
 
 
 class Use(NamedTuple):
@@ -93,12 +95,12 @@ def catalog() -> tuple[Entry, ...]:
         *sorted(_headers(), key=lambda entry: entry.name),
         *sorted(_bodies(), key=lambda entry: entry.name),
         *(
-            Entry(Kind.property, one.name, about=one.meaning, other_names=(one.constant,))
+            Entry(EntryKind.property, one.name, about=one.meaning, other_names=(one.constant,))
             for one in PROPERTIES
         ),
-        *(Entry(Kind.language, code.name, int(code)) for code in LanguageCode),
+        *(Entry(EntryKind.language, code.name, int(code)) for code in LanguageCode),
         *(
-            Entry(Kind.version, name, ordinal, about=release, other_names=(release,))
+            Entry(EntryKind.version, name, ordinal, about=release, other_names=(release,))
             for ordinal, name in enumerate(VERSIONS)
             if (release := release_of(ordinal))
         ),
@@ -133,10 +135,10 @@ def _requests() -> Iterator[Entry]:
         operation = OPERATIONS[code]
         others = tuple(spellings.get(int(code), ()))
         yield Entry(
-            Kind.request, code.name, int(code), operation.since, "", _about(operation), others
+            EntryKind.request, code.name, int(code), operation.since, "", _about(operation), others
         )
     for former in FORMER_REQUESTS:
-        entry = _former(Kind.request, former)
+        entry = _former(EntryKind.request, former)
         known = operation_of_entry(entry)
         yield entry._replace(about=_about(known)) if known else entry
 
@@ -148,14 +150,21 @@ def _about(operation: Operation) -> str:
 def _responses() -> Iterator[Entry]:
     for code in ResponseCode:
         known = RESPONSES[code]
-        yield Entry(Kind.response, code.name, int(code), known.since, "", known.meaning)
+        yield Entry(
+            EntryKind.response,
+            code.name,
+            int(code),
+            known.since,
+            about=known.meaning,
+            remarks=known.remarks,
+        )
     for former in FORMER_RESPONSES:
-        yield _former(Kind.response, former)
+        yield _former(EntryKind.response, former)
 
 
-def _former(kind: Kind, former: FormerCode) -> Entry:
+def _former(kind: EntryKind, former: FormerCode) -> Entry:
     about = f"in no release, on the branches {former.branches}" if not former.first else ""
-    if kind is Kind.response and not about:
+    if kind is EntryKind.response and not about:
         about = FORMER_MEANINGS[former.name]
     return Entry(kind, former.name, former.code, former.first, former.last, about)
 
@@ -226,9 +235,9 @@ def _headers() -> Iterator[Entry]:
         uses = [text_of_use(use) for use in uses_of_headers().get(name, [])]
         about = ", ".join(uses) or "of no operation"
         parts = dict.fromkeys(part for field in fields for part in (field.name, field.wire))
-        yield Entry(Kind.header, name, about=about, parts=tuple(parts))
+        yield Entry(EntryKind.header, name, about=about, parts=tuple(parts))
     for name, about in HOOK_FIELDS.items():
-        yield Entry(Kind.header, name, about=f"ext field of no class: {about}")
+        yield Entry(EntryKind.header, name, about=f"ext field of no class: {about}")
 
 
 def _bodies() -> Iterator[Entry]:
@@ -237,8 +246,8 @@ def _bodies() -> Iterator[Entry]:
         inside = [f"in {owner}" for owner in containers().get(name, [])]
         shorts = [cell.long_name for cell in members.values() if isinstance(cell, ShortMember)]
         about = ", ".join(uses or inside) or "of no operation by itself"
-        yield Entry(Kind.body, name, about=about, parts=(*members, *shorts))
+        yield Entry(EntryKind.body, name, about=about, parts=(*members, *shorts))
     for name, constants in ENUMS.items():
-        yield Entry(Kind.body, name, about=f"one of {', '.join(constants)}", parts=constants)
+        yield Entry(EntryKind.body, name, about=f"one of {', '.join(constants)}", parts=constants)
     for name, about in BODY_FORMS.items():
-        yield Entry(Kind.body, name, about=about)
+        yield Entry(EntryKind.body, name, about=about)

@@ -6,19 +6,19 @@ import json
 import sys
 from collections.abc import Sequence
 
-from .codes_json import value_of
-from .codes_options import CodesFormat, Kind
-from .codes_search import Found, Query, find, number_of, query_of, suggestions
-from .codes_text import detail_lines, list_lines
-from .console import When, terminal_of
-from .status import CommandError, ExitStatus
+from ..ui.console import When, terminal_of
+from ..ui.status import CommandError, ExitStatus
+from .as_json import value_of
+from .options import CodesFormat, EntryKind
+from .search import Query, SearchResult, find, number_of, query_of, suggestions
+from .text import detail_lines, list_lines
 
 _EXAMPLES = "rmqtool codes 310, rmqtool codes response 17, rmqtool codes UNIQ_KEY"
 
 
 def codes(
     words: Sequence[str],
-    kind: Kind | None = None,
+    kind: EntryKind | None = None,
     format_: CodesFormat = CodesFormat.table,
     colour: When = When.auto,
 ) -> ExitStatus:
@@ -41,7 +41,7 @@ def codes(
     return ExitStatus.OK
 
 
-def _lines(found: Found, colour: When) -> list[str]:
+def _lines(found: SearchResult, colour: When) -> list[str]:
     terminal = terminal_of(sys.stdout, colour)
     if found.exact or len(found.entries) == 1:
         return detail_lines(found.entries, found.alike, terminal)

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from ..ui.letters import named
 
-class Kind(StrEnum):
+
+class EntryKind(StrEnum):
     """What an entry is; also the order in which entries are shown."""
 
     request = "request"
@@ -37,5 +39,7 @@ Words = Annotated[
         show_default=False,
     ),
 ]
-KindName = Annotated[Kind | None, typer.Option("--kind", "-k", help="Only entries of this kind.")]
-FormatName = Annotated[CodesFormat, typer.Option("--format", "-f", help="How entries are written.")]
+KindName = Annotated[EntryKind | None, typer.Option("--kind", help="Only entries of this kind.")]
+FormatName = Annotated[
+    CodesFormat, typer.Option(*named("--format"), help="How entries are written.")
+]

@@ -1,7 +1,8 @@
 """Finds entries of the catalog: by number, by name or a part of it, by the name of a field.
 
-Rules: what matches whole is found alone; only if nothing does, parts of names are looked at, and
-then fields. Capitals do not matter, and blanks and hyphens are as good as underscores.
+Rules: what matches whole is found alone; only if nothing does, parts of names and words of
+descriptions and remarks are looked at, and then fields. Capitals do not matter, and blanks and
+hyphens are as good as underscores.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .codes_catalog import Entry, catalog, cut_code
-from .codes_options import Kind
+from .catalog import Entry, catalog, cut_code
+from .options import EntryKind
 
 MOST_SUGGESTIONS = 5
+_SHORTEST_WORD = 3
+"""Characters of a query from which on descriptions are looked at."""
+_DESCRIBED = (EntryKind.request, EntryKind.response, EntryKind.property)
+"""What has a description of its own; of headers and bodies it is where they are used."""
 _NUMBER = re.compile(r"[+-]?(?:0x[0-9a-f]{1,16}|\d{1,19})", re.ASCII | re.IGNORECASE)
-_PLURALS = {"bodies": Kind.body, "properties": Kind.property}
+_PLURALS = {"bodies": EntryKind.body, "properties": EntryKind.property}
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a query finds."""
 
     entries: tuple[Entry, ...]
@@ -35,11 +40,11 @@ class Query(NamedTuple):
 
     text: str
     """name, part of a name, or number; empty: everything"""
-    kind: Kind | None
+    kind: EntryKind | None
     """only entries of this kind"""
 
 
-def query_of(text: str, kind: Kind | None) -> Query:
+def query_of(text: str, kind: EntryKind | None) -> Query:
     """Return the query of a command line: ``response 17`` names the kind first."""
     text = " ".join(text.split())
     if kind is None:
@@ -49,11 +54,11 @@ def query_of(text: str, kind: Kind | None) -> Query:
     return Query(text, kind)
 
 
-def _kind_of(word: str) -> Kind | None:
+def _kind_of(word: str) -> EntryKind | None:
     if word in _PLURALS:
         return _PLURALS[word]
     singular = word.removesuffix("s")
-    return Kind(singular) if singular in list(Kind) else None
+    return EntryKind(singular) if singular in list(EntryKind) else None
 
 
 def number_of(text: str) -> int | None:
@@ -63,14 +68,14 @@ def number_of(text: str) -> int | None:
     return int(text, 16 if "x" in text.lower() else 10)
 
 
-def find(query: Query) -> Found:
+def find(query: Query) -> SearchResult:
     """Return what the query finds; no entries where there is nothing."""
     entries = [entry for entry in catalog() if query.kind in (None, entry.kind)]
     if not query.text:
-        return Found(tuple(entries), exact=False)
+        return SearchResult(tuple(entries), exact=False)
     number = number_of(query.text)
     if number is not None:
-        return Found(tuple(entry for entry in entries if _has(entry, number)), exact=True)
+        return SearchResult(tuple(entry for entry in entries if _has(entry, number)), exact=True)
     wanted = _plain(query.text)
     whole = tuple(entry for entry in entries if wanted in map(_plain, _names(entry)))
     alike = tuple(
@@ -79,10 +84,20 @@ def find(query: Query) -> Found:
         if entry not in whole and any(wanted in _plain(name) for name in _names(entry))
     )
     if whole:
-        return Found(whole, True, alike)
-    if alike:
-        return Found(alike, exact=False)
-    return Found(tuple(e for e in entries if wanted in map(_plain, e.parts)), exact=False)
+        return SearchResult(whole, True, alike)
+    described = tuple(e for e in entries if e not in alike and _is_described(e, query.text))
+    if alike or described:
+        return SearchResult(tuple(e for e in entries if e in alike or e in described), exact=False)
+    return SearchResult(tuple(e for e in entries if wanted in map(_plain, e.parts)), exact=False)
+
+
+def _is_described(entry: Entry, text: str) -> bool:
+    """Return whether all words of a query begin words of the description or the remarks."""
+    if len(text) < _SHORTEST_WORD or entry.kind not in _DESCRIBED:
+        return False
+    said = " ".join((entry.about, *entry.remarks)).casefold()
+    words = text.casefold().replace("_", " ").split()
+    return all(re.search(rf"\b{re.escape(word)}", said) for word in words)
 
 
 def _has(entry: Entry, number: int) -> bool:
@@ -90,7 +105,7 @@ def _has(entry: Entry, number: int) -> bool:
         return False
     if entry.number == number:
         return True
-    if entry.kind is not Kind.request or (cut := cut_code(entry.number)) is None:
+    if entry.kind is not EntryKind.request or (cut := cut_code(entry.number)) is None:
         return False
     return number in (cut, cut & 0xFFFF)
 

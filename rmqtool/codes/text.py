@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from dissectors.remoting.bodies.classes import CLASSES, ENUMS, ShortMember
-from dissectors.remoting.header_tables.operation import Operation
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS, HeaderField
-from dissectors.remoting.properties import property_of
+from dissectors.remoting.messages.properties import property_of
+from dissectors.remoting.operation_tables.operation import Operation
 
-from .codes_catalog import (
+from ..ui.columns import LineColumn, LineTable
+from ..ui.console import UNLIMITED, Style, Terminal, cut, styled
+from .catalog import (
     BODY_FORMS,
     NOT_RELEASED,
     Entry,
@@ -24,19 +26,17 @@ from .codes_catalog import (
     uses_of_bodies,
     uses_of_headers,
 )
-from .codes_options import Kind
-from .columns import Column, LineTable
-from .console import UNLIMITED, Style, Terminal, cut, styled
+from .options import EntryKind
 
 Row = TypeVar("Row")
 TITLES = {
-    Kind.request: "Requests",
-    Kind.response: "Responses",
-    Kind.header: "Headers",
-    Kind.body: "Bodies",
-    Kind.property: "Message properties",
-    Kind.language: "Languages",
-    Kind.version: "Versions",
+    EntryKind.request: "Requests",
+    EntryKind.response: "Responses",
+    EntryKind.header: "Headers",
+    EntryKind.body: "Bodies",
+    EntryKind.property: "Message properties",
+    EntryKind.language: "Languages",
+    EntryKind.version: "Versions",
 }
 MOST_ALIKE = 8
 """Names that are told beside what was asked for."""
@@ -91,7 +91,9 @@ class Writer:
             head = self._styled(label.ljust(_LABEL), Style.DIM)
             self.lines.append(f"{_INDENT}{head}{text}")
 
-    def table(self, rows: Sequence[Row], columns: Sequence[Column[Row]], depth: int = 1) -> None:
+    def table(
+        self, rows: Sequence[Row], columns: Sequence[LineColumn[Row]], depth: int = 1
+    ) -> None:
         """Add a table, `depth` steps to the right."""
         indent = _INDENT * depth
         width = self._terminal.width
@@ -115,9 +117,9 @@ class Writer:
 
 
 def list_lines(entries: Sequence[Entry], terminal: Terminal) -> list[str]:
-    """Return a table a kind."""
+    """Return one table per kind."""
     writer = Writer(terminal)
-    for kind in Kind:
+    for kind in EntryKind:
         rows = [entry for entry in entries if entry.kind is kind]
         if rows:
             writer.heading(TITLES[kind])
@@ -125,11 +127,11 @@ def list_lines(entries: Sequence[Entry], terminal: Terminal) -> list[str]:
     return writer.lines
 
 
-_LIST_COLUMNS: list[Column[Entry]] = [
-    Column("NUMBER", lambda e: "" if e.number is None else str(e.number), 1, 5, 7, True),
-    Column("NAME", lambda e: e.name, 1, 30, 44),
-    Column("RELEASES", lambda e: releases_of(e.since, e.until), 3, 11, 29),
-    Column("ABOUT", lambda e: e.about, 2, 20, 200),
+_LIST_COLUMNS: list[LineColumn[Entry]] = [
+    LineColumn("NUMBER", lambda e: "" if e.number is None else str(e.number), 1, 5, 7, True),
+    LineColumn("NAME", lambda e: e.name, 1, 30, 44),
+    LineColumn("RELEASES", lambda e: releases_of(e.since, e.until), 3, 11, 29),
+    LineColumn("ABOUT", lambda e: e.about, 2, 20, 200),
 ]
 
 
@@ -148,9 +150,9 @@ def detail_lines(entries: Sequence[Entry], alike: Sequence[Entry], terminal: Ter
 
 
 def _kind_of(entry: Entry) -> str:
-    if entry.kind is Kind.header and entry.name not in HEADERS:
+    if entry.kind is EntryKind.header and entry.name not in HEADERS:
         return "ext field"
-    if entry.kind is Kind.body and entry.name in ENUMS:
+    if entry.kind is EntryKind.body and entry.name in ENUMS:
         return "enum"
     return "form of body" if entry.name in BODY_FORMS else str(entry.kind)
 
@@ -195,12 +197,12 @@ def _header_fact(writer: Writer, label: str, header: str | None) -> None:
 
 
 def _field_table(writer: Writer, fields: Sequence[HeaderField], depth: int) -> None:
-    columns: list[Column[HeaderField]] = [
-        Column("FIELD", lambda f: f.name, 1, 12, 40),
-        Column("WIRE", lambda f: f.wire, 1, 4, 40),
-        Column("TYPE", lambda f: str(f.type), 2, 7, 14),
-        Column("REQUIRED", lambda f: "required" if f.required else "", 2, 8, 8),
-        Column("RELEASES", lambda f: releases_of(f.since, f.until), 3, 11, 29),
+    columns: list[LineColumn[HeaderField]] = [
+        LineColumn("FIELD", lambda f: f.name, 1, 12, 40),
+        LineColumn("WIRE", lambda f: f.wire, 1, 4, 40),
+        LineColumn("TYPE", lambda f: str(f.type), 2, 7, 14),
+        LineColumn("REQUIRED", lambda f: "required" if f.required else "", 2, 8, 8),
+        LineColumn("RELEASES", lambda f: releases_of(f.since, f.until), 3, 11, 29),
     ]
     if all(field.name == field.wire for field in fields):
         del columns[1]
@@ -224,10 +226,10 @@ def _member_table(writer: Writer, name: str, depth: int) -> None:
         else Member(wire, wire, cell)
         for wire, cell in CLASSES[name].items()
     ]
-    columns: list[Column[Member]] = [
-        Column("MEMBER", lambda m: m.name, 1, 12, 40),
-        Column("WIRE", lambda m: m.wire, 1, 4, 40),
-        Column("TYPE", lambda m: m.type, 1, 8, 60),
+    columns: list[LineColumn[Member]] = [
+        LineColumn("MEMBER", lambda m: m.name, 1, 12, 40),
+        LineColumn("WIRE", lambda m: m.wire, 1, 4, 40),
+        LineColumn("TYPE", lambda m: m.type, 1, 8, 60),
     ]
     if all(row.name == row.wire for row in rows):
         del columns[1]
@@ -237,6 +239,8 @@ def _member_table(writer: Writer, name: str, depth: int) -> None:
 def _response(writer: Writer, entry: Entry) -> None:
     writer.fact("releases", releases_of(entry.since, entry.until))
     writer.fact("says", entry.about)
+    for index, remark in enumerate(entry.remarks):
+        writer.fact("" if index else "remarks", remark)
 
 
 def _uses(writer: Writer, uses: Sequence[Use]) -> None:
@@ -285,12 +289,12 @@ def _language(writer: Writer, entry: Entry) -> None:
     writer.fact("written as", f"{entry.name} in a JSON header, {entry.number} in a ROCKETMQ header")
 
 
-_DETAILS: dict[Kind, Callable[[Writer, Entry], None]] = {
-    Kind.request: _request,
-    Kind.response: _response,
-    Kind.header: _header,
-    Kind.body: _body,
-    Kind.property: _property,
-    Kind.language: _language,
-    Kind.version: _version,
+_DETAILS: dict[EntryKind, Callable[[Writer, Entry], None]] = {
+    EntryKind.request: _request,
+    EntryKind.response: _response,
+    EntryKind.header: _header,
+    EntryKind.body: _body,
+    EntryKind.property: _property,
+    EntryKind.language: _language,
+    EntryKind.version: _version,
 }

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dissectors.command_row import ONEWAY, header_of, kind_of, name_of, request_name_of
-from dissectors.outcome import is_failure
-from dissectors.pipeline import CommandSeen
+from dissectors.decode.command_row import ONEWAY, header_of, kind_of, name_of, request_name_of
+from dissectors.decode.pipeline import CommandSeen
+from dissectors.rows.outcome import is_notable
 from dissectors.tcp.capture import capture_index, packet_number
 
-from .columns import Column, LineTable
-from .console import Style, Terminal, one_line
-from .figures import clock, day, duration, moment
-from .lines import SAMPLE
+from ..ui.columns import LineColumn, LineTable
+from ..ui.console import Style, Terminal, one_line
+from ..ui.figures import clock, day, duration, moment, zone_name
+from .exchange_lines import SAMPLE
 
 _FIELDS_SHOWN = 400
 
@@ -27,7 +27,7 @@ def _name(seen: CommandSeen) -> str:
 def _name_style(seen: CommandSeen) -> str:
     if not seen.pdu.command.is_response:
         return Style.CYAN
-    return Style.RED if is_failure(name_of(seen)) else Style.GREEN
+    return Style.RED if is_notable(name_of(seen)) else Style.GREEN
 
 
 def _fields(seen: CommandSeen) -> str:
@@ -63,24 +63,24 @@ def command_lines(
 
     def section(seen: CommandSeen) -> str:
         name = f"  {capture(seen)}" if len(captures) > 1 else ""
-        return f"-- {day(seen.pdu.ts)} UTC{name} --"
+        return f"-- {day(seen.pdu.ts)} {zone_name()}{name} --"
 
     if terminal.is_terminal:
-        time = Column("TIME", lambda s: clock(s.pdu.ts), 1, 12, 12, style=_dim)
+        time = LineColumn("TIME", lambda s: clock(s.pdu.ts), 1, 12, 12, style=_dim)
     else:
-        time = Column("TIME", lambda s: moment(s.pdu.ts), 1, 27, 27, style=_dim)
-    columns: list[Column[CommandSeen]] = [
-        Column("PACKET", lambda s: str(packet_number(s.pdu.packet)), 7, 6, 9, True, _dim),
+        time = LineColumn("TIME", lambda s: moment(s.pdu.ts), 1, 27, 32, style=_dim)
+    columns: list[LineColumn[CommandSeen]] = [
+        LineColumn("PACKET", lambda s: str(packet_number(s.pdu.packet)), 1, 6, 9, True, _dim),
         time,
-        Column("SRC", lambda s: s.pdu.src, 4, 15, 47, keep_end=True),
-        Column("DST", lambda s: s.pdu.dst, 5, 15, 47, keep_end=True),
-        Column("COMMAND", _name, 2, 24, 50, style=_name_style),
-        Column("LATENCY", _latency, 6, 7, 7, True),
-        Column("OPAQUE", lambda s: str(s.pdu.command.opaque), 9, 6, 11, True, _dim),
-        Column("BODY", lambda s: str(s.pdu.body_length), 10, 5, 8, True, _dim),
-        Column("FIELDS", _fields, 8, 20, 2000),
+        LineColumn("SRC", lambda s: s.pdu.src, 4, 15, 47, keep_end=True),
+        LineColumn("DST", lambda s: s.pdu.dst, 5, 15, 47, keep_end=True),
+        LineColumn("COMMAND", _name, 2, 24, 50, style=_name_style),
+        LineColumn("LATENCY", _latency, 6, 7, 7, True),
+        LineColumn("OPAQUE", lambda s: str(s.pdu.command.opaque), 9, 6, 11, True, _dim),
+        LineColumn("BODY", lambda s: str(s.pdu.body_length), 10, 5, 8, True, _dim),
+        LineColumn("FIELDS", _fields, 8, 20, 2000),
     ]
     if len(captures) > 1 and not terminal.is_terminal:
-        columns.insert(0, Column("CAPTURE", capture, 0, 7, 60))
+        columns.insert(0, LineColumn("CAPTURE", capture, 0, 7, 60))
     sections = section if terminal.is_terminal else None
     return LineTable(columns, terminal, 1 if live else SAMPLE, sections)

@@ -7,12 +7,13 @@ their own where they change; elsewhere they are columns, so that every line stan
 
 from __future__ import annotations
 
-from dissectors.outcome import LONG_POLLS, is_failure
-from dissectors.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
+from dissectors.rows.outcome import LONG_POLLS, is_notable
+from dissectors.rows.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
 
-from .columns import Column, LineTable
-from .console import Style, Terminal, one_line
-from .figures import clock, day, duration, moment
+from ..ui.columns import LineColumn, LineTable
+from ..ui.console import Style, Terminal, one_line
+from ..ui.figures import clock, day, duration, moment, zone_name
+from ..ui.remark import cause_of
 
 SLOW_US = 1_000_000
 """From here on a latency is marked, but for requests that wait on purpose."""
@@ -45,13 +46,13 @@ def _note(row: ExchangeRecord) -> str:
     parts = [f"[{' '.join(row.expert)}]"] if row.expert else []
     if row.missing_bytes:
         parts.append(f"[{row.missing_bytes} bytes missing]")
-    if row.remark and (row.status != ANSWERED or is_failure(row.response_name)):
-        parts.append(one_line(row.remark))
+    if row.remark and (row.status != ANSWERED or is_notable(row.response_name)):
+        parts.append(cause_of(row.remark))
     return " ".join(parts)
 
 
 def _outcome_style(row: ExchangeRecord) -> str:
-    if row.status == UNANSWERED or (row.status == ANSWERED and is_failure(row.response_name)):
+    if row.status == UNANSWERED or (row.status == ANSWERED and is_notable(row.response_name)):
         return Style.RED
     return Style.DIM if row.status in (ONEWAY, ORPHAN) else Style.GREEN
 
@@ -73,28 +74,28 @@ def _number(value: int | None) -> str:
     return _NO_TEXT if value is None else str(value)
 
 
-def exchange_columns(terminal: Terminal, captures: int) -> list[Column[ExchangeRecord]]:
+def exchange_columns(terminal: Terminal, captures: int) -> list[LineColumn[ExchangeRecord]]:
     """Return the columns of exchanges; `captures` is how many are read."""
     if terminal.is_terminal:
-        time = Column("TIME", lambda r: clock(_seen(r)), 1, 12, 12, style=_dim)
+        time = LineColumn("TIME", lambda r: clock(_seen(r)), 1, 12, 12, style=_dim)
     else:
-        time = Column("TIME", lambda r: moment(_seen(r)), 1, 27, 27, style=_dim)
-    columns: list[Column[ExchangeRecord]] = [
-        Column("PACKET", _packet, 7, 6, 9, right=True, style=_dim),
+        time = LineColumn("TIME", lambda r: moment(_seen(r)), 1, 27, 32, style=_dim)
+    columns: list[LineColumn[ExchangeRecord]] = [
+        LineColumn("PACKET", _packet, 1, 6, 9, right=True, style=_dim),
         time,
-        Column("LATENCY", lambda r: duration(r.latency_us), 2, 7, 7, True, _latency_style),
-        Column("REQUEST", _request, 3, 15, 32),
-        Column("OUTCOME", _outcome, 4, 15, 28, style=_outcome_style),
-        Column("TOPIC", lambda r: one_line(r.topic) or _NO_TEXT, 5, 10, 32, style=_topic_style),
-        Column("QUEUE", lambda r: _number(r.queue_id), 11, 5, 5, True),
-        Column("GROUP", lambda r: one_line(r.group) or _NO_TEXT, 10, 12, 36),
-        Column("REQUESTER", lambda r: r.requester, 9, 15, 47, style=_dim, keep_end=True),
-        Column("RESPONDER", lambda r: r.responder, 6, 15, 47, keep_end=True),
-        Column("BODY", lambda r: str(r.body_bytes), 12, 5, 8, True, _dim),
-        Column("NOTE", _note, 8, 15, 1000, style=_outcome_style),
+        LineColumn("LATENCY", lambda r: duration(r.latency_us), 2, 7, 7, True, _latency_style),
+        LineColumn("REQUEST", _request, 3, 15, 32),
+        LineColumn("OUTCOME", _outcome, 4, 15, 28, style=_outcome_style),
+        LineColumn("TOPIC", lambda r: one_line(r.topic) or _NO_TEXT, 5, 10, 32, style=_topic_style),
+        LineColumn("QUEUE", lambda r: _number(r.queue_id), 11, 5, 5, True),
+        LineColumn("GROUP", lambda r: one_line(r.group) or _NO_TEXT, 10, 12, 36),
+        LineColumn("REQUESTER", lambda r: r.requester, 9, 15, 47, style=_dim, keep_end=True),
+        LineColumn("RESPONDER", lambda r: r.responder, 6, 15, 47, keep_end=True),
+        LineColumn("BODY", lambda r: str(r.body_bytes), 12, 5, 8, True, _dim),
+        LineColumn("NOTE", _note, 8, 15, 1000, style=_outcome_style, wraps=True),
     ]
     if captures > 1 and not terminal.is_terminal:
-        columns.insert(0, Column("CAPTURE", lambda r: one_line(r.capture), 0, 7, 60))
+        columns.insert(0, LineColumn("CAPTURE", lambda r: one_line(r.capture), 0, 7, 60))
     return columns
 
 
@@ -103,7 +104,7 @@ def exchange_lines(terminal: Terminal, captures: int, live: bool) -> LineTable[E
 
     def section(row: ExchangeRecord) -> str:
         seen = _seen(row)
-        date = f"{day(seen)} UTC" if seen is not None else ""
+        date = f"{day(seen)} {zone_name()}" if seen is not None else ""
         name = f"  {one_line(row.capture)}" if captures > 1 else ""
         return f"-- {date}{name} --"
 

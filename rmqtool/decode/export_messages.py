@@ -1,37 +1,41 @@
-"""Messages of a capture as files: a body a file, and an index that says what each is.
+"""Messages of a capture as files: one body per file, and an index that says what each is.
 
 Rules: file names are numbers, so nothing that the network sent becomes a name; bodies are
 decompressed up to a bound. The folder has its name only when it is whole, and replaces nothing but
-an earlier export, and that only where it was asked for.
+an earlier export, and that only where it was asked for (`owned_folder`).
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
 import msgspec
 
-from dissectors.command_row import body_of, command_fields, kind_of, name_of, request_name_of
-from dissectors.pipeline import CommandSeen, Decode
+from dissectors.decode.command_row import body_of, command_fields, kind_of, name_of, request_name_of
+from dissectors.decode.pipeline import CommandSeen, Decode
+from dissectors.owned_folder import FolderRefused, OwnedFolder
 from dissectors.remoting.headers import mask_secret
-from dissectors.remoting.message import StoredMessage
-from dissectors.tables import encodable_value
+from dissectors.remoting.messages.message import StoredMessage
+from dissectors.rows.tables import encodable_value
 from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.times import text_of_time
 
-from .decode_options import DecodeRequest, usage_error
-from .decode_rows import Rows, compiled
-from .figures import counted, size
+from ..ui.figures import counted, size
+from ..ui.status import CommandError
+from .options import DecodeRequest, usage_error
+from .row_run import RowSource, compiled
 from .sinks import Sink
-from .status import CommandError
 
 INDEX = "index.jsonl"
+KIND = "export of messages"
 MOST_MESSAGES = 100_000
 """messages that are exported unless --limit says how many"""
+FREE_BYTES = 256 * 1024 * 1024
+"""bytes that may be written whatever was captured"""
+MOST_TIMES = 32
+"""times the captured bytes of bodies that may be written besides; text seldom shrinks so far"""
 _PER_FOLDER = 1000
 
 
@@ -70,7 +74,7 @@ class IndexRow(msgspec.Struct):
     problem: str | None
 
 
-def message_rows(request: DecodeRequest, decode: Decode) -> Rows[MessageSeen]:
+def message_rows(request: DecodeRequest, decode: Decode) -> RowSource[MessageSeen]:
     """Return the messages that commands carry; filters see the commands."""
     if request.output == "-":
         raise usage_error("--messages", "writes files: name a folder with -o")
@@ -84,7 +88,7 @@ def message_rows(request: DecodeRequest, decode: Decode) -> Rows[MessageSeen]:
                     yield [MessageSeen(seen, at, one) for at, one in enumerate(messages)]
             yield []
 
-    return Rows(
+    return RowSource(
         batches,
         None,
         lambda row: row.seen.pdu.ts,
@@ -98,15 +102,18 @@ class MessagesSink(Sink[MessageSeen]):
 
     def __init__(self, request: DecodeRequest, names: Sequence[str]) -> None:
         self._folder = Path(request.output)
-        _refuse_existing(self._folder, request.force)
+        try:
+            self._owned = OwnedFolder(self._folder, KIND, request.force, names)
+        except FolderRefused as refusal:
+            raise CommandError(str(refusal)) from None
         self._names = names
         self._most = MOST_MESSAGES if request.limit is None else request.limit
         self._left_out = 0
         self._number = 0
         self._bytes = 0
-        self._temporary = self._folder.parent / f".{self._folder.name}.{os.getpid()}.tmp"
-        shutil.rmtree(self._temporary, ignore_errors=True)  # of a run that was killed
-        self._temporary.mkdir(parents=True)
+        self._room = FREE_BYTES  # bytes that may still be written
+        self._cut = 0
+        self._temporary = self._owned.path
         self._index: IO[bytes] = (self._temporary / INDEX).open("wb")
 
     def write(self, rows: Sequence[MessageSeen]) -> None:
@@ -120,31 +127,42 @@ class MessagesSink(Sink[MessageSeen]):
         self._number += 1
         folder = f"{(self._number - 1) // _PER_FOLDER:05d}"
         name = f"{folder}/{self._number:08d}.body"
+        if row.place == 0:
+            self._room += MOST_TIMES * len(row.seen.pdu.body)
         body = row.message.decompressed()
+        data = body.data[: self._room]
+        self._room -= len(data)
         if (self._number - 1) % _PER_FOLDER == 0:
             (self._temporary / folder).mkdir()
-        (self._temporary / name).write_bytes(body.data)
-        self._bytes += len(body.data)
+        (self._temporary / name).write_bytes(data)
+        self._bytes += len(data)
         problem = body.problem
+        if len(data) < len(body.data):
+            self._cut += 1
+            problem = "the bound on what is written of compressed bodies is reached"
         if problem is None and body.truncated:
             problem = "the body is larger than what is decompressed"
         if problem is None and (row.message.missing or row.seen.pdu.missing):
             problem = "part of it was not captured"
-        self._index.write(_line_of(index_row_of(row, name, len(body.data), problem, self._names)))
+        self._index.write(_line_of(index_row_of(row, name, len(data), problem, self._names)))
 
     def finish(self, decode: Decode) -> str:  # noqa: ARG002
         self._index.close()
-        if self._folder.exists():
-            shutil.rmtree(self._folder)
-        self._temporary.rename(self._folder)
+        try:
+            self._owned.finish()
+        except FolderRefused as refusal:
+            raise CommandError(str(refusal)) from None
         text = f"{counted(self._number, 'message')} → {self._folder}/ ({size(self._bytes)})"
         if self._left_out:
             text += f"; {counted(self._left_out, 'message')} more: --limit says how many"
+        if self._cut:
+            bound = f"{size(FREE_BYTES)} and {MOST_TIMES} times what was captured"
+            text += f"; {counted(self._cut, 'message')} cut: no more than {bound} is written"
         return text
 
     def discard(self) -> None:
         self._index.close()
-        shutil.rmtree(self._temporary, ignore_errors=True)
+        self._owned.discard()
 
 
 def index_row_of(
@@ -181,18 +199,3 @@ def _line_of(row: IndexRow) -> bytes:
         return msgspec.json.encode(row) + b"\n"
     except UnicodeEncodeError:  # half a surrogate pair
         return msgspec.json.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"
-
-
-def _refuse_existing(folder: Path, replace: bool) -> None:
-    if not folder.parent.is_dir():
-        raise CommandError(f"{folder.parent} is no folder, so {folder} cannot be made in it")
-    if not os.path.lexists(folder):
-        return
-    if folder.is_symlink() or not folder.is_dir():
-        raise CommandError(f"{folder} exists and is no folder; give another name")
-    if not any(folder.iterdir()):
-        return
-    if not (folder / INDEX).is_file():
-        raise CommandError(f"{folder} exists and holds no messages; give another name")
-    if not replace:
-        raise CommandError(f"{folder} has messages already; --force replaces them")

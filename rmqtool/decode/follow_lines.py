@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from dissectors.command_row import kind_of, name_of, request_name_of, shown_ext_fields
-from dissectors.pipeline import CommandSeen, Decode
+from dissectors.decode.command_row import kind_of, name_of, request_name_of, shown_ext_fields
+from dissectors.decode.pipeline import CommandSeen, Decode
 from dissectors.tcp.capture import packet_number
 
-from .console import Style, one_line, styled
-from .decode_options import DecodeRequest
-from .decode_rows import Rows, output_terminal
-from .figures import clock, duration, size
-from .output import Output
+from ..ui.console import Style, one_line, styled
+from ..ui.figures import clock, duration, size
+from ..ui.output import Output
+from .options import DecodeRequest
+from .row_run import RowSource, output_terminal
 from .sinks import TextSink
 
 BODY_LIMIT = 4096
@@ -26,7 +26,7 @@ _DUMPED = 16
 _FROM_CLIENT, _FROM_SERVER = "→", "←"
 
 
-def follow_rows(request: DecodeRequest, decode: Decode) -> Rows[CommandSeen]:
+def follow_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSeen]:
     """Return the commands of the conversation that the request names."""
     number = request.conversation
 
@@ -34,7 +34,7 @@ def follow_rows(request: DecodeRequest, decode: Decode) -> Rows[CommandSeen]:
         for batch in decode.commands():
             yield [seen for seen in batch if seen.pdu.conversation == number]
 
-    return Rows(
+    return RowSource(
         batches,
         None,
         lambda seen: seen.pdu.ts,
@@ -60,7 +60,7 @@ class FollowSink(TextSink[CommandSeen]):
             self.write_lines(self._lines_of(seen))
 
     def _begin(self, seen: CommandSeen) -> str:
-        """The head of the conversation; returns its client."""
+        """Print the head of the conversation; return its client."""
         pdu = seen.pdu
         conversation = pdu.direction.conversation
         client = (conversation.client or pdu.direction).src
@@ -97,7 +97,7 @@ class FollowSink(TextSink[CommandSeen]):
 
 
 def _header_text(seen: CommandSeen) -> str:
-    """The header as JSON on one line, whichever way it was written."""
+    """Return the header as JSON on one line, whichever way it was written."""
     command = seen.pdu.command
     header: dict[str, object] = {
         "code": command.code,
@@ -128,7 +128,7 @@ def _body_lines(body: bytes) -> list[str]:
 
 
 def _dump(data: bytes) -> list[str]:
-    """A hex dump: offset, bytes, and what of them is printable ASCII."""
+    """Return a hex dump: offset, bytes, and what of them is printable ASCII."""
     lines = []
     for at in range(0, len(data), _DUMPED):
         part = data[at : at + _DUMPED]

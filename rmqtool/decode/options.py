@@ -7,12 +7,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 
-from dissectors.times import Moment, moment_of, text_of_time
+from dissectors.quantities import duration_ns, size_bytes
+from dissectors.times import UTC_ZONE, Moment, Zone, moment_of, text_of_time, zone_named
 
-from .console import When
-from .status import CommandError, ExitStatus
+from ..ui.common_options import RowFormat
+from ..ui.console import When
+from ..ui.figures import show_times_in
+from ..ui.status import CommandError, ExitStatus
+from .fail_on import Condition, condition_of
 
 
 class View(StrEnum):
@@ -26,29 +31,14 @@ class View(StrEnum):
     messages = "messages"
 
 
-class Format(StrEnum):
-    """How rows are written."""
-
-    table = "table"
-    jsonl = "jsonl"
-    csv = "csv"
-    parquet = "parquet"
-
-
 _SUFFIXES = {
-    ".jsonl": Format.jsonl,
-    ".ndjson": Format.jsonl,
-    ".json": Format.jsonl,
-    ".csv": Format.csv,
-    ".parquet": Format.parquet,
+    ".jsonl": RowFormat.jsonl,
+    ".ndjson": RowFormat.jsonl,
+    ".json": RowFormat.jsonl,
+    ".csv": RowFormat.csv,
+    ".parquet": RowFormat.parquet,
 }
 _PORT = re.compile(r"(?:tcp\.(?:src|dst)?port\s*==?\s*)?(\d{1,5})(?:\s*,\s*rocketmq)?", re.ASCII)
-_SIZE = re.compile(r"(\d{1,12})\s*(b|kb|kib|mb|mib|gb|gib|)", re.ASCII)
-_SIZES: dict[str, int] = {"": 1, "b": 1} | {
-    f"{letter}{mark}b": base**power
-    for power, letter in enumerate("kmg", 1)
-    for mark, base in (("", 1000), ("i", 1024))
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +49,7 @@ class DecodeRequest:
     """captures, folders, or ``-``"""
     view: View = View.exchanges
     """what a row is"""
-    format: Format = Format.table
+    format: RowFormat = RowFormat.table
     """how rows are written"""
     output: str = "-"
     """where to"""
@@ -71,6 +61,8 @@ class DecodeRequest:
     """earliest time"""
     until: Moment | None = None
     """time that is too late"""
+    zone: Zone = UTC_ZONE
+    """whose clocks show times without an offset in `where`"""
     limit: int | None = None
     """how many rows at most"""
     body_limit: int | None = None
@@ -81,6 +73,8 @@ class DecodeRequest:
     """the capture is still being written"""
     jobs: int = 1
     """processes"""
+    fail_on: tuple[Condition, ...] = ()
+    """conditions on what was captured that end with a status of their own"""
     check: bool = False
     """findings of severity error make the status 3"""
     conversation: int | None = None
@@ -99,16 +93,16 @@ class DecodeRequest:
         """
         if self.output == "-" or self.view is not View.exchanges:
             return False
-        if self.format is Format.jsonl:
+        if self.format is RowFormat.jsonl:
             return self.output.endswith(("/", os.sep)) or Path(self.output).is_dir()
-        return self.format is Format.parquet and Path(self.output).suffix != ".parquet"
+        return self.format is RowFormat.parquet and Path(self.output).suffix != ".parquet"
 
     def restrictions(self) -> dict[str, object]:
         """Return what keeps rows out of the result, for the manifest."""
         texts = {
             "where": self.where or None,
-            "since": _time_text(self.since),
-            "until": _time_text(self.until),
+            "since": text_of_moment(self.since),
+            "until": text_of_moment(self.until),
             "limit": self.limit,
             "decode_as": sorted(self.decode_as) or None,
         }
@@ -154,22 +148,29 @@ def view_of(
     return chosen[0] if chosen else View.exchanges
 
 
-def format_of(wanted: Format | None, output: str, view: View) -> Format:
+def format_of(wanted: RowFormat | None, output: str, view: View) -> RowFormat:
     """Return the format that was named, else the one that the output's name says."""
-    chosen = wanted or _SUFFIXES.get(Path(output).suffix.lower(), Format.table)
-    if view in (View.follow, View.messages) and wanted not in (None, Format.table):
+    chosen = wanted or _SUFFIXES.get(Path(output).suffix.lower(), RowFormat.table)
+    if view in (View.follow, View.messages) and wanted not in (None, RowFormat.table):
         raise usage_error(_SWITCHES[view], f"has its own form, not {wanted}")
     if view in (View.follow, View.messages):
-        return Format.table
-    if view is View.tree and chosen is not Format.table:
+        return RowFormat.table
+    if view is View.tree and chosen is not RowFormat.table:
         raise usage_error("--verbose", "is text for people; --commands --format jsonl has it all")
-    if view is View.summary and chosen in (Format.csv, Format.parquet):
+    if view is View.summary and chosen in (RowFormat.csv, RowFormat.parquet):
         raise usage_error("--summary", "is a table or, with --format jsonl, one JSON object")
-    if view is View.commands and chosen in (Format.csv, Format.parquet):
+    if view is View.commands and chosen in (RowFormat.csv, RowFormat.parquet):
         raise usage_error(
             f"--commands --format {chosen}", "commands are nested; --format jsonl has them whole"
         )
     return chosen
+
+
+def conditions_of(texts: Sequence[str], view: View) -> tuple[Condition, ...]:
+    """Return the conditions of --fail-on; a view without exchanges has nothing to count."""
+    if texts and view not in (View.exchanges, View.summary):
+        raise usage_error("--fail-on", "counts exchanges, as a table or with --summary")
+    return tuple(map(condition_of, texts))
 
 
 def ports_of(texts: Sequence[str]) -> frozenset[int]:
@@ -187,14 +188,32 @@ def ports_of(texts: Sequence[str]) -> frozenset[int]:
     return frozenset(ports)
 
 
-def time_option(option: str, text: str | None) -> Moment | None:
-    """Return the time that an option names."""
+def zone_option(name: str) -> Zone:
+    """Return the zone of --tz, in which times are shown from now on."""
+    zone = zone_named(name)
+    if zone is None:
+        from zoneinfo import available_timezones
+
+        from dissectors.where.fields import suggestion
+
+        near = suggestion(name, available_timezones(), "zones")
+        raise usage_error(
+            "--tz", f"unknown zone {name!r}{near or '; give local, UTC, +08:00 or Asia/Shanghai'}"
+        )
+    show_times_in(zone)
+    return zone
+
+
+def time_option(option: str, text: str | None, zone: Zone = UTC_ZONE) -> Moment | None:
+    """Return the time that an option names; without an offset it is one of clocks in `zone`."""
     if text is None:
         return None
-    moment = moment_of(text)
+    moment = moment_of(text, zone)
     if moment is None:
         raise usage_error(
-            option, f"{text!r} is no time; give 2026-11-20T10:00:00 or 10:00 (UTC unless it says)"
+            option,
+            f"not a valid time: {text!r}; give 2026-11-20T10:00:00, 10:00 or 10:00+08:00"
+            f" ({zone.name} without an offset)",
         )
     return moment
 
@@ -203,14 +222,28 @@ def size_option(option: str, text: str | None) -> int | None:
     """Return the bytes that an option names: ``512``, ``4KiB``."""
     if text is None:
         return None
-    match = _SIZE.fullmatch(text.strip().lower())
-    if match is None:
-        raise usage_error(option, f"{text!r} is no size; give 512, 4KiB or 0")
-    return int(match[1]) * _SIZES[match[2]]
+    size = size_bytes(text)
+    if size is None:
+        raise usage_error(option, f"not a valid size: {text!r}; give 512, 4KiB or 0")
+    return size
 
 
-def _time_text(moment: Moment | None) -> str | None:
+def duration_option(option: str, text: str | None) -> Fraction | None:
+    """Return the nanoseconds that an option names: ``500ms``, ``5m``, ``3`` (seconds)."""
+    if text is None:
+        return None
+    length = duration_ns(text, bare="s")
+    if length is None:
+        raise usage_error(option, f"not a valid duration: {text!r}; give 500ms, 10s, 5m or 1h")
+    return length
+
+
+def text_of_moment(moment: Moment | None) -> str | None:
+    """Return a time as it is kept beside a result; None stays None."""
     if moment is None:
         return None
     text = text_of_time(moment.ns)
-    return text if moment.has_date else text[11:]
+    if moment.has_date:
+        return text
+    zone = moment.zone
+    return text[11:] if zone is UTC_ZONE else f"{text[11:-1]} {zone.name}"

@@ -6,19 +6,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from dissectors.where import Test, WhereError, compile_where
-from dissectors.where_fields import FieldSet
+from dissectors.where.fields import FieldSet
+from dissectors.where.filter import Test, WhereError, compile_where
 
-from .console import UNLIMITED, Terminal, When, terminal_of
-from .decode_options import DecodeRequest
-from .output import Output
+from ..ui.console import UNLIMITED, Terminal, When, terminal_of
+from ..ui.output import Output
+from ..ui.status import CommandError, ExitStatus
+from .options import DecodeRequest
 from .sinks import Sink
-from .status import CommandError, ExitStatus
 
 Row = TypeVar("Row")
 
 
-class Rows(NamedTuple, Generic[Row]):
+class RowSource(NamedTuple, Generic[Row]):
     """Rows of one kind: where they come from and what can be asked of them."""
 
     batches: Callable[[], Iterator[Sequence[Row]]]
@@ -38,7 +38,7 @@ def compiled(request: DecodeRequest, fields: FieldSet) -> Test | None:
     if not request.where.strip():
         return None
     try:
-        return compile_where(request.where, fields)
+        return compile_where(request.where, fields, request.zone)
     except WhereError as error:
         raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
 

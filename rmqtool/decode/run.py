@@ -10,23 +10,28 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Generic, NamedTuple
+from typing import Generic, NamedTuple, cast
 
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.decode.shards import decode_of
 from dissectors.expert import Severity
-from dissectors.pipeline import Decode, DecodeOptions
-from dissectors.record import ExchangeRecord
-from dissectors.shards import decode_of
-from dissectors.times import DAY, Moment, start_of_day
-from dissectors.where_fields import exchange_fields
+from dissectors.rows.record import ExchangeRecord
+from dissectors.times import Moment
+from dissectors.where.fields import exchange_fields
 
-from .decode_options import DecodeRequest, Format, View, usage_error
-from .decode_rows import Row, Rows, compiled, is_live, output_terminal
-from .figures import counted, text_of_counts
-from .interrupt import first_ends
-from .output import Output, refuse_inputs
-from .progress import Progress
+from ..ui.columns import text_of_hidden
+from ..ui.common_options import RowFormat
+from ..ui.errors import said
+from ..ui.figures import counted, text_of_counts
+from ..ui.interrupt import first_ends
+from ..ui.output import Output, refuse_inputs
+from ..ui.progress import Progress
+from ..ui.status import CommandError, ExitStatus
+from .fail_on import Counts
+from .options import DecodeRequest, View, usage_error
+from .row_run import Row, RowSource, compiled, is_live, output_terminal
 from .sinks import Sink
-from .status import CommandError, ExitStatus
+from .undecoded import nothing_decoded
 
 
 def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStatus:
@@ -44,11 +49,11 @@ def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStat
             ExitStatus.USAGE,
         )
     if request.view is View.tree:
-        from .decode_views import tree_rows
+        from .views import tree_rows
 
         found = _run(request, decode, tree_rows(request, decode))
     elif request.view is View.commands:
-        from .decode_views import command_rows
+        from .views import command_rows
 
         found = _run(request, decode, command_rows(request, decode))
     elif request.view is View.follow:
@@ -64,7 +69,18 @@ def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStat
     if not request.quiet:
         for remark in [*found.written, *remarks(decode, found, request)]:
             print(f"rmqtool: {remark}", file=sys.stderr)
-    return check(decode) if request.check else ExitStatus.OK
+    return _status(request, decode, found)
+
+
+def _status(request: DecodeRequest, decode: Decode, found: RunCounts) -> ExitStatus:
+    """Return what the run ends with; say why where that is not OK."""
+    nothing = nothing_decoded(decode.stats)
+    if nothing is not None and not found.seen and request.limit != 0:
+        return said(nothing.message, nothing.hint)
+    status = check(decode) if request.check else ExitStatus.OK
+    for line in found.held:
+        status = said(line, status=ExitStatus.DIFFERENCES)
+    return status
 
 
 def decode_options(request: DecodeRequest) -> DecodeOptions:
@@ -81,7 +97,7 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
     )
 
 
-class Found(NamedTuple):
+class RunCounts(NamedTuple):
     """What a run came to."""
 
     seen: int
@@ -89,10 +105,12 @@ class Found(NamedTuple):
     chosen: int
     """rows in the result"""
     written: list[str]
-    """what was written where; empty for standard output"""
+    """what was written where, and columns without room"""
+    held: list[str]
+    """conditions of --fail-on that hold"""
 
 
-def _run(request: DecodeRequest, decode: Decode, rows: Rows[Row]) -> Found:
+def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCounts:
     sink = rows.sink()
     progress = Progress(sys.stderr, _may_show_progress(request), rows.noun)
     loop = _Loop(request, decode, rows, sink, progress)
@@ -105,7 +123,11 @@ def _run(request: DecodeRequest, decode: Decode, rows: Rows[Row]) -> Found:
         progress.clear()
         sink.discard()
         raise
-    return Found(loop.seen, loop.chosen, [written] if written else [])
+    held = loop.counts.held(request.fail_on) if loop.counts is not None else []
+    said_of_it = [written] if written else []
+    if sink.hidden:
+        said_of_it.append(f"columns {text_of_hidden(sink.hidden)}; --format jsonl has all")
+    return RunCounts(loop.seen, loop.chosen, said_of_it, held)
 
 
 def _may_show_progress(request: DecodeRequest) -> bool:
@@ -121,7 +143,7 @@ class _Loop(Generic[Row]):
         self,
         request: DecodeRequest,
         decode: Decode,
-        rows: Rows[Row],
+        rows: RowSource[Row],
         sink: Sink[Row],
         progress: Progress,
     ) -> None:
@@ -132,6 +154,7 @@ class _Loop(Generic[Row]):
         self._rows = rows
         self._sink = sink
         self._progress = progress
+        self.counts = Counts() if request.fail_on else None
         self._window: Callable[[Row], bool] | None = None
         self._has_times_of_day = any(
             moment is not None and not moment.has_date for moment in (request.since, request.until)
@@ -163,6 +186,8 @@ class _Loop(Generic[Row]):
             batch = batch[: self._request.limit - self.chosen]
         if batch:
             self.chosen += len(batch)
+            if self.counts is not None:
+                self.counts.add(cast(Sequence[ExchangeRecord], batch))
             self._sink.write(batch)
 
     def _take_findings(self) -> None:
@@ -176,9 +201,8 @@ class _Loop(Generic[Row]):
     def _times_of_day(self) -> Callable[[Row], bool]:
         """Return the test for times without a date: they are of the day of the first packet."""
         first = next((c.first_ts for c in self._decode.stats.captures if c.first_ts is not None), 0)
-        midnight = start_of_day(first)
-        since = _of_day(self._request.since, midnight)
-        until = _of_day(self._request.until, midnight)
+        since = _of_day(self._request.since, first)
+        until = _of_day(self._request.until, first)
         time = self._rows.time
 
         def in_window(row: Row) -> bool:
@@ -190,16 +214,16 @@ class _Loop(Generic[Row]):
         return in_window
 
 
-def _of_day(moment: Moment | None, midnight: int) -> int | None:
-    """Return the time of day on that day; None for what has a date, which the core filters."""
-    return None if moment is None or moment.has_date else midnight + moment.ns % DAY
+def _of_day(moment: Moment | None, first: int) -> int | None:
+    """Return a time of day on the day of `first`; None for a date, which the core filters."""
+    return None if moment is None or moment.has_date else moment.on_day_of(first)
 
 
-def remarks(decode: Decode, found: Found, request: DecodeRequest) -> list[str]:
+def remarks(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[str]:
     """Return what a user must know about the result and cannot see in it."""
     stats = decode.stats
     lines = []
-    if not found.chosen and request.limit != 0:
+    if not found.chosen and request.limit != 0 and nothing_decoded(stats) is None:
         lines.append(_why_nothing(decode, found, request))
     grave = {
         kind.name: number
@@ -212,7 +236,7 @@ def remarks(decode: Decode, found: Found, request: DecodeRequest) -> list[str]:
     return lines
 
 
-def _why_nothing(decode: Decode, found: Found, request: DecodeRequest) -> str:
+def _why_nothing(decode: Decode, found: RunCounts, request: DecodeRequest) -> str:
     stats = decode.stats
     packets = sum(capture.packets for capture in stats.captures)
     if found.seen:
@@ -229,10 +253,7 @@ def _why_nothing(decode: Decode, found: Found, request: DecodeRequest) -> str:
         return f"no TCP conversation in {counted(packets, 'packet')}{why}"
     if not stats.rocketmq_conversations:
         other = text_of_counts(stats.not_decoded)
-        return (
-            f"none of {counted(stats.conversations, 'conversation')} is RocketMQ ({other}); "
-            "if a port is known to be, --decode-as PORT"
-        )
+        return f"no RocketMQ in {counted(stats.conversations, 'conversation')} ({other})"
     if request_has_window(decode):
         return "nothing happened between --since and --until"
     return f"no command in {counted(stats.rocketmq_conversations, 'RocketMQ conversation')}"
@@ -259,7 +280,7 @@ def check(decode: Decode) -> ExitStatus:
 
 
 def _parquet_sink(request: DecodeRequest) -> Sink[ExchangeRecord]:
-    from dissectors.parquet import load_pyarrow
+    from dissectors.rows.parquet import load_pyarrow
 
     from . import sinks
 
@@ -271,12 +292,12 @@ def _parquet_sink(request: DecodeRequest) -> Sink[ExchangeRecord]:
     return sinks.ParquetSink(Output(request.output))
 
 
-def _exchange_rows(request: DecodeRequest, decode: Decode) -> Rows[ExchangeRecord]:
+def _exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
     def time(record: ExchangeRecord) -> int | None:
         seen = record.request_time
         return seen if seen is not None else record.response_time
 
-    return Rows(
+    return RowSource(
         decode.records,
         compiled(request, exchange_fields()),
         time,
@@ -293,20 +314,20 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
         form = str(request.format)
         options = request.restrictions()
         return sinks.DecodedLogSink(Path(request.output), request.force, options, names, form)
-    if request.format is Format.parquet:
+    if request.format is RowFormat.parquet:
         return _parquet_sink(request)
     output = Output(request.output, direct=request.follow)
     terminal = output_terminal(request, output)
     if request.view is View.summary:
-        return sinks.SummarySink(output, terminal, names, request.format is Format.jsonl)
-    if request.format is Format.jsonl:
-        from dissectors.tables import jsonl_of
+        return sinks.SummarySink(output, terminal, names, request.format is RowFormat.jsonl)
+    if request.format is RowFormat.jsonl:
+        from dissectors.rows.tables import jsonl_of
 
         return sinks.EncodedSink(output, jsonl_of, to_screen=terminal.is_terminal)
-    if request.format is Format.csv:
-        from dissectors.tables import csv_header, csv_of
+    if request.format is RowFormat.csv:
+        from dissectors.rows.tables import csv_header, csv_of
 
         return sinks.EncodedSink(output, csv_of, csv_header())
-    from .lines import exchange_lines
+    from .exchange_lines import exchange_lines
 
     return sinks.LinesSink(output, exchange_lines(terminal, len(names), is_live(request)))

@@ -6,7 +6,6 @@ has to say about itself then is for standard error.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,21 +14,21 @@ from time import time_ns
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dissectors.expert import ExpertInfo
-from dissectors.record import ExchangeRecord
+from dissectors.rows.record import ExchangeRecord
 
-from . import __version__
-from .columns import LineTable
-from .console import Terminal
-from .figures import counted, size
-from .output import Output, naming
-from .summary import Summary
+from .. import __version__
+from ..summary.summary import Summary
+from ..ui.columns import LineTable
+from ..ui.console import Terminal
+from ..ui.figures import counted, size
+from ..ui.json_text import visible_json
+from ..ui.output import Output, naming
 
 if TYPE_CHECKING:
-    from dissectors.conversation_record import ConversationRecord
-    from dissectors.pipeline import Decode
+    from dissectors.decode.pipeline import Decode
+    from dissectors.rows.conversation_record import ConversationRecord
 
 Row = TypeVar("Row")
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 class Sink(Generic[Row]):
@@ -42,6 +41,11 @@ class Sink(Generic[Row]):
         """Take rows; they may be kept until later."""
         raise NotImplementedError
 
+    @property
+    def hidden(self) -> Sequence[str]:
+        """Columns that had something to show and no room."""
+        return ()
+
     def idle(self) -> None:
         """Nothing comes at the moment: show what is there."""
 
@@ -52,11 +56,11 @@ class Sink(Generic[Row]):
         """Take TCP connections, where the run was asked for them."""
 
     def finish(self, decode: Decode) -> str:
-        """The run is over; return what was written, empty where that can be seen."""
+        """Return the run is over; return what was written, empty where that can be seen."""
         raise NotImplementedError
 
     def discard(self) -> None:
-        """The run was stopped: leave nothing half."""
+        """Clean up after a run that was stopped: leave nothing unfinished."""
 
 
 class TextSink(Sink[Row]):
@@ -97,6 +101,10 @@ class LinesSink(TextSink[Row]):
     def write(self, rows: Sequence[Row]) -> None:
         self.write_lines(self._table.lines_of(rows))
 
+    @property
+    def hidden(self) -> Sequence[str]:
+        return self._table.hidden
+
 
 class EncodedSink(Sink[Row]):
     """Rows as JSON lines or CSV."""
@@ -117,7 +125,7 @@ class EncodedSink(Sink[Row]):
     def write(self, rows: Sequence[Row]) -> None:
         self._write_head()
         data = self._encode(rows)
-        self._output.write(_visible_json(data) if self._to_screen else data)
+        self._output.write(visible_json(data) if self._to_screen else data)
 
     def idle(self) -> None:
         self._output.flush()
@@ -136,18 +144,12 @@ class EncodedSink(Sink[Row]):
             self._head = b""
 
 
-def _visible_json(data: bytes) -> bytes:
-    """Return the same JSON with what a terminal would act on as ``\\u`` escapes."""
-    text = data.decode("utf-8", "replace")
-    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
-
-
 class ParquetSink(Sink[ExchangeRecord]):
     """Exchanges in one Parquet file."""
 
     def __init__(self, output: Output) -> None:
-        from dissectors.decoded_log import FOOTER
-        from dissectors.parquet import ParquetRows, exchange_table
+        from dissectors.decode.decoded_log import FOOTER
+        from dissectors.rows.parquet import ParquetRows, exchange_table
 
         self._output = output
         self._rows = ParquetRows(output.stream, exchange_table(), FOOTER)
@@ -186,13 +188,13 @@ class DecodedLogSink(Sink[ExchangeRecord]):
     ) -> None:
         """`options` restrict the rows, for the manifest; `names` are the captures, by index.
 
-        `form` is how the rows are written, one of `dissectors.decoded_log.FORMS`.
+        `form` is how the rows are written, one of `dissectors.decode.decoded_log.FORMS`.
         """
-        from dissectors.decoded_log import DecodedLogWriter
+        from dissectors.decode.decoded_log import DecodedLogWriter
 
         self._name = str(folder)
         with naming(self._name):
-            self._log = DecodedLogWriter(folder, force, form)
+            self._log = DecodedLogWriter(folder, force, form, names)
         self._options = options
         self._names = names
 
@@ -201,7 +203,7 @@ class DecodedLogSink(Sink[ExchangeRecord]):
             self._log.write(rows)
 
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
-        from dissectors.decoded_log import finding_of
+        from dissectors.decode.decoded_log import finding_of
 
         with naming(self._name):
             self._log.write_findings([finding_of(info, self._names) for info in findings])
@@ -211,7 +213,7 @@ class DecodedLogSink(Sink[ExchangeRecord]):
             self._log.write_conversations(rows)
 
     def finish(self, decode: Decode) -> str:
-        from dissectors.decoded_log import manifest_of
+        from dissectors.decode.decoded_log import manifest_of
 
         manifest = manifest_of(decode.stats, __version__, time_ns(), self._options)
         with naming(self._name):
@@ -250,12 +252,12 @@ class SummarySink(TextSink[ExchangeRecord]):
 
     def finish(self, decode: Decode) -> str:
         if self._as_json:
-            from .summary_json import summary_json
+            from ..summary.summary_json import summary_json
 
             data = summary_json(self._summary, decode.stats)
-            self._output.write(_visible_json(data) if self._terminal.is_terminal else data)
+            self._output.write(visible_json(data) if self._terminal.is_terminal else data)
         else:
-            from .summary_text import summary_lines
+            from ..summary.summary_text import summary_lines
 
             lines = summary_lines(self._summary, decode.stats, self._names, self._terminal)
             self.write_lines(lines)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dissectors.command_row import (
+from dissectors.decode.command_row import (
     body_of,
     findings_of,
     header_of,
@@ -19,18 +19,18 @@ from dissectors.command_row import (
     shown_ext_fields,
     shown_messages,
 )
-from dissectors.exchange import Exchange
-from dissectors.expert import ExpertInfo, ExpertKind, Severity
-from dissectors.outcome import is_failure
-from dissectors.pipeline import CommandSeen
+from dissectors.decode.exchange import Exchange
+from dissectors.decode.pipeline import CommandSeen
+from dissectors.expert import ExpertInfo, ExpertKind, Severity, undecoded
 from dissectors.remoting.codes import request_name, response_name
 from dissectors.remoting.flags import describe_command_flag, meaning_of
 from dissectors.remoting.headers import TypedHeader, header_fields
 from dissectors.remoting.versions import version_name
+from dissectors.rows.outcome import is_notable
 from dissectors.tcp.capture import capture_index, packet_number
 
-from .console import Style, one_line, styled
-from .figures import counted, duration, moment
+from ..ui.console import Style, one_line, styled
+from ..ui.figures import counted, duration, moment
 
 BODY_LIMIT = 1024
 """Bytes of a body that a tree shows, unless it is told otherwise."""
@@ -46,7 +46,7 @@ class Tree:
     """Writes exchanges and findings as lines."""
 
     def __init__(self, captures: Sequence[str], colour: bool, body_limit: int | None) -> None:
-        """`captures` are the names by index; `body_limit` None: `BODY_LIMIT`."""
+        """Take the names of captures by index; `body_limit` None: `BODY_LIMIT`."""
         self._captures = captures
         self._colour = colour
         self._limit = BODY_LIMIT if body_limit is None else body_limit
@@ -56,11 +56,20 @@ class Tree:
         lines = [self._title(exchange)]
         request, response = exchange.request, exchange.response
         if request is not None:
-            lines += self._command("Request", CommandSeen(request, None, None))
+            lines += self._lines_of("Request", CommandSeen(request, None, None))
         if response is not None:
             seen = CommandSeen(response, request, exchange.latency)
-            lines += self._command("Response", seen)
+            lines += self._lines_of("Response", seen)
         return [*lines, ""]
+
+    def _lines_of(self, what: str, seen: CommandSeen) -> list[str]:
+        lines: list[str] = []
+        try:
+            lines.extend(self._command(what, seen))
+        except Exception as error:  # the last line of defence: one command never ends a run
+            info = seen.pdu.say(ExpertKind.BAD_BODY, undecoded(error))
+            lines.append(STEP * 2 + self._finding_line(info, one_line(info.detail)))
+        return lines
 
     def finding(self, info: ExpertInfo) -> list[str]:
         """Return the lines of a finding that is not about one command."""
@@ -79,7 +88,7 @@ class Tree:
         if response is not None:
             asked = request.command.code if request is not None else None
             outcome = response_name(response.command.code, asked, response.command.version)
-            bad = is_failure(outcome)
+            bad = is_notable(outcome)
             outcome = outcome if request is not None else f"orphan {outcome}"
         latency = exchange.latency
         took = f" in {duration(latency // 1000)}" if latency is not None else ""

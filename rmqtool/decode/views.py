@@ -1,30 +1,26 @@
-"""The views that need whole commands: trees of exchanges, and a row a command."""
+"""The views that need whole commands: trees of exchanges, and one row per command."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dissectors.command_row import (
-    WHOLE,
-    command_fields,
-    command_row_of,
-    json_of,
-)
-from dissectors.exchange import Exchange
+from dissectors.decode.command_row import WHOLE, command_fields, command_row_of, json_of
+from dissectors.decode.exchange import Exchange
+from dissectors.decode.exchange_row import record_of
+from dissectors.decode.pipeline import CommandSeen, Decode, settled_by
 from dissectors.expert import ExpertInfo
-from dissectors.pipeline import CommandSeen, Decode, settled_by
-from dissectors.row import record_of
-from dissectors.where_fields import exchange_fields
+from dissectors.where.fields import exchange_fields
 
+from ..ui.common_options import RowFormat
+from ..ui.output import Output
 from .command_lines import command_lines
-from .decode_options import DecodeRequest, Format
-from .decode_rows import Rows, compiled, is_live, output_terminal
-from .output import Output
+from .options import DecodeRequest
+from .row_run import RowSource, compiled, is_live, output_terminal
 from .sinks import EncodedSink, LinesSink, Sink, TextSink
 from .tree import Tree
 
 
-def tree_rows(request: DecodeRequest, decode: Decode) -> Rows[Exchange]:
+def tree_rows(request: DecodeRequest, decode: Decode) -> RowSource[Exchange]:
     """Return exchanges that become trees; filters see the columns of the record."""
     test = compiled(request, exchange_fields())
 
@@ -37,7 +33,7 @@ def tree_rows(request: DecodeRequest, decode: Decode) -> Rows[Exchange]:
         one = exchange.request or exchange.response
         return None if one is None else one.ts
 
-    return Rows(
+    return RowSource(
         decode.exchanges,
         None if test is None else matches,
         time,
@@ -66,13 +62,13 @@ class TreeSink(TextSink[Exchange]):
             self.write_lines(self._tree.finding(info))
 
 
-def command_rows(request: DecodeRequest, decode: Decode) -> Rows[CommandSeen]:
+def command_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSeen]:
     """Return commands that become lines or JSON."""
 
     def time(seen: CommandSeen) -> int | None:
         return seen.request.ts if seen.request is not None else seen.pdu.ts
 
-    return Rows(
+    return RowSource(
         decode.commands,
         compiled(request, command_fields(decode.sources)),
         time,
@@ -84,7 +80,7 @@ def command_rows(request: DecodeRequest, decode: Decode) -> Rows[CommandSeen]:
 def _command_sink(request: DecodeRequest, names: Sequence[str]) -> Sink[CommandSeen]:
     output = Output(request.output, direct=request.follow)
     terminal = output_terminal(request, output)
-    if request.format is Format.jsonl:
+    if request.format is RowFormat.jsonl:
         limit = WHOLE if request.body_limit is None else request.body_limit
 
         def encode(rows: Sequence[CommandSeen]) -> bytes:

@@ -6,32 +6,32 @@ from typing import Annotated
 
 import typer
 
-from . import options
-from .console import When
-from .decode_options import Format, View, format_of, size_option, usage_error, view_of
-from .errors import guarded
-from .hex_input import Input
-from .status import ExitStatus
+from ..decode.options import View, format_of, size_option, usage_error, view_of
+from ..ui import common_options as options
+from ..ui.common_options import RowFormat
+from ..ui.console import When
+from ..ui.errors import guarded
+from ..ui.letters import named
+from ..ui.status import ExitStatus
+from .pasted import BytesForm
 
 Texts = Annotated[
     list[str] | None,
     typer.Argument(metavar="[TEXT|FILE|-]...", help="The bytes; - or nothing: standard input."),
 ]
 InputForm = Annotated[
-    Input,
-    typer.Option(
-        "--input", "-i", help="How the bytes are written down.", rich_help_panel="Reading"
-    ),
+    BytesForm,
+    typer.Option("--input", help="How the bytes are written down.", rich_help_panel="Reading"),
 ]
 FormatName = Annotated[
-    Format | None,
-    typer.Option("--format", "-f", help="table or jsonl.", rich_help_panel="Output"),
+    RowFormat | None,
+    typer.Option(*named("--format"), help="table or jsonl.", rich_help_panel="Output"),
 ]
 
 
 def decode_hex(
     texts: Texts = None,
-    input_: InputForm = Input.auto,
+    input_: InputForm = BytesForm.auto,
     commands: options.Commands = False,
     format_: FormatName = None,
     body_limit: options.BodyLimit = None,
@@ -48,7 +48,7 @@ def decode_hex(
     \b
       rmqtool decode hex 0000006e 00000064 7b22636f6465...
       grep -o 'frame=[0-9a-f]*' broker.log | cut -c7- | head -1 | rmqtool decode hex -
-      xxd frame.bin | rmqtool decode hex -f jsonl
+      xxd frame.bin | rmqtool decode hex -T jsonl
     """
     view = View.commands if commands else View.tree
     raise typer.Exit(_run(view, texts, input_, format_, body_limit, color, quiet))
@@ -56,14 +56,14 @@ def decode_hex(
 
 def decode_stream(
     texts: Texts = None,
-    input_: InputForm = Input.auto,
+    input_: InputForm = BytesForm.auto,
     verbose: options.Verbose = False,
     format_: FormatName = None,
     body_limit: options.BodyLimit = None,
     color: options.Color = When.auto,
     quiet: options.Quiet = False,
 ) -> None:
-    """Decode a byte stream: a line a command, with its offset.
+    """Decode a byte stream: one line per command, with its offset.
 
     A stream may begin and end anywhere, and be damaged: what is no frame is said with its offset.
     Wireshark's "Follow TCP Stream" as hex dump has both directions, and both are decoded.
@@ -82,21 +82,21 @@ def decode_stream(
 def _run(
     view: View,
     texts: list[str] | None,
-    form: Input,
-    format_: Format | None,
+    form: BytesForm,
+    format_: RowFormat | None,
     body_limit: str | None,
     color: When,
     quiet: bool,
 ) -> int:
     def run() -> ExitStatus:
-        from .hex_run import HexRequest, run_hex
+        from .run import HexRequest, run_hex
 
         chosen = format_of(format_, "-", View.commands)
-        if chosen not in (Format.table, Format.jsonl):
+        if chosen not in (RowFormat.table, RowFormat.jsonl):
             raise usage_error("--format", "table or jsonl")
         limit = size_option("--body-limit", body_limit)
         return run_hex(
-            HexRequest(texts or [], form, view, chosen is Format.jsonl, limit, color, quiet)
+            HexRequest(texts or [], form, view, chosen is RowFormat.jsonl, limit, color, quiet)
         )
 
     return int(guarded(run))

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Input(StrEnum):
+class BytesForm(StrEnum):
     """How bytes are written down."""
 
     auto = "auto"
@@ -23,11 +23,11 @@ class Input(StrEnum):
     raw = "raw"
 
 
-class InputError(ValueError):
+class BytesFormError(ValueError):
     """A text is not in the form that it should be in."""
 
 
-class Part(NamedTuple):
+class SideBytes(NamedTuple):
     """Bytes that one end said."""
 
     side: int
@@ -49,45 +49,51 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _PRINTABLE = re.compile(rb"[\x09\x0a\x0d\x20-\x7e]*")
 
 
-def decode_input(data: bytes, form: Input = Input.auto) -> tuple[Input, list[Part]]:
+def decode_input(
+    data: bytes, form: BytesForm = BytesForm.auto
+) -> tuple[BytesForm, list[SideBytes]]:
     """Return the form and the bytes, by the end that said them.
 
-    Raises InputError where the text is not in the form, with the place of what does not belong.
+    Raises BytesFormError where the text is not in the form, with the place of what does not belong.
     """
-    if form is Input.auto:
+    if form is BytesForm.auto:
         form = guess(data)
-    if form is Input.raw:
-        return form, [Part(0, data)]
+    if form is BytesForm.raw:
+        return form, [SideBytes(0, data)]
     text = data.decode("utf-8", "replace")
-    if form is Input.dump:
+    if form is BytesForm.dump:
         return form, decode_dump(text)
-    decoded = decode_hex(text) if form is Input.hex else decode_base64(text)
-    return form, [Part(0, decoded)]
+    decoded = decode_hex(text) if form is BytesForm.hex else decode_base64(text)
+    return form, [SideBytes(0, decoded)]
 
 
-def guess(data: bytes) -> Input:
+def guess(data: bytes) -> BytesForm:
     """Return the form that bytes seem to be in; raw where they are no text."""
     if not _PRINTABLE.fullmatch(data):
-        return Input.raw
+        return BytesForm.raw
     text = data.decode()
     lines = [line for line in text.splitlines() if line.strip()]
     bare = _NOISE.sub("", text.strip())
     is_hex = bool(bare) and _HEX.fullmatch(bare) is not None
     if any(_OFFSET.match(line) for line in lines[:8]) and not (is_hex and _is_no_dump(text)):
-        return Input.dump
+        return BytesForm.dump
     if is_hex:
-        return Input.hex
+        return BytesForm.hex
     joined = "".join(text.split())
     if len(joined) >= LEAST_BASE64 and _BASE64.fullmatch(joined):
-        return Input.base64
-    return Input.hex if "\\x" in text or "0x" in text or len(bare) < LEAST_BASE64 else Input.raw
+        return BytesForm.base64
+    return (
+        BytesForm.hex
+        if "\\x" in text or "0x" in text or len(bare) < LEAST_BASE64
+        else BytesForm.raw
+    )
 
 
 def _is_no_dump(text: str) -> bool:
     """Return whether the first words of lines are bytes too, not offsets."""
     try:
         decode_dump(text)
-    except InputError:
+    except BytesFormError:
         return True
     return False
 
@@ -99,9 +105,9 @@ def decode_hex(text: str) -> bytes:
     wrong = re.search(r"[^0-9a-fA-F]", bare)
     if wrong is not None:
         place = text.find(wrong[0])
-        raise InputError(f"{wrong[0]!r} at character {place} is no hex digit")
+        raise BytesFormError(f"{wrong[0]!r} at character {place} is no hex digit")
     if len(bare) % 2:
-        raise InputError(f"{len(bare)} hex digits: half a byte is missing at the end")
+        raise BytesFormError(f"{len(bare)} hex digits: half a byte is missing at the end")
     return bytes.fromhex(bare)
 
 
@@ -110,29 +116,29 @@ def decode_base64(text: str) -> bytes:
     joined = "".join(text.split()).translate(str.maketrans("-_", "+/")).rstrip("=")
     wrong = re.search(r"[^A-Za-z0-9+/]", joined)
     if wrong is not None:
-        raise InputError(f"{wrong[0]!r} at character {text.find(wrong[0])} is not base64")
+        raise BytesFormError(f"{wrong[0]!r} at character {text.find(wrong[0])} is not base64")
     if len(joined) % 4 == 1:
-        raise InputError(f"{len(joined)} characters of base64: some are missing at the end")
+        raise BytesFormError(f"{len(joined)} characters of base64: some are missing at the end")
     try:
         return base64.b64decode(joined + "=" * (-len(joined) % 4))
     except binascii.Error as error:
-        raise InputError(f"not base64: {error}") from None
+        raise BytesFormError(f"not base64: {error}") from None
 
 
-def decode_dump(text: str) -> list[Part]:
+def decode_dump(text: str) -> list[SideBytes]:
     """Return the bytes of a dump with offset columns.
 
     Lines that are indented more than the first are what the other end said: so Wireshark's Follow
     writes them. An offset that does not follow the one before says that lines are missing.
     """
-    parts: list[Part] = []
+    parts: list[SideBytes] = []
     expected: dict[int, int] = {}
     first_indent: int | None = None
     for number, line in enumerate(text.splitlines(), 1):
         match = _OFFSET.match(line)
         if match is None:
             if line.strip() and not _RULER.match(line):
-                raise InputError(f"line {number} is no line of a dump: {line.strip()[:40]!r}")
+                raise BytesFormError(f"line {number} is no line of a dump: {line.strip()[:40]!r}")
             continue
         indent = len(match["indent"].expandtabs(4))
         first_indent = indent if first_indent is None else first_indent
@@ -140,15 +146,15 @@ def decode_dump(text: str) -> list[Part]:
         offset = int(match["offset"], 16)
         wanted = expected.get(side, offset)
         if offset != wanted and offset != 0:
-            raise InputError(f"line {number} begins at {offset:#x}, expected was {wanted:#x}")
+            raise BytesFormError(f"line {number} begins at {offset:#x}, expected was {wanted:#x}")
         data = bytes.fromhex(_bytes_of(match["hex"], wanted=16))
         expected[side] = offset + len(data)
         if parts and parts[-1].side == side:
-            parts[-1] = Part(side, parts[-1].data + data)
+            parts[-1] = SideBytes(side, parts[-1].data + data)
         else:
-            parts.append(Part(side, data))
+            parts.append(SideBytes(side, data))
     if not parts:
-        raise InputError("no line of a dump: an offset, then bytes as hex")
+        raise BytesFormError("no line of a dump: an offset, then bytes as hex")
     return parts
 
 

@@ -7,7 +7,6 @@ has that name, standard input for ``-``, else the text itself.
 from __future__ import annotations
 
 import io
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,19 +14,19 @@ from pathlib import Path
 
 import msgspec
 
-from dissectors.command_row import WHOLE, command_row_of, kind_of, name_of
+from dissectors.decode.command_row import WHOLE, command_row_of, kind_of, name_of
+from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
 from dissectors.expert import ExpertInfo, Severity
-from dissectors.pipeline import CommandSeen, DecodeOptions
-from dissectors.remoting.frame_layout import PREFIX, is_prefix, total_of
+from dissectors.remoting.framing.layout import PREFIX, is_prefix, total_of
 
-from .console import Style, When, one_line, styled, terminal_of
-from .decode_options import View
-from .figures import counted
-from .hex_input import Input, InputError, Part, decode_input
-from .hex_source import CHUNK, PORT, PartsSource
-from .live_decode import SourceDecode
-from .status import CommandError, ExitStatus
-from .tree import STEP, Tree
+from ..decode.options import View
+from ..decode.tree import STEP, Tree
+from ..ui.console import Style, When, one_line, styled, terminal_of
+from ..ui.figures import counted
+from ..ui.json_text import json_line
+from ..ui.status import CommandError, ExitStatus
+from .pasted import BytesForm, BytesFormError, SideBytes, decode_input
+from .source import CHUNK, PORT, PartsSource
 
 MOST = 256 * 1024 * 1024
 """bytes of an input that is not raw"""
@@ -41,12 +40,12 @@ class HexRequest:
 
     texts: Sequence[str]
     """the input: text in pieces, a file, or ``-``; none: standard input"""
-    form: Input = Input.auto
+    form: BytesForm = BytesForm.auto
     """how the bytes are written down"""
     view: View = View.tree
     """tree, or commands: a line each"""
     jsonl: bool = False
-    """a JSON object a command"""
+    """one JSON object per command"""
     body_limit: int | None = None
     """bytes of a body that are shown; None: as the view thinks best"""
     colour: When = When.auto
@@ -60,7 +59,7 @@ def run_hex(request: HexRequest) -> ExitStatus:
     name, parts = _parts_of(request)
     counter = _Counter(parts)
     options = DecodeOptions(decode_as=frozenset((PORT,)))
-    decode = SourceDecode(PartsSource(name, counter), options)
+    decode = Decode([PartsSource(name, counter)], options)
     shown = 0
     findings: list[ExpertInfo] = []
     view = _View(request, name)
@@ -88,7 +87,6 @@ class _View:
         self._request = request
         self._tree = _OffsetTree([name], terminal_of(sys.stdout, request.colour).colour, request)
         self._name = name
-        self._encoder = msgspec.json.Encoder()
 
     def __call__(self, seen: CommandSeen) -> str:
         """Return the text of a command, without its last line end."""
@@ -105,10 +103,7 @@ class _View:
         )
         kept = {"input": row.pop("capture"), "offset": seen.pdu.offset, "end": end_of(seen)}
         kept |= {name: value for name, value in row.items() if name not in _NOT_KNOWN}
-        try:
-            return self._encoder.encode(kept).decode()
-        except UnicodeEncodeError:  # half a surrogate pair
-            return json.dumps(kept, separators=(",", ":"))
+        return json_line(kept).decode().rstrip("\n")
 
     def _line(self, seen: CommandSeen) -> str:
         command, pdu = seen.pdu.command, seen.pdu
@@ -157,12 +152,12 @@ def _end_text(seen: CommandSeen) -> str:
 class _Counter:
     """Parts on their way, counted; the first bytes are kept for what there is to say."""
 
-    def __init__(self, parts: Iterable[Part]) -> None:
+    def __init__(self, parts: Iterable[SideBytes]) -> None:
         self.bytes = 0
         self.head = b""
         self._parts = parts
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[SideBytes]:
         for part in self._parts:
             self.bytes += len(part.data)
             self.head = self.head or part.data[:16]
@@ -193,13 +188,13 @@ def _say_findings(request: HexRequest, findings: Iterable[ExpertInfo]) -> None:
         )
 
 
-def _parts_of(request: HexRequest) -> tuple[str, Iterable[Part]]:
+def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:
     """Return what the input is called, and its bytes."""
     texts = request.texts
     if not texts or list(texts) == ["-"]:
         if sys.stdin.isatty():
             raise CommandError("nothing was given", _why(_Counter(())), ExitStatus.USAGE)
-        if request.form is Input.raw:
+        if request.form is BytesForm.raw:
             return "-", _raw_stdin()
         return "-", _decoded("standard input", sys.stdin.buffer.read(MOST), request.form)
     if len(texts) == 1 and _is_file(texts[0]):
@@ -214,16 +209,16 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _raw_stdin() -> Iterator[Part]:
+def _raw_stdin() -> Iterator[SideBytes]:
     stream = sys.stdin.buffer
     read = stream.read1 if isinstance(stream, io.BufferedReader) else stream.read
     while data := read(CHUNK):
-        yield Part(0, data)
+        yield SideBytes(0, data)
 
 
-def _decoded(name: str, data: bytes, form: Input) -> list[Part]:
+def _decoded(name: str, data: bytes, form: BytesForm) -> list[SideBytes]:
     try:
         return decode_input(data, form)[1]
-    except InputError as error:
+    except BytesFormError as error:
         hint = "--input hex, base64, dump or raw says what it is"
         raise CommandError(f"{name}: {error}", hint, ExitStatus.USAGE) from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from .hex_input import Part
+from .pasted import SideBytes
 
 PORT = 10911
 """the port that the other end listens on, in packets that nobody sees"""
@@ -22,12 +22,13 @@ _PORTS = (40000, PORT)
 
 
 class PartsSource:
-    """Parts as the bytes of a pcap; it has what `ByteSource` has."""
+    """Parts as the bytes of a pcap: a `Source` of `Decode`."""
 
     compression = None
+    size = None
     problem: str | None = None
 
-    def __init__(self, name: str, parts: Iterable[Part]) -> None:
+    def __init__(self, name: str, parts: Iterable[SideBytes]) -> None:
         self.name = name
         self.bytes_read = 0
         """bytes of the parts so far"""
@@ -35,7 +36,7 @@ class PartsSource:
         self._next = [0, 0]
 
     def chunks(self) -> Iterator[bytes]:
-        """A pcap: a handshake, then the parts in the order they were said."""
+        """Yield a pcap: a handshake, then the parts in the order they were said."""
         head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, _RAW_IPV4)
         yield head + self._packet(0, _SYN) + self._packet(1, _SYN | _ACK)
         for side, data in self._parts:

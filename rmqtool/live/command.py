@@ -6,30 +6,30 @@ from typing import Annotated
 
 import typer
 
-from . import options
-from .console import When
-from .decode_options import Format
-from .errors import guarded
-from .status import CommandError, ExitStatus
+from ..ui import common_options as options
+from ..ui.common_options import RowFormat
+from ..ui.console import When
+from ..ui.errors import guarded
+from ..ui.letters import named
+from ..ui.status import CommandError, ExitStatus
 
 _CAPTURE = "What is captured"
 InterfaceName = Annotated[
     str | None,
     typer.Option(
-        "--interface", "-i", metavar="NAME", help="Network interface.", rich_help_panel=_CAPTURE
+        *named("--interface"), metavar="NAME", help="Network interface.", rich_help_panel=_CAPTURE
     ),
 ]
 ListInterfaces = Annotated[
     bool,
     typer.Option(
-        "--list-interfaces", "-D", help="Show the interfaces and exit.", rich_help_panel=_CAPTURE
+        *named("--list-interfaces"), help="Show the interfaces and exit.", rich_help_panel=_CAPTURE
     ),
 ]
 CaptureFilter = Annotated[
     str,
     typer.Option(
-        "--filter",
-        "-f",
+        *named("--filter"),
         metavar="BPF",
         help="Capture only these packets, in tcpdump's words: 'tcp port 10911 or port 9876'.",
         rich_help_panel=_CAPTURE,
@@ -38,8 +38,7 @@ CaptureFilter = Annotated[
 Keep = Annotated[
     str | None,
     typer.Option(
-        "--write",
-        "-w",
+        *named("--write"),
         metavar="FILE",
         help="Keep the packets as pcapng, too.",
         rich_help_panel=_CAPTURE,
@@ -54,8 +53,7 @@ Duration = Annotated[
 NoPromiscuous = Annotated[
     bool,
     typer.Option(
-        "--no-promiscuous",
-        "-p",
+        *named("--no-promiscuous"),
         help="Only packets that this machine sends and gets.",
         rich_help_panel=_CAPTURE,
     ),
@@ -71,16 +69,16 @@ Buffer = Annotated[
 Where = Annotated[
     str,
     typer.Option(
-        "--where",
+        *named("--where"),
         metavar="EXPR",
         help="Only rows for which this holds, e.g. 'latency > 50ms and topic ~ \"^Order\"'.",
         rich_help_panel="Which rows",
     ),
 ]
 FormatName = Annotated[
-    Format | None,
+    RowFormat | None,
     typer.Option(
-        "--format",
+        *named("--format"),
         help="How rows are written; else by the name of the output, else a table.",
         rich_help_panel="Output",
     ),
@@ -102,6 +100,7 @@ def decode_live(
     where: Where = "",
     since: options.Since = None,
     until: options.Until = None,
+    tz: options.TimeZone = "UTC",
     limit: options.Limit = None,
     format_: FormatName = None,
     output: options.OutputName = "-",
@@ -110,12 +109,13 @@ def decode_live(
     color: options.Color = When.auto,
     quiet: options.Quiet = False,
     check: options.Check = False,
+    fail_on: options.FailOn = None,
     decode_as: options.DecodeAs = None,
 ) -> None:
-    """Decode what passes a network interface, as it happens: a line an exchange, or as asked.
+    """Decode what passes a network interface, as it happens: one line per exchange, or as asked.
 
     Ctrl-C ends the capture: requests that still wait are shown, a summary, a log completed. The
-    letters -f and -w mean here what they mean for tcpdump.
+    letters are those of tshark: -f and -w as for tcpdump, -Y a filter of rows, -T their format.
 
     Examples:
 
@@ -126,25 +126,28 @@ def decode_live(
       sudo rmqtool decode live -i eth0 --duration 10m --summary -w incident.pcapng
       ssh host sudo tcpdump -U -w - port 10911 | rmqtool decode pcap -
 
-    Rights, buffers, remote machines: docs/live.md.
+    Rights, buffers, remote machines: rmqtool help live.
     """
 
     def run() -> ExitStatus:
-        from .decode_options import (
+        from ..decode.options import (
             DecodeRequest,
+            conditions_of,
             format_of,
             ports_of,
             size_option,
             time_option,
             view_of,
+            zone_option,
         )
-        from .live_run import LiveRequest, refuse_stdout, run_live, seconds_of, show_interfaces
+        from .run import LiveRequest, refuse_stdout, run_live, seconds_of, show_interfaces
 
         if list_interfaces:
             return show_interfaces()
         if not interface:
             raise CommandError(NO_INTERFACE, "rmqtool decode live -D shows them", ExitStatus.USAGE)
         refuse_stdout(keep)
+        zone = zone_option(tz)
         view = view_of(commands, verbose, summary)
         request = DecodeRequest(
             sources=[interface],
@@ -153,13 +156,15 @@ def decode_live(
             output=output,
             force=force,
             where=where,
-            since=time_option("--since", since),
-            until=time_option("--until", until),
+            since=time_option("--since", since, zone),
+            until=time_option("--until", until, zone),
+            zone=zone,
             limit=limit,
             body_limit=size_option("--body-limit", body_limit),
             decode_as=ports_of(decode_as or []),
             follow=True,
             check=check,
+            fail_on=conditions_of(fail_on or [], view),
             quiet=quiet,
             colour=color,
         )

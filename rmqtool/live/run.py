@@ -6,27 +6,24 @@ when it begins and in the end, because then exchanges are missing that were ther
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dissectors.live import Interface, LiveCapture, LiveSource, list_interfaces
-from dissectors.packet_ring import RING_BYTES, Captured
+from dissectors.decode.pipeline import Decode
+from dissectors.live.interface import Interface, LiveCapture, LiveSource, list_interfaces
+from dissectors.live.packet_ring import RING_BYTES, RingPacket
 from dissectors.tcp.pcapng_writer import PcapngWriter
 
-from .decode_options import DecodeRequest, usage_error
-from .decode_run import decode_options, run_decode
-from .figures import count, counted, size
-from .live_decode import SourceDecode
-from .output import Output, naming
-from .status import CommandError, ExitStatus
+from ..decode.options import DecodeRequest, duration_option, usage_error
+from ..decode.run import decode_options, run_decode
+from ..ui.figures import count, counted, size
+from ..ui.output import Output, naming
+from ..ui.status import CommandError, ExitStatus
 
 LOOK = 2.0
 """Seconds between two looks at what was dropped."""
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|m|min|h|d|)", re.ASCII)
-_SECONDS = {"ms": 0.001, "": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +55,14 @@ def run_live(request: DecodeRequest, live: LiveRequest) -> ExitStatus:
     kept = _Kept(live, capture.linktype) if live.keep is not None else None
     watch = _Watch(capture)
 
-    def keep(packets: Sequence[Captured]) -> None:
+    def keep(packets: Sequence[RingPacket]) -> None:
         watch.look()
         if kept is not None:
             kept.write(packets)
 
     source = LiveSource(capture, duration=live.duration, keep=keep)
     try:
-        status = run_decode(request, SourceDecode(source, decode_options(request)))
+        status = run_decode(request, Decode([source], decode_options(request)))
     finally:
         capture.close()
         if kept is not None:
@@ -85,13 +82,11 @@ def show_interfaces() -> ExitStatus:
 
 
 def seconds_of(option: str, text: str | None) -> float | None:
-    """Return the seconds that an option names: ``30``, ``500ms``, ``10m``."""
-    if text is None:
-        return None
-    match = _DURATION.fullmatch(text.strip().lower())
-    if match is None or not float(match[1]):
-        raise usage_error(option, f"{text!r} is no duration; give 30s, 10m or 2h")
-    return float(match[1]) * _SECONDS[match[2]]
+    """Return the seconds that an option names: ``30``, ``500ms``, ``10m``; 0 is none."""
+    length = duration_option(option, text)
+    if length is not None and not length:
+        raise usage_error(option, f"not a valid duration: {text!r}; give 30s, 10m or 2h")
+    return None if length is None else float(length) / 1e9
 
 
 class _Watch:
@@ -141,7 +136,7 @@ class _Kept:
         self._output: Output | None = None
         self._writer: PcapngWriter | None = None
 
-    def write(self, packets: Sequence[Captured]) -> None:
+    def write(self, packets: Sequence[RingPacket]) -> None:
         """Write packets; none: whoever reads the file meanwhile shall see all so far."""
         output, writer = self._opened()
         with naming(self.name):

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from . import options
-from .console import When
-from .errors import guarded
-from .status import ExitStatus
+from ..ui import common_options as options
+from ..ui.console import When
+from ..ui.errors import guarded
+from ..ui.letters import named
+from ..ui.status import ExitStatus
 
 _TARGET, _TIME, _WHAT = "Target", "Time", "What is replayed"
 _HOW, _SAFE, _RESULT = "How it is sent", "Safety", "Journal and result"
@@ -25,8 +26,7 @@ Sources = Annotated[
 Namesrv = Annotated[
     str | None,
     typer.Option(
-        "--namesrv",
-        "-n",
+        *named("--namesrv"),
         metavar="HOST:PORT[;...]",
         help="NameServers of the target; with --mode raw the broker's address.",
         rich_help_panel=_TARGET,
@@ -40,7 +40,7 @@ Target = Annotated[
         rich_help_panel=_TARGET,
     ),
 ]
-SandboxFaults = Annotated[
+InjectionFile = Annotated[
     str | None,
     typer.Option(
         "--faults", metavar="FILE", help="Faults of the sandbox.", rich_help_panel=_TARGET
@@ -59,8 +59,25 @@ Tls = Annotated[
     str | None,
     typer.Option(
         "--tls",
-        metavar="CA.pem|insecure",
-        help="Encrypt; who the servers are is checked against these certificates.",
+        metavar="CA.pem|system|insecure",
+        help="Encrypt; the servers' certificates and names are checked against these.",
+        rich_help_panel=_TARGET,
+    ),
+]
+TlsName = Annotated[
+    str | None,
+    typer.Option(
+        "--tls-name",
+        metavar="NAME",
+        help="Name that the servers' certificates must have, instead of their address.",
+        rich_help_panel=_TARGET,
+    ),
+]
+TlsAnyName = Annotated[
+    bool,
+    typer.Option(
+        "--tls-any-name",
+        help="Accept a trusted certificate whatever name it has.",
         rich_help_panel=_TARGET,
     ),
 ]
@@ -89,7 +106,9 @@ Duration = Annotated[
 ]
 Limit = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="N messages at most.", rich_help_panel=_TIME),
+    typer.Option(
+        *named("--limit"), min=0, metavar="N", help="N messages at most.", rich_help_panel=_TIME
+    ),
 ]
 Sample = Annotated[
     str | None,
@@ -119,7 +138,6 @@ Rewrite = Annotated[
     list[str] | None,
     typer.Option(
         "--rewrite",
-        "-r",
         metavar="RULES.toml|FILE.py:FUNCTION",
         help="Change messages by rules, or by a function of a Message; repeatable.",
         rich_help_panel=_WHAT,
@@ -128,8 +146,7 @@ Rewrite = Annotated[
 ModeName = Annotated[
     str,
     typer.Option(
-        "--mode",
-        "-m",
+        *named("--mode"),
         metavar="as-captured|sync|async|oneway|raw",
         help="raw sends whole requests to one broker.",
         rich_help_panel=_HOW,
@@ -184,7 +201,7 @@ RequestsName = Annotated[
 Group = Annotated[
     str | None,
     typer.Option(
-        "--group", "-g", metavar="GROUP", help="Producer group of all.", rich_help_panel=_HOW
+        *named("--group"), metavar="GROUP", help="Producer group of all.", rich_help_panel=_HOW
     ),
 ]
 Mark = Annotated[
@@ -210,14 +227,13 @@ DryRun = Annotated[
 Yes = Annotated[
     bool,
     typer.Option(
-        "--yes", "-y", help="Send to what is not loopback, unasked.", rich_help_panel=_SAFE
+        *named("--yes"), help="Send to what is not loopback, unasked.", rich_help_panel=_SAFE
     ),
 ]
 JournalName = Annotated[
     str | None,
     typer.Option(
-        "--journal",
-        "-o",
+        *named("--output", "--journal"),
         metavar="FOLDER",
         help="Where the journal goes; default: replay-TIME.",
         rich_help_panel=_RESULT,
@@ -251,7 +267,7 @@ FailOn = Annotated[
 FormatName = Annotated[
     str,
     typer.Option(
-        "--format", "-f", metavar="table|jsonl", help="The result.", rich_help_panel=_RESULT
+        *named("--format"), metavar="table|jsonl", help="The result.", rich_help_panel=_RESULT
     ),
 ]
 
@@ -260,9 +276,11 @@ def replay(
     sources: Sources = None,
     namesrv: Namesrv = None,
     target: Target = None,
-    faults: SandboxFaults = None,
+    faults: InjectionFile = None,
     acl: Acl = None,
     tls: Tls = None,
+    tls_name: TlsName = None,
+    tls_any_name: TlsAnyName = False,
     speed: Speed = None,
     rate: Rate = None,
     top_speed: TopSpeed = False,
@@ -307,25 +325,28 @@ def replay(
       rmqtool replay incident.pcap --dry-run
       rmqtool replay incident.pcap --target sandbox
       rmqtool replay incident.pcap -n 127.0.0.1:9876 --speed 2x
-      rmqtool replay incident.pcap -n 127.0.0.1:9876 -w 'topic ~ "^Order"' --rate 500/s
-      rmqtool replay incident.pcap -n test:9876 -r rules.toml --yes -o run-1
+      rmqtool replay incident.pcap -n 127.0.0.1:9876 -Y 'topic ~ "^Order"' --rate 500/s
+      rmqtool replay incident.pcap -n test:9876 --rewrite rules.toml --yes -o run-1
       rmqtool replay --resume run-1 -n test:9876 --yes
       rmqtool replay incident.pcap --target sandbox --fail-on new-failures --fail-on 'p99>2x'
 
-    How it works, the rules file, the journal: docs/replay.md.
+    How it works, the rules file, the journal: rmqtool help replay.
     """
 
     def run() -> ExitStatus:
-        from .replay_options import Given, request_of
-        from .replay_run import run_replay
+        from .given import ReplayArguments
+        from .options import request_of
+        from .run import run_replay
 
-        given = Given(
+        given = ReplayArguments(
             sources=sources or [],
             namesrv=namesrv,
             target=target,
             faults=faults,
             acl=acl,
             tls=tls,
+            tls_name=tls_name,
+            tls_any_name=tls_any_name,
             speed=speed,
             rate=rate,
             top_speed=top_speed,

@@ -6,112 +6,114 @@ import json
 from collections import Counter
 
 from dissectors.times import text_of_time
-from replay.captured import Captured, Why
-from replay.compare import captured_side
-from replay.plan import Skipped, Step
-from replay.planned import Planned
+from replay.captured.captured_send import CapturedSend, SkipReason
+from replay.plan.planned_run import PlannedRun
+from replay.plan.planner import PlannedSend, Skipped
+from replay.run.compare import captured_side
 
-from .columns import Column, LineTable
-from .console import Style, Terminal, one_line
-from .figures import count, counted, duration
+from ..ui.columns import LineColumn, LineTable
+from ..ui.console import Style, Terminal, one_line
+from ..ui.figures import count, counted, duration
 
-Row = Step | Skipped
+PlanRow = PlannedSend | Skipped
 _NO_TEXT = "-"
 _MOST_REASONS = 30
 
 
-def plan_lines(terminal: Terminal, captures: int, live: bool) -> LineTable[Row]:
+def plan_lines(terminal: Terminal, captures: int, live: bool) -> LineTable[PlanRow]:
     """Return the table of a plan; `captures` is how many sources are read."""
-    columns: list[Column[Row]] = [
-        Column("PACKET", lambda r: str(r.origin.packet), 6, 6, 9, True, _dim),
-        Column("DUE", _due, 1, 8, 9, right=True),
-        Column("SEND", _send, 2, 8, 12, style=_send_style),
-        Column("TOPIC", lambda r: one_line(_topic(r)) or _NO_TEXT, 3, 10, 32, style=_topic_style),
-        Column("QUEUE", _queue, 7, 5, 24),
-        Column("GROUP", _group, 8, 12, 32),
-        Column("MESSAGES", _messages, 10, 8, 8, True),
-        Column("UNIQ_KEY", lambda r: one_line(_key(r)) or _NO_TEXT, 9, 10, 32, keep_end=True),
-        Column("CAPTURED", _captured, 5, 10, 28),
-        Column("NOTE", _note, 4, 12, 1000, style=_send_style),
+    columns: list[LineColumn[PlanRow]] = [
+        LineColumn("PACKET", lambda r: str(r.origin.packet), 6, 6, 9, True, _dim),
+        LineColumn("DUE", _due, 1, 8, 9, right=True),
+        LineColumn("SEND", _send, 2, 8, 12, style=_send_style),
+        LineColumn(
+            "TOPIC", lambda r: one_line(_topic(r)) or _NO_TEXT, 3, 10, 32, style=_topic_style
+        ),
+        LineColumn("QUEUE", _queue, 7, 5, 24),
+        LineColumn("GROUP", _group, 8, 12, 32),
+        LineColumn("MESSAGES", _messages, 10, 8, 8, True),
+        LineColumn("UNIQ_KEY", lambda r: one_line(_key(r)) or _NO_TEXT, 9, 10, 32, keep_end=True),
+        LineColumn("CAPTURED", _captured, 5, 10, 28),
+        LineColumn("NOTE", _note, 4, 12, 1000, style=_send_style),
     ]
     if captures > 1:
-        columns.insert(0, Column("CAPTURE", lambda r: one_line(r.origin.capture), 0, 7, 60))
+        columns.insert(0, LineColumn("CAPTURE", lambda r: one_line(r.origin.capture), 0, 7, 60))
     return LineTable(columns, terminal, 1 if live else 500)
 
 
-def _due(row: Row) -> str:
-    return duration(row.due // 1000) if isinstance(row, Step) else _NO_TEXT
+def _due(row: PlanRow) -> str:
+    return duration(row.due // 1000) if isinstance(row, PlannedSend) else _NO_TEXT
 
 
-def _send(row: Row) -> str:
-    if not isinstance(row, Step):
+def _send(row: PlanRow) -> str:
+    if not isinstance(row, PlannedSend):
         return "skip"
     if row.state is not None:
         return row.state.name.lower()
     return "request" if row.wants_reply else str(row.mode)
 
 
-def _topic(row: Row) -> str:
-    return row.messages[0].topic if isinstance(row, Step) else row.topic
+def _topic(row: PlanRow) -> str:
+    return row.messages[0].topic if isinstance(row, PlannedSend) else row.topic
 
 
-def _queue(row: Row) -> str:
-    if not isinstance(row, Step):
+def _queue(row: PlanRow) -> str:
+    if not isinstance(row, PlannedSend):
         return _NO_TEXT
     if row.queue is None:
         return "any"
     return one_line(f"{row.queue.broker} {row.queue.queue_id}")
 
 
-def _group(row: Row) -> str:
-    return (one_line(row.group) if isinstance(row, Step) else "") or _NO_TEXT
+def _group(row: PlanRow) -> str:
+    return (one_line(row.group) if isinstance(row, PlannedSend) else "") or _NO_TEXT
 
 
-def _messages(row: Row) -> str:
-    return str(len(row.messages)) if isinstance(row, Step) else _NO_TEXT
+def _messages(row: PlanRow) -> str:
+    return str(len(row.messages)) if isinstance(row, PlannedSend) else _NO_TEXT
 
 
-def _key(row: Row) -> str:
-    return (row.captured_key if isinstance(row, Step) else row.unique_key) or ""
+def _key(row: PlanRow) -> str:
+    return (row.captured_key if isinstance(row, PlannedSend) else row.unique_key) or ""
 
 
-def _captured(row: Row) -> str:
-    if not isinstance(row, Step):
+def _captured(row: PlanRow) -> str:
+    if not isinstance(row, PlannedSend):
         return _NO_TEXT
     text = str(captured_side(row.captured))
     attempts = row.captured.answer.attempts
     return f"{text} ×{attempts}" if attempts > 1 else text
 
 
-def _note(row: Row) -> str:
-    if isinstance(row, Step):
+def _note(row: PlanRow) -> str:
+    if isinstance(row, PlannedSend):
         return ""
     return one_line(f"{row.why.value} ({row.detail})" if row.detail else row.why.value)
 
 
-def _dim(_: Row) -> str:
+def _dim(_: PlanRow) -> str:
     return Style.DIM
 
 
-def _topic_style(_: Row) -> str:
+def _topic_style(_: PlanRow) -> str:
     return Style.CYAN
 
 
-def _send_style(row: Row) -> str:
-    return "" if isinstance(row, Step) else Style.YELLOW
+def _send_style(row: PlanRow) -> str:
+    return "" if isinstance(row, PlannedSend) else Style.YELLOW
 
 
-def plan_json(row: Row) -> bytes:
+def plan_json(row: PlanRow) -> bytes:
     """Return a row of the plan as one JSON line."""
     origin = row.origin
     value: dict[str, object] = {
-        "kind": "step" if isinstance(row, Step) else "skipped",
+        "kind": "step" if isinstance(row, PlannedSend) else "skipped",
         "capture": origin.capture,
         "packet": origin.packet,
         "conversation": origin.conversation,
         "time": text_of_time(origin.time),
     }
-    if isinstance(row, Step):
+    if isinstance(row, PlannedSend):
         value |= _step_value(row, row.captured)
     else:
         value |= {
@@ -124,7 +126,7 @@ def plan_json(row: Row) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 
-def _step_value(step: Step, captured: Captured) -> dict[str, object]:
+def _step_value(step: PlannedSend, captured: CapturedSend) -> dict[str, object]:
     queue = step.queue
     return {
         "step": step.number,
@@ -143,7 +145,7 @@ def _step_value(step: Step, captured: Captured) -> dict[str, object]:
     }
 
 
-def summary_lines(planned: Planned, sent: bool) -> list[str]:
+def summary_lines(planned: PlannedRun, sent: bool) -> list[str]:
     """Return what a plan comes to: messages, topics, duration, and what is left out and why."""
     verb = "replayed" if sent else "would be replayed"
     lines = [
@@ -158,12 +160,12 @@ def summary_lines(planned: Planned, sent: bool) -> list[str]:
     return [*lines, *reason_lines(planned.skipped)]
 
 
-def reason_lines(skipped: Counter[tuple[Why, str]]) -> list[str]:
-    """Return what is not replayed, a line a reason."""
+def reason_lines(skipped: Counter[tuple[SkipReason, str]]) -> list[str]:
+    """Return what is not replayed, one line per reason."""
     if not skipped:
         return []
     lines = [f"not replayed: {counted(sum(skipped.values()), 'command')}"]
-    by_reason: dict[Why, Counter[str]] = {}
+    by_reason: dict[SkipReason, Counter[str]] = {}
     for (why, detail), number in skipped.items():
         by_reason.setdefault(why, Counter())[detail] += number
     for why, details in sorted(by_reason.items(), key=lambda item: -sum(item[1].values())):

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-import msgspec
-
 from dissectors.histogram import Histogram
-from replay.compare import PERCENTILES, BrokerFigures, Comparison, Example
-from replay.planned import Planned
-from replay.replayer import Figures
+from replay.plan.planned_run import PlannedRun
+from replay.run.compare import PERCENTILES, BrokerFigures, Comparison, Example
+from replay.run.replayer import Figures
 
-from .columns import Column, LineTable
-from .console import Style, Terminal, one_line
-from .figures import count, counted, duration, share
-from .replay_lines import reason_lines
+from ..ui.columns import LineColumn, LineTable
+from ..ui.console import Style, Terminal, one_line
+from ..ui.figures import count, counted, duration, share
+from ..ui.json_text import json_line
+from .plan_lines import reason_lines
 
 _Row = TypeVar("_Row")
 _KINDS = {
@@ -60,7 +59,7 @@ class ExampleRow(NamedTuple):
 
 
 def result_lines(
-    comparison: Comparison, planned: Planned, figures: Figures, terminal: Terminal
+    comparison: Comparison, planned: PlannedRun, figures: Figures, terminal: Terminal
 ) -> list[str]:
     """Return the comparison for people."""
     steps = comparison.steps
@@ -111,7 +110,7 @@ def _percentile(histogram: Histogram, percent: float) -> int | None:
     return histogram.percentile(percent) if histogram.count else None
 
 
-def _table(rows: list[_Row], columns: list[Column[_Row]], terminal: Terminal) -> list[str]:
+def _table(rows: list[_Row], columns: list[LineColumn[_Row]], terminal: Terminal) -> list[str]:
     if not rows:
         return []
     table = LineTable(columns, terminal, len(rows))
@@ -126,39 +125,45 @@ def _differs(row: OutcomeRow) -> str:
     return "" if row.captured == row.replayed else Style.YELLOW
 
 
-_OUTCOMES: list[Column[OutcomeRow]] = [
-    Column("CAPTURED", lambda row: one_line(row.captured), 1, 12, 40),
-    Column("REPLAYED", lambda row: one_line(row.replayed), 1, 12, 40, style=_differs),
-    Column("SENDS", lambda row: count(row.sends), 1, 7, 12, True),
-    Column("SHARE", lambda row: share(row.sends, row.of), 2, 6, 8, True),
+_OUTCOMES: list[LineColumn[OutcomeRow]] = [
+    LineColumn("CAPTURED", lambda row: one_line(row.captured), 1, 12, 40),
+    LineColumn("REPLAYED", lambda row: one_line(row.replayed), 1, 12, 40, style=_differs),
+    LineColumn("SENDS", lambda row: count(row.sends), 1, 7, 12, True),
+    LineColumn("SHARE", lambda row: share(row.sends, row.of), 2, 6, 8, True),
 ]
-_LATENCIES: list[Column[LatencyRow]] = [
-    Column("LATENCY", lambda row: row.name, 1, 7, 8),
-    Column("CAPTURED", _moment(lambda row: row.captured), 1, 9, 12, True),
-    Column("REPLAYED", _moment(lambda row: row.replayed), 1, 9, 12, True),
-    Column("LATE", _moment(lambda row: row.late), 2, 9, 12, True),
+_LATENCIES: list[LineColumn[LatencyRow]] = [
+    LineColumn("LATENCY", lambda row: row.name, 1, 7, 8),
+    LineColumn("CAPTURED", _moment(lambda row: row.captured), 1, 9, 12, True),
+    LineColumn("REPLAYED", _moment(lambda row: row.replayed), 1, 9, 12, True),
+    LineColumn("LATE", _moment(lambda row: row.late), 2, 9, 12, True),
 ]
-_BROKERS: list[Column[BrokerRow]] = [
-    Column("CAPTURED AT", lambda row: one_line(row.captured), 1, 12, 32),
-    Column("REPLAYED AT", lambda row: one_line(row.replayed), 1, 12, 32),
-    Column("MESSAGES", lambda row: count(row.figures.replayed_messages), 1, 8, 12, True),
-    Column("FAILED THEN", lambda row: count(row.figures.captured_failures), 2, 11, 12, True),
-    Column("FAILED NOW", lambda row: count(row.figures.replayed_failures), 2, 10, 12, True),
-    Column("P99 THEN", lambda row: duration(_percentile(row.figures.captured, 99)), 3, 8, 10, True),
-    Column("P99 NOW", lambda row: duration(_percentile(row.figures.replayed, 99)), 3, 8, 10, True),
+_BROKERS: list[LineColumn[BrokerRow]] = [
+    LineColumn("CAPTURED AT", lambda row: one_line(row.captured), 1, 12, 32),
+    LineColumn("REPLAYED AT", lambda row: one_line(row.replayed), 1, 12, 32),
+    LineColumn("MESSAGES", lambda row: count(row.figures.replayed_messages), 1, 8, 12, True),
+    LineColumn("FAILED THEN", lambda row: count(row.figures.captured_failures), 2, 11, 12, True),
+    LineColumn("FAILED NOW", lambda row: count(row.figures.replayed_failures), 2, 10, 12, True),
+    LineColumn(
+        "P99 THEN", lambda row: duration(_percentile(row.figures.captured, 99)), 3, 8, 10, True
+    ),
+    LineColumn(
+        "P99 NOW", lambda row: duration(_percentile(row.figures.replayed, 99)), 3, 8, 10, True
+    ),
 ]
-_EXAMPLES: list[Column[ExampleRow]] = [
-    Column("DIFFERENCE", lambda row: row.kind, 1, 12, 36),
-    Column("PACKET", lambda row: str(row.example.packet), 2, 6, 10, True),
-    Column("TOPIC", lambda row: one_line(row.example.topic), 3, 8, 32),
-    Column("CAPTURED", lambda row: one_line(row.example.captured), 3, 10, 28),
-    Column("REPLAYED", lambda row: one_line(row.example.replayed), 3, 12, 80),
-    Column("UNIQ_KEY", lambda row: one_line(row.example.unique_key), 5, 10, 32, keep_end=True),
-    Column("CAPTURE", lambda row: one_line(row.example.capture), 8, 8, 40, keep_end=True),
+_EXAMPLES: list[LineColumn[ExampleRow]] = [
+    LineColumn("DIFFERENCE", lambda row: row.kind, 1, 12, 36),
+    LineColumn("PACKET", lambda row: str(row.example.packet), 2, 6, 10, True),
+    LineColumn("TOPIC", lambda row: one_line(row.example.topic), 3, 8, 32),
+    LineColumn("CAPTURED", lambda row: one_line(row.example.captured), 3, 10, 28),
+    LineColumn("REPLAYED", lambda row: one_line(row.example.replayed), 3, 12, 80),
+    LineColumn("UNIQ_KEY", lambda row: one_line(row.example.unique_key), 5, 10, 32, keep_end=True),
+    LineColumn("CAPTURE", lambda row: one_line(row.example.capture), 8, 8, 40, keep_end=True),
 ]
 
 
-def result_json(comparison: Comparison, planned: Planned, figures: Figures, journal: Path) -> bytes:
+def result_json(
+    comparison: Comparison, planned: PlannedRun, figures: Figures, journal: Path
+) -> bytes:
     """Return the comparison as one line of JSON; latencies in µs."""
     names = (
         *("steps", "messages", "failures", "captured_failures", "new_failures", "fixed"),
@@ -194,4 +199,4 @@ def result_json(comparison: Comparison, planned: Planned, figures: Figures, jour
             for (why, detail), number in planned.skipped.most_common()
         ],
     }
-    return msgspec.json.encode(value) + b"\n"
+    return json_line(value)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 
-from .console import terminal_of
-from .progress import Progress
-from .replay_lines import plan_json, plan_lines, summary_lines
-from .replay_options import ReplayRequest
-from .replay_plan import batches_of, planned_of
-from .status import CommandError, ExitStatus
+from ..ui.console import terminal_of
+from ..ui.progress import Progress
+from ..ui.status import CommandError, ExitStatus
+from .options import ReplayRequest
+from .plan import batches_of, planned_of, refuse_undecoded
+from .plan_lines import plan_json, plan_lines, summary_lines
 
 
 def run_replay(request: ReplayRequest) -> ExitStatus:
@@ -26,7 +26,7 @@ def run_replay(request: ReplayRequest) -> ExitStatus:
         )
     if request.given.dry_run:
         return _show(request)
-    from .replay_send import run_send
+    from .send import run_send
 
     return run_send(request)
 
@@ -48,11 +48,12 @@ def _show(request: ReplayRequest) -> ExitStatus:
     progress.clear()
     if as_json:
         sys.stdout.buffer.flush()
-        return ExitStatus.OK
-    _print(table.rest())
-    if not request.given.quiet:
-        for line in summary_lines(planned, sent=False):
-            print(line, file=sys.stderr)
+    else:
+        _print(table.rest())
+        if not request.given.quiet:
+            for line in summary_lines(planned, sent=False):
+                print(line, file=sys.stderr)
+    refuse_undecoded(planned)
     return ExitStatus.OK
 
 

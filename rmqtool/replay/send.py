@@ -17,41 +17,41 @@ from time import time_ns
 from typing import Final
 
 from dissectors.printable import printable
+from dissectors.tcp.source import expand_sources
 from dissectors.times import text_of_time
 from replay.acl import CredentialsError
-from replay.captured_source import SourceError, responders_of
-from replay.compare import Comparison
+from replay.captured.source import SourceError, responders_of
 from replay.config import ProducerConfig, addresses_of
 from replay.errors import ClientError, NameServerError
-from replay.journal import (
-    JournalError,
+from replay.plan.planned_run import PlannedRun
+from replay.run.compare import Comparison
+from replay.run.journal import (
     JournalWriter,
-    Outcome,
     Progressed,
-    Run,
     create_journal,
     read_run,
     read_steps,
     sources_of,
 )
-from replay.planned import Planned
-from replay.read_ahead import DEPTH
-from replay.replayer import Figures, ReplayRun, run_replay
+from replay.run.journal_rows import JournalError, OutcomeEntry, Run
+from replay.run.read_ahead import DEPTH, MOST_BYTES
+from replay.run.replayer import Figures, ReplayRun, run_replay
 from replay.safety import Guard, TargetRefused, host_and_port, is_loopback
-from replay.sandbox import SandboxError, SandboxOptions, faults_of_file
+from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
+from replay.transport.problems import is_own_address
 
-from . import __version__
-from .console import terminal_of
-from .decode_options import usage_error
-from .figures import count, counted, duration
-from .interrupt import first_ends
-from .progress import Progress
-from .replay_lines import summary_lines
-from .replay_options import RAW, SANDBOX, ReplayRequest
-from .replay_plan import batches_of, planned_of
-from .replay_result import result_json, result_lines
-from .send_options import credentials_of_option, tls_of_option
-from .status import CommandError, ExitStatus
+from .. import __version__
+from ..decode.options import usage_error
+from ..send.options import credentials_of_option, tls_of_options
+from ..ui.console import terminal_of
+from ..ui.figures import count, counted, duration, size
+from ..ui.interrupt import first_ends
+from ..ui.progress import Progress
+from ..ui.status import CommandError, ExitStatus
+from .options import RAW, SANDBOX, ReplayRequest
+from .plan import batches_of, planned_of, refuse_undecoded
+from .plan_lines import summary_lines
+from .result import result_json, result_lines
 
 
 def run_send(request: ReplayRequest) -> ExitStatus:
@@ -100,40 +100,55 @@ class _Sending:
         """Do it; the status says what came of it."""
         given = self._given
         config, sandbox = self._config(), self._sandbox()
-        guard = Guard(self._consent(config, sandbox is not None))
+        guard = Guard(self._consent(config, sandbox is not None), is_own_address)
         guard.learn(self._responders())
         folder, run = self._journal()
         planned = planned_of(self._request, run.run)
-        journal = JournalWriter(folder, self._request.sync)
-        try:
-            figures = run_replay(
-                ReplayRun(
-                    batches=iter(batches_of(planned)),
-                    responders=lambda: list(planned.source.responders),
-                    config=config,
-                    guard=guard,
-                    journal=journal,
-                    comparison=self._comparison,
-                    in_flight=given.in_flight,
-                    run=run.run,
-                    paced=not given.top_speed,
-                    raw=given.mode == RAW,
-                    read_ahead=1 if "-" in self._request.sources else DEPTH,
-                    sandbox=sandbox,
-                    before=self._before,
-                    tick=lambda figures: self._show(figures, planned),
-                ),
-                self._stoppable,
+        figures = self._carried_out(
+            ReplayRun(
+                batches=iter(batches_of(planned)),
+                responders=lambda: list(planned.source.responders),
+                config=config,
+                guard=guard,
+                journal=JournalWriter(folder, self._request.sync, given.in_flight),
+                comparison=self._comparison,
+                in_flight=given.in_flight,
+                run=run.run,
+                paced=not given.top_speed,
+                raw=given.mode == RAW,
+                read_ahead=1 if "-" in self._request.sources else DEPTH,
+                sandbox=sandbox,
+                before=self._before,
+                tick=lambda figures: self._show(figures, planned),
             )
-        except NameServerError as error:
-            again = f"nothing was sent; then go on with: rmqtool replay --resume {folder} …"
-            hint = "\n".join(filter(None, (error.hint, again)))
-            raise CommandError(error.reason, hint) from None
-        finally:
-            self._progress.clear()
-            journal.close()
+        )
         self._result(planned, figures, folder)
+        if not self._stopped:
+            refuse_undecoded(planned)
         return self._status()
+
+    def _carried_out(self, run: ReplayRun) -> Figures:
+        """Replay, close the journal; raise CommandError with the way to go on."""
+        journal = run.journal
+        again = f"go on with: rmqtool replay --resume {journal.folder} …"
+        try:
+            try:
+                return run_replay(run, self._stoppable)
+            finally:
+                self._progress.clear()
+                journal.close()
+        except NameServerError as error:
+            hint = "\n".join(filter(None, (error.hint, f"nothing was sent; then {again}")))
+            raise CommandError(error.reason, hint) from None
+        except JournalError as error:
+            unknown = journal.begun - journal.ended
+            hint = (
+                f"nothing more is sent: {counted(journal.begun, 'send')} of this run left, "
+                f"{count(journal.ended)} of them with an outcome in the journal"
+            )
+            if unknown:
+                hint += f"; the other {count(unknown)} may be stored twice by --resume"
+            raise CommandError(str(error), f"{hint}\nmake room, then {again}") from None
 
     @contextmanager
     def _stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
@@ -144,7 +159,7 @@ class _Sending:
         with first_ends(end):
             yield
 
-    def _show(self, figures: Figures, planned: Planned) -> None:
+    def _show(self, figures: Figures, planned: PlannedRun) -> None:
         self._progress.figures = figures
         decode = planned.source.decode
         total = decode.bytes_total if decode is not None else None
@@ -176,7 +191,7 @@ class _Sending:
             retries=given.retries,
             retries_async=given.retries,
             credentials=credentials_of_option(given.acl),
-            tls=tls_of_option(given.tls),
+            tls=tls_of_options(given.tls, given.tls_name, given.tls_any_name),
         )
 
     def _sandbox(self) -> SandboxOptions | None:
@@ -189,8 +204,8 @@ class _Sending:
         options = SandboxOptions(brokers=2, store_limit=_SANDBOX_STORE, drop_oldest=True)
         if given.faults is None:
             return options
-        faults, seed = faults_of_file(Path(given.faults))
-        return replace(options, faults=faults, seed=options.seed if seed is None else seed)
+        injections, seed = injections_of_file(Path(given.faults))
+        return replace(options, injections=injections, seed=options.seed if seed is None else seed)
 
     def _consent(self, config: ProducerConfig, sandbox: bool) -> bool:
         """Whether addresses that are not loopback may be used; asks on a terminal."""
@@ -239,7 +254,7 @@ class _Sending:
             run=f"{folder.name}-{os.urandom(3).hex()}",
             created=text_of_time(now),
             rmqtool=__version__,
-            sources=sources_of(request.sources),
+            sources=sources_of(expand_sources(request.sources)),
             options=request.stored_options(),
             target=given.target or given.namesrv or "",
         )
@@ -248,22 +263,15 @@ class _Sending:
 
     def _resumed(self, folder: Path) -> tuple[Path, Run]:
         run = read_run(folder)
-        if "-" in [source.name for source in run.sources]:
-            raise JournalError(f"{folder}: standard input cannot be read again")
-        if sources_of(self._request.sources) != run.sources:
-            raise JournalError(f"{folder}: the captures are not those that the run began with")
-        digest = run.options.get("rewrite_digest", "")
-        if digest != self._request.rewrite_digest:
-            raise JournalError(f"{folder}: the rules are not those that the run began with")
         self._before = Progressed()
         for row in self._before.receive(read_steps(folder)):
-            assert isinstance(row, Outcome)
+            assert isinstance(row, OutcomeEntry)
             self._comparison.add(row)
         return folder, run
 
     # -- result ---------------------------------------------------------------------------------
 
-    def _result(self, planned: Planned, figures: Figures, folder: Path) -> None:
+    def _result(self, planned: PlannedRun, figures: Figures, folder: Path) -> None:
         given = self._given
         if given.format == "jsonl":
             sys.stdout.buffer.write(result_json(self._comparison, planned, figures, folder))
@@ -277,6 +285,9 @@ class _Sending:
         if figures.again:
             times = counted(figures.again, "send")
             remarks.append(f"{times} of the earlier run had no known outcome: may be stored twice")
+        if figures.bounded:
+            bound = f"{size(MOST_BYTES)} of bodies"
+            remarks.append(f"large bodies: no more than {bound} were held and in flight at a time")
         if self._stopped:
             remarks.append(f"stopped; go on with: rmqtool replay --resume {folder} …")
         for remark in remarks:

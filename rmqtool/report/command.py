@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from . import options
-from .console import When
-from .errors import guarded
-from .report_options import Format
-from .status import ExitStatus
+from ..ui import common_options as options
+from ..ui.console import When
+from ..ui.errors import guarded
+from ..ui.letters import named
+from ..ui.status import ExitStatus
+from .options import ReportFormat
 
 _WHAT, _SELECT, _OUTPUT, _SPARK, _CLIENTS = (
     "What is reported",
@@ -44,7 +45,7 @@ ShowList = Annotated[
 Tables = Annotated[
     list[str] | None,
     typer.Option(
-        "--table", "-t", metavar="NAME", help="Only this table; repeatable.", rich_help_panel=_WHAT
+        "--table", metavar="NAME", help="Only this table; repeatable.", rich_help_panel=_WHAT
     ),
 ]
 Compare = Annotated[
@@ -75,10 +76,9 @@ Slowest = Annotated[
     ),
 ]
 FormatName = Annotated[
-    Format | None,
+    ReportFormat | None,
     typer.Option(
-        "--format",
-        "-f",
+        *named("--format"),
         help="How it is written; else by the name of the output; into a folder: all of them.",
         rich_help_panel=_OUTPUT,
     ),
@@ -86,8 +86,7 @@ FormatName = Annotated[
 OutputName = Annotated[
     str,
     typer.Option(
-        "--output",
-        "-o",
+        *named("--output"),
         metavar="FILE|FOLDER|-",
         help="Where to: FILE.html, FILE.json, or a folder with the page and all tables.",
         rich_help_panel=_OUTPUT,
@@ -99,7 +98,7 @@ Force = Annotated[
 ]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", "-v", help="Show what Spark and Java say.", rich_help_panel=_SPARK),
+    typer.Option(*named("--verbose"), help="Show what Spark and Java say.", rich_help_panel=_SPARK),
 ]
 Master = Annotated[
     str,
@@ -180,6 +179,7 @@ def report(
     where: options.Where = "",
     since: options.Since = None,
     until: options.Until = None,
+    tz: options.TimeZone = "UTC",
     format_: FormatName = None,
     output: OutputName = "-",
     force: Force = False,
@@ -207,15 +207,15 @@ def report(
       rmqtool report retries isolation log/ -o report.html
       rmqtool report log/ -o report/               page, JSON, CSV and Parquet
       rmqtool report latency today/ --compare yesterday/
-      rmqtool report latency log/ -t latency_brokers -f csv
+      rmqtool report latency log/ --table latency_brokers -T csv
       rmqtool report log/ --master spark://host:7077
 
-    Tables and columns: docs/reports.md.
+    Tables and columns: rmqtool help reports.
     """
 
     def run() -> ExitStatus:
-        from .decode_options import ports_of, time_option
-        from .report_options import (
+        from ..decode.options import ports_of, time_option, zone_option
+        from .options import (
             ReportRequest,
             format_of,
             names_and_inputs,
@@ -225,10 +225,11 @@ def report(
         )
 
         if show_list:
-            from .report_list import show_reports
+            from .listing import show_reports
 
             return show_reports(color)
         names, inputs = names_and_inputs(words or [])
+        zone = zone_option(tz)
         timeout = span_option("--send-timeout", send_timeout)
         request = ReportRequest(
             reports=names,
@@ -239,8 +240,9 @@ def report(
             tables=tuple(tables or ()),
             force=force,
             where=where,
-            since=time_option("--since", since),
-            until=time_option("--until", until),
+            since=time_option("--since", since, zone),
+            until=time_option("--until", until, zone),
+            zone=zone,
             decode_as=ports_of(decode_as or []),
             master=master,
             memory=memory,
@@ -257,7 +259,7 @@ def report(
             not_available_ms=numbers_option("--not-available", not_available),
             fault_strategy=None if fault_strategy is None else fault_strategy is Switch.on,
         )
-        from .report_run import run_report
+        from .run import run_report
 
         return run_report(request)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from .console import Style, When, styled, terminal_of
-from .status import ExitStatus
+from ..ui.console import Style, When, styled, terminal_of
+from ..ui.extras import REPORT_LIBRARIES, require
+from ..ui.status import ExitStatus
 
 
 def show_reports(colour: When) -> ExitStatus:
     """Write what there is to standard output."""
+    require("a report", "spark", *REPORT_LIBRARIES)
     from analytics.reports import report_names, report_of
 
     terminal = terminal_of(sys.stdout, colour)

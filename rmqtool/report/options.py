@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dissectors.times import Moment
+from dissectors.times import UTC_ZONE, Moment, Zone
 
-from .console import When
-from .decode_options import usage_error
+from ..decode.options import duration_option, usage_error
+from ..ui.console import When
 
 if TYPE_CHECKING:
-    from analytics.reports import ReportOptions
+    from analytics.report import ReportOptions
 
 ALL = "all"
 REPORTS = ("latency", "retries", "isolation", "overview", "quality")
 """What there is; the same as `analytics.reports.REPORT_MODULES`, which is not imported for help."""
 
 
-class Format(StrEnum):
+class ReportFormat(StrEnum):
     """How a report is written."""
 
     table = "table"
@@ -33,22 +32,12 @@ class Format(StrEnum):
 
 
 _SUFFIXES = {
-    ".json": Format.json,
-    ".csv": Format.csv,
-    ".parquet": Format.parquet,
-    ".html": Format.html,
-    ".htm": Format.html,
-    ".txt": Format.table,
-}
-_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(us|µs|ms|s|m|min|h|d)", re.ASCII | re.IGNORECASE)
-_SPAN_US = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "m": 60_000_000,
-    "min": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
+    ".json": ReportFormat.json,
+    ".csv": ReportFormat.csv,
+    ".parquet": ReportFormat.parquet,
+    ".html": ReportFormat.html,
+    ".htm": ReportFormat.html,
+    ".txt": ReportFormat.table,
 }
 
 
@@ -62,7 +51,7 @@ class ReportRequest:
     """captures, decoded logs, files of their rows"""
     compare: Sequence[str] = ()
     """other inputs to compare with"""
-    format: Format | None = None
+    format: ReportFormat | None = None
     """how it is written; None: all forms, into a folder"""
     output: str = "-"
     """where to"""
@@ -76,6 +65,8 @@ class ReportRequest:
     """earliest time"""
     until: Moment | None = None
     """time that is too late"""
+    zone: Zone = UTC_ZONE
+    """whose clocks show times without an offset in `where`, and times on the terminal"""
     decode_as: frozenset[int] = frozenset()
     """ports whose conversations are RocketMQ"""
     master: str = "local[*]"
@@ -111,7 +102,7 @@ class ReportRequest:
 
     def options(self) -> ReportOptions:
         """Return what the reports take."""
-        from analytics.reports import ReportOptions
+        from analytics.report import ReportOptions
 
         return ReportOptions(
             window_us=self.window_us,
@@ -140,24 +131,21 @@ def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     return chosen, rest
 
 
-def format_of(wanted: Format | None, output: str) -> Format | None:
+def format_of(wanted: ReportFormat | None, output: str) -> ReportFormat | None:
     """Return the format that was named, else the one of the output's name; None: all forms."""
     if wanted is not None:
         return wanted
     if output == "-":
-        return Format.table
+        return ReportFormat.table
     return _SUFFIXES.get(Path(output).suffix.lower())
 
 
 def span_option(option: str, text: str | None) -> int | None:
     """Return the microseconds that an option names: ``500ms``, ``10s``, ``5m``."""
-    if text is None:
-        return None
-    match = _SPAN.fullmatch(text.strip())
-    length = float(match[1]) * _SPAN_US[match[2].lower().replace("µs", "us")] if match else 0
-    if length < 1:
-        raise usage_error(option, f"{text!r} is no length of time; give 500ms, 10s, 5m or 1h")
-    return int(length)
+    length = duration_option(option, text)
+    if length is not None and length < 1_000:
+        raise usage_error(option, f"not a valid duration: {text!r}; give at least 1us")
+    return None if length is None else int(length) // 1_000
 
 
 def numbers_option(option: str, text: str | None) -> tuple[int, ...] | None:

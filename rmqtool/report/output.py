@@ -1,43 +1,42 @@
 """Where a report goes: the screen, one file of one form, or a folder with all forms.
 
 Rules: a file or folder has its name only when it is whole. A folder is replaced only where it is a
-report and that was asked for. CSV is for spreadsheets: what could be a formula is none.
+report that rmqtool wrote and that was asked for (`owned_folder`). CSV is for spreadsheets: what
+could be a formula is none.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-import shutil
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from dissectors.tables import safe_cell
+from dissectors.owned_folder import MARKER, FolderRefused, OwnedFolder, check_folder
 from dissectors.times import text_of_time
 
-from . import __version__
-from .console import UNLIMITED, Terminal, When, terminal_of
-from .decode_options import usage_error
-from .figures import size
-from .output import Output, naming
-from .report_options import Format, ReportRequest
-from .report_text import report_lines, shower_of
-from .status import CommandError, ExitStatus
+from .. import __version__
+from ..decode.options import text_of_moment, usage_error
+from ..ui.console import UNLIMITED, Terminal, When, terminal_of
+from ..ui.figures import size
+from ..ui.json_text import visible_json
+from ..ui.output import Output, naming
+from ..ui.status import CommandError, ExitStatus
+from .options import ReportFormat, ReportRequest
+from .text import report_lines, shower_of
 
 if TYPE_CHECKING:
     from analytics.result import ReportResult, TableResult
 
 MARK = "rmqtool-report"
-"""`format` in the JSON form, by which a folder is known as a report."""
+"""`format` in the JSON form"""
+KIND = "report"
+"""what a folder with a report is"""
 JSON_NAME, PAGE_NAME = "report.json", "report.html"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class About(NamedTuple):
@@ -57,16 +56,21 @@ def check_output(request: ReportRequest) -> None:
     """Raise CommandError where the output cannot be written as asked."""
     path = Path(request.output)
     to_folder = _is_folder(request)
-    if request.format is Format.parquet and not to_folder:
+    if request.format is ReportFormat.parquet and not to_folder:
         single = len(request.tables) == 1 and request.output != "-"
         if not single:
-            raise usage_error("--format parquet", "give -o FOLDER, or one table: -t NAME -o FILE")
-    if request.format is Format.csv and not to_folder and len(request.tables) != 1:
-        raise usage_error("--format csv", "give -o FOLDER, or one table: -t NAME")
+            raise usage_error(
+                "--format parquet", "give -o FOLDER, or one table: --table NAME -o FILE"
+            )
+    if request.format is ReportFormat.csv and not to_folder and len(request.tables) != 1:
+        raise usage_error("--format csv", "give -o FOLDER, or one table: --table NAME")
     if request.output != "-" and path.parent and not path.parent.is_dir():
         raise CommandError(f"{path.parent} is no folder, so {path} cannot be written in it")
-    if to_folder and path.exists():
-        _refuse_folder(path, request.force)
+    if to_folder:
+        try:
+            check_folder(path, KIND, request.force, [*request.inputs, *request.compare])
+        except FolderRefused as refusal:
+            raise CommandError(str(refusal)) from None
     for name in [*request.inputs, *request.compare]:
         if request.output != "-" and os.path.exists(name) and path.exists():
             _refuse_input(path, name)
@@ -81,25 +85,6 @@ def _refuse_input(path: Path, name: str) -> None:
         )
 
 
-def _refuse_folder(path: Path, force: bool) -> None:
-    if path.is_symlink() or not path.is_dir():
-        raise CommandError(f"{path} exists and is no folder; give another name")
-    if not any(path.iterdir()):
-        return
-    if not _is_report(path):
-        raise CommandError(f"{path} exists and is no report; give another name")
-    if not force:
-        raise CommandError(f"{path} is a report already; --force replaces it")
-
-
-def _is_report(folder: Path) -> bool:
-    try:
-        found = msgspec.json.decode((folder / JSON_NAME).read_bytes())
-    except (OSError, msgspec.MsgspecError):
-        return False
-    return isinstance(found, dict) and found.get("format") == MARK
-
-
 def _is_folder(request: ReportRequest) -> bool:
     """Return whether the output is a folder: it has no suffix of a form, and is no screen."""
     if request.output == "-":
@@ -107,7 +92,7 @@ def _is_folder(request: ReportRequest) -> bool:
     path = Path(request.output)
     if path.is_dir() or request.format is None:
         return True
-    return request.format in (Format.csv, Format.parquet) and not path.suffix
+    return request.format in (ReportFormat.csv, ReportFormat.parquet) and not path.suffix
 
 
 def write_report(
@@ -119,10 +104,13 @@ def write_report(
         return [_write_folder(request, results, about)]
     output = Output(request.output)
     try:
-        if request.format is Format.table:
+        if request.format is ReportFormat.table:
             _write_text(output, results, request)
         else:
-            output.write(_encoded(request.format or Format.json, results, about))
+            form = request.format or ReportFormat.json
+            data = _encoded(form, results, about)
+            shown = form is ReportFormat.json and output.path is None and sys.stdout.isatty()
+            output.write(visible_json(data) if shown else data)
         output.finish()
     except BaseException:
         output.discard()
@@ -141,45 +129,49 @@ def _write_text(output: Output, results: Sequence[ReportResult], request: Report
     output.write(text.encode(encoding, "replace"))
 
 
-def _encoded(form: Format, results: Sequence[ReportResult], about: About) -> bytes:
-    if form is Format.json:
+def _encoded(form: ReportFormat, results: Sequence[ReportResult], about: About) -> bytes:
+    if form is ReportFormat.json:
         return json_of(results, about)
-    if form is Format.html:
+    if form is ReportFormat.html:
         return html_of(results, about)
     tables = [one for result in results for one in result.tables.values()]
     if not tables:
         raise CommandError("the input cannot say anything about this table")
     table = tables[0]
-    return csv_of(table) if form is Format.csv else parquet_of(table)
+    return csv_of(table) if form is ReportFormat.csv else parquet_of(table)
 
 
 def _write_folder(request: ReportRequest, results: Sequence[ReportResult], about: About) -> str:
     folder = Path(request.output)
-    temporary = folder.parent / f".{folder.name}.{os.getpid()}.tmp"
     with naming(str(folder)):
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
         try:
-            _fill(temporary, request.format, results, about)
-            if folder.exists():
-                shutil.rmtree(folder)
-            temporary.rename(folder)
+            owned = OwnedFolder(folder, KIND, request.force, [*request.inputs, *request.compare])
+        except FolderRefused as refusal:
+            raise CommandError(str(refusal)) from None
+        try:
+            _fill(owned.path, request.format, results, about)
+            owned.finish()
+        except FolderRefused as refusal:
+            owned.discard()
+            raise CommandError(str(refusal)) from None
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            owned.discard()
             raise
-    files = sorted(file.name for file in folder.iterdir())
+    files = sorted(file.name for file in folder.iterdir() if file.name != MARKER)
     return f"{len(files)} files → {folder}/ ({', '.join(files[:3])}, …)"
 
 
-def _fill(folder: Path, form: Format | None, results: Sequence[ReportResult], about: About) -> None:
+def _fill(
+    folder: Path, form: ReportFormat | None, results: Sequence[ReportResult], about: About
+) -> None:
     (folder / JSON_NAME).write_bytes(json_of(results, about))
-    if form in (None, Format.html):
+    if form in (None, ReportFormat.html):
         (folder / PAGE_NAME).write_bytes(html_of(results, about))
     for result in results:
         for name, table in result.tables.items():
-            if form in (None, Format.csv):
+            if form in (None, ReportFormat.csv):
                 (folder / f"{name}.csv").write_bytes(csv_of(table))
-            if form in (None, Format.parquet):
+            if form in (None, ReportFormat.parquet):
                 (folder / f"{name}.parquet").write_bytes(parquet_of(table))
 
 
@@ -216,33 +208,16 @@ def json_of(results: Sequence[ReportResult], about: About) -> bytes:
 
 
 def _plain_rows(result: TableResult) -> list[dict[str, object]]:
-    return [{name: _plain(value) for name, value in row.items()} for row in result.rows()]
+    from analytics.csv_tables import plain_value
 
-
-def _plain(value: object) -> object:
-    if isinstance(value, datetime):
-        return text_of_time((value - _EPOCH) // timedelta(microseconds=1) * 1000)
-    return value
+    return [{name: plain_value(value) for name, value in row.items()} for row in result.rows()]
 
 
 def csv_of(result: TableResult) -> bytes:
     """Return a table as CSV with a head; texts are printable and no formulas."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    names = [column.name for column in result.table.columns]
-    writer.writerow(names)
-    for row in result.rows():
-        writer.writerow([_csv_cell(row.get(name)) for name in names])
-    return out.getvalue().encode("utf-8", "replace")
+    from analytics.csv_tables import csv_of_table
 
-
-def _csv_cell(value: object) -> object:
-    if isinstance(value, list):
-        return safe_cell(" ".join(map(str, value)))
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    plain = _plain(value)
-    return safe_cell(plain) if isinstance(plain, str) else plain
+    return csv_of_table(result)
 
 
 def parquet_of(result: TableResult) -> bytes:
@@ -254,7 +229,7 @@ def parquet_of(result: TableResult) -> bytes:
 
 def html_of(results: Sequence[ReportResult], about: About) -> bytes:
     """Return the page."""
-    from analytics.html import page_of
+    from analytics.page.html import page_of
 
     facts = [("Input", ", ".join(about.inputs))]
     if about.compare:
@@ -270,8 +245,8 @@ def _chosen(request: ReportRequest) -> dict[str, str]:
     """Return what restricted the rows, as it was written."""
     texts = {
         "where": request.where,
-        "since": "" if request.since is None else text_of_time(request.since.ns),
-        "until": "" if request.until is None else text_of_time(request.until.ns),
+        "since": text_of_moment(request.since) or "",
+        "until": text_of_moment(request.until) or "",
         "decode-as": ",".join(map(str, sorted(request.decode_as))),
     }
     return {name: text for name, text in texts.items() if text}

@@ -16,32 +16,34 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dissectors.printable import printable
-from dissectors.where import WhereError
-from dissectors.where_fields import suggestion
+from dissectors.where.fields import suggestion
+from dissectors.where.filter import WhereError
 
-from . import __version__
-from .decode_options import usage_error
-from .figures import counted, size
-from .report_options import Format, ReportRequest
-from .report_steps import Steps
-from .status import CommandError, ExitStatus
+from .. import __version__
+from ..decode.options import usage_error
+from ..ui.extras import REPORT_LIBRARIES, require
+from ..ui.figures import counted, size
+from ..ui.status import CommandError, ExitStatus
+from .options import ReportFormat, ReportRequest
+from .steps import StepLine
 
 if TYPE_CHECKING:
-    from analytics.captures import TemporaryLog
-    from analytics.inputs import Input
-    from analytics.reports import Report, ReportTable
+    from analytics.inputs.captures import TemporaryLog
+    from analytics.inputs.inputs import Input
+    from analytics.inputs.source import Tables
+    from analytics.report import Report, ReportTable
     from analytics.result import ReportResult
-    from analytics.session import Session
-    from analytics.source import Tables
+    from analytics.spark.session import Session
 
 
 def run_report(request: ReportRequest) -> ExitStatus:
     """Do what was asked; raise CommandError where it cannot be done."""
+    require("a report", "spark", *REPORT_LIBRARIES)
     from analytics.errors import ReportError
 
-    from .report_output import check_output, write_report
+    from .output import check_output, write_report
 
-    _check_where(request.where)
+    _check_where(request)
     check_output(request)
     try:
         if not request.verbose:  # py4j logs what it is interrupted in, with its traceback
@@ -58,14 +60,14 @@ def run_report(request: ReportRequest) -> ExitStatus:
     return ExitStatus.OK
 
 
-def _check_where(where: str) -> None:
-    if not where.strip():
+def _check_where(request: ReportRequest) -> None:
+    if not request.where.strip():
         return
-    from dissectors.where import compile_where
-    from dissectors.where_fields import exchange_fields
+    from dissectors.where.fields import exchange_fields
+    from dissectors.where.filter import compile_where
 
     try:
-        compile_where(where, exchange_fields())
+        compile_where(request.where, exchange_fields(), request.zone)
     except WhereError as error:
         raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
 
@@ -73,12 +75,12 @@ def _check_where(where: str) -> None:
 def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
     """Return the reports, and what there is to say about the input."""
     from analytics.errors import ReportError, reason_of
-    from analytics.inputs import inputs_of
+    from analytics.inputs.inputs import inputs_of
 
     inputs = inputs_of(request.inputs)
     others = inputs_of(request.compare) if request.compare else []
     with ExitStack() as stack:
-        steps = stack.enter_context(Steps(sys.stderr, not (request.quiet or request.verbose)))
+        steps = stack.enter_context(StepLine(sys.stderr, not (request.quiet or request.verbose)))
         starting = _Starting(request, [*inputs, *others])
         stack.callback(starting.end)
         inputs = _decoded(request, inputs, steps, stack)
@@ -101,9 +103,9 @@ class _Starting:
     """Spark, which starts in a thread of its own."""
 
     def __init__(self, request: ReportRequest, inputs: Sequence[Input]) -> None:
-        from analytics.inputs import is_small
-        from analytics.java import java_of
-        from analytics.session import SessionOptions
+        from analytics.inputs.inputs import is_small
+        from analytics.spark.java import java_of
+        from analytics.spark.session import SessionOptions
 
         java_of()  # without Java, that is all there is to say
         self._options = SessionOptions(
@@ -135,7 +137,7 @@ class _Starting:
             session.stop()
 
     def _start(self) -> None:
-        from analytics.session import start_session
+        from analytics.spark.session import start_session
 
         try:
             self._session = start_session(self._options)
@@ -144,17 +146,17 @@ class _Starting:
 
 
 def _decoded(
-    request: ReportRequest, inputs: Sequence[Input], steps: Steps, stack: ExitStack
+    request: ReportRequest, inputs: Sequence[Input], steps: StepLine, stack: ExitStack
 ) -> list[Input]:
     """Return the inputs with captures as a decoded log, unless a cluster is to decode them."""
-    from analytics.captures import TemporaryLog
-    from analytics.inputs import Kind
+    from analytics.inputs.captures import TemporaryLog
+    from analytics.inputs.inputs import InputKind
 
     if not request.master.startswith("local"):
         return list(inputs)
     done = []
     for one in inputs:
-        if one.kind is Kind.captures:
+        if one.kind is InputKind.captures:
             log = TemporaryLog()
             stack.callback(log.close)
             one = _decode(request, one, steps, log)
@@ -162,7 +164,7 @@ def _decoded(
     return done
 
 
-def _decode(request: ReportRequest, captures: Input, steps: Steps, log: TemporaryLog) -> Input:
+def _decode(request: ReportRequest, captures: Input, steps: StepLine, log: TemporaryLog) -> Input:
     seen = [0, 0]
 
     def detail() -> str:
@@ -181,7 +183,7 @@ def _reports(
     session: Session,
     inputs: Sequence[Input],
     others: Sequence[Input],
-    steps: Steps,
+    steps: StepLine,
 ) -> tuple[list[ReportResult], list[str]]:
     from analytics.result import computed
 
@@ -191,11 +193,13 @@ def _reports(
     spark = session.spark
 
     def tables_of(some: Sequence[Input]) -> Tables:
-        from analytics.filters import chosen
-        from analytics.source import read_inputs, refuse_nothing
+        from analytics.inputs.filters import chosen
+        from analytics.inputs.source import read_inputs, refuse_nothing
 
         tables = read_inputs(spark, some, sorted(request.decode_as))
-        tables.given = chosen(tables.given, request.where, request.since, request.until)
+        tables.given = chosen(
+            tables.given, request.where, request.since, request.until, request.zone.name
+        )
         refuse_nothing(tables)
         return tables
 
@@ -233,7 +237,7 @@ def _chosen_reports(request: ReportRequest) -> list[Report]:
 def _is_wanted(table: ReportTable, request: ReportRequest) -> bool:
     if request.tables:
         return table.name in request.tables
-    return bool(table.shown) or request.format is not Format.table
+    return bool(table.shown) or request.format is not ReportFormat.table
 
 
 def _tasks_of(session: Session) -> Callable[[], str]:

@@ -12,8 +12,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import TextIO
 
-from .console import UNLIMITED, cut, terminal_of
-from .figures import duration
+from ..ui.console import UNLIMITED, cut, terminal_of
+from ..ui.figures import duration
 
 INTERVAL = 0.2
 """Seconds between two lines."""
@@ -21,7 +21,7 @@ PATIENCE = 0.4
 """Seconds before the first."""
 
 
-class Steps:
+class StepLine:
     """The step that a report is at; a context manager, within which a line is shown."""
 
     def __init__(self, stream: TextIO, wanted: bool, now: Callable[[], float] = monotonic) -> None:
@@ -37,7 +37,7 @@ class Steps:
         self._thread: threading.Thread | None = None
         self._visible = False
 
-    def __enter__(self) -> Steps:
+    def __enter__(self) -> StepLine:
         if self._shown:
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()

@@ -1,4 +1,4 @@
-"""Reports as text: what must be known first, then a table a question.
+"""Reports as text: what must be known first, then one table per question.
 
 Rules: what is unknown is a dash and never a zero; a table that the input cannot fill is named with
 the reason. Text of the network is made printable.
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from analytics.compare import head_of
 
-from .columns import Column, LineTable
-from .console import Style, Terminal, cut, one_line, styled
-from .figures import count, counted, duration, moment, size
+from ..ui.columns import LineColumn, LineTable, text_of_hidden
+from ..ui.console import Style, Terminal, cut, one_line, styled
+from ..ui.figures import count, counted, duration, moment, size
+from ..ui.remark import cause_of
 
 if TYPE_CHECKING:
-    from analytics.reports import ReportTable, Row, TableColumn
+    from analytics.report import ReportTable, Row, TableColumn
     from analytics.result import ReportResult, TableResult
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -65,6 +66,8 @@ def _table_lines(result: TableResult, terminal: Terminal) -> list[str]:
     rows = result.rows(table.shown)
     lines = LineTable(columns_of(table), terminal, sample=len(rows) + 1)
     found = lines.lines_of(rows) + lines.rest()
+    if lines.hidden:
+        found.append(cut(text_of_hidden(lines.hidden), terminal.width))
     more = whole - len(rows)
     if more > 0:
         at_least = "at least " if result.cut else ""
@@ -73,23 +76,29 @@ def _table_lines(result: TableResult, terminal: Terminal) -> list[str]:
     return [title, *found]
 
 
-def columns_of(table: ReportTable) -> list[Column[Row]]:
+def columns_of(table: ReportTable) -> list[LineColumn[Row]]:
     """Return how a table is shown in lines: its brief columns, the first the most important."""
     by_name = {column.name: column for column in table.columns}
     names = table.brief or tuple(by_name)
-    return [_column(by_name[name], rank) for rank, name in enumerate(names, 1)]
+    ranked = [(0 if name == "packet" else rank, name) for rank, name in enumerate(names, 1)]
+    return [_column(by_name[name], rank) for rank, name in ranked]
 
 
-def _column(column: TableColumn, rank: int) -> Column[Row]:
+def _column(column: TableColumn, rank: int) -> LineColumn[Row]:
     name, show = column.name, shower_of(column)
     right = column.type in ("int", "float")
+    is_remark = name == "remark"
 
     def cell(row: Row) -> str:
-        return show(row.get(name))
+        value = row.get(name)
+        if is_remark and isinstance(value, str):
+            return cause_of(value)
+        return show(value)
 
     title = title_of(name)
     least = len(title) if right else min(8, len(title))
-    return Column(title, cell, rank, least, 14 if right else 48, right)
+    most = 14 if right else 200 if is_remark else 48
+    return LineColumn(title, cell, rank, least, most, right, wraps=is_remark)
 
 
 def title_of(name: str) -> str:

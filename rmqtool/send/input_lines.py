@@ -17,8 +17,8 @@ import msgspec
 from replay.message import Message
 from replay.validators import why_not_user_properties
 
-from .send_options import InputForm
-from .status import CommandError
+from ..ui.status import CommandError
+from .options import InputForm
 
 _MEMBERS: Final = (
     *("topic", "body", "body_base64", "tags", "keys", "properties", "flag"),
@@ -66,7 +66,7 @@ class LineReader:
         self._messages = 0
 
     def read(self, line: bytes) -> Outgoing | BadLine | None:
-        """The message of one line without its end; None for an empty line."""
+        """Return the message of one line without its end; None for an empty line."""
         self._lines += 1
         line = line.removesuffix(b"\r")
         if not line.strip():

@@ -9,14 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from dissectors.record import ExchangeRecord
-from dissectors.tables import jsonl_of
-from replay.attempt_record import record_of_attempt
+from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.tables import jsonl_of
 from replay.message import Attempt, Message
+from replay.sending.attempt_record import record_of_attempt
 
-from .decode_options import usage_error
-from .figures import counted, size
-from .output import Output, naming
+from ..decode.options import usage_error
+from ..ui.figures import counted, size
+from ..ui.output import Output, naming
 
 _AT_ONCE: Final = 512
 """rows that are written together"""
@@ -26,7 +26,7 @@ class AttemptLog:
     """A file of attempts."""
 
     def __init__(self, path: str) -> None:
-        """Raises CommandError where the file cannot be written, or has no name of a known form."""
+        """Raise CommandError where the file cannot be written, or has no name of a known form."""
         suffix = Path(path).suffix.lower()
         if suffix not in (".jsonl", ".parquet"):
             raise usage_error("--log", f"{path!r}: name a file that ends in .jsonl or .parquet")
@@ -34,8 +34,8 @@ class AttemptLog:
         self._count = 0
         self._parquet = None
         if suffix == ".parquet":
-            from dissectors.decoded_log import FOOTER
-            from dissectors.parquet import ParquetRows, exchange_table, load_pyarrow
+            from dissectors.decode.decoded_log import FOOTER
+            from dissectors.rows.parquet import ParquetRows, exchange_table, load_pyarrow
 
             load_pyarrow()
             self._output = Output(path)
@@ -71,5 +71,7 @@ class AttemptLog:
         return f"{counted(self._count, 'attempt')} → {path} ({written})"
 
     def discard(self) -> None:
-        """The run failed: JSON lines stay as far as they go, a Parquet file does not."""
+        """Clean up after a failed run: JSON lines stay as far as they go, a Parquet file
+        does not.
+        """
         self._output.discard()

@@ -13,19 +13,21 @@ from time import time_ns
 from typing import Final, TypeVar
 
 from replay.acl import Credentials, CredentialsError, credentials_of, read_credentials
-from replay.config import ProducerConfig, TlsSettings, version_of_release
+from replay.config import NAMESRV_VARIABLE, ProducerConfig, TlsSettings, version_of_release
 from replay.errors import ConfigError, NameServerError
 from replay.fault import FaultSettings
 from replay.message import Message, SendMode, TransactionState
-from replay.pace import PaceError, duration_of, rate_of
+from replay.plan.pace import PaceError, duration_of, rate_of
 from replay.validators import why_not_user_properties
 
-from .console import When
-from .decode_options import time_option, usage_error
-from .status import CommandError, ExitStatus
+from ..decode.options import time_option, usage_error
+from ..ui.console import When
+from ..ui.status import CommandError, ExitStatus
+from .arguments import SendArguments
 
 _MS: Final = 1_000_000
 _OFF: Final = "off"
+_NO_NAMESRV: Final = f"give -n HOST:PORT[;HOST:PORT], or set {NAMESRV_VARIABLE}"
 _DEFAULT_IN_FLIGHT: Final = {SendMode.SYNC: 1, SendMode.ASYNC: 64, SendMode.ONEWAY: 64}
 _Value = TypeVar("_Value")
 _Enum = TypeVar("_Enum", bound=StrEnum)
@@ -38,55 +40,11 @@ class InputForm(StrEnum):
     jsonl = "jsonl"
 
 
-class Shown(StrEnum):
+class SendFormat(StrEnum):
     """How the result is written."""
 
     table = "table"
     jsonl = "jsonl"
-
-
-@dataclass(slots=True)
-class Given:
-    """The command line as it is; the fields are its options."""
-
-    source: str | None = None
-    namesrv: str | None = None
-    topic: str | None = None
-    broker: str | None = None
-    queue: int | None = None
-    group: str = "rmqtool"
-    acl: str | None = None
-    tls: str | None = None
-    body: str | None = None
-    file: str | None = None
-    tags: str | None = None
-    keys: str | None = None
-    properties: Sequence[str] = ()
-    delay_level: int | None = None
-    deliver_at: str | None = None
-    order_key: str | None = None
-    transaction: str | None = None
-    compress: str | None = None
-    count: int = 1
-    rate: str | None = None
-    in_flight: int | None = None
-    batch: int = 1
-    input: str | None = None
-    mode: str = "sync"
-    timeout: str = "3s"
-    retries: int = 2
-    fault_strategy: str = _OFF
-    client: str = "5.3.3"
-    header: str = "json"
-    namespace: str = ""
-    vip: bool = False
-    trace: bool = False
-    format: str = "table"
-    verbose: bool = False
-    log: str | None = None
-    capture: str | None = None
-    colour: When = When.auto
-    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +76,7 @@ class SendCommand:
     batch: int
     """messages a request"""
     mode: SendMode
-    shown: Shown
+    shown: SendFormat
     verbose: bool
     log: str | None
     """file for the attempts"""
@@ -128,12 +86,12 @@ class SendCommand:
     quiet: bool
 
 
-def command_of(given: Given) -> SendCommand:
+def command_of(given: SendArguments) -> SendCommand:
     """Return what was asked for; raise CommandError where it makes no sense."""
     mode = _one_of("--mode", SendMode, given.mode)
     _refuse_contradictions(given, mode)
     message = Message(given.topic or "", _body_of(given), given.tags, given.keys)
-    message.properties.update(_properties_of(given.properties))
+    message.properties.update(_properties_of(given.properties or []))
     message = _delayed(given, message)
     input_form = InputForm.jsonl if (given.source or "").endswith(".jsonl") else InputForm.lines
     if given.input is not None:
@@ -154,7 +112,7 @@ def command_of(given: Given) -> SendCommand:
         in_flight=given.in_flight or _DEFAULT_IN_FLIGHT[mode],
         batch=given.batch,
         mode=mode,
-        shown=_one_of("--format", Shown, given.format),
+        shown=_one_of("--format", SendFormat, given.format),
         verbose=given.verbose,
         log=given.log,
         capture=given.capture,
@@ -163,19 +121,21 @@ def command_of(given: Given) -> SendCommand:
     )
 
 
-def _refuse_contradictions(given: Given, mode: SendMode) -> None:
-    bodies = [name for name, one in (("-p", given.body), ("-f", given.file)) if one is not None]
+def _refuse_contradictions(given: SendArguments, mode: SendMode) -> None:
+    bodies = [
+        name for name, one in (("--body", given.body), ("--file", given.file)) if one is not None
+    ]
     if given.source is not None:
         bodies.append("lines")
     if len(bodies) > 1:
         raise usage_error(" and ".join(bodies), "the body is one of them")
     if not bodies:
-        raise usage_error("BODY", "what is to be sent? -p TEXT, -f FILE, or - for lines")
+        raise usage_error("BODY", "what is to be sent? --body TEXT, --file FILE, or - for lines")
     if given.source == "-" and sys.stdin.isatty():
-        hint = "pipe lines into it, or give -p TEXT"
+        hint = "pipe lines into it, or give --body TEXT"
         raise CommandError("standard input is a terminal", hint, ExitStatus.USAGE)
     if given.source is not None and given.count != 1:
-        raise usage_error("--count", "is for the message of -p or -f; lines are sent once")
+        raise usage_error("--count", "is for the message of --body or --file; lines are sent once")
     if given.queue is not None and given.broker is None:
         raise usage_error("--queue", "is a queue of a broker: name it with -b")
     if given.order_key is not None and given.broker is not None:
@@ -195,7 +155,7 @@ def _refuse_contradictions(given: Given, mode: SendMode) -> None:
         raise usage_error("--delay-level and --deliver-at", "only one of them at a time")
 
 
-def _body_of(given: Given) -> bytes:
+def _body_of(given: SendArguments) -> bytes:
     if given.file is not None:
         return Path(given.file).read_bytes()
     return os.fsencode(given.body or "")
@@ -214,7 +174,7 @@ def _properties_of(texts: Sequence[str]) -> dict[str, str]:
     return properties
 
 
-def _delayed(given: Given, message: Message) -> Message:
+def _delayed(given: SendArguments, message: Message) -> Message:
     if given.delay_level is not None:
         return message.with_delay_level(given.delay_level)
     if given.deliver_at is not None:
@@ -241,7 +201,7 @@ def _transaction_of(text: str | None) -> TransactionState | None:
     return states[text]
 
 
-def _config_of(given: Given) -> ProducerConfig:
+def _config_of(given: SendArguments) -> ProducerConfig:
     timeout_ms = max(1, _value("--timeout", duration_of, given.timeout) // _MS)
     compress = given.compress or "zlib"
     fault = None if given.fault_strategy == _OFF else _fault_of(given.fault_strategy)
@@ -252,7 +212,7 @@ def _config_of(given: Given) -> ProducerConfig:
 
 
 def _checked_config(
-    given: Given, timeout_ms: int, compress: str, fault: FaultSettings | None
+    given: SendArguments, timeout_ms: int, compress: str, fault: FaultSettings | None
 ) -> ProducerConfig:
     config = ProducerConfig(
         group=given.group,
@@ -266,11 +226,13 @@ def _checked_config(
         vip_channel=given.vip,
         namespace=given.namespace,
         credentials=credentials_of_option(given.acl),
-        tls=tls_of_option(given.tls),
+        tls=tls_of_options(given.tls, given.tls_name, given.tls_any_name),
         compress_over=1 << 40 if compress == _OFF else 4096,
         compress_type="zlib" if compress == _OFF else compress,
         trace=given.trace,
     )
+    if not (config.namesrv or os.environ.get(NAMESRV_VARIABLE)):
+        raise CommandError("no NameServer is named", _NO_NAMESRV, ExitStatus.USAGE)
     config.namesrv_addresses()  # refused before any file is opened
     return config
 
@@ -298,7 +260,7 @@ def _header_of(text: str) -> str:
 
 
 def credentials_of_option(text: str | None) -> Credentials | None:
-    """The credentials that --acl names; raise CommandError where there are none."""
+    """Return the credentials that --acl names; raise CommandError where there are none."""
     if text is None:
         return None
     try:
@@ -313,17 +275,33 @@ def credentials_of_option(text: str | None) -> Credentials | None:
     return credentials
 
 
-def tls_of_option(text: str | None) -> TlsSettings | None:
-    """What --tls asks for; raise CommandError where the file is not there."""
+def tls_of_options(text: str | None, name: str | None, any_name: bool) -> TlsSettings | None:
+    """Return what --tls, --tls-name and --tls-any-name ask for.
+
+    Raise CommandError where the file is not there, or the options contradict each other.
+    """
+    option = "--tls-any-name" if any_name else "--tls-name"
+    if name is not None and any_name:
+        raise usage_error("--tls-name and --tls-any-name", "only one of them at a time")
+    if (name is not None or any_name) and text in (None, "insecure"):
+        raise usage_error(option, "needs --tls CA.pem or --tls system, which check certificates")
     if text is None:
         return None
     if text == "insecure":
         return TlsSettings(verify=False)
-    if text == "system":
-        return TlsSettings()
-    if not Path(text).is_file():
+    if name is not None and not _is_server_name(name):
+        raise usage_error("--tls-name", f"{name!r} is no host name or IP address")
+    if text != "system" and not Path(text).is_file():
         raise usage_error("--tls", f"there is no file {text}; or say system or insecure")
-    return TlsSettings(ca_file=text)
+    ca_file = None if text == "system" else text
+    return TlsSettings(ca_file=ca_file, check_hostname=not any_name, server_name=name)
+
+
+def _is_server_name(name: str) -> bool:
+    try:
+        return bool(name.encode("idna")) and not name.startswith(".") and "\0" not in name
+    except UnicodeError:
+        return False
 
 
 def _one_of(option: str, kind: type[_Enum], text: str) -> _Enum:

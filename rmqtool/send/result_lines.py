@@ -1,22 +1,22 @@
-"""What came of each message: a line an attempt for people, a JSON object a message for programs."""
+"""Results of sends: one line per attempt for people, one JSON object per message for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from dissectors.remoting.codes import response_name
 from dissectors.times import text_of_time
 from replay.errors import ClientError
-from replay.message import Attempt, Outcome, SendResult, TransactionState
-from replay.send_response import STORED
+from replay.message import Attempt, AttemptOutcome, SendResult, TransactionState
+from replay.sending.send_response import STATUSES
 
-from .columns import Column, LineTable
-from .console import Style, Terminal, one_line
-from .figures import clock, duration
-from .send_input import Outgoing
+from ..ui.columns import LineColumn, LineTable
+from ..ui.console import Style, Terminal, one_line
+from ..ui.figures import clock, duration
+from ..ui.json_text import json_line
+from ..ui.remark import cause_of
+from .input_lines import Outgoing
 
 SAMPLE = 1
 """rows that settle the widths of the columns: they come slowly"""
@@ -61,21 +61,23 @@ class AttemptRow(NamedTuple):
 
 
 def rows_of(ended: Ended) -> list[AttemptRow]:
-    """The lines of a message."""
+    """Return the lines of a message."""
     return [AttemptRow(ended, attempt) for attempt in ended.attempts] or [AttemptRow(ended, None)]
 
 
 def outcome_of(attempt: Attempt) -> str:
-    """What came of an attempt: a SendStatus, the name of a code, or what happened instead."""
+    """Return what came of an attempt: a SendStatus, the name of a code, or what happened
+    instead.
+    """
     if attempt.code is None:
         return attempt.outcome
-    status = STORED.get(attempt.code)
+    status = STATUSES.get(attempt.code)
     return response_name(attempt.code) if status is None else status.value
 
 
 def is_good(attempt: Attempt) -> bool:
     """Whether the broker has the message, or nothing else was wanted of it."""
-    return attempt.code in STORED or attempt.outcome == Outcome.ONEWAY
+    return attempt.code in STATUSES or attempt.outcome == AttemptOutcome.ONEWAY
 
 
 def _number(row: AttemptRow) -> str:
@@ -136,7 +138,7 @@ def _note(row: AttemptRow) -> str:
         return one_line(row.ended.error.reason) if row.ended.error is not None else ""
     if is_good(attempt):
         return ""
-    return one_line(attempt.remark or attempt.error)
+    return cause_of(attempt.remark or attempt.error)
 
 
 def _address(row: AttemptRow) -> str:
@@ -147,24 +149,24 @@ def _key(row: AttemptRow) -> str:
     return one_line(row.ended.unique_key)
 
 
-COLUMNS: tuple[Column[AttemptRow], ...] = (
-    Column("MESSAGE", _number, 1, 7, 12, True),
-    Column("TRY", _try, 2, 3, 3, True),
-    Column("TIME", _time, 8, 12, 12),
-    Column("LATENCY", _latency, 1, 7, 7, True),
-    Column("OUTCOME", _outcome, 1, 12, 24, style=_style),
-    Column("BROKER", _broker, 2, 8, 24),
-    Column("QUEUE", _queue, 3, 5, 5, True),
-    Column("OFFSET", _offset, 6, 6, 12, True),
-    Column("WHY", _why, 4, 16, 44),
-    Column("NOTE", _note, 4, 12, 80),
-    Column("ADDRESS", _address, 9, 15, 24, keep_end=True),
-    Column("UNIQ_KEY", _key, 9, 32, 56),
+COLUMNS: tuple[LineColumn[AttemptRow], ...] = (
+    LineColumn("MESSAGE", _number, 1, 7, 12, True),
+    LineColumn("TRY", _try, 2, 3, 3, True),
+    LineColumn("TIME", _time, 8, 12, 12),
+    LineColumn("LATENCY", _latency, 1, 7, 7, True),
+    LineColumn("OUTCOME", _outcome, 1, 12, 24, style=_style),
+    LineColumn("BROKER", _broker, 2, 8, 24),
+    LineColumn("QUEUE", _queue, 3, 5, 5, True),
+    LineColumn("OFFSET", _offset, 6, 6, 12, True),
+    LineColumn("WHY", _why, 4, 16, 44),
+    LineColumn("NOTE", _note, 4, 12, 80, wraps=True),
+    LineColumn("ADDRESS", _address, 9, 15, 24, keep_end=True),
+    LineColumn("UNIQ_KEY", _key, 9, 32, 56),
 )
 
 
 def attempt_lines(terminal: Terminal) -> LineTable[AttemptRow]:
-    """The table of attempts."""
+    """Return the table of attempts."""
     return LineTable(COLUMNS, terminal, SAMPLE)
 
 
@@ -189,7 +191,7 @@ def json_of(ended: Ended) -> bytes:
             "hint": error.hint,
         }
     members["attempts"] = [_attempt_members(attempt) for attempt in ended.attempts]
-    return msgspec.json.encode(members) + b"\n"
+    return json_line(members)
 
 
 def _members_of(result: SendResult) -> dict[str, object]:

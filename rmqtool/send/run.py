@@ -16,23 +16,23 @@ from typing import Final, TextIO
 from replay.async_producer import AsyncProducer
 from replay.errors import ClientError, NameServerError, RouteError
 from replay.message import Message, MessageQueue, SendResult
-from replay.send import KeySelector
 from replay.send_many import BatchFeed, Feed, IteratorFeed, LineFeed, send_many
+from replay.sending.send import KeySelector
 from replay.wire_capture import WireCapture
 
-from .console import terminal_of
-from .errors import said
-from .figures import count, counted, duration
-from .interrupt import first_ends
-from .output import Output
-from .progress import Progress
-from .send_input import BadLine, LineReader, Outgoing
-from .send_lines import Ended, attempt_lines, is_good, json_of, rows_of
-from .send_log import AttemptLog
-from .send_options import SendCommand, Shown, delivery_of
-from .send_summary import SendSummary, summary_lines
-from .sinks import EncodedSink, LinesSink
-from .status import CommandError, ExitStatus
+from ..decode.sinks import EncodedSink, LinesSink
+from ..ui.console import terminal_of
+from ..ui.errors import said
+from ..ui.figures import count, counted, duration
+from ..ui.interrupt import first_ends
+from ..ui.output import Output
+from ..ui.progress import Progress
+from ..ui.status import CommandError, ExitStatus
+from .input_lines import BadLine, LineReader, Outgoing
+from .log import AttemptLog
+from .options import SendCommand, SendFormat, delivery_of
+from .result_lines import Ended, attempt_lines, is_good, json_of, rows_of
+from .summary import SendSummary, summary_lines
 
 MOST_SHOWN: Final = 20
 """messages that are shown whole; of further ones only those with a failed attempt"""
@@ -161,7 +161,7 @@ class _Run:
     # -- results --------------------------------------------------------------------------------
 
     def ended(self, item: _Item, result: SendResult | None, error: ClientError | None) -> None:
-        """What came of a message, or a batch."""
+        """Handle the result of a message or a batch."""
         ended = Ended(item, result, error)
         summary = self._summary
         summary.add(ended)
@@ -170,7 +170,7 @@ class _Run:
             self._hopeless = True
             if self._stop is not None:
                 self._stop()  # there is nobody to ask: the next message would find nobody either
-        if self._command.shown is Shown.jsonl:
+        if self._command.shown is SendFormat.jsonl:
             self._objects.write([ended])
         elif self._is_shown(ended):
             self.clear()
@@ -197,7 +197,7 @@ class _Run:
     def finish(self, seconds: float) -> None:
         """Show what everything came to."""
         self.clear()
-        command, table = self._command, self._command.shown is Shown.table
+        command, table = self._command, self._command.shown is SendFormat.table
         remarks = [self._log.finish()] if self._log is not None else []
         if table:
             self._lines.idle()
@@ -227,7 +227,7 @@ class _Run:
         print("\n".join(lines), file=where, flush=True)
 
     def status(self) -> ExitStatus:
-        """What to exit with."""
+        """Return what to exit with."""
         if self._stopped:
             return ExitStatus.INTERRUPTED
         return ExitStatus.FAILURE if self._summary.failed else ExitStatus.OK

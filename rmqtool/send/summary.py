@@ -7,25 +7,61 @@ succeeded: the broker may have stored it and its answer was lost.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from dissectors.histogram import Histogram, middle_of
+from dissectors.histogram import Histogram
 from dissectors.printable import printable
-from replay.message import Attempt, Outcome
+from replay.message import Attempt, AttemptOutcome
 
-from .columns import Column, LineTable
-from .console import UNLIMITED, Style, Terminal, one_line, styled
-from .figures import count, counted, duration, share, size
-from .send_lines import Ended, is_good, outcome_of
+from ..ui.columns import LineColumn, LineTable
+from ..ui.console import UNLIMITED, Style, Terminal, one_line, styled
+from ..ui.figures import count, counted, duration, share, size
+from ..ui.remark import cause_of
+from .result_lines import Ended, is_good, outcome_of
 
 _Row = TypeVar("_Row")
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
 _MOST_NAMED: Final = 10
 _MOST_ERRORS: Final = 200
 _BAR: Final = 40
-_UNKNOWN: Final = (Outcome.TIMEOUT, Outcome.LOST, Outcome.GARBAGE)
+_STEPS: Final = (0, *(first * 10**power for power in range(19) for first in (1, 2, 5)), 10**19)
+"""µs at which the bars of the histogram begin and end; a latency has at most 64 bits"""
+_UNKNOWN: Final = (AttemptOutcome.TIMEOUT, AttemptOutcome.LOST, AttemptOutcome.GARBAGE)
 """after these nobody knows whether the broker has the message"""
+
+
+class Bar(NamedTuple):
+    """One line of a histogram."""
+
+    least: int
+    """µs from which it counts"""
+    beyond: int
+    """µs that are too many for it"""
+    number: int
+
+
+class Bars:
+    """Counts of latencies by steps of 1, 2 and 5: exact, unlike the buckets of a `Histogram`."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        """place of a step -> latencies in it"""
+
+    def add(self, latency_us: int) -> None:
+        """Count a latency in µs; a negative one counts as 0."""
+        place = bisect_right(_STEPS, max(latency_us, 0)) - 1
+        self._numbers[place] = self._numbers.get(place, 0) + 1
+
+    def rows(self) -> list[Bar]:
+        """Return the steps in order, without the empty ones at both ends."""
+        if not self._numbers:
+            return []
+        return [
+            Bar(_STEPS[at], _STEPS[at + 1], self._numbers.get(at, 0))
+            for at in range(min(self._numbers), max(self._numbers) + 1)
+        ]
 
 
 class BrokerSends:
@@ -81,6 +117,8 @@ class SendSummary:
         """bodies of what was stored or sent"""
         self.latency = Histogram()
         """of whole sends that succeeded, µs"""
+        self.bars = Bars()
+        """the same latencies, as they are drawn"""
         self.brokers: dict[str, BrokerSends] = {}
         self.failures: dict[str, Failure] = {}
         self.twice = Named()
@@ -111,13 +149,14 @@ class SendSummary:
             return
         if lost:
             self.twice.add(ended.unique_key)
-        oneway = bool(attempts) and attempts[-1].outcome == Outcome.ONEWAY
+        oneway = bool(attempts) and attempts[-1].outcome == AttemptOutcome.ONEWAY
         status = "oneway" if oneway else result.status.value
         self.statuses[status] = self.statuses.get(status, 0) + number
         self.bytes += sum(len(one.message.body) for one in ended.outgoing)
         latency = ended.latency_us
         if latency is not None and not oneway:
             self.latency.add(latency)
+            self.bars.add(latency)
 
     def add_bad_line(self, line: int, reason: str) -> None:
         """Count a line that is no message."""
@@ -151,73 +190,43 @@ class SendSummary:
 # -- text -------------------------------------------------------------------------------------
 
 
-class Bar(NamedTuple):
-    """One line of a histogram."""
-
-    least: int
-    """µs from which it counts"""
-    beyond: int
-    """µs that are too many for it"""
-    number: int
+def _counter(title: str, get: Callable[[BrokerSends], int], rank: int) -> LineColumn[BrokerSends]:
+    return LineColumn(title, lambda row: count(get(row)), rank, max(5, len(title)), 12, True)
 
 
-def bars_of(latency: Histogram) -> list[Bar]:
-    """The histogram by steps of 1, 2 and 5, without empty ends."""
-    edges = [0]
-    step = 1
-    while edges[-1] <= latency.largest:
-        edges += [step, 2 * step, 5 * step]
-        step *= 10
-    numbers = [0] * len(edges)
-    for bucket, number in latency.buckets.items():
-        value = middle_of(bucket)
-        place = max(at for at, edge in enumerate(edges) if edge <= value)
-        numbers[place] += number
-    bars = [
-        Bar(edges[at], edges[at + 1] if at + 1 < len(edges) else 2 * edges[at], numbers[at])
-        for at in range(len(edges))
-    ]
-    filled = [at for at, bar in enumerate(bars) if bar.number]
-    return bars[filled[0] : filled[-1] + 1] if filled else []
-
-
-def _counter(title: str, get: Callable[[BrokerSends], int], rank: int) -> Column[BrokerSends]:
-    return Column(title, lambda row: count(get(row)), rank, max(5, len(title)), 12, True)
-
-
-def _percentile(percent: float) -> Column[BrokerSends]:
+def _percentile(percent: float) -> LineColumn[BrokerSends]:
     def cell(row: BrokerSends) -> str:
         return duration(row.latency.percentile(percent))
 
-    return Column(f"P{percent:g}", cell, 3, 7, 7, True)
+    return LineColumn(f"P{percent:g}", cell, 3, 7, 7, True)
 
 
 def _largest(row: BrokerSends) -> int | None:
     return row.latency.largest if row.latency.count else None
 
 
-BROKER_COLUMNS: tuple[Column[BrokerSends], ...] = (
-    Column("BROKER", lambda row: one_line(row.name), 1, 12, 40),
+BROKER_COLUMNS: tuple[LineColumn[BrokerSends], ...] = (
+    LineColumn("BROKER", lambda row: one_line(row.name), 1, 12, 40),
     _counter("ATTEMPTS", lambda row: row.attempts, 1),
     _counter("FAILED", lambda row: row.failed, 1)._replace(
         style=lambda row: Style.RED if row.failed else ""
     ),
     *(_percentile(percent) for percent in PERCENTILES),
-    Column("MAX", lambda row: duration(_largest(row)), 3, 7, 7, True),
+    LineColumn("MAX", lambda row: duration(_largest(row)), 3, 7, 7, True),
 )
-FAILURE_COLUMNS: tuple[Column[Failure], ...] = (
-    Column("CODE", lambda row: "-" if row.code is None else str(row.code), 1, 4, 5, True),
-    Column("FAILED ATTEMPTS", lambda row: one_line(row.name), 1, 15, 32),
-    Column("COUNT", lambda row: count(row.count), 1, 5, 12, True),
-    Column("FIRST", lambda row: one_line(row.example), 2, 20, 200),
+FAILURE_COLUMNS: tuple[LineColumn[Failure], ...] = (
+    LineColumn("CODE", lambda row: "-" if row.code is None else str(row.code), 1, 4, 5, True),
+    LineColumn("FAILED ATTEMPTS", lambda row: one_line(row.name), 1, 15, 32),
+    LineColumn("COUNT", lambda row: count(row.count), 1, 5, 12, True),
+    LineColumn("FIRST", lambda row: cause_of(row.example), 2, 20, 200, wraps=True),
 )
 
 
 def summary_lines(summary: SendSummary, seconds: float, terminal: Terminal) -> list[str]:
-    """The summary for people; `seconds` is how long it took."""
+    """Return the summary for people; `seconds` is how long it took."""
     lines = [_first_line(summary, seconds)]
     if summary.latency.count > 1:
-        lines += _latency_lines(summary.latency, terminal)
+        lines += _latency_lines(summary, terminal)
     if summary.brokers:
         brokers = sorted(summary.brokers.values(), key=lambda broker: broker.name)
         lines += ["", *_table(LineTable(BROKER_COLUMNS, terminal), brokers)]
@@ -246,10 +255,11 @@ def _first_line(summary: SendSummary, seconds: float) -> str:
     )
 
 
-def _latency_lines(latency: Histogram, terminal: Terminal) -> list[str]:
+def _latency_lines(summary: SendSummary, terminal: Terminal) -> list[str]:
+    latency = summary.latency
     figures = [f"p{p:g} {duration(latency.percentile(p))}" for p in PERCENTILES]
     lines = ["", f"latency: {', '.join(figures)}, max {duration(latency.largest)}"]
-    bars = bars_of(latency)
+    bars = summary.bars.rows()
     most = max(bar.number for bar in bars)
     wide = _BAR if terminal.width >= UNLIMITED else min(_BAR, max(10, terminal.width - 40))
     for bar in bars:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
+from dissectors.endpoint import host_of
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.histogram import Histogram
-from dissectors.outcome import LONG_POLLS, is_failure
-from dissectors.record import ANSWERED, ONEWAY, UNANSWERED, ExchangeRecord
+from dissectors.rows.outcome import LONG_POLLS, is_failure
+from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED, ExchangeRecord
 
 MAX_KEYS = 500
 """Rows of a table that are kept apart; a hostile capture could have millions."""
@@ -34,7 +35,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
-class Operation:
+class OperationCount:
     """What became of the requests of one kind."""
 
     count: int = 0
@@ -52,7 +53,7 @@ class Operation:
 
 
 @dataclass(slots=True)
-class Answer:
+class AnswerCount:
     """How often a response came, and an example."""
 
     count: int = 0
@@ -123,11 +124,11 @@ class Summary:
     def __init__(self) -> None:
         self.statuses: dict[str, int] = {}
         """status -> exchanges"""
-        self.operations: Bounded[str, Operation] = Bounded(Operation, OTHERS)
+        self.operations: Bounded[str, OperationCount] = Bounded(OperationCount, OTHERS)
         """by request name"""
-        self.answers: Bounded[tuple[int, str], Answer] = Bounded(Answer, (-1, OTHERS))
+        self.answers: Bounded[tuple[int, str], AnswerCount] = Bounded(AnswerCount, (-1, OTHERS))
         """by response code and name"""
-        self.servers: Bounded[str, Operation] = Bounded(Operation, OTHERS)
+        self.servers: Bounded[str, OperationCount] = Bounded(OperationCount, OTHERS)
         """by the address and port that must answer, and at once"""
         self.clients: Bounded[ClientKey, Peer] = Bounded(Peer, ClientKey(OTHERS, "", ""), MAX_PEERS)
         """by address, language and version"""
@@ -190,9 +191,7 @@ class Summary:
             answer.requests[name] = answer.requests.get(name, 0) + 1
 
     def _add_peers(self, record: ExchangeRecord, failed: bool) -> None:
-        key = ClientKey(
-            address_of(record.requester), record.language or "", record.version_name or ""
-        )
+        key = ClientKey(host_of(record.requester), record.language or "", record.version_name or "")
         client = self.clients.row(key)
         for peer in (client, self.conversations.row(record.conversation)):
             peer.count += 1
@@ -216,7 +215,7 @@ class Summary:
             self.last_time = last
 
 
-def _count(operation: Operation, record: ExchangeRecord, failed: bool) -> None:
+def _count(operation: OperationCount, record: ExchangeRecord, failed: bool) -> None:
     operation.count += 1
     operation.failed += failed
     operation.unanswered += record.status == UNANSWERED
@@ -224,8 +223,3 @@ def _count(operation: Operation, record: ExchangeRecord, failed: bool) -> None:
     operation.bytes += (record.request_bytes or 0) + (record.response_bytes or 0)
     if record.latency_us is not None:
         operation.latency.add(record.latency_us)
-
-
-def address_of(endpoint: str) -> str:
-    """Return ``address:port`` without the port, an IPv6 address without its brackets."""
-    return endpoint.rpartition(":")[0].strip("[]")

@@ -7,32 +7,26 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dissectors.record import ExchangeRecord
-from dissectors.tables import encodable, encodable_value
+from dissectors.decode.decoded_log import capture_entry
+from dissectors.decode.totals import TOTALS, DecodeStats
+from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.tables import encodable_value
 from dissectors.tcp.capture import packet_number
 from dissectors.times import text_of_time
 
-from .summary import Operation, Peer, Summary
+from .summary import OperationCount, Peer, Summary
 from .summary_tables import answers, clients, conversations, ends_of, operations, slowest
 
 if TYPE_CHECKING:
     from dissectors.expert import ExpertInfo
-    from dissectors.pipeline import CaptureStats, DecodeStats
-    from dissectors.replication import Replication
+    from dissectors.replication.progress import Replication
 
 
 def summary_json(summary: Summary, stats: DecodeStats) -> bytes:
     """Return the object on one line."""
     shown = {
-        "captures": [_capture(capture) for capture in stats.captures],
-        "conversations": stats.conversations,
-        "rocketmq_conversations": stats.rocketmq_conversations,
-        "not_decoded": stats.not_decoded,
-        "replication_conversations": stats.replication_conversations,
-        "frames": stats.frames,
-        "commands": stats.commands,
-        "gaps": stats.gaps,
-        "gap_bytes": stats.gap_bytes,
+        "captures": [capture_entry(capture) for capture in stats.captures],
+        **{name: getattr(stats, name) for name in TOTALS if name != "replications"},
         "exchanges": summary.exchanges,
         "statuses": summary.statuses,
         "first_time": _time(summary.first_time),
@@ -85,24 +79,11 @@ def summary_json(summary: Summary, stats: DecodeStats) -> bytes:
         return msgspec.json.encode(encodable_value(shown)) + b"\n"
 
 
-def _capture(capture: CaptureStats) -> dict[str, object]:
-    return {
-        "name": encodable(capture.name),
-        "format": capture.format,
-        "compression": capture.compression,
-        "packets": capture.packets,
-        "bytes": capture.bytes,
-        "first_time": _time(capture.first_ts),
-        "last_time": _time(capture.last_ts),
-        "skipped": capture.skipped,
-    }
-
-
 def _time(ns: int | None) -> str | None:
     return None if ns is None else text_of_time(ns)
 
 
-def _operation(row: Operation) -> dict[str, object]:
+def _operation(row: OperationCount) -> dict[str, object]:
     return {
         "count": row.count,
         "failed": row.failed,

@@ -6,28 +6,29 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dissectors.expert import ExpertKind, Severity
-from dissectors.outcome import is_failure
-from dissectors.record import ExchangeRecord
+from dissectors.rows.outcome import is_failure, is_notable
+from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp.capture import capture_index, packet_number
 
-from .columns import Column
-from .console import Style, one_line
-from .figures import clock, count, duration, share, size
-from .summary import Answer, Bounded, ClientKey, Operation, Peer, Summary
+from ..ui.columns import LineColumn
+from ..ui.console import Style, one_line
+from ..ui.figures import clock, count, duration, share, size
+from ..ui.remark import cause_of
+from .summary import AnswerCount, Bounded, ClientKey, OperationCount, Peer, Summary
 
 if TYPE_CHECKING:
-    from dissectors.pipeline import DecodeStats
-    from dissectors.replication import Replication
+    from dissectors.decode.pipeline import DecodeStats
+    from dissectors.replication.progress import Replication
 
 Row = TypeVar("Row")
 
 
-def _counter(title: str, get: Callable[[Row], int], rank: int) -> Column[Row]:
-    return Column(title, lambda row: count(get(row)), rank, max(5, len(title)), 12, True)
+def _counter(title: str, get: Callable[[Row], int], rank: int) -> LineColumn[Row]:
+    return LineColumn(title, lambda row: count(get(row)), rank, max(5, len(title)), 12, True)
 
 
-def _alarm(title: str, get: Callable[[Row], int], rank: int) -> Column[Row]:
-    """A counter that should be 0."""
+def _alarm(title: str, get: Callable[[Row], int], rank: int) -> LineColumn[Row]:
+    """Return a counter that should be 0."""
 
     def style(row: Row) -> str:
         return Style.RED if get(row) else ""
@@ -35,43 +36,43 @@ def _alarm(title: str, get: Callable[[Row], int], rank: int) -> Column[Row]:
     return _counter(title, get, rank)._replace(style=style)
 
 
-def _size(get: Callable[[Row], int], rank: int) -> Column[Row]:
-    return Column("BYTES", lambda row: size(get(row)), rank, 7, 8, True)
+def _size(get: Callable[[Row], int], rank: int) -> LineColumn[Row]:
+    return LineColumn("BYTES", lambda row: size(get(row)), rank, 7, 8, True)
 
 
 # -- operations and responders ----------------------------------------------------------------
 
-NamedOperation = tuple[str, Operation]
+NamedOperation = tuple[str, OperationCount]
 
 
-def operations(table: Bounded[str, Operation]) -> list[NamedOperation]:
+def operations(table: Bounded[str, OperationCount]) -> list[NamedOperation]:
     """Return the most frequent first."""
     return sorted(table.rows.items(), key=lambda item: -item[1].count)
 
 
-def operation_columns(title: str) -> list[Column[NamedOperation]]:
+def operation_columns(title: str) -> list[LineColumn[NamedOperation]]:
     """Return the columns; `title` says what the names are."""
 
-    def latency(percent: float) -> Column[NamedOperation]:
+    def latency(percent: float) -> LineColumn[NamedOperation]:
         def cell(row: NamedOperation) -> str:
             return duration(row[1].latency.percentile(percent))
 
-        return Column(f"P{percent:g}", cell, 2, 7, 7, True)
+        return LineColumn(f"P{percent:g}", cell, 2, 7, 7, True)
 
     return [
-        Column(title, lambda r: one_line(r[0]), 1, 20, 47),
+        LineColumn(title, lambda r: one_line(r[0]), 1, 20, 47),
         _counter("COUNT", lambda r: r[1].count, 1),
         _alarm("FAILED", lambda r: r[1].failed, 1),
         _alarm("UNANSWERED", lambda r: r[1].unanswered, 4),
         _counter("ONEWAY", lambda r: r[1].oneway, 8),
         latency(50),
         latency(99),
-        Column("MAX", lambda r: duration(_largest(r[1])), 3, 7, 7, True),
+        LineColumn("MAX", lambda r: duration(_largest(r[1])), 3, 7, 7, True),
         _size(lambda r: r[1].bytes, 9),
     ]
 
 
-def _largest(operation: Operation) -> int | None:
+def _largest(operation: OperationCount) -> int | None:
     return operation.latency.largest if operation.latency.count else None
 
 
@@ -85,7 +86,7 @@ class NamedAnswer(NamedTuple):
     """response code"""
     name: str
     """its name"""
-    answer: Answer
+    answer: AnswerCount
     """how often, to what"""
     total: int
     """answers in all"""
@@ -107,22 +108,22 @@ def _requests(row: NamedAnswer) -> str:
 
 def _answer_example(row: NamedAnswer) -> str:
     example = row.answer.example
-    if not row.answer.failure or example is None:
+    if not is_notable(row.name) or example is None:
         return ""
-    return f"packet {example.response_packet}: {one_line(example.remark) or '-'}"
+    return f"packet {example.response_packet}: {cause_of(example.remark) or '-'}"
 
 
 def _answer_style(row: NamedAnswer) -> str:
     return Style.RED if row.answer.failure else ""
 
 
-ANSWER_COLUMNS: list[Column[NamedAnswer]] = [
-    Column("CODE", lambda r: str(r.code), 1, 4, 6, True),
-    Column("RESPONSE", lambda r: one_line(r.name), 1, 16, 40, style=_answer_style),
+ANSWER_COLUMNS: list[LineColumn[NamedAnswer]] = [
+    LineColumn("CODE", lambda r: str(r.code), 1, 4, 6, True),
+    LineColumn("RESPONSE", lambda r: one_line(r.name), 1, 16, 40, style=_answer_style),
     _counter("COUNT", lambda r: r.answer.count, 1),
-    Column("SHARE", lambda r: share(r.answer.count, r.total), 3, 5, 6, True),
-    Column("TO", _requests, 4, 20, 44),
-    Column("EXAMPLE", _answer_example, 8, 20, 200),
+    LineColumn("SHARE", lambda r: share(r.answer.count, r.total), 3, 5, 6, True),
+    LineColumn("TO", _requests, 4, 20, 44),
+    LineColumn("EXAMPLE", _answer_example, 8, 20, 200, wraps=True),
 ]
 
 
@@ -157,25 +158,25 @@ def ends_of(peer: Peer) -> tuple[str, str]:
     return ends if peer.reversed * 2 <= peer.count else ends[::-1]
 
 
-CLIENT_COLUMNS: list[Column[NamedClient]] = [
-    Column("ADDRESS", lambda r: r[0].address, 1, 15, 39),
-    Column("LANGUAGE", lambda r: one_line(r[0].language) or "-", 1, 8, 10),
-    Column("VERSION", lambda r: one_line(r[0].version) or "-", 1, 7, 20),
+CLIENT_COLUMNS: list[LineColumn[NamedClient]] = [
+    LineColumn("ADDRESS", lambda r: r[0].address, 1, 15, 39),
+    LineColumn("LANGUAGE", lambda r: one_line(r[0].language) or "-", 1, 8, 10),
+    LineColumn("VERSION", lambda r: one_line(r[0].version) or "-", 1, 7, 20),
     _counter("CONNECTIONS", lambda r: len(r[1].conversations), 5),
     _counter("EXCHANGES", lambda r: r[1].count, 2),
     _alarm("FAILED", lambda r: r[1].failed, 3),
     _alarm("UNANSWERED", lambda r: r[1].unanswered, 4),
     _size(lambda r: r[1].bytes, 8),
 ]
-CONVERSATION_COLUMNS: list[Column[NamedConversation]] = [
-    Column("NUMBER", lambda r: str(r[0]) if r[0] >= 0 else "others", 3, 6, 8, True),
-    Column("REQUESTER", lambda r: ends_of(r[1])[0], 1, 15, 47, keep_end=True),
-    Column("RESPONDER", lambda r: ends_of(r[1])[1], 1, 15, 47, keep_end=True),
+CONVERSATION_COLUMNS: list[LineColumn[NamedConversation]] = [
+    LineColumn("NUMBER", lambda r: str(r[0]) if r[0] >= 0 else "others", 3, 6, 8, True),
+    LineColumn("REQUESTER", lambda r: ends_of(r[1])[0], 1, 15, 47, keep_end=True),
+    LineColumn("RESPONDER", lambda r: ends_of(r[1])[1], 1, 15, 47, keep_end=True),
     _counter("EXCHANGES", lambda r: r[1].count, 2),
     _alarm("FAILED", lambda r: r[1].failed, 4),
     _alarm("UNANSWERED", lambda r: r[1].unanswered, 5),
     _size(lambda r: r[1].bytes, 6),
-    Column("FIRST SEEN", lambda r: _first_seen(r[1]), 9, 12, 12),
+    LineColumn("FIRST SEEN", lambda r: _first_seen(r[1]), 9, 12, 12),
 ]
 
 
@@ -198,24 +199,24 @@ def _epochs(one: Replication) -> str:
     return ", ".join(f"{epoch} from {start}" for epoch, start in one.epochs)
 
 
-REPLICATION_COLUMNS: list[Column[Replication]] = [
-    Column("NUMBER", lambda r: str(r.conversation), 6, 6, 8, True),
-    Column("KIND", lambda r: r.kind, 6, 7, 10),
-    Column("SLAVE", lambda r: r.slave, 1, 15, 47, keep_end=True),
-    Column("MASTER", lambda r: r.master, 1, 15, 47, keep_end=True),
+REPLICATION_COLUMNS: list[LineColumn[Replication]] = [
+    LineColumn("NUMBER", lambda r: str(r.conversation), 6, 6, 8, True),
+    LineColumn("KIND", lambda r: r.kind, 6, 7, 10),
+    LineColumn("SLAVE", lambda r: r.slave, 1, 15, 47, keep_end=True),
+    LineColumn("MASTER", lambda r: r.master, 1, 15, 47, keep_end=True),
     _counter("TRANSFERS", lambda r: r.transfers, 4),
     _size(lambda r: r.bytes, 3),
-    Column("OFFSETS", _span_of, 5, 7, 32, True),
-    Column("REPORTED", lambda r: _offset(r.acknowledged), 5, 8, 16, True),
-    Column("BEHIND", lambda r: size(r.lag_bytes), 1, 7, 8, True),
-    Column("MOST", lambda r: size(r.largest_lag_bytes), 2, 7, 8, True),
-    Column("LAG P50", lambda r: duration(r.lag_p50_us), 2, 7, 7, True),
-    Column("LAG MAX", lambda r: duration(r.largest_lag_us), 1, 7, 7, True),
+    LineColumn("OFFSETS", _span_of, 5, 7, 32, True),
+    LineColumn("REPORTED", lambda r: _offset(r.acknowledged), 5, 8, 16, True),
+    LineColumn("BEHIND", lambda r: size(r.lag_bytes), 1, 7, 8, True),
+    LineColumn("MOST", lambda r: size(r.largest_lag_bytes), 2, 7, 8, True),
+    LineColumn("LAG P50", lambda r: duration(r.lag_p50_us), 2, 7, 7, True),
+    LineColumn("LAG MAX", lambda r: duration(r.largest_lag_us), 1, 7, 7, True),
     _counter("HEARTBEATS", lambda r: r.heartbeats, 9),
     _counter("REPORTS", lambda r: r.reports, 9),
     _alarm("GAPS", lambda r: r.gaps, 7),
-    Column("CONFIRMED", _confirmed, 8, 9, 16, True),
-    Column("EPOCHS", _epochs, 8, 6, 24),
+    LineColumn("CONFIRMED", _confirmed, 8, 9, 16, True),
+    LineColumn("EPOCHS", _epochs, 8, 6, 24),
 ]
 
 
@@ -235,15 +236,15 @@ def _slow_style(record: ExchangeRecord) -> str:
     return Style.RED if is_failure(record.response_name) else ""
 
 
-SLOW_COLUMNS: list[Column[ExchangeRecord]] = [
-    Column("LATENCY", lambda r: duration(r.latency_us), 1, 7, 7, True),
-    Column("TIME", lambda r: clock(r.request_time), 2, 12, 12),
-    Column("PACKET", lambda r: str(r.request_packet), 3, 6, 9, True),
-    Column("REQUEST", lambda r: one_line(r.request_name), 1, 15, 32),
-    Column("OUTCOME", _slow_outcome, 2, 10, 28, style=_slow_style),
-    Column("TOPIC", lambda r: one_line(r.topic) or "-", 4, 10, 40),
-    Column("RESPONDER", lambda r: r.responder, 5, 15, 47, keep_end=True),
-    Column("REQUESTER", lambda r: r.requester, 8, 15, 47, keep_end=True),
+SLOW_COLUMNS: list[LineColumn[ExchangeRecord]] = [
+    LineColumn("LATENCY", lambda r: duration(r.latency_us), 1, 7, 7, True),
+    LineColumn("TIME", lambda r: clock(r.request_time), 2, 12, 12),
+    LineColumn("PACKET", lambda r: str(r.request_packet), 1, 6, 9, True),
+    LineColumn("REQUEST", lambda r: one_line(r.request_name), 1, 15, 32),
+    LineColumn("OUTCOME", _slow_outcome, 2, 10, 28, style=_slow_style),
+    LineColumn("TOPIC", lambda r: one_line(r.topic) or "-", 4, 10, 40),
+    LineColumn("RESPONDER", lambda r: r.responder, 5, 15, 47, keep_end=True),
+    LineColumn("REQUESTER", lambda r: r.requester, 8, 15, 47, keep_end=True),
 ]
 
 
@@ -290,10 +291,10 @@ def _severity_style(row: FindingRow) -> str:
     return _SEVERITY_STYLES[row.kind.severity]
 
 
-FINDING_COLUMNS: list[Column[FindingRow]] = [
-    Column("SEVERITY", lambda r: r.kind.severity.name.lower(), 1, 7, 8, style=_severity_style),
-    Column("KIND", lambda r: r.kind.name, 1, 12, 24, style=_severity_style),
+FINDING_COLUMNS: list[LineColumn[FindingRow]] = [
+    LineColumn("SEVERITY", lambda r: r.kind.severity.name.lower(), 1, 7, 8, style=_severity_style),
+    LineColumn("KIND", lambda r: r.kind.name, 1, 12, 24, style=_severity_style),
     _counter("COUNT", lambda r: r.number, 1),
-    Column("MEANING", lambda r: r.kind.meaning, 3, 20, 80),
-    Column("FIRST", lambda r: r.example, 8, 20, 200),
+    LineColumn("MEANING", lambda r: r.kind.meaning, 3, 20, 80),
+    LineColumn("FIRST", lambda r: r.example, 8, 20, 200, wraps=True),
 ]

@@ -1,4 +1,4 @@
-"""The summary as text: a paragraph on the capture, then one table a question."""
+"""The summary as text: a paragraph on the capture, then one table per question."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, TypeVar
 
-from dissectors.record import STATUSES
+from dissectors.rows.record import STATUSES
 
-from .columns import Column, LineTable
-from .console import UNLIMITED, Style, Terminal, one_line, styled
-from .figures import clock, count, counted, day, duration, size
+from ..ui.columns import LineColumn, LineTable, text_of_hidden
+from ..ui.console import UNLIMITED, Style, Terminal, cut, one_line, styled
+from ..ui.figures import clock, count, counted, day, duration, size, zone_name
 from .summary import Summary
 from .summary_tables import (
     ANSWER_COLUMNS,
@@ -29,7 +29,7 @@ from .summary_tables import (
 )
 
 if TYPE_CHECKING:
-    from dissectors.pipeline import CaptureStats, DecodeStats
+    from dissectors.decode.pipeline import CaptureStats, DecodeStats
 
 Row = TypeVar("Row")
 MOST_CAPTURES = 8
@@ -84,7 +84,7 @@ class _Writer:
             self.lines.append(INDENT + lines[0])
             self.lines += [INDENT * 2 + line for line in lines[1:]]
 
-    def table(self, title: str, rows: list[Row], columns: list[Column[Row]]) -> None:
+    def table(self, title: str, rows: list[Row], columns: list[LineColumn[Row]]) -> None:
         """Add a table with its title; nothing where it is empty."""
         if not rows:
             return
@@ -92,6 +92,8 @@ class _Writer:
         table = LineTable(columns, self._terminal)
         shown = rows[:MOST_ROWS] if len(rows) > MOST_ROWS + 2 else rows
         self.lines += [INDENT + line for line in [*table.lines_of(shown), *table.rest()]]
+        if table.hidden:
+            self.lines.append(INDENT + cut(text_of_hidden(table.hidden), self._terminal.width))
         if len(shown) < len(rows):
             self.lines.append(f"{INDENT}… and {count(len(rows) - len(shown))} more")
 
@@ -122,7 +124,9 @@ def _span(first: int | None, last: int | None) -> str:
     if first is None or last is None:
         return "no packet"
     end = clock(last) if day(first) == day(last) else f"{day(last)} {clock(last)}"
-    return f"{day(first)} {clock(first)} to {end} UTC ({duration((last - first) // 1000)})"
+    return (
+        f"{day(first)} {clock(first)} to {end} {zone_name()} ({duration((last - first) // 1000)})"
+    )
 
 
 def _traffic_lines(summary: Summary, stats: DecodeStats) -> list[str]:

@@ -2,8 +2,9 @@
 
 Rules: a column has a rank; on a narrow terminal the columns of the lowest ranks stay, at a width
 that can still be read, and what is left is given to those that need it. Widths are settled with
-the first rows, so that lines can be shown while the input is still being read. Where there is no
-terminal nothing is cut: a longer cell moves the rest of its line.
+the first rows, so that lines can be shown while the input is still being read. A text that may wrap
+(a remark) stands in the line where there is room for all of it, else in lines below its row. Where
+there is no terminal nothing is cut: a cell over the largest width moves the rest of its line.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from .console import UNLIMITED, Style, Terminal, cells, cut, padded, styled
+from .console import UNLIMITED, Style, Terminal, cells, cut, padded, styled, wrapped
 
 Row = TypeVar("Row")
 CORE_RANK = 7
 """Columns up to this rank are shown in full before any other gets a place."""
 _NARROW = 100
+_BELOW = "  └ "
+"""Begins a text below its row."""
+_MOST_BELOW = 4
+"""Lines of such a text."""
 
 
-class Column(NamedTuple, Generic[Row]):
+class LineColumn(NamedTuple, Generic[Row]):
     """A column of lines."""
 
     title: str
@@ -38,6 +43,8 @@ class Column(NamedTuple, Generic[Row]):
     """row -> SGR sequence; None: no colour"""
     keep_end: bool = False
     """a cell that is too long loses its beginning: of an address, the end tells more"""
+    wraps: bool = False
+    """a cell for which the line has no room is written below it, in as many lines as it needs"""
 
 
 class LineTable(Generic[Row]):
@@ -45,7 +52,7 @@ class LineTable(Generic[Row]):
 
     def __init__(
         self,
-        columns: Sequence[Column[Row]],
+        columns: Sequence[LineColumn[Row]],
         terminal: Terminal,
         sample: int = 500,
         section: Callable[[Row], str] | None = None,
@@ -60,7 +67,11 @@ class LineTable(Generic[Row]):
         self._section = section
         self._last_section = ""
         self._waiting: list[Row] = []
-        self._layout: list[tuple[Column[Row], int]] | None = None
+        self._layout: list[tuple[LineColumn[Row], int]] | None = None
+        limited = terminal.width < UNLIMITED
+        self._wrapping = [column for column in columns if column.wraps and limited]
+        self.hidden: list[str] = []
+        """titles of columns that have something to show and no room, once lines were given"""
         self._gap = " " if terminal.width < _NARROW else "  "
 
     def lines_of(self, rows: Sequence[Row]) -> list[str]:
@@ -87,16 +98,25 @@ class LineTable(Generic[Row]):
         line = self._gap.join(texts).rstrip()
         return styled(line, Style.BOLD) if self._terminal.colour else line
 
-    def _settle(self, rows: Sequence[Row]) -> list[tuple[Column[Row], int]]:
+    def _settle(self, rows: Sequence[Row]) -> list[tuple[LineColumn[Row], int]]:
         wanted = {}
         for column in self._columns:
             widest = max((cells(column.cell(row)) for row in rows), default=0)
             wanted[column.title] = max(len(column.title) if widest else 0, widest)
         shown = [column for column in self._columns if wanted[column.title] > 0]
         if self._terminal.width >= UNLIMITED:
-            return [(column, max(column.least, wanted[column.title])) for column in shown]
+            return [(c, max(c.least, min(c.most, wanted[c.title]))) for c in shown]
         live = self._sample <= 1
-        return _fit(shown, wanted, self._terminal.width, len(self._gap), live)
+        width, gap = self._terminal.width, len(self._gap)
+        fixed = [column for column in shown if not column.wraps]
+        layout = dict(_fit(fixed, wanted, width, gap, live))
+        left = width - sum(layout.values()) - gap * len(layout)
+        for column in shown:
+            if column.wraps and wanted[column.title] <= left:
+                layout[column] = wanted[column.title]
+                left -= wanted[column.title] + gap
+        self.hidden = [column.title for column in fixed if column not in layout]
+        return [(column, layout[column]) for column in shown if column in layout]
 
     def _lines(self, rows: Sequence[Row]) -> list[str]:
         layout = self._layout or []
@@ -104,14 +124,20 @@ class LineTable(Generic[Row]):
         limited = self._terminal.width < UNLIMITED
         colour = self._terminal.colour
         gap = self._gap
+        shown = [column for column, _ in layout]
+        missing = [column for column in self._wrapping if column not in shown]
         lines = []
         for row in rows:
             if self._section is not None and (section := self._section(row)) != self._last_section:
                 self._last_section = section
                 lines.append(styled(section, Style.BOLD) if colour else section)
             texts = []
+            below: list[str] = []
             for column, width in layout:
                 text = column.cell(row)
+                if column.wraps and limited and cells(text) > width:
+                    below += self._below(column, row, text)
+                    text = ""
                 if len(text) != width or not text.isascii():
                     if limited:
                         text = cut(text, width, column.keep_end)
@@ -121,12 +147,24 @@ class LineTable(Generic[Row]):
                     text = styled(text, column.style(row))
                 texts.append(text)
             lines.append(gap.join(texts).rstrip())
+            for column in missing:
+                below += self._below(column, row, column.cell(row))
+            lines += below
         return lines
+
+    def _below(self, column: LineColumn[Row], row: Row, text: str) -> list[str]:
+        """Return a text that may wrap as lines below its row."""
+        width = self._terminal.width - len(_BELOW)
+        texts = wrapped(text, width, _MOST_BELOW)
+        marks = [_BELOW, *[" " * len(_BELOW)] * len(texts)]
+        if self._terminal.colour and column.style is not None:
+            texts = [styled(one, column.style(row)) for one in texts]
+        return [f"{mark}{one}" for mark, one in zip(marks, texts, strict=False)]
 
 
 def _fit(
-    columns: Sequence[Column[Row]], wanted: dict[str, int], width: int, gap: int, live: bool
-) -> list[tuple[Column[Row], int]]:
+    columns: Sequence[LineColumn[Row]], wanted: dict[str, int], width: int, gap: int, live: bool
+) -> list[tuple[LineColumn[Row], int]]:
     """Return the columns that fit into `width`, in their order, with their widths."""
     left = width + gap
     widths: dict[str, int] = {}
@@ -143,6 +181,11 @@ def _fit(
     if live:  # later rows may be wider than the few that are known
         _grow(widths, [(c.title, c.most) for c in ranked], left)
     return [(column, widths[column.title]) for column in columns if column.title in widths]
+
+
+def text_of_hidden(titles: Sequence[str]) -> str:
+    """Return what is said of columns that have no room."""
+    return f"not shown at this width: {', '.join(titles)}"
 
 
 def _grow(widths: dict[str, int], goals: Sequence[tuple[str, int]], left: int) -> int:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from .console import When
-from .decode_options import Format
+from .letters import named
 
 _VIEW, _SELECT, _OUTPUT, _READ = "What is shown", "Which rows", "Output", "Reading"
+
+
+class RowFormat(StrEnum):
+    """How rows are written."""
+
+    table = "table"
+    jsonl = "jsonl"
+    csv = "csv"
+    parquet = "parquet"
+
 
 Captures = Annotated[
     list[str],
@@ -25,8 +36,7 @@ Commands = Annotated[
 Verbose = Annotated[
     bool,
     typer.Option(
-        "--verbose",
-        "-V",
+        *named("--verbose"),
         help="A tree an exchange: every header field, the body taken apart.",
         rich_help_panel=_VIEW,
     ),
@@ -60,8 +70,7 @@ Messages = Annotated[
 Where = Annotated[
     str,
     typer.Option(
-        "--where",
-        "-w",
+        *named("--where"),
         metavar="EXPR",
         help="Only rows for which this holds, e.g. 'latency > 50ms and topic ~ \"^Order\"'.",
         rich_help_panel=_SELECT,
@@ -71,7 +80,8 @@ Since = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Only from here on: 2026-11-20T10:00:00, or 10:00 on the first packet's day; UTC.",
+        help="Only from here on: 2026-11-20T10:00:00, or 10:00 or 10:00+08:00 on the first "
+        "packet's day; in --tz where it has no offset.",
         rich_help_panel=_SELECT,
     ),
 ]
@@ -79,17 +89,26 @@ Until = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Only before this time.", rich_help_panel=_SELECT),
 ]
+TimeZone = Annotated[
+    str,
+    typer.Option(
+        "--tz",
+        metavar="local|UTC|NAME",
+        help="Zone of times in tables and trees, and of times without an offset in options; "
+        "JSON, CSV, Parquet and pages stay in UTC.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 Limit = Annotated[
     int | None,
     typer.Option(
-        "--limit", "-n", min=0, metavar="N", help="Stop after N rows.", rich_help_panel=_SELECT
+        *named("--limit"), min=0, metavar="N", help="Stop after N rows.", rich_help_panel=_SELECT
     ),
 ]
 FormatName = Annotated[
-    Format | None,
+    RowFormat | None,
     typer.Option(
-        "--format",
-        "-f",
+        *named("--format"),
         help="How rows are written; else by the name of the output, else a table.",
         rich_help_panel=_OUTPUT,
     ),
@@ -97,8 +116,7 @@ FormatName = Annotated[
 OutputName = Annotated[
     str,
     typer.Option(
-        "--output",
-        "-o",
+        *named("--output"),
         metavar="FILE|FOLDER|-",
         help="Where to. With parquet a FOLDER becomes a decoded log for `rmqtool report`.",
         rich_help_panel=_OUTPUT,
@@ -119,21 +137,31 @@ BodyLimit = Annotated[
 Color = Annotated[When, typer.Option("--color", help="Colours.", rich_help_panel=_OUTPUT)]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="No progress and no remarks.", rich_help_panel=_OUTPUT),
+    typer.Option(*named("--quiet"), help="No progress and no remarks.", rich_help_panel=_OUTPUT),
 ]
 Check = Annotated[
     bool,
     typer.Option(
         "--check",
-        help="Exit with 3 if the capture has findings of severity error.",
+        help="Exit with 3 if the capture itself is damaged: findings of severity error. "
+        "What went wrong in the traffic is for --fail-on.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-on",
+        metavar="CONDITION",
+        help="Exit with 4 if it holds for the rows that are chosen: failed, unanswered, "
+        "'failed>1%', 'unanswered>=5'; repeatable.",
         rich_help_panel=_OUTPUT,
     ),
 ]
 DecodeAs = Annotated[
     list[str] | None,
     typer.Option(
-        "--decode-as",
-        "-d",
+        *named("--decode-as"),
         metavar="PORT",
         help="Take this TCP port for RocketMQ, whatever its bytes look like; repeatable.",
         rich_help_panel=_READ,
@@ -150,8 +178,7 @@ Follow = Annotated[
 Jobs = Annotated[
     int,
     typer.Option(
-        "--jobs",
-        "-j",
+        *named("--jobs"),
         min=1,
         max=64,
         metavar="N",

@@ -97,6 +97,22 @@ def cut(text: str, width: int, keep_end: bool = False) -> str:
     return text
 
 
+def wrapped(text: str, width: int, most: int) -> list[str]:
+    """Return `text` as at most `most` lines of `width` cells, broken at blanks where there are any.
+
+    What is left over is cut with an ellipsis; an empty text has no line.
+    """
+    lines: list[str] = []
+    rest = text.strip()
+    while rest and len(lines) < most - 1 and cells(rest) > width:
+        part = cut(rest, width).removesuffix("…")
+        at = len(part) if rest[len(part)] == " " else part.rfind(" ")
+        part = part[:at] if at > width // 2 else part
+        lines.append(part.rstrip())
+        rest = rest[len(part) :].lstrip()
+    return [*lines, cut(rest, width)] if rest else lines
+
+
 def padded(text: str, width: int, right: bool = False) -> str:
     """Return `text` filled with blanks to `width` cells; a longer one stays as it is."""
     if text.isascii():

@@ -12,8 +12,11 @@ import traceback
 from collections.abc import Callable
 
 from dissectors.printable import printable
+from dissectors.times import UTC_ZONE
 
-from . import __version__
+from .. import __version__
+from .extras import missing_library, way_out
+from .figures import show_times_in
 from .status import CommandError, ExitStatus, Terminated
 
 DEBUG_VARIABLE = "RMQTOOL_DEBUG"
@@ -37,6 +40,8 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
         return said(_of_system(error))
     except Exception as error:
         return _known(error) or _unexpected(error)
+    finally:
+        show_times_in(UTC_ZONE)  # a zone is of one command
 
 
 def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) -> ExitStatus:
@@ -74,6 +79,8 @@ def _known(error: Exception) -> ExitStatus | None:
         return said(str(error))
     if names & {"ClientError", "CredentialsError"}:
         return said(str(getattr(error, "reason", error)), str(getattr(error, "hint", "")))
+    if isinstance(error, ImportError) and (missing := missing_library(error)):
+        return said(f"this needs {missing[0]}, which is not installed", way_out(missing[1]))
     if "SandboxError" in names:
         return said(str(error), str(getattr(error, "hint", "")))
     return None

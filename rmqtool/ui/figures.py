@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dissectors.printable import printable
-from dissectors.times import text_of_time
+from dissectors.times import UTC_ZONE, Zone, text_of_time
+
+_zone = UTC_ZONE
+
+
+def show_times_in(zone: Zone) -> None:
+    """Set the zone of the times that this process shows to people; each command sets its own."""
+    global _zone
+    _zone = zone
+
+
+def zone_name() -> str:
+    """Return what stands beside a date: the name of the zone."""
+    return _zone.name
 
 
 def duration(us: int | None) -> str:
@@ -68,17 +81,19 @@ def share(part: int, whole: int) -> str:
 
 def clock(ns: int | None) -> str:
     """Return the time of day to the millisecond, ``10:00:00.123``; absent: -."""
-    return "-" if ns is None else text_of_time(ns)[11:23]
+    return "-" if ns is None else text_of_time(_zone.local(ns))[11:23]
 
 
 def day(ns: int) -> str:
     """Return the date, ``2026-11-20``."""
-    return text_of_time(ns)[:10]
+    return text_of_time(_zone.local(ns))[:10]
 
 
 def moment(ns: int | None) -> str:
     """Return the time in full, to the microsecond; absent: -."""
-    return "-" if ns is None else text_of_time(ns)
+    if ns is None:
+        return "-"
+    return text_of_time(ns) if _zone is UTC_ZONE else _zone.text(ns)
 
 
 def text_of_counts(counts: Mapping[str, int]) -> str:

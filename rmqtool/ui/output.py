@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from dissectors.temporary import forget, remove, temporary_beside
+
 from .status import CommandError, ExitStatus
 
 
@@ -38,9 +40,11 @@ class Output:
             hint = "a folder takes --format parquet; for the other formats name a file"
             raise CommandError(f"{self.path} is a folder", hint, ExitStatus.USAGE)
         if not direct and (not self.path.exists() or self.path.is_file()):
-            self._temporary = self.path.parent / f".{self.path.name}.{os.getpid()}.tmp"
+            self._temporary = temporary_beside(self.path)
         with naming(self.name):
-            return (self._temporary or self.path).open("wb")
+            if self._temporary is not None:
+                return self._temporary.open("xb")
+            return self.path.open("wb")
 
     @property
     def stream(self) -> BinaryIO:
@@ -68,15 +72,16 @@ class Output:
             self._stream.close()
             if self._temporary is not None:
                 self._temporary.replace(self.path)
+                forget(self._temporary)
 
     def discard(self) -> None:
-        """The run was stopped: leave no half file."""
+        """Clean up after a run that was stopped: leave no half file."""
         if self.path is None:
             return
         with contextlib.suppress(OSError):  # what could not be written cannot be flushed either
             self._stream.close()
         if self._temporary is not None:
-            self._temporary.unlink(missing_ok=True)
+            remove(self._temporary)
 
 
 @contextlib.contextmanager

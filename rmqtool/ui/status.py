@@ -11,13 +11,13 @@ class ExitStatus(IntEnum):
     OK = 0
     """everything was done"""
     FAILURE = 1
-    """something could not be read, written or reached; the message says what to do"""
+    """something could not be read, decoded, written or reached; the message says what to do"""
     USAGE = 2
     """the command line is wrong"""
     FINDINGS = 3
     """`--check`: there are findings of severity error"""
     DIFFERENCES = 4
-    """`--fail-on`: a replay came out otherwise"""
+    """`--fail-on`: a condition holds for what was captured, or a replay came out otherwise"""
     INTERRUPTED = 130
     """Ctrl-C, as a shell reports SIGINT"""
     TERMINATED = 143

@@ -6,12 +6,15 @@ from typing import Annotated
 
 import typer
 
-from .errors import guarded
-from .status import ExitStatus
+from ..ui.errors import guarded
+from ..ui.letters import named
+from ..ui.status import ExitStatus
 
 Target = Annotated[
     str | None,
-    typer.Option("--output", "-o", metavar="FILE|-", help="Where to; standard output by default."),
+    typer.Option(
+        *named("--output"), metavar="FILE|-", help="Where to; standard output by default."
+    ),
 ]
 Install = Annotated[
     bool,
@@ -36,11 +39,11 @@ def wireshark(
       tshark -X lua_script:rocketmq.lua -r incident.pcap -Y 'rocketmq.time > 0.1'
       rmqtool wireshark --uninstall
 
-    Fields to filter by, and recipes: docs/wireshark.md.
+    Fields to filter by, and recipes: rmqtool help wireshark.
     """
 
     def run() -> ExitStatus:
-        from .wireshark_install import run_wireshark
+        from .install import run_wireshark
 
         return run_wireshark(output, install, uninstall)
 

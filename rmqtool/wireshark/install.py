@@ -19,9 +19,9 @@ from typing import Final
 from dissectors.printable import printable
 from dissectors.wireshark import FILE_NAME, SIGNATURE, lua_text
 
-from . import __version__
-from .output import Output, naming
-from .status import CommandError, ExitStatus
+from .. import __version__
+from ..ui.output import Output, naming
+from ..ui.status import CommandError, ExitStatus
 
 _PATIENCE: Final = 20
 """seconds that tshark has to say where plugins belong"""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow
 
-from analytics.reports import Chart, Report, ReportTable, TableColumn
+from analytics.report import Chart, Report, ReportTable, TableColumn
 from analytics.result import ReportResult, TableResult
 
 EVIL = (

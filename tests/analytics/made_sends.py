@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analytics.attempts import ConnectFailure, Send
+from analytics.sends.attempts import ConnectFailure, Send
 
 START = 1_795_000_000_000_000
 VERSIONS = {"V4_9_8": 409, "V5_1_3": 439, "V5_2_0": 453, "V5_3_3": 479}

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from analytics.reports import ReportInput
+    from analytics.report import ReportInput
 
 Tables = Mapping[str, list[dict[str, object]]]
 
 
 def tables_of(spark: SparkSession, report: str, files: Sequence[str], **options: object) -> Tables:
     """Return the tables of a report on captures."""
-    from analytics.inputs import inputs_of
-    from analytics.source import read_inputs
+    from analytics.inputs.inputs import inputs_of
+    from analytics.inputs.source import read_inputs
 
     return tables_from(report, read_inputs(spark, inputs_of(files)).given, **options)
 
 
 def tables_from(report: str, given: ReportInput, **options: object) -> Tables:
     """Return the tables of a report on an input, each row with the columns as described."""
-    from analytics.reports import ReportOptions, conforming, report_of
+    from analytics.report import ReportOptions, conforming
+    from analytics.reports import report_of
 
     described = report_of(report)
     frames = described.build(given, ReportOptions(**options))  # type: ignore[arg-type]

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from analytics.reports import Report, report_names, report_of
+from analytics.report import Report
+from analytics.reports import report_names, report_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reports.md"
 _MARKED = re.compile(r"(<!-- tables: begin -->\n).*?(<!-- tables: end -->)", re.DOTALL)

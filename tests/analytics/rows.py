@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from analytics.reports import ReportInput
+from analytics.report import ReportInput
 from analytics.schema import SOURCE, conversation_schema, exchange_schema
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ def test_what_is_made_once_is_made_again_for_something_else() -> None:
 
 
 def results_of(spark: SparkSession, names: list[str]) -> list[ReportResult]:
-    from analytics.reports import ReportOptions, report_of
+    from analytics.report import ReportOptions
+    from analytics.reports import report_of
     from analytics.result import computed
 
     rows = [
@@ -63,10 +64,11 @@ def test_what_was_kept_is_let_go(spark: SparkSession) -> None:
 
 
 def test_what_the_next_report_shares_stays(spark: SparkSession) -> None:
-    from analytics.attempt_table import STITCHED, stitched
-    from analytics.reports import ReportOptions, report_of
+    from analytics.report import ReportOptions
+    from analytics.reports import report_of
     from analytics.reports.retries import limits_of
     from analytics.result import built
+    from analytics.sends.attempt_table import STITCHED, stitched
 
     given = report_input(spark, [row(0, unique_key="A"), row(9000, unique_key="A")])
     options = ReportOptions()

@@ -21,7 +21,8 @@ from pathlib import Path
 from time import sleep
 from typing import IO, NamedTuple
 
-from replay.journal import Outcome, read_steps
+from replay.run.journal import read_steps
+from replay.run.journal_rows import OutcomeEntry
 
 from .captures import capture_of
 from .measure import Measured, RunFailed, measure
@@ -54,7 +55,7 @@ class Lateness(NamedTuple):
 
 def lateness_of(journal: Path) -> Lateness:
     """Return how late the sends of a journal were. Raises ValueError where there are none."""
-    late = sorted(row.late_us for row in read_steps(journal) if isinstance(row, Outcome))
+    late = sorted(row.late_us for row in read_steps(journal) if isinstance(row, OutcomeEntry))
     if not late:
         raise ValueError(f"{journal}: no sends")
     p50, p90, p99 = (late[len(late) * percent // 100] for percent in (50, 90, 99))
@@ -64,7 +65,18 @@ def lateness_of(journal: Path) -> Lateness:
 @contextmanager
 def sandbox() -> Iterator[str]:
     """Run two brokers that drop their oldest messages; gives the NameServer's address."""
-    command = [*PROGRAM, "broker", "-b", "2", "-p", "0", "--namesrv-port", "0", "--format", "jsonl"]
+    command = [
+        *PROGRAM,
+        "broker",
+        "--brokers",
+        "2",
+        "--port",
+        "0",
+        "--namesrv-port",
+        "0",
+        "--format",
+        "jsonl",
+    ]
     command += ["--drop-oldest", "--store-limit", "64MiB"]
     with tempfile.TemporaryFile("w+") as events:  # a pipe that nobody reads would halt it
         running = subprocess.Popen(command, cwd=ROOT, stdout=events)

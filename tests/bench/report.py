@@ -16,7 +16,7 @@ def print_table(
     figures: Mapping[str, Measured],
     capture_of_kind: Callable[[str], Capture],
 ) -> None:
-    """Print one line a contestant: medians, rates, and CPU time in units of ours."""
+    """Print one line per contestant: medians, rates, and CPU time in units of ours."""
     ours = figures.get("jsonl")
     parquet = figures.get("parquet")
     print(

@@ -34,7 +34,7 @@ def commands(log: Path) -> list[Command]:
     others = [sys.executable, "-m", "tests.bench.reports_contestants"]
     return [
         ("latency, retries, isolation", [*ours, "latency", "retries", "isolation", str(log)]),
-        ("latency", [*ours, "latency", str(log), "-t", "latency", "-f", "json"]),
+        ("latency", [*ours, "latency", str(log), "--table", "latency", "--format", "json"]),
         ("duckdb, latency", [*others, "duckdb", str(log)]),
         ("pandas, latency", [*others, "pandas", str(log)]),
     ]

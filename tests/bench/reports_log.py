@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from dissectors.conversation_record import CONVERSATION_COLUMNS
-from dissectors.decoded_log import FINDING_COLUMNS, FOOTER, CaptureEntry, Manifest, Part
-from dissectors.record import COLUMNS
+from dissectors.decode.decoded_log import FINDING_COLUMNS, FOOTER, CaptureEntry, Manifest, PartEntry
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.record import COLUMNS
 
 PART = 1_000_000
 START_US = 1_795_168_800_000_000
@@ -41,9 +41,9 @@ def write_log(folder: Path, rows: int) -> None:
     for number in range(rows // PART):
         name = f"exchanges/part-{number:05d}.parquet"
         _write(folder / name, _part(number), COLUMNS)
-        parts.append(Part(name, PART))
+        parts.append(PartEntry(name, PART))
     _write(folder / "conversations.parquet", _conversations(rows), CONVERSATION_COLUMNS)
-    empty = pa.schema([(name, _TYPES[kind]) for name, kind, _ in FINDING_COLUMNS])
+    empty = pa.schema([(column.name, _TYPES[column.type]) for column in FINDING_COLUMNS])
     pa.parquet.write_table(empty.empty_table(), folder / "expert.parquet")
     (folder / "manifest.json").write_bytes(msgspec.json.encode(_manifest(rows, parts)))
 
@@ -183,7 +183,7 @@ def _conversations(rows: int) -> Values:
     }
 
 
-def _manifest(rows: int, parts: list[Part]) -> Manifest:
+def _manifest(rows: int, parts: list[PartEntry]) -> Manifest:
     capture = CaptureEntry(
         name="big.pcap",
         format="pcap",

@@ -9,13 +9,14 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from analytics.captures import TemporaryLog
-from analytics.inputs import inputs_of
-from analytics.reports import ReportOptions, report_of
+from analytics.inputs.captures import TemporaryLog
+from analytics.inputs.inputs import inputs_of
+from analytics.inputs.source import read_inputs
+from analytics.report import ReportOptions
+from analytics.reports import report_of
 from analytics.result import computed
-from analytics.source import read_inputs
-from rmqtool.console import UNLIMITED, Terminal
-from rmqtool.report_text import report_lines
+from rmqtool.report.text import report_lines
+from rmqtool.ui.console import UNLIMITED, Terminal
 
 
 def main() -> None:

@@ -108,6 +108,7 @@ def capture(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return capture_of(PACKETS, 7, str(request.param), path)
 
 
+@pytest.mark.slow
 def test_same_arguments_give_the_same_bytes(capture: Capture, tmp_path: Path) -> None:
     arguments = capture.truth["arguments"]
     assert isinstance(arguments, dict)

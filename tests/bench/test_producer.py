@@ -12,6 +12,7 @@ from replay.sandbox import SandboxOptions, TopicSpec, sandbox_thread
 from tests.bench.producer import CASES, HEAD, ROOT, Case, Figures, Row, line_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "in_flight"), [("sync", 1), ("async", 8), ("oneway", 1), ("oneway", 8)]
 )

@@ -56,7 +56,7 @@ def lua_missing() -> str:
 
 
 def summary_command(capture: Path, reassemble: bool) -> list[str]:
-    """Return the command that prints one line a packet and decodes no RocketMQ.
+    """Return the command that prints one line per packet and decodes no RocketMQ.
 
     With reassembly, tshark's default, its guesses at protocols (SMPP and DICOM) take some RocketMQ
     bytes for their own and wait for endless PDUs: on a million packets that is eight times slower

@@ -41,24 +41,31 @@ class Release:
     """One RocketMQ release as Maven Central has it."""
 
     version: str
-    """The Maven version, also the name of the lock file."""
+    """The Maven version; the key in `RELEASES` is the name of the lock file."""
     roots: tuple[str, ...]
     """Artifacts asked for; everything else in the lock follows from them."""
     generation: str
-    """`v4` or `v5`: which of the two source folders compiles against it."""
+    """`v43`, `v4` or `v5`: which of the source folders compiles against it."""
+    programs: tuple[str, ...] = ()
+    """Programs of `java/both` that compile against it; empty: all."""
 
 
 SERVER = ("rocketmq-namesrv", "rocketmq-broker", "rocketmq-tools", "rocketmq-client")
 RELEASES = {
+    # The last client that knows neither ACL nor namespaces, nor ends a connection at a timeout.
+    "4.3.2": Release("4.3.2", ("rocketmq-client",), "v43", ("FaultSend.java",)),
     # 4.9.8 has no broker and no NameServer on Maven Central; 4.9.7 is the newest server of 4.x.
     "4.9.7": Release("4.9.7", (*SERVER, "rocketmq-acl"), "v4"),
     "4.9.8": Release("4.9.8", ("rocketmq-tools", "rocketmq-client", "rocketmq-acl"), "v4"),
     "5.3.3": Release("5.3.3", SERVER, "v5"),
     "5.5.0": Release("5.5.0", SERVER, "v5"),
+    "5.5.0-proxy": Release("5.5.0", (*SERVER, "rocketmq-proxy"), "v5"),
 }
 NEWEST_5 = "5.5.0"
 NEWEST_4 = "4.9.8"
 NEWEST_4_SERVER = "4.9.7"
+OLD_4 = "4.3.2"
+PROXY_5 = "5.5.0-proxy"
 
 
 def cache_root() -> Path:
@@ -109,7 +116,9 @@ def write_lock(version: str) -> Path:
     release = RELEASES[version]
     with tempfile.TemporaryDirectory(prefix="rmqtool-maven-") as work:
         pom = Path(work) / "pom.xml"
-        pom.write_text(_pom([f"{GROUP}:{a}:{version}" for a in release.roots], transitive=True))
+        pom.write_text(
+            _pom([f"{GROUP}:{a}:{release.version}" for a in release.roots], transitive=True)
+        )
         listing = Path(work) / "list.txt"
         _maven(pom, "list", f"-DoutputFile={listing}", "-DincludeScope=runtime")
         _maven(pom, "copy-dependencies", f"-DoutputDirectory={work}/lib")
@@ -140,6 +149,12 @@ def compile_programs(version: str) -> Path:
         for folder in ("both", release.generation)
         for path in (JAVA_SOURCES / folder).glob("*.java")
     )
+    if release.programs:
+        sources = [
+            path
+            for path in sources
+            if path.parent.name == release.generation or path.name in release.programs
+        ]
     if "rocketmq-broker" not in release.roots:
         sources = [path for path in sources if path.name != "Node.java"]
     resources = sorted((JAVA_SOURCES / "resources").iterdir())

@@ -48,6 +48,10 @@ CALM_BROKER = {
     "enablePropertyFilter": "true",
     "flushDiskType": "ASYNC_FLUSH",
     "deleteWhen": "04",
+    # A 5.x broker spins for the first of these intervals (10 s), and writes the 38 MB of its timer
+    # wheel at each of these (1 s): more than all that a test asks of it.
+    "transactionMetricFlushInterval": 500,
+    "timerFlushIntervalMs": 20_000,
 }
 
 

@@ -15,10 +15,16 @@ from .artifacts import Unavailable
 from .cluster import BrokerSpec, Cluster
 
 
+def _network() -> str:
+    """Return addresses of this worker alone: several workers may have a cluster at a time."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    return f"127.77.{190 + int(worker)}"
+
+
 @pytest.fixture(scope="session")
 def rocketmq() -> Iterator[Cluster]:
     """One NameServer and two masters of the newest release, shared by all tests of the session."""
-    cluster = Cluster([BrokerSpec("broker-a"), BrokerSpec("broker-b")], network="127.77.1")
+    cluster = Cluster([BrokerSpec("broker-a"), BrokerSpec("broker-b")], network=_network())
     try:
         cluster.start()
     except Unavailable as reason:

@@ -33,7 +33,7 @@ def ask(
     code: int,
     fields: dict[str, str] | None = None,
     body: bytes = b"",
-    timeout: float = 5.0,
+    timeout: float = 30.0,
     source: str = SOURCE,
 ) -> tuple[dict[str, object], bytes]:
     """Header and body of the answer; raises `OSError` when there is none."""

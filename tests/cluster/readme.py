@@ -24,10 +24,11 @@ scenarios in `tests/cluster/scenarios/`.
   `tests/cluster/test_samples.py` looks for it all the same. Secrets in `acl-*` are dummies.
 - A broker of 5.x asks its NameServer for the cluster (106) every five seconds and registers (103)
   every thirty: such exchanges may be in any capture.
-- `NAME.faults.json` beside a capture is what the Java producer itself knew, a list of objects:
-  first `kind` `settings`; then `send`, the outcome of one call (`begin` and `at` in milliseconds
-  since the epoch, `msgId` is the UNIQ_KEY), and `state`, read between sends and left out while
-  unchanged; both with `items`, the fault items field by field as the client's class has them.
+- `NAME.faults.json` or `NAME.producer.json` beside a capture is what the Java producer itself
+  knew, a list of objects: first `kind` `settings`; then `send`, the outcome of one call (`begin`
+  and `at` in milliseconds since the epoch, `msgId` is the UNIQ_KEY), and `state`, read between
+  sends and left out while unchanged; both with `items`, the fault items field by field as the
+  client's class has them.
 
 | capture | bytes | client, server | what happens | what is odd |
 |---|---|---|---|---|

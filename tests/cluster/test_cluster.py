@@ -38,7 +38,7 @@ SUCCESS, SERVICE_NOT_AVAILABLE, NO_PERMISSION, TOPIC_NOT_EXIST = 0, 14, 16, 17
 FLUSH_SLAVE_TIMEOUT = 12
 
 
-def send(broker: Broker, topic: str, timeout: float = 5.0) -> int:
+def send(broker: Broker, topic: str, timeout: float = 30.0) -> int:
     """Response code of one message sent to queue 0."""
     fields = {"a": "test_group", "b": topic, "c": "TBW102", "d": "4", "e": "0", "f": "0"}
     fields |= {"g": str(time.time_ns() // 1_000_000), "h": "0", "i": "", "j": "0"}
@@ -222,7 +222,7 @@ def test_nothing_outlives_a_killed_parent() -> None:
 
 
 def test_stop_removes_processes_and_stores() -> None:
-    with _cluster([BrokerSpec()], network="127.77.4") as cluster:
+    with _cluster([BrokerSpec()], network="127.77.8") as cluster:
         folder = cluster.folder
         pids = [node.running().pid for node in (*cluster.namesrvs, *cluster.brokers)]
     assert folder is not None

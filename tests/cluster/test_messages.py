@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.pipeline import Decode
-from dissectors.remoting.message import StoredMessage, decode_messages
+from dissectors.decode.pipeline import Decode
+from dissectors.remoting.messages.message import StoredMessage, decode_messages
 from tests.cluster.artifacts import Unavailable
 from tests.cluster.capture import Capture
 from tests.cluster.clients import run_java

@@ -13,7 +13,7 @@ import pytest
 
 from replay import AsyncProducer, Message, Producer, ProducerConfig, SendMode, SendResult
 from replay.errors import RouteError, SendFailed
-from replay.message import Outcome, SendStatus
+from replay.message import AttemptOutcome, SendStatus
 from tests.cluster import faults, probe
 from tests.cluster.cluster import Cluster
 
@@ -68,7 +68,7 @@ def test_blocking_sends_are_stored(rocketmq: Cluster) -> None:
     assert {one.status for one in results} == {SendStatus.SEND_OK}
     assert len({one.queue for one in results}) == 8
     placed(results)
-    assert all(one.attempts[0].outcome == Outcome.ONEWAY for one in left)
+    assert all(one.attempts[0].outcome == AttemptOutcome.ONEWAY for one in left)
     assert wait_stored(rocketmq, "CoreBlocking", 64) == 64
 
 
@@ -76,14 +76,15 @@ def test_asynchronous_sends_are_stored(rocketmq: Cluster) -> None:
     rocketmq.make_topic("CoreAsync")
 
     async def run() -> list[SendResult]:
-        async with AsyncProducer(config_of(rocketmq, send_timeout_ms=20_000)) as producer:
+        async with AsyncProducer(config_of(rocketmq, send_timeout_ms=60_000)) as producer:
+            first = await producer.send(Message("CoreAsync", b"the route is known from now on"))
             results = await asyncio.gather(
-                *[producer.send(Message("CoreAsync", b"%d" % n)) for n in range(2000)]
+                *[producer.send(Message("CoreAsync", b"%d" % n)) for n in range(1999)]
             )
             await asyncio.gather(
                 *[producer.send(Message("CoreAsync", b"x"), mode=ONEWAY) for _ in range(100)]
             )
-            return list(results)
+            return [first, *results]
 
     results = asyncio.run(run())
     placed(results)
@@ -125,7 +126,7 @@ def test_a_broker_that_is_killed_costs_no_message(rocketmq: Cluster) -> None:
     placed(results)
     found = wait_stored(rocketmq, "CoreKilled", 80)
     # What the killed broker had taken without having answered may be there twice.
-    lost_answers = sum(one.attempts[0].outcome == Outcome.LOST for one in retried)
+    lost_answers = sum(one.attempts[0].outcome == AttemptOutcome.LOST for one in retried)
     assert 80 <= found <= 80 + lost_answers
 
 
@@ -141,7 +142,7 @@ def test_a_frozen_broker_is_left_when_the_time_of_one_attempt_is_limited(
             results = [producer.send(Message("CoreFrozen", b"while")) for _ in range(10)]
     # On a busy machine a broker answers once more between the signal and its standing still; ten
     # messages come round to its queues again.
-    late = [one.attempts[0].outcome == Outcome.TIMEOUT for one in results]
+    late = [one.attempts[0].outcome == AttemptOutcome.TIMEOUT for one in results]
     assert any(late)
     assert {one.queue.broker_name for one in results[late.index(True) :]} == {"broker-b"}
 
@@ -189,5 +190,5 @@ def test_a_broker_that_stops_in_order_says_so_and_costs_no_message(rocketmq: Clu
     outcomes = {attempt.outcome for one in results for attempt in one.attempts}
     assert codes <= {0, 1500, 14, None}
     # A 5.x broker answers GO_AWAY until its port is closed, then it refuses or ends connections.
-    assert 1500 in codes or outcomes & {Outcome.CONNECT, Outcome.LOST}
+    assert 1500 in codes or outcomes & {AttemptOutcome.CONNECT, AttemptOutcome.LOST}
     assert wait_stored(rocketmq, "CoreStopped", len(results)) >= len(results)

@@ -47,7 +47,7 @@ TRANSACTIONS = {"transactionTimeOut": 5000, "transactionCheckInterval": 1000}
 @pytest.fixture(scope="module", params=[NEWEST_5, NEWEST_4_SERVER])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Two masters that ask soon what became of a transaction."""
-    with cluster_of(request.param, "127.77.4", settings=TRANSACTIONS) as started:
+    with cluster_of(request.param, f"127.77.4{request.param[0]}", settings=TRANSACTIONS) as started:
         yield started
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,13 +10,7 @@ import pytest
 from replay.acl import Credentials
 from replay.async_producer import AsyncProducer
 from replay.config import ProducerConfig, TlsSettings
-from replay.errors import (
-    BrokerError,
-    ClientError,
-    InvalidMessageError,
-    RouteError,
-    SendFailed,
-)
+from replay.errors import BrokerError, ClientError, InvalidMessageError, RouteError, SendFailed
 from replay.message import Message, SendMode, SendStatus
 from replay.producer import Producer
 from tests.cluster import faults
@@ -26,11 +19,13 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import skip_or_fail
 from tests.cluster.producing import cluster_of, read_by_java
 from tests.cluster.scenarios import security
+from tests.patience import Stopwatch
 
 pytestmark = pytest.mark.cluster
 
 TIMEOUT_MS = 4000
-SLACK_MS = 1000
+SLACK_MS = 6000
+"""a broker on a busy machine is late; still less than the times of all attempts together"""
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +37,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _running(cluster: Cluster) -> Iterator[Cluster]:
+    cluster.network = "127.77.16"  # the scenarios' own is that of other tests
     try:
         cluster.start()
     except Unavailable as reason:
@@ -71,10 +67,10 @@ def _config(cluster: Cluster, **options: object) -> ProducerConfig:
 
 def _error(config: ProducerConfig, message: Message, mode: SendMode = SendMode.SYNC) -> ClientError:
     """How the send of a message fails, with either driver alike."""
-    begin = time.monotonic()
+    watch = Stopwatch()
     with Producer(config) as producer, pytest.raises(ClientError) as raised:
         producer.send(message, mode=mode)
-    _in_time(begin)
+    _in_time(watch)
 
     async def send() -> ClientError:
         async with AsyncProducer(config) as producer:
@@ -82,15 +78,15 @@ def _error(config: ProducerConfig, message: Message, mode: SendMode = SendMode.S
                 await producer.send(message, mode=mode)
             return caught.value
 
-    begin = time.monotonic()
+    watch = Stopwatch()
     other = asyncio.run(send())
-    _in_time(begin)
+    _in_time(watch)
     assert type(other) is type(raised.value)
     return raised.value
 
 
-def _in_time(begin: float) -> None:
-    assert (time.monotonic() - begin) * 1000 < TIMEOUT_MS + 2 * SLACK_MS
+def _in_time(watch: Stopwatch) -> None:
+    assert watch.own * 1000 < TIMEOUT_MS + SLACK_MS
 
 
 def _cause(error: ClientError) -> ClientError:

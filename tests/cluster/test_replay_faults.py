@@ -11,7 +11,8 @@ from time import monotonic, sleep
 
 import pytest
 
-from replay.journal import Begin, Outcome, Result, read_steps
+from replay.run.journal import read_steps
+from replay.run.journal_rows import Begin, OutcomeEntry, Result
 from tests.bench.generate import write_capture
 from tests.cluster import faults
 from tests.cluster.artifacts import NEWEST_5
@@ -29,8 +30,8 @@ def cluster() -> Iterator[Cluster]:
         yield started
 
 
-def _outcomes(journal: Path) -> list[Outcome]:
-    return [row for row in read_steps(journal) if isinstance(row, Outcome)]
+def _outcomes(journal: Path) -> list[OutcomeEntry]:
+    return [row for row in read_steps(journal) if isinstance(row, OutcomeEntry)]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_a_broker_killed_and_the_tool_killed_and_resumed(
     rule.write_text(f'[[rule]]\ntopic = "{topic}"\n')
     journal, broker = tmp_path / "run", cluster.brokers[1]
     command = [*PROGRAM, "replay", str(many), "-n", cluster.namesrv_text, "-o", str(journal)]
-    command += ["-r", str(rule), "--rate", "400/s", "--mode", "sync", "--timeout", "15s"]
+    command += ["--rewrite", str(rule), "--rate", "400/s", "--mode", "sync", "--timeout", "15s"]
     running = subprocess.Popen([*command, "-q"], cwd=ROOT, stdout=subprocess.DEVNULL)
     _wait_until(lambda: journal.exists() and len(_outcomes(journal)) > 150)
     faults.kill(broker)
@@ -60,7 +61,7 @@ def test_a_broker_killed_and_the_tool_killed_and_resumed(
     faults.restart(cluster, broker)
     before = list(read_steps(journal))
     begun = {row.step for row in before if isinstance(row, Begin)}
-    known = {row.step for row in before if isinstance(row, Outcome)}
+    known = {row.step for row in before if isinstance(row, OutcomeEntry)}
 
     arguments = ("--resume", journal, "-n", cluster.namesrv_text, "--top-speed", "--timeout", "15s")
     ended = rmqtool("replay", *arguments, "-q")

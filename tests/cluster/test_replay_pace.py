@@ -1,7 +1,12 @@
-"""A replay keeps its times. Here, because these tests run alone: others would be measured too."""
+"""A replay keeps its times: within what a busy machine allows, or exactly.
+
+`make bench` sets RMQTOOL_EXACT_PACE, runs these tests alone, and holds them to the floors. Beside
+other tests they would measure those, too: there a pace is kept that does not fall behind.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +20,9 @@ from tests.cluster.producing import cluster_of
 from tests.rmqtool.command import process
 
 pytestmark = pytest.mark.cluster
+EXACT = os.environ.get("RMQTOOL_EXACT_PACE") == "1"
+BUSY_US = 1_000_000
+"""lateness at the median that shows a pace which is not kept, however busy the machine is"""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +38,7 @@ def _replayed(folder: Path, rate: int, *options: str | Path) -> Lateness:
     ended = process("replay", capture, *paced, *options)
     assert ended.status == 0, ended
     late = lateness_of(journal)
-    assert late.sends > 4 * rate
+    assert late.sends > (4 * rate if EXACT else rate)
     return late
 
 
@@ -39,7 +47,7 @@ def test_the_pace_is_kept(tmp_path: Path, rate: int) -> None:
     """To a sandbox in a process of its own, which answers as soon as it is asked."""
     with sandbox() as namesrv:
         late = _replayed(tmp_path, rate, "-n", namesrv)
-    assert late.kept, late
+    assert late.kept if EXACT else late.p50 <= BUSY_US, late
 
 
 def test_the_pace_is_kept_at_the_median_by_a_real_broker(cluster: Cluster, tmp_path: Path) -> None:
@@ -49,6 +57,8 @@ def test_the_pace_is_kept_at_the_median_by_a_real_broker(cluster: Cluster, tmp_p
     rule.write_text(f'[[rule]]\ntopic = "{topic}"\n')
     target = ("-n", cluster.namesrv_text)
     # a broker that has just started takes half a second for its first messages
-    assert process("send", "-t", topic, *target, "--count", "1000", "-p", "warm", "-q").status == 0
-    late = _replayed(tmp_path, 1000, *target, "-r", rule)
-    assert late.p50 <= MEDIAN_US, late
+    assert (
+        process("send", "-t", topic, *target, "--count", "1000", "--body", "warm", "-q").status == 0
+    )
+    late = _replayed(tmp_path, 1000 if EXACT else 200, *target, "--rewrite", rule)
+    assert late.p50 <= (MEDIAN_US if EXACT else BUSY_US), late

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dissectors.remoting.batch import BatchItem, encode_batch
-from dissectors.remoting.message import decode_messages
+from dissectors.remoting.messages.batch import BatchItem, encode_batch
+from dissectors.remoting.messages.message import decode_messages
 from replay.sandbox import SandboxOptions, sandbox_thread
 from tests.replay.sandbox.talk import Reply, Talk, heartbeat, pull_fields, send_fields
 

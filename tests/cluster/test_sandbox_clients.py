@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from replay.sandbox import (
-    Event,
     EventKind,
+    SandboxEvent,
     SandboxOptions,
     SandboxThread,
     TopicSpec,
@@ -33,7 +33,7 @@ SERVERS = {NEWEST_4: "4.9.7", NEWEST_5: "5.3.3"}
 class Box:
     """A sandbox of the generation of the clients that are tried on it."""
 
-    def __init__(self, running: SandboxThread, version: str, events: list[Event]):
+    def __init__(self, running: SandboxThread, version: str, events: list[SandboxEvent]):
         self.running = running
         self.version = version
         self.events = events
@@ -84,7 +84,7 @@ def box(request: pytest.FixtureRequest) -> Iterator[Box]:
         class_path(version)
     except Unavailable as reason:
         skip_or_fail(str(reason))
-    events: list[Event] = []
+    events: list[SandboxEvent] = []
     options = SandboxOptions(
         brokers=2,
         topics=[TopicSpec(TOPIC)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replay.sandbox import SandboxOptions, TopicSpec, fault_of_text, sandbox_thread
+from replay.sandbox import SandboxOptions, TopicSpec, injection_of_text, sandbox_thread
 
 from .artifacts import NEWEST_5, Unavailable, class_path
 from .clients import run_java
@@ -39,7 +39,7 @@ def test_a_java_producer_under_a_fault(fault: str, failed: int, on_b: int | None
     except Unavailable as reason:
         skip_or_fail(str(reason))
     options = SandboxOptions(
-        brokers=2, topics=[TopicSpec(TOPIC)], faults=[fault_of_text(fault)], seed=1
+        brokers=2, topics=[TopicSpec(TOPIC)], injections=[injection_of_text(fault)], seed=1
     )
     with sandbox_thread(options) as box:
         printed = run_java("Send", box.namesrv, count=10, may_fail=True)
@@ -68,7 +68,7 @@ def test_no_answer_is_a_timeout_of_java() -> None:
     except Unavailable as reason:
         skip_or_fail(str(reason))
     options = SandboxOptions(
-        topics=[TopicSpec(TOPIC)], faults=[fault_of_text("silent stored=true times=1")]
+        topics=[TopicSpec(TOPIC)], injections=[injection_of_text("silent stored=true times=1")]
     )
     with sandbox_thread(options) as box:
         printed = run_java("Send", box.namesrv, count=2, may_fail=True)

@@ -85,7 +85,7 @@ def test_lines_are_what_a_java_consumer_reads(
 def test_half_messages_end_as_asked(cluster: Cluster) -> None:
     topic = "CommandTransactions"
     cluster.make_topic(topic)
-    arguments = ("-t", topic, "-p", "half", "--count", "3", "--transaction")
+    arguments = ("-t", topic, "--body", "half", "--count", "3", "--transaction")
     committed = _send(cluster, *arguments, "commit")
     rolled_back = _send(cluster, *arguments, "rollback")
     assert {one["transaction_state"] for one in committed} == {"commit"}
@@ -100,7 +100,18 @@ def test_a_broker_that_dies_is_in_the_log_and_in_the_summary(
     topic = "CommandFault"
     cluster.make_topic(topic)
     log = tmp_path / "attempts.jsonl"
-    arguments = ("-t", topic, "-p", "x", "--count", "3000", "--rate", "600/s", "--mode", "async")
+    arguments = (
+        "-t",
+        topic,
+        "--body",
+        "x",
+        "--count",
+        "3000",
+        "--rate",
+        "600/s",
+        "--mode",
+        "async",
+    )
     command = _command(cluster, *arguments, "--log", str(log))
     running = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=os.environ.copy()

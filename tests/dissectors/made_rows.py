@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dissectors.record import ExchangeRecord
+from dissectors.rows.record import ExchangeRecord
 
 START = 1_795_168_800_000_000_000  # 2026-11-20T10:00:00Z
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.outcome import LONG_POLLS, NORMAL_ANSWERS, is_failure
 from dissectors.printable import printable
 from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.outcome import LONG_POLLS, NORMAL_ANSWERS, is_failure
 
 
 @given(st.text(st.characters()))

@@ -19,8 +19,8 @@ from scapy.sendrecv import sniff
 from scapy.sessions import TCPSession
 from scapy.utils import rdpcap, wrpcap
 
-from dissectors.pipeline import Decode
-from dissectors.scapy_layer import PORTS, RemotingCommand, RemotingSession
+from dissectors.decode.pipeline import Decode
+from dissectors.scapy_layer import PORTS, RemotingLayer, RemotingSession
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, send, sent
 from tests.traffic.talk import Talk, Tcp
@@ -35,17 +35,17 @@ def commands_of(packets: object) -> list[tuple[int, int, int, bytes]]:
     """Code, opaque, flag and body of all commands, in order."""
     found = []
     for packet in packets:  # type: ignore[attr-defined]
-        layer = packet.getlayer(RemotingCommand)
+        layer = packet.getlayer(RemotingLayer)
         while layer is not None:
             found.append((int(layer.code), int(layer.opaque), int(layer.flag), bytes(layer.body)))
-            layer = layer.payload.getlayer(RemotingCommand)
+            layer = layer.payload.getlayer(RemotingLayer)
     return found
 
 
 @every_form
 def test_fields_are_those_of_the_bytes_and_build_them_again(binary: bool) -> None:
     for command in (send(7, b"\0body", binary=binary), sent(-7, 9), Command(0, 1, 1, remark="x")):
-        layer = RemotingCommand(command.frame)
+        layer = RemotingLayer(command.frame)
         assert bytes(layer) == command.frame
         assert (layer.code, layer.opaque, int(layer.flag)) == (
             command.code,
@@ -54,10 +54,10 @@ def test_fields_are_those_of_the_bytes_and_build_them_again(binary: bool) -> Non
         )
         assert (layer.ext, layer.body, layer.remark) == (command.ext, command.body, command.remark)
         layer.opaque = 12345
-        again = RemotingCommand(bytes(layer))
+        again = RemotingLayer(bytes(layer))
         assert (again.opaque, again.ext, again.body) == (12345, command.ext, command.body)
         layer.ext["topic"] = "changed in place"
-        assert RemotingCommand(bytes(layer)).ext["topic"] == "changed in place"
+        assert RemotingLayer(bytes(layer)).ext["topic"] == "changed in place"
 
 
 def test_frames_of_the_java_classes_come_back_byte_for_byte() -> None:
@@ -66,23 +66,23 @@ def test_frames_of_the_java_classes_come_back_byte_for_byte() -> None:
         pytest.skip("the vectors are not beside this repository")
     text = path.read_text()
     frames = [bytes.fromhex(found) for found in re.findall(r'"([0-9a-f]{60,})"', text)]
-    whole = [data for data in frames if isinstance(RemotingCommand(data), RemotingCommand)]
+    whole = [data for data in frames if isinstance(RemotingLayer(data), RemotingLayer)]
     assert len(whole) >= 5
     for data in whole:
-        layer = RemotingCommand(data)
+        layer = RemotingLayer(data)
         assert bytes(layer) == data
         assert bytes(layer.copy()) == data
 
 
 def test_names_stand_for_codes_and_values_become_texts() -> None:
-    layer = RemotingCommand(code="PULL_MESSAGE", ext={"queueId": 3, "m": False})
+    layer = RemotingLayer(code="PULL_MESSAGE", ext={"queueId": 3, "m": False})
     assert layer.code == 11
-    again = RemotingCommand(bytes(layer))
+    again = RemotingLayer(bytes(layer))
     assert again.ext == {"queueId": "3", "m": "false"}
     assert "PULL_MESSAGE (11)" in again.show(dump=True)
     assert again.summary() == "RocketMQ PULL_MESSAGE (11) opaque=0"
     with pytest.raises(ValueError, match="NO_SUCH"):
-        RemotingCommand(code="NO_SUCH")
+        RemotingLayer(code="NO_SUCH")
 
 
 def test_ports_are_bound_both_ways() -> None:
@@ -90,8 +90,8 @@ def test_ports_are_bound_both_ways() -> None:
     for port in PORTS:
         for ends in ({"dport": port, "sport": 5}, {"sport": port, "dport": 5}):
             packet = Ether(bytes(Ether() / IP() / TCP(**ends) / Raw(frame)))
-            assert RemotingCommand in packet
-    assert (IP() / TCP() / RemotingCommand())[TCP].dport == 10911
+            assert RemotingLayer in packet
+    assert (IP() / TCP() / RemotingLayer())[TCP].dport == 10911
 
 
 def test_several_in_a_segment_and_a_part_of_one() -> None:
@@ -101,14 +101,14 @@ def test_several_in_a_segment_and_a_part_of_one() -> None:
     assert packet[Raw].load == send(3).frame[:50]
     assert bytes(packet[TCP].payload) == data
     for junk in (b"", b"\0", b"GET / HTTP/1.1\r\n\r\n", bytes(100), b"\xff" * 64):
-        assert RemotingCommand not in IP(bytes(IP() / TCP(dport=10911) / Raw(junk)))
+        assert RemotingLayer not in IP(bytes(IP() / TCP(dport=10911) / Raw(junk)))
 
 
 def test_answers() -> None:
-    request, response = RemotingCommand(send(5).frame), RemotingCommand(sent(5).frame)
+    request, response = RemotingLayer(send(5).frame), RemotingLayer(sent(5).frame)
     assert response.answers(request)
     assert not request.answers(response)
-    assert not RemotingCommand(sent(6).frame).answers(request)
+    assert not RemotingLayer(sent(6).frame).answers(request)
     assert request.hashret() == response.hashret()
 
 
@@ -189,13 +189,14 @@ def test_captures_have_the_commands_that_our_decode_has(name: str) -> None:
 
 def test_crafted_packets_are_what_our_decode_and_a_file_have(tmp_path: Path) -> None:
     path = tmp_path / "crafted.pcap"
-    layer = RemotingCommand(code="GET_ROUTEINFO_BY_TOPIC", opaque=9, ext={"topic": "Orders"})
+    layer = RemotingLayer(code="GET_ROUTEINFO_BY_TOPIC", opaque=9, ext={"topic": "Orders"})
     wrpcap(str(path), [Ether() / IP(dst="10.0.0.1") / TCP(dport=9876, seq=1, flags="PA") / layer])
     (seen,) = [seen for batch in Decode([str(path)]).commands() for seen in batch]
     assert (seen.pdu.command.code, seen.pdu.command.ext_fields) == (105, {"topic": "Orders"})
-    assert bytes(rdpcap(str(path))[0][RemotingCommand]) == bytes(layer)
+    assert bytes(rdpcap(str(path))[0][RemotingLayer]) == bytes(layer)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_docs_runs_against_the_sandbox() -> None:
     blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
     (example,) = [block for block in blocks if "sandbox_thread" in block]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.times import moment_of, start_of_day, text_of_time
+from dissectors.times import DAY, UTC_ZONE, moment_of, start_of_day, text_of_time, zone_named
 
-from .rows import START
+from .made_rows import START
 
 
 def test_times_come_back() -> None:
@@ -17,7 +17,9 @@ def test_times_come_back() -> None:
         assert moment.has_date
 
 
-@pytest.mark.parametrize("text", ["", "x", "10", "25:00", "2026-13-01", "2026-11-20T", "10:00Z"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "10", "25:00", "2026-13-01", "2026-11-20T", "2026-11-20Z"]
+)
 def test_what_is_no_time(text: str) -> None:
     assert moment_of(text) is None
 
@@ -51,3 +53,78 @@ def test_a_time_of_day() -> None:
     assert moment is not None
     assert (moment.ns, moment.has_date) == (32_703_250_000_000, False)
     assert start_of_day(START) == START - 36_000 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "clock"),
+    [
+        ("10:46:20+08:00", "2:46:20"),
+        ("01:00+08:00", "17:00"),
+        ("20:00-0430", "0:30"),
+        ("9:00Z", "9:00"),
+    ],
+)
+def test_a_time_of_day_with_an_offset(text: str, clock: str) -> None:
+    assert moment_of(text) == moment_of(clock)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Asia/Shanghai", "2026-11-20T18:00:00.000000+08:00"),
+        ("+08:00", "2026-11-20T18:00:00.000000+08:00"),
+        ("-0330", "2026-11-20T06:30:00.000000-03:30"),
+        ("America/New_York", "2026-11-20T05:00:00.000000-05:00"),
+        ("Asia/Kathmandu", "2026-11-20T15:45:00.000000+05:45"),
+    ],
+)
+def test_zones_show_and_read_their_own_times(name: str, text: str) -> None:
+    zone = zone_named(name)
+    assert zone is not None
+    assert zone.text(START) == text
+    for written in (text, text[:-6]):
+        moment = moment_of(written, zone)
+        assert moment is not None
+        assert moment.ns == START
+
+
+def test_a_zone_knows_summer_and_winter() -> None:
+    zone = zone_named("Europe/Berlin")
+    assert zone is not None
+    summer, winter = moment_of("2026-07-01T12:00", zone), moment_of("2026-12-01T12:00", zone)
+    assert summer is not None
+    assert winter is not None
+    assert text_of_time(summer.ns)[11:16] == "10:00"
+    assert text_of_time(winter.ns)[11:16] == "11:00"
+
+
+def test_a_time_of_day_is_of_the_day_that_the_clocks_show() -> None:
+    zone = zone_named("Asia/Shanghai")
+    assert zone is not None
+    evening = START + 8 * 3600 * 10**9  # 18:00 in UTC, 02:00 of the next day in Shanghai
+    moment = moment_of("01:30", zone)
+    assert moment is not None
+    assert text_of_time(moment.on_day_of(evening)) == "2026-11-20T17:30:00.000000Z"
+    assert moment.ns < DAY
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Nowhere", "../etc/passwd", "/etc/passwd", "Europe", "+8", "\0"]
+)
+def test_what_is_no_zone(name: str) -> None:
+    assert zone_named(name) is None
+
+
+def test_the_local_zone_is_that_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    time.tzset()
+    try:
+        zone = zone_named("local")
+        assert zone is not None
+        assert zone.text(START).endswith("+08:00")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert zone_named("utc") is UTC_ZONE

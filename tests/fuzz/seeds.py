@@ -5,12 +5,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from dissectors.remoting.bodies import encode_registration
+from dissectors.remoting.fastjson.codec import encode_json
+from tests.dissectors.replication_traffic import replicated
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
 from tests.traffic.commands import Command, send, sent
 from tests.traffic.network import LINKS, TUNNELS, ethernet, fragments, ip, packets
 from tests.traffic.talk import BROKER, CLIENT, PSH, START, End, Talk, Tcp
 
-from .targets import CODES
+from .targets import CODES, PROPERTIES
 
 _REQUEST = Command(105, 1, ext={"topic": "T"})
 _V4 = Tcp(CLIENT, BROKER, 1, 1, PSH | 16, b"data", START)
@@ -27,6 +30,9 @@ def seeds_of(target: str) -> Iterator[bytes]:
         "stream": _streams,
         "header": _headers,
         "body": _bodies,
+        "commands": _commands,
+        "messages": _messages,
+        "replicas": _replicas,
     }[target]()
 
 
@@ -91,7 +97,80 @@ def _headers() -> Iterator[bytes]:
     yield send(1).header
 
 
+def _commands() -> Iterator[bytes]:
+    nested = b"\x00\xff" + b"\x04\xff" + b"\x02\xff"  # brackets a thousand levels deep
+    for number in range(len(CODES)):
+        yield bytes((number, 27)) + b'{"a":' + nested
+        yield bytes((number, 7)) + b"\x1b\x01"
+    heart = CODES.index(34)
+    yield bytes((heart, 8)) + b'{"consumerDataSet":[{"groupName":"g"}],"a":' + nested
+    yield bytes((heart, 8)) + b"{consumerDataSet:[{'groupName':'g'},1],producerDataSet:{}}"
+    yield bytes((heart, 8)) + b'{"consumerDataSet":[' + b'{"groupName":"g"},' * 40 + b"]}"
+    for start in (b'{"code":34,"opaque":7,"extFields":{"a":', b'{"code":34,"opaque":7,"x":'):
+        yield bytes((heart, 40)) + start + nested
+    for number, texts in _FIELDS.items():
+        for text in texts:
+            for how in (1, 2):
+                yield bytes((CODES.index(number), how)) + text
+
+
+_FIELDS = {
+    310: (b"UNIQ_KEY\x0b\x01x\x0c\x01TAGS\x0b\x01y\x0c\x01",),
+    200050: (b"0 1 2", b"0 1 2,3;1 2 3", b"qo0%2 1 5", b"\x0e\xff", b"1 2 3 4 5 6 7 8"),
+    200051: (b"1 2 3 4 5 0 b 1", b"1 2 3 4 5 6 b 7 8", b"1 \x1b\x01 3 4 5 0 b 1"),
+    33: (b"7F0000010000000000000000000000000001", b"7F00000100002A9F0000000000000001"),
+    370: (b"djEgVG9waWMgYnJva2VyIDE3IGlk", b"djEgVA=="),
+    15: (b"17", b"\x0e\x14"),
+}
+"""request code → texts for all its fields"""
+
+
+def _messages() -> Iterator[bytes]:
+    trace = b"\x0b\x01".join(
+        (b"Pub", b"1", b"r", b"g", b"t", b"m", b"", b"", b"h", b"5", b"1", b"0")
+    )
+    texts = (
+        b'{"so":1,"n":"b","d":[1]}',
+        b'{"a":\x00\xff',
+        trace + b"\x0b\x01true\x0c\x01",
+        trace + b"\x0b\x01id\x0b\x01true\x0b\x01c\x0c\x01x",
+        b"SubAfter\x0b\x01r\x0b\x01m\x0b\x015\x0b\x01true\x0b\x01k\x0b\x010\x0b\x01\x0c\x01",
+        b"1,2,3",
+        b"\x1b\x01,2",
+        b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        b"1-dA==-cw==-3-c3Zj-aW5z-ZW5k-YWRy",
+        b"7F0000010000000000000000000000000001",
+        b"7F00000100002A9F0000000000000001",
+        b"1 2 3 4 0 b 1 9",
+        b"T+7F0000010000000000000000000000000001",
+        b"ack@T@1@2@g@3@b",
+    )
+    for text in texts:
+        for topic in range(6):
+            for tag in (0, 1, 2, 0x20, 0x60, 0xE1):
+                yield bytes((topic, tag, tag + topic)) + text
+        for name in range(len(PROPERTIES)):
+            yield bytes((0, 3, name)) + text
+
+
+def _replicas() -> Iterator[bytes]:
+    for auto_switch in (False, True):
+        said = replicated(auto_switch, 0, 4, 150, beats=(0,)).said
+        yield b"".join(struct.pack(">BH", side, len(data)) + data for side, data in said)
+        late = said[3:]
+        yield b"".join(struct.pack(">BH", side, len(data)) + data for side, data in late)
+        bad = [*said, (1, b"\xff" * 40), (0, b"\xff" * 12)]
+        yield b"".join(struct.pack(">BH", side, len(data)) + data for side, data in bad)
+
+
 def _bodies() -> Iterator[bytes]:
+    numbers = {"readQueueNums": 4, "writeQueueNums": 4, "perm": 6}
+    topics = {"T": {"topicName": "T", **numbers, "topicFilterType": "SINGLE_TAG"}}
+    wrapper = {"dataVersion": {"counter": 1}, "topicConfigTable": topics}
+    body = {"topicConfigSerializeWrapper": wrapper, "filterServerList": []}
+    yield bytes((CODES.index(103), 0)) + encode_registration(body, compressed=True)
+    yield bytes((CODES.index(21), 1)) + encode_json(wrapper)
+    yield bytes((CODES.index(21), 1)) + b'{"topicConfigTable":{{"$ref":"$"}:{"$ref":"$.a"}}}'
     for number in range(len(CODES)):
         yield bytes((number, 0)) + b'{"a":[1,"b",{"c":null}],"table":{0:"x"}}'
     record = bytes.fromhex("0000005bdaa320a7") + bytes(83)

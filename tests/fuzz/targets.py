@@ -9,37 +9,57 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from dissectors.command_row import command_row_of, json_of
-from dissectors.exchange import Exchange
+from dissectors.decode.command_row import command_row_of, json_of
+from dissectors.decode.exchange import Exchange
+from dissectors.decode.exchange_row import record_of
+from dissectors.decode.pipeline import CommandSeen
+from dissectors.decode.stages import CommandStages, ExchangeStages
 from dissectors.expert import ExpertInfo
-from dissectors.pipeline import CommandSeen
-from dissectors.record import STATUSES, ExchangeRecord
 from dissectors.remoting.bodies import body_value, decode_body
 from dissectors.remoting.codes import OPERATIONS
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.frame import KEEP_ALL, KEEP_MESSAGES, Frame, FrameDecoder
+from dissectors.remoting.framing.frame import KEEP_ALL, KEEP_MESSAGES, Frame, FrameDecoder
 from dissectors.remoting.header_codec import decode_header, encode_header, is_header
-from dissectors.remoting.headers import typed_header
-from dissectors.row import record_of
-from dissectors.stages import Stages
-from dissectors.tables import csv_of, jsonl_of
+from dissectors.remoting.headers import header_fields, header_name, typed_header
+from dissectors.remoting.ids.parts import PROPERTIES, property_parts
+from dissectors.remoting.messages.message import StoredMessage, encode_message
+from dissectors.remoting.messages.properties import decode_properties
+from dissectors.rows.record import STATUSES, ExchangeRecord
+from dissectors.rows.tables import csv_of, jsonl_of
 from dissectors.tcp.capture import CaptureReader, Packet
-from dissectors.tcp.formats import PCAP_HEADER, PcapReader, reader_of
+from dissectors.tcp.formats import PCAP_HEADER, reader_of
 from dissectors.tcp.reassembly import Data, Piece, StreamReassembler
 from dissectors.tcp.segment import Segment, SegmentReader
+from rmqtool.decode.tree import Tree
 from tests.traffic.captures import pcap_of
+from tests.traffic.commands import Command, frame
 from tests.traffic.talk import Talk
 
 CODES = sorted(OPERATIONS)
+MAX_TEXT = 64 * 1024
+"""bytes that a text expands to at most"""
+MAX_FIELD = 30_000
+"""characters of it in a field, which the binary form bounds"""
+TOKENS = (
+    *(b"[", b"]", b"{", b"}", b'{"a":', b'{"$ref":"$"}', b'{"$ref":"$.a[0]"},', b"'", b'"', b"\\"),
+    *(b"\\u00", b"\x01", b"\x02", b"\xff", b"9", b"-", b",", b":", b"/*", b"//", b"@", b"%", b"\n"),
+    *(b"=", b";", b" ", b"Set[", b"\xc2\xb2", b"null", b'{"a":1,', b"\0", b'"groupName":"g"}'),
+)
+"""what a text repeats: brackets that nest, separators, escapes, digits that are no ASCII"""
+TOPICS = (
+    *("Orders", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_REVIVE_LOG_c_0", "OFFSET_MOVED_EVENT"),
+    *("RMQ_SYS_TRANS_OP_HALF_TOPIC", "rmq_sys_TRACE_DATA_x"),
+)
+TAGS = ("ck", "ack", "bAck", "d")
 
 
 def capture(data: bytes) -> None:
     """Bytes as a capture file, in chunks of a size that they say themselves."""
-    reader = reader_of(0, data)
+    reader = reader_of(0, data[:PCAP_HEADER])
     if reader is None:
         return
     step = 1 + data[-1] * 16
-    _through(reader, data[PCAP_HEADER:] if isinstance(reader, PcapReader) else data, step)
+    _through(reader, data[PCAP_HEADER:], step)
 
 
 def stream(data: bytes) -> None:
@@ -76,7 +96,72 @@ def body(data: bytes) -> None:
         return
     code = CODES[data[0] % len(CODES)]
     found = decode_body(code, bool(data[1] & 1), 0, data[2:], {})
+    assert not (found.problem or "").startswith("not decoded"), found.problem
     body_value(found, 256)
+
+
+def commands(data: bytes) -> None:
+    """A request and its answer: the code, what carries the text, then the text (`expanded`)."""
+    if len(data) < 3:
+        return
+    code, how, text = CODES[data[0] % len(CODES)], data[1], expanded(data[2:])
+    words = text.decode("utf-8", "replace")
+    names = [field.wire for field in header_fields(header_name(code, False) or "")]
+    answers = [field.wire for field in header_fields(header_name(code, True) or "")]
+    ext = dict.fromkeys(names, words[:MAX_FIELD]) if how & 1 else {"topic": "T", "queueId": "1"}
+    answered = dict.fromkeys(answers, words[:MAX_FIELD]) if how & 2 else {}
+    binary = bool(how & 4)
+    asked = Command(code, 7, ext=ext, body=text if how & 8 else b"", binary=binary)
+    answer = Command(0, 7, 1, ext=answered, body=text if how & 16 else b"", binary=binary)
+    request = frame(text, b"x") if how & 32 else asked.frame
+    talk = Talk(mss=32_000).open().say(0, request).say(1, answer.frame)
+    _whole(pcap_of(talk.say(0, asked.frame).close().segments))
+
+
+def messages(data: bytes) -> None:
+    """A pulled message: topic and properties that RocketMQ gives a meaning, and its body."""
+    if len(data) < 4:
+        return
+    topic = TOPICS[data[0] % len(TOPICS)]
+    text = expanded(data[3:])
+    words = text.decode("utf-8", "replace")[:MAX_FIELD].replace("\1", "").replace("\2", "")
+    names = tuple(PROPERTIES)
+    properties = {"TAGS": TAGS[data[1] % len(TAGS)], names[data[2] % len(names)]: words}
+    sys_flag = (data[1] >> 5) << 8 | data[1] & 1
+    message = StoredMessage(topic, text, properties, sys_flag=sys_flag, born_timestamp=1)
+    for code, body in ((11, encode_message(message)), (310, text)):
+        found = decode_body(code, code == 11, 0, body, {"i": words, "f": str(sys_flag), "b": topic})
+        body_value(found, 256)
+        for one in found.messages:
+            property_parts(one.properties, 1)
+    decode_properties(words)
+
+
+def replicas(data: bytes) -> None:
+    """What a slave and its master write: a side, a length, and the bytes; again and again."""
+    talk = Talk().open()
+    at = 0
+    while at + 3 <= len(data):
+        side, size = data[at] & 1, struct.unpack_from(">H", data, at + 1)[0]
+        talk.say(side, data[at + 3 : at + 3 + size] or b"\0")
+        at += 3 + size
+    _whole(pcap_of(talk.segments))
+
+
+def expanded(data: bytes) -> bytes:
+    """Return a text of tokens: a byte below 32 names one, the next says how often it stands."""
+    text = bytearray()
+    at = 0
+    while at < len(data) and len(text) < MAX_TEXT:
+        one = data[at]
+        at += 1
+        if one < len(TOKENS):
+            count = data[at] if at < len(data) else 1
+            at += 1
+            text += TOKENS[one] * (count if count < 128 else (count - 127) * 16)
+        else:
+            text.append(one)
+    return bytes(text[:MAX_TEXT])
 
 
 def packets(data: bytes) -> None:
@@ -160,6 +245,13 @@ def frames(data: bytes) -> None:
         decode_header(one.serialize_type, one.header)
 
 
+def _whole(data: bytes) -> None:
+    """A capture in one chunk."""
+    reader = reader_of(0, data[:PCAP_HEADER])
+    assert reader is not None
+    _through(reader, data[PCAP_HEADER:], len(data))
+
+
 def _through(reader: CaptureReader, data: bytes, step: int) -> None:
     """Through all stages, once as rows and once as commands taken apart."""
     packets = []
@@ -168,23 +260,28 @@ def _through(reader: CaptureReader, data: bytes, step: int) -> None:
     packets += reader.finish()
     for info in reader.take_experts():
         assert isinstance(info, ExpertInfo)
-    for keep, commands in ((KEEP_MESSAGES, False), (KEEP_ALL, True)):
-        stages = Stages(frozenset(), keep, commands)
+    rows, whole = ExchangeStages(frozenset(), KEEP_MESSAGES), CommandStages(frozenset())
+    for stages in (rows, whole):
         stages.receive(packets)
         stages.finish()
-        _look_at(stages.take_exchanges(), commands)
         for info in stages.take_experts():
             assert isinstance(info, ExpertInfo)
+            assert not info.detail.startswith("not decoded"), info
+    _look_at_rows(rows.take_exchanges())
+    _look_at_commands(whole.take_commands())
 
 
-def _look_at(exchanges: list[Exchange], commands: bool) -> None:
-    if commands:
-        for one in exchanges:
-            pdu = one.response or one.request
-            assert pdu is not None
-            request = one.request if one.response is not None else None
-            json_of(command_row_of(CommandSeen(pdu, request, one.latency), ["x"], 256))
-        return
+def _look_at_commands(commands: list[CommandSeen]) -> None:
+    for one in commands:
+        json_of(command_row_of(one, ["x"], 256))
+        for info in one.pdu.expert or ():
+            assert not info.detail.startswith("not decoded"), info
+    for one in commands:
+        exchange = Exchange(one.request, one.pdu) if one.pdu.flag & 1 else Exchange(one.pdu, None)
+        Tree(["x"], True, 256).exchange(exchange)
+
+
+def _look_at_rows(exchanges: list[Exchange]) -> None:
     records = [record_of(one, "x") for one in exchanges]
     for record in records:
         assert isinstance(record, ExchangeRecord)
@@ -201,5 +298,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "stream": stream,
     "header": header,
     "body": body,
+    "commands": commands,
+    "messages": messages,
+    "replicas": replicas,
 }
 """name and what takes the bytes"""

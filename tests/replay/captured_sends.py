@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from dissectors.pipeline import Decode
-from dissectors.remoting.batch import decode_batch
-from dissectors.remoting.compression import decompress
-from dissectors.remoting.properties import decode_properties
+from dissectors.decode.pipeline import Decode
+from dissectors.remoting.messages.batch import decode_batch
+from dissectors.remoting.messages.compression import decompress
+from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of
 
 

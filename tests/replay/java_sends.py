@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dissectors.remoting.batch import decode_batch
+from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.compression import decompress
 from dissectors.remoting.header_codec import decode_header
-from dissectors.remoting.properties import decode_properties
+from dissectors.remoting.messages.batch import decode_batch
+from dissectors.remoting.messages.compression import decompress
+from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of
 from replay.message import MessageQueue, message_of_properties
-from replay.send_request import SendEncoder, SendForm, SendRequest
+from replay.sending.send_request import SendEncoder, SendForm, SendRequest
 from replay.unique_id import UniqueIds
 from tests.streams import frames_of, streams_of
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 VECTORS = Path(__file__).resolve().parents[2].parent / "shared" / "protocol" / "vectors.json"
-SENDS = (10, 310, 320, 324, 325)
 
 
 class Sent(NamedTuple):
@@ -73,7 +73,7 @@ def request_again(sent: Sent) -> SendRequest:
     namespace = properties.pop("INSTANCE_ID", "")
     encoder = _encoder_like(sent.command, namespace)
     topic = fields["b"].removeprefix(f"{namespace}%")
-    queue = MessageQueue(fields["b"], fields["n"], int(fields["e"]))
+    queue = MessageQueue(fields["b"], fields.get("n", ""), int(fields["e"]))
     flags = int(fields["f"])
     if sent.command.code == 320:
         messages = [

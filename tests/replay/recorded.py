@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from dissectors.command_row import command_row_of
-from dissectors.pipeline import Decode
-from replay.fault import Event, FaultItem, FaultSettings
+from dissectors.decode.command_row import command_row_of
+from dissectors.decode.pipeline import Decode
+from replay.fault import AttemptEvent, FaultItem, FaultSettings
 from tests.replay.queues import SomeQueue
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -24,7 +24,7 @@ class Update:
     """One attempt as its broker's item shows it."""
 
     broker: str
-    event: Event
+    event: AttemptEvent
     latency: int
     now: int
 
@@ -88,7 +88,7 @@ def _steps(name: str, settings: FaultSettings, rows: list[dict[str, object]]) ->
             if item.name == row.get("broker") or _told(before.get(item.name), item)
         ]
         updates = [_update_of(name, settings, item, row) for item in told]
-        updates.sort(key=lambda update: (update.event is Event.ANSWERED, update.now))
+        updates.sort(key=lambda update: (update.event is AttemptEvent.ANSWERED, update.now))
         yield Step(
             kind=str(row["kind"]),
             begin=int(str(row.get("begin", row["at"]))),
@@ -118,11 +118,11 @@ def _update_of(
     """Return what must have been reported for an item to become this one."""
     refused = ("disk-full", "no-permission", "read-only")
     if item.name == row.get("broker"):
-        event, isolation = Event.ANSWERED, False
+        event, isolation = AttemptEvent.ANSWERED, False
     elif any(cause in name for cause in refused):
-        event, isolation = Event.BROKER_ERROR, True
+        event, isolation = AttemptEvent.BROKER_ERROR, True
     else:
-        event, isolation = Event.TRANSPORT_ERROR, True
+        event, isolation = AttemptEvent.TRANSPORT_ERROR, True
     duration = settings.duration_of(item.current_latency, isolation)
     at = int(str(row["at"]))
     now = item.start_timestamp - duration

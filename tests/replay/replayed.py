@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dissectors.remoting.batch import BatchItem, encode_batch
-from replay.captured import Captured, Origin, Refused, Seen, send_header_of
-from replay.captured_source import CapturedSource
-from replay.plan import PlanOptions, Skipped, Step
-from replay.planned import Planned
+from dissectors.remoting.messages.batch import BatchItem, encode_batch
+from replay.captured.captured_send import (
+    CapturedHeader,
+    CapturedSend,
+    Origin,
+    Refused,
+    Seen,
+    send_header_of,
+)
+from replay.captured.source import CapturedSource
+from replay.plan.planned_run import PlannedRun
+from replay.plan.planner import PlannedSend, PlanOptions, Skipped
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 MS = 1_000_000
@@ -43,11 +50,11 @@ def seen(
     return Seen(origin, code, fields, 2 if oneway else 0, body=body, missing=missing)
 
 
-def captured(request: Seen) -> Captured:
+def captured(request: Seen) -> CapturedSend:
     """The send as the look-ahead makes it."""
     header = send_header_of(request)
-    assert not isinstance(header, tuple) or hasattr(header, "topic"), header
-    return Captured(request, header)  # type: ignore[arg-type]
+    assert isinstance(header, CapturedHeader)
+    return CapturedSend(request, header, header.broker_name or request.origin.responder)
 
 
 def batch(*items: tuple[str, bytes]) -> bytes:
@@ -60,14 +67,18 @@ def sample(name: str) -> str:
     return str(SAMPLES / name)
 
 
-def read(*names: str) -> list[Captured | Refused]:
+def read(*names: str) -> list[CapturedSend | Refused]:
     """All that the sources give."""
     source = CapturedSource([sample(name) for name in names])
     return [one for group in source.batches() for one in group]
 
 
-def plan_of(*sources: str, options: PlanOptions | None = None) -> tuple[list[Step], list[Skipped]]:
+def plan_of(
+    *sources: str, options: PlanOptions | None = None
+) -> tuple[list[PlannedSend], list[Skipped]]:
     """The steps and the skipped sends of sources."""
-    planned = Planned(sources, lambda _: options or PlanOptions())
+    planned = PlannedRun(sources, lambda _: options or PlanOptions())
     rows = [row for group in planned.batches() for row in group]
-    return [r for r in rows if isinstance(r, Step)], [r for r in rows if isinstance(r, Skipped)]
+    return [r for r in rows if isinstance(r, PlannedSend)], [
+        r for r in rows if isinstance(r, Skipped)
+    ]

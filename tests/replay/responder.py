@@ -14,9 +14,10 @@ import threading
 from collections.abc import Callable, Iterator
 
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
-from dissectors.remoting.frame import KEEP_ALL, Frame, FrameDecoder
+from dissectors.remoting.framing.frame import KEEP_ALL, Frame, FrameDecoder
 from dissectors.remoting.header_codec import decode_header
-from replay.request import encode_command
+from replay.wire.request import encode_command
+from tests.patience import wait_for
 
 from .script import route_body
 
@@ -67,16 +68,20 @@ def reset(connection: socket.socket, command: RemotingCommand, body: bytes) -> N
 class Responder:
     """Answers route queries with its listeners as masters, and sends as `serve` says."""
 
-    def __init__(self, brokers: int = 1, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, brokers: int = 1, tls: ssl.SSLContext | None = None, everywhere: bool = False
+    ) -> None:
+        """`everywhere`: listen on all IPv4 and IPv6 addresses, not on 127.0.0.1 alone."""
         self.serve: Serve = store
         self.serve_route: Serve | None = None
         self.received: list[tuple[RemotingCommand, bytes]] = []
         """everything that came"""
         self.accepted = 0
+        self.bytes_received = 0
         self.reading = threading.Event()
         self.reading.set()
         self._tls = tls
-        self._listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(brokers)]
+        self._listeners = [_listener(everywhere) for _ in range(brokers)]
         self.addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in self._listeners]
         self._open: set[socket.socket] = set()
         self._closed = False
@@ -91,6 +96,11 @@ class Responder:
     def sends(self) -> list[RemotingCommand]:
         """The sends that came."""
         return [command for command, _ in self.received if command.code in (10, 310, 320)]
+
+    def wait_for_sends(self, number: int) -> list[RemotingCommand]:
+        """Return the sends when so many came: nobody waits for a one-way send to arrive."""
+        wait_for(f"{number} sends", lambda: len(self.sends()) >= number)
+        return self.sends()
 
     def _accept(self, listener: socket.socket) -> None:
         while not self._closed:
@@ -125,6 +135,7 @@ class Responder:
             data = connection.recv(65536)
             if not data:
                 return
+            self.bytes_received += len(data)
             frames: list[Frame] = []
             decoder.receive(data, 0, len(data), at, 0, 0, frames)
             at += len(data)
@@ -162,10 +173,18 @@ class Responder:
         self.hang_up_all()
 
 
+def _listener(everywhere: bool) -> socket.socket:
+    if everywhere:
+        return socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("127.0.0.1", 0))
+
+
 @contextlib.contextmanager
-def responding(brokers: int = 1, tls: ssl.SSLContext | None = None) -> Iterator[Responder]:
+def responding(
+    brokers: int = 1, tls: ssl.SSLContext | None = None, everywhere: bool = False
+) -> Iterator[Responder]:
     """A responder that ends with the block."""
-    responder = Responder(brokers, tls)
+    responder = Responder(brokers, tls, everywhere)
     try:
         yield responder
     finally:

@@ -13,15 +13,15 @@ from random import Random
 
 from dissectors.remoting.bodies import encode_body
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
-from dissectors.remoting.frame import KEEP_ALL, Frame, FrameDecoder
+from dissectors.remoting.framing.frame import KEEP_ALL, Frame, FrameDecoder
 from dissectors.remoting.header_codec import decode_header
-from replay.client import Client
+from replay.cluster.client import ClusterClient
 from replay.config import ProducerConfig
-from replay.network import LinkUser
-from replay.operation import Operation
-from replay.request import encode_command
-from replay.send import Sender
-from replay.steps import Steps
+from replay.sending.send import Sender
+from replay.wire.network import LinkUser
+from replay.wire.operation import RunningOperation
+from replay.wire.request import encode_command
+from replay.wire.steps import Steps
 
 MS = 1_000_000
 EPOCH = 1_700_000_000_000 * MS
@@ -253,7 +253,7 @@ class Bench:
         """topics that the NameServer has a route of"""
         settings = {"group": "g", "namesrv": NAMESRV, **settings}
         self.config = ProducerConfig(**settings)  # type: ignore[arg-type]
-        self.client = Client(self.config, self.network, Random(1))
+        self.client = ClusterClient(self.config, self.network, Random(1))
         self.sender = Sender(self.client, Random(1))
 
     def name_server(self, link: ScriptLink, command: RemotingCommand, body: bytes) -> None:
@@ -264,7 +264,7 @@ class Bench:
         else:
             link.answer(command, 17, {}, b"", f"No topic route info for {topic}")
 
-    def run(self, steps: Steps[object], most_ms: int = 60_000) -> Operation[object]:
+    def run(self, steps: Steps[object], most_ms: int = 60_000) -> RunningOperation[object]:
         """Run an operation to its end, in scripted time."""
         operation = self.client.runner.start(steps)
         end = self.network.time + most_ms * MS

@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replay.acl import (
-    Credentials,
-    CredentialsError,
-    credentials_of,
-    read_credentials,
-    signature_of,
-)
+from replay.acl import Credentials, CredentialsError, credentials_of, read_credentials, signature_of
 from tests.replay.java_sends import SAMPLES, VECTORS, request_again, sends_of
 
 RIGHTLY_SIGNED = 2

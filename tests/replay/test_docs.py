@@ -17,6 +17,7 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with sandbox_thread(SandboxOptions()) as box:
@@ -31,7 +32,10 @@ def test_every_setting_and_class_that_the_page_names_is_there() -> None:
     text = PAGE.read_text()
     for name in re.findall(r"`([A-Z][A-Za-z]+Error|SendFailed)`", text):
         assert hasattr(errors, name), name
-    settings = set(config.ProducerConfig.__dataclass_fields__)
+    settings = {
+        *config.ProducerConfig.__dataclass_fields__,
+        *config.TlsSettings.__dataclass_fields__,
+    }
     for name in re.findall(r"`([a-z_]+)=", text):
         known = settings | {"ca_file", "verify", "detector", "mode", "timeout_ms", "check_hostname"}
         assert name in known, name

@@ -6,9 +6,10 @@ import pickle
 
 import pytest
 
+from dissectors.endpoint import split_endpoint
 from replay import Attempt, MessageQueue
 from replay.acl import Credentials
-from replay.config import ProducerConfig, TlsSettings, addresses_of, split_address
+from replay.config import ProducerConfig, TlsSettings, addresses_of
 from replay.errors import (
     BrokerError,
     ClientError,
@@ -96,7 +97,7 @@ def test_no_secret_is_shown() -> None:
     ],
 )
 def test_addresses(text: str, parts: tuple[str, int] | None) -> None:
-    assert split_address(text) == parts
+    assert split_endpoint(text) == parts
 
 
 def test_lists_of_addresses_are_without_repeats() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.pipeline import Decode
+from dissectors.decode.pipeline import Decode
 from dissectors.remoting.bodies.trace import decode_trace
 from replay import (
     AsyncProducer,
@@ -208,7 +208,7 @@ def test_traces_tell_of_the_sends(blocking: bool) -> None:
 
 def test_a_listener_may_send_itself() -> None:
     """What is called back in a blocking call may use the producer."""
-    from .test_transaction import check_frame, storing
+    from .sending.test_transaction import check_frame, storing
 
     with responding() as responder:
         first = True

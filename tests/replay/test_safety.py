@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from replay.captured import source as captured_source
+from replay.captured.source import SourceError, note_responder
 from replay.safety import Guard, TargetRefused, host_and_port, is_loopback
+from replay.transport.problems import is_own_address
 
 
 def test_a_captured_address_is_never_a_target_whatever_was_agreed_to() -> None:
@@ -52,6 +55,110 @@ def test_why_not_says_the_same() -> None:
     assert "--yes" in str(guard.why_not("192.0.2.1:1"))
 
 
+THIS_MACHINE = [
+    *("127.0.0.1", "127.255.0.9", "localhost", "0.0.0.0", "::", "::1", "0:0:0:0:0:0:0:1"),
+    *("::1%1", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:0.0.0.0", "::ffff:127.9.9.9"),
+    *("::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::127.0.0.1", "64:ff9b::7f00:1"),
+    *("64:ff9b:1::127.0.0.1", "64:ff9b:1:7f00:0:100::", "2002:7f00:1::", "2002:7f00:1::9"),
+    *("2001:0:4136:e378:8000:63bf:80ff:fffe", "fe80::5efe:127.0.0.1", "192.0.2.77"),
+]
+"""notations of this machine; 192.0.2.77 is its own address in these tests"""
+
+
+def _is_own(host: str) -> bool:
+    return host in ("192.0.2.77", "192.0.2.78", "fd00::77")
+
+
+@pytest.mark.parametrize("captured", THIS_MACHINE)
+def test_every_notation_of_this_machine_is_one_host(captured: str) -> None:
+    guard = Guard(consent=True, is_own=_is_own)
+    guard.learn([_joined(captured, 10911)])
+    for host in THIS_MACHINE:
+        with pytest.raises(TargetRefused, match="address of the capture"):
+            guard.check(_joined(host, 10911))
+    guard.check("127.0.0.1:10912")
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("10.1.2.3", "::ffff:10.1.2.3", "::ffff:a01:203", "::10.1.2.3", "::ffff:0:10.1.2.3"),
+        *("64:ff9b::10.1.2.3", "64:ff9b:1::a01:203", "64:ff9b:1:a01:2:300::", "2002:a01:203::1"),
+        *("2001:0:4136:e378:8000:63bf:f5fe:fdfc", "fd00::5efe:10.1.2.3", "fd00::200:5efe:a01:203"),
+    ],
+)
+def test_an_ipv4_address_inside_of_an_ipv6_one_is_that_host(host: str) -> None:
+    for captured, target in (("10.1.2.3", host), (host, "10.1.2.3")):
+        guard = Guard(consent=True)
+        guard.learn([_joined(captured, 10911)])
+        with pytest.raises(TargetRefused, match="address of the capture"):
+            guard.check(_joined(target, 20911))
+        guard.check("10.1.2.4:10911")
+
+
+def test_a_scope_does_not_make_another_address() -> None:
+    guard = Guard(consent=True)
+    guard.learn(["[fe80::1]:10911", "[fe80::2%eth0]:10911"])
+    for address in ("[fe80::1%eth0]:1", "[fe80::1%2]:1", "[fe80::2]:1", "[fe80::2%lo]:1"):
+        with pytest.raises(TargetRefused, match="address of the capture"):
+            guard.check(address)
+
+
+def test_another_own_address_is_the_same_host() -> None:
+    guard = Guard(consent=True, is_own=_is_own)
+    guard.learn(["192.0.2.77:10911"])
+    for address in ("192.0.2.78:20911", "[fd00::77]:1", "127.0.0.1:10911"):
+        with pytest.raises(TargetRefused, match=r"reaches the host of 192\.0\.2\.77:10911"):
+            guard.check(address)
+    guard.check("127.0.0.1:20911")
+    guard.check("192.0.2.79:10911")
+
+
+def test_what_this_process_listens_on_is_exempt() -> None:
+    guard = Guard(consent=False)
+    guard.learn(["127.0.0.1:10911"])
+    guard.exempt(["127.0.0.1:10911"])
+    guard.check("127.0.0.1:10911")
+    with pytest.raises(TargetRefused):
+        guard.check("127.0.0.2:10911")
+
+
+def test_hosts_without_a_port_are_refused_at_every_port() -> None:
+    guard = Guard(consent=True)
+    guard.learn(["127.0.0.1:0", "10.0.0.1:0"])
+    for address in ("127.0.0.1:10911", "[::1]:1", "10.0.0.1:9876"):
+        with pytest.raises(TargetRefused):
+            guard.check(address)
+
+
+def test_own_addresses_are_told_by_the_system() -> None:
+    assert is_own_address("127.0.0.1")
+    assert is_own_address("127.8.8.8")
+    assert not is_own_address("203.0.113.9")
+    assert not is_own_address("64:ff9b::1")
+
+
+def test_no_address_of_a_capture_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captured_source, "MAX_ADDRESSES", 3)
+    monkeypatch.setattr(captured_source, "MAX_HOSTS", 2)
+    responders: set[str] = set()
+    for number in range(1, 6):
+        note_responder(responders, f"10.0.0.{number}:10911")
+        note_responder(responders, f"10.0.0.{number}:10911")
+    guard = Guard(consent=True)
+    guard.learn(responders)
+    for number in range(1, 6):
+        with pytest.raises(TargetRefused):
+            guard.check(f"10.0.0.{number}:10911")
+    note_responder(responders, "10.0.0.5:20911")
+    with pytest.raises(SourceError, match="hosts"):
+        note_responder(responders, "10.0.0.6:10911")
+
+
 @pytest.mark.parametrize(
     ("host", "expected"),
     [
@@ -74,3 +181,5 @@ def test_addresses_are_split() -> None:
     assert host_and_port("[::1]:9876") == ("::1", 9876)
     assert host_and_port("broker:10911") == ("broker", 10911)
     assert host_and_port("broker") == ("broker", 0)
+    assert host_and_port("broker:" + "9" * 5000)[1] == 0
+    assert host_and_port("broker:²") == ("broker:²", 0)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.send_many import BatchFeed, Feed, IteratorFeed, LineFeed
@@ -21,7 +21,6 @@ async def _all(feed: Feed[bytes]) -> list[bytes]:
 
 
 @given(data=st.lists(st.sampled_from([b"a", b"\n", b"bc", b"\r\n"]), max_size=60).map(b"".join))
-@settings(max_examples=50, deadline=None)
 def test_lines_of_a_file_and_of_a_pipe(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.remoting.ids import decode_unique_key
+from dissectors.remoting.ids.message_ids import decode_unique_key
 from replay.unique_id import UniqueIds
 from tests.replay.java_sends import JAVA_SENDS, VECTORS
 

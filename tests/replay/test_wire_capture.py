@@ -8,12 +8,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.pipeline import Decode
+from dissectors.decode.pipeline import Decode
 from replay.message import Message, MessageQueue
-from replay.send_request import SendEncoder, SendForm
+from replay.sending.send_request import SendEncoder, SendForm
 from replay.unique_id import UniqueIds
 from replay.wire_capture import WireCapture
 from tests.replay.java_sends import SAMPLES
@@ -37,7 +37,6 @@ def _tshark(path: Path, *arguments: str) -> list[str]:
     talk=st.lists(st.tuples(st.booleans(), st.binary(max_size=4000)), max_size=8),
     ends=st.sampled_from([V4, V6, MIXED]),
 )
-@settings(max_examples=60, deadline=None)
 def test_bytes_are_read_back_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory,
     talk: list[tuple[bool, bytes]],

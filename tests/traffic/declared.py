@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from dissectors.exchange import Exchange
+from dissectors.decode.exchange import Exchange
+from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.pipeline import Decode, DecodeOptions
-from dissectors.record import STATUSES, ExchangeRecord
 from dissectors.remoting.command import RemotingCommand
+from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.tcp.source import CaptureError
 
 _encoder = msgspec.json.Encoder()

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dissectors.conversation import Pdu
-from dissectors.exchange import Exchange
+from dissectors.conversations.conversation import Pdu
+from dissectors.decode.exchange import Exchange
+from dissectors.decode.pipeline import Decode, DecodeOptions, DecodeStats
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.pipeline import Decode, DecodeOptions, DecodeStats
-from dissectors.record import ExchangeRecord
+from dissectors.rows.record import ExchangeRecord
 
 from .captures import pcap_of
 from .commands import Command

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from .commands import LANGUAGES, Command
+from .commands import HEART_BEAT, LANGUAGES, Command
 from .talk import BROKER, CLIENT, End, Talk, Tcp
 
 CODES = (10, 11, 34, 105, 310, 320, 40, 200050, 9999, 50001)
@@ -27,6 +27,13 @@ _BODY = st.binary(max_size=40) | st.builds(
     st.integers(0, 255),
     st.sampled_from([100, 1448, 3000, 9000]),
 )
+_HEARTBEAT = st.sampled_from(
+    [
+        b'{"clientID":"10.0.0.5@1"}',
+        b'{"clientID":"c","consumerDataSet":[],"producerDataSet":[{"groupName":"g"}]}',
+    ]
+)
+"""its body is read, so another one would be a finding"""
 
 
 @dataclass
@@ -73,13 +80,14 @@ def _repr(command: Command | None) -> str | None:
 def commands(draw: st.DrawFn, opaque: int, response: bool) -> Command:
     """Any command with this opaque."""
     flag = 1 if response else draw(st.sampled_from([0, 0, 0, 2]))
+    code = draw(st.sampled_from(ANSWERS if response else CODES))
     return Command(
-        code=draw(st.sampled_from(ANSWERS if response else CODES)),
+        code=code,
         opaque=opaque,
         flag=flag,
         ext=draw(st.dictionaries(_TEXT.filter(bool), _TEXT, max_size=3)),
         remark=draw(st.none() | _TEXT.filter(bool)),
-        body=draw(_BODY),
+        body=draw(_HEARTBEAT if code == HEART_BEAT else _BODY),
         language=draw(st.sampled_from(sorted(LANGUAGES))),
         version=draw(st.integers(0, 500)),
         binary=draw(st.booleans()),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ..message import StoredMessage
+from ..messages.message import StoredMessage
 
 RAW: Final = "raw"
 """Kind of a body that was not understood."""

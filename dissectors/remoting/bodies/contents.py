@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..fastjson import decode_json
-from ..ids import integer_of
-from ..message import StoredMessage
+from ..fastjson.codec import decode_json
+from ..ids.message_ids import integer_of
+from ..messages.message import StoredMessage
 from .body import Body
 from .json_body import typed_body
 from .trace import FORMS, decode_trace, is_trace_topic
@@ -27,7 +27,9 @@ _TRACE_STARTS: Final = tuple(f"{kind}\x01".encode() for kind in FORMS)
 
 
 def content_of(message: StoredMessage, data: bytes) -> Body | None:
-    """What the (decompressed) body of a message says if RocketMQ wrote it itself; else None."""
+    """Return what the (decompressed) body of a message says if RocketMQ wrote it itself;
+    else None.
+    """
     topic = message.topic
     if is_trace_topic(topic) or data.startswith(_TRACE_STARTS):
         trace = decode_trace(data)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from .classes import CLASSES, ENUMS
 
 
-class Kind(Enum):
+class TypeKind(Enum):
     """What a type is made of."""
 
     STRING = "a string"
@@ -32,7 +32,7 @@ class Kind(Enum):
 class JavaType(NamedTuple):
     """One type; `key` and `item` are None unless the kind has them."""
 
-    kind: Kind
+    kind: TypeKind
     """What it is made of."""
     name: str
     """As the table writes it."""
@@ -43,36 +43,36 @@ class JavaType(NamedTuple):
 
 
 _SCALARS: Final = {
-    "String": Kind.STRING,
-    "int": Kind.INTEGER,
-    "Integer": Kind.INTEGER,
-    "long": Kind.INTEGER,
-    "Long": Kind.INTEGER,
-    "byte": Kind.INTEGER,
-    "double": Kind.DOUBLE,
-    "boolean": Kind.BOOLEAN,
-    "Boolean": Kind.BOOLEAN,
-    "BitSet": Kind.BITS,
-    "Object": Kind.ANY,
+    "String": TypeKind.STRING,
+    "int": TypeKind.INTEGER,
+    "Integer": TypeKind.INTEGER,
+    "long": TypeKind.INTEGER,
+    "Long": TypeKind.INTEGER,
+    "byte": TypeKind.INTEGER,
+    "double": TypeKind.DOUBLE,
+    "boolean": TypeKind.BOOLEAN,
+    "Boolean": TypeKind.BOOLEAN,
+    "BitSet": TypeKind.BITS,
+    "Object": TypeKind.ANY,
 }
 
 
 @lru_cache(maxsize=512)
 def java_type_of(text: str) -> JavaType:
-    """The type that a table's text means; ValueError for a text that is no type."""
+    """Return the type that a table's text means; ValueError for a text that is no type."""
     text = text.strip()
     outer, bracket, inner = text.partition("<")
     if bracket and text.endswith(">"):
         inner = inner[:-1]
         if outer in ("List", "Set"):
-            return JavaType(Kind.LIST, text, item=java_type_of(inner))
+            return JavaType(TypeKind.LIST, text, item=java_type_of(inner))
         if outer == "Map":
             key, _, item = inner.partition(",")  # no key type of the tables has a comma
-            return JavaType(Kind.MAP, text, java_type_of(key), java_type_of(item))
+            return JavaType(TypeKind.MAP, text, java_type_of(key), java_type_of(item))
     if text in _SCALARS:
         return JavaType(_SCALARS[text], text)
     if text in ENUMS:
-        return JavaType(Kind.ENUM, text)
+        return JavaType(TypeKind.ENUM, text)
     if text in CLASSES:
-        return JavaType(Kind.CLASS, text)
+        return JavaType(TypeKind.CLASS, text)
     raise ValueError(f"{text!r} is no type of the tables")

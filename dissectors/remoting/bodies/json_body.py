@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..fastjson import JsonResult, decode_json, encode_json, to_json_value
+from ..fastjson.codec import JsonResult, decode_json, encode_json, to_json_value
 from .body import JSON, RAW, Body, BodyInput
-from .java_types import JavaType, Kind, java_type_of
+from .java_types import JavaType, TypeKind, java_type_of
 from .typed import TypedReader, wire_value
 
 JSON_MAP: Final = "json-map"
@@ -19,22 +19,24 @@ _ANY_OBJECT: Final = java_type_of("Map<String, Object>")
 
 
 def json_type_of(form: str) -> JavaType:
-    """The type of a form: a class name, `json-map`, or `json-list:` and what its items are."""
+    """Return the type of a form: a class name, `json-map`, or `json-list:` and what its
+    items are.
+    """
     if form.startswith(_LIST_PREFIX):
         item = json_type_of(form.removeprefix(_LIST_PREFIX))
-        return JavaType(Kind.LIST, form, item=item)
+        return JavaType(TypeKind.LIST, form, item=item)
     if form == JSON_MAP:
         return _ANY_OBJECT
     return java_type_of("String" if form == "string" else form)
 
 
 def decode_json_body(given: BodyInput) -> Body:
-    """A body in the JSON of its form."""
+    """Return a body in the JSON of its form."""
     return typed_body(given.form, decode_json(given.body))
 
 
 def typed_body(form: str, result: JsonResult) -> Body:
-    """The body that a JSON text of this form makes."""
+    """Return the body that a JSON text of this form makes."""
     reader = TypedReader()
     value = reader.read(result.value, json_type_of(form), form)
     problem = result.problem
@@ -46,7 +48,9 @@ def typed_body(form: str, result: JsonResult) -> Body:
 
 
 def decode_reset_offset(given: BodyInput) -> Body:
-    """The body of 220: a list of queues when the admin tool asked in C++, else a map of them."""
+    """Return the body of 220: a list of queues when the admin tool asked in C++, else a map of
+    them.
+    """
     result = decode_json(given.body)
     table = result.value.get("offsetTable") if isinstance(result.value, dict) else None
     for_c = type(table) is list
@@ -54,7 +58,7 @@ def decode_reset_offset(given: BodyInput) -> Body:
 
 
 def decode_unknown(body: bytes, reason: str) -> Body:
-    """A body that no table speaks of: JSON if it is that, otherwise raw."""
+    """Return a body that no table speaks of: JSON if it is that, otherwise raw."""
     if body[:1] in (b"{", b"["):
         result = decode_json(body)
         if result.problem is None:
@@ -63,7 +67,7 @@ def decode_unknown(body: bytes, reason: str) -> Body:
 
 
 def encode_json_body(form: str, value: object, *, standard: bool = False) -> bytes:
-    """The text of a value of this form; `standard` as NameServers answer since V4_9_4."""
+    """Return the text of a value of this form; `standard` as NameServers answer since V4_9_4."""
     if form == "ResetOffsetBody" and isinstance(value, dict):
         table = value.get("offsetTable")
         if isinstance(table, list) and table and "key" not in table[0]:

@@ -11,11 +11,11 @@ import base64
 import codecs
 from typing import Final
 
-from ..batch import decode_batch, is_inner_batch, unwrap_inner_batch
-from ..compression import DEFAULT_LIMIT
 from ..headers import typed_header
-from ..message import StoredMessage, decode_messages
-from ..properties import decode_properties
+from ..messages.batch import decode_batch, is_inner_batch, unwrap_inner_batch
+from ..messages.compression import DEFAULT_LIMIT
+from ..messages.message import StoredMessage, decode_messages
+from ..messages.properties import decode_properties
 from ..sysflag import COMPRESSION_BITS
 from .body import RAW, Body, BodyInput
 from .contents import content_of
@@ -27,7 +27,7 @@ PROBLEMS_LIMIT: Final = 8
 
 
 def decode_raw_message(given: BodyInput) -> Body:
-    """The body of a send: one message, whose other parts stand in the header."""
+    """Return the body of a send: one message, whose other parts stand in the header."""
     message = _sent_message(given)
     problem = None
     if message.compression is not None:
@@ -61,7 +61,9 @@ def _number(fields: dict[str, object], name: str) -> int:
 
 
 def decode_batch_messages(given: BodyInput) -> Body:
-    """The body of a batch send: messages that share the header's topic, queue and born time."""
+    """Return the body of a batch send: messages that share the header's topic, queue and
+    born time.
+    """
     batch = decode_batch(given.body)
     if not batch.items:
         return Body(RAW, problem=_joined(batch.problems))
@@ -90,7 +92,7 @@ def decode_batch_messages(given: BodyInput) -> Body:
 
 
 def decode_stored_messages(given: BodyInput) -> Body:
-    """A body of stored records; the inner batches among them are taken apart."""
+    """Return a body of stored records; the inner batches among them are taken apart."""
     records = decode_messages(given.body)
     problems = list(records.problems)
     if not records.messages:
@@ -119,7 +121,7 @@ def decode_stored_messages(given: BodyInput) -> Body:
 
 
 def _joined(problems: list[tuple[int, str]] | tuple[tuple[int, str], ...]) -> str | None:
-    """The problems in one text, each with its offset; None when there are none."""
+    """Return the problems in one text, each with its offset; None when there are none."""
     if not problems:
         return None
     texts = [f"{text} (at {offset})" for offset, text in problems[:PROBLEMS_LIMIT]]
@@ -129,7 +131,8 @@ def _joined(problems: list[tuple[int, str]] | tuple[tuple[int, str], ...]) -> st
 
 
 def message_value(message: StoredMessage, preview: int = PREVIEW_LIMIT) -> dict[str, object]:
-    """A message in JSON types, with RocketMQ's names and the first `preview` bytes of its body.
+    """Return a message in JSON types, with RocketMQ's names and the first `preview` bytes of its
+    body.
 
     What only a broker knows is left out of a message that was sent. The body is decompressed, as
     text if it is UTF-8 and as base64 otherwise (`bodyForm`).
@@ -191,7 +194,9 @@ def _body_value(message: StoredMessage, preview: int) -> dict[str, object]:
 
 
 def _shown(data: bytes, cut: bool) -> tuple[str, str]:
-    """The bytes as text or base64, and which; a character that is cut at the end is left out."""
+    """Return the bytes as text or base64, and which; a character that is cut at the end is left
+    out.
+    """
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(data, final=not cut)
     except UnicodeDecodeError:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from ..compression import compress, decompress
-from ..fastjson import decode_json, encode_json
-from ..record_layout import CRC_MASK
+from ..fastjson.codec import decode_json, encode_json
+from ..ids.message_ids import integer_of
+from ..messages.compression import compress, decompress
+from ..messages.record_layout import CRC_MASK
 from .body import Body, BodyInput
 from .java_types import java_type_of
 from .json_body import decode_json_body, encode_json_body
@@ -72,7 +73,7 @@ class _Cursor:
 
 
 def decode_registration(given: BodyInput) -> Body:
-    """The body of 103 as a RegisterBrokerBody, compressed or not."""
+    """Return the body of 103 as a RegisterBrokerBody, compressed or not."""
     body = given.body
     notes: tuple[str, ...] = ()
     expected = given.ext_fields.get("bodyCrc32", "0")
@@ -130,9 +131,10 @@ def decode_topic_config(text: str) -> dict[str, object] | None:
         return None
     config: dict[str, object] = {"topicName": parts[0]}
     for name, number in zip(_TOPIC_FIELDS, parts[1:4], strict=True):
-        if not (number.isascii() and number.lstrip("-").isdecimal() and len(number) <= 11):
+        value = integer_of(number)
+        if value is None or len(number) > 11:
             return None
-        config[name] = int(number)
+        config[name] = value
     config["topicFilterType"] = parts[4]
     if len(parts) > 5 and parts[5]:
         attributes = decode_json(parts[5].encode())
@@ -143,7 +145,7 @@ def decode_topic_config(text: str) -> dict[str, object] | None:
 
 
 def encode_topic_config(config: dict[str, object]) -> str:
-    """A TopicConfig as compressed registrations carry it."""
+    """Return a TopicConfig as compressed registrations carry it."""
     attributes = encode_json(config.get("attributes") or {}).decode()
     names = ("topicName", *_TOPIC_FIELDS, "topicFilterType")
     return " ".join([*(str(config.get(name, "")) for name in names), attributes])
@@ -152,7 +154,8 @@ def encode_topic_config(config: dict[str, object]) -> str:
 def encode_registration(
     value: object, *, compressed: bool = False, queue_mappings: bool = True
 ) -> bytes:
-    """The body of a registration; `queue_mappings` only has an effect on the compressed form.
+    """Return the body of a registration; `queue_mappings` only has an effect on the compressed
+    form.
 
     ValueError for a value that is no RegisterBrokerBody.
     """

@@ -10,16 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ..batch import BatchItem, encode_batch
+from ...expert import undecoded
 from ..codes import RequestCode, operation_of, request_name
-from ..message import StoredMessage, encode_message
+from ..messages.batch import BatchItem, encode_batch
+from ..messages.message import StoredMessage, encode_message
 from .body import NONE, RAW, Body, BodyInput
-from .json_body import (
-    decode_json_body,
-    decode_reset_offset,
-    decode_unknown,
-    encode_json_body,
-)
+from .json_body import decode_json_body, decode_reset_offset, decode_unknown, encode_json_body
 from .messages import (
     PREVIEW_LIMIT,
     decode_batch_messages,
@@ -74,9 +70,9 @@ def decode_body(
     body: bytes,
     ext_fields: Mapping[str, str],
     version: int | None = None,
-    language: str | None = None,  # noqa: ARG001 - bodies tell their writer's language themselves
 ) -> Body:
-    """What the body of a request with this code says, or of the response to one; never raises.
+    """Return what the body of a request with this code says, or of the response to one; never
+    raises.
 
     `response_code` is looked at for responses only: an error answer seldom has a body, and then it
     need not be the operation's. `version` is the sender's MQVersion ordinal.
@@ -90,7 +86,10 @@ def decode_body(
         return decode_unknown(body, reason)
     given = BodyInput(form, request_code, response, body, ext_fields)
     decoder = SPECIAL.get((request_code, response)) or FORMS.get(form) or decode_json_body
-    decoded = decoder(given)
+    try:
+        decoded = decoder(given)
+    except Exception as error:  # the last line of defence: one body never ends a run
+        return Body(RAW, problem=undecoded(error))
     if response and response_code not in SUCCESSES and decoded.problem is not None:
         return decode_unknown(body, f"a body on an answer with code {response_code}")
     return decoded
@@ -99,7 +98,7 @@ def decode_body(
 def encode_body(
     request_code: int, response: bool, value: object, *, standard_json: bool = False
 ) -> bytes:
-    """The body of an operation, of the value that `decode_body` gives for it.
+    """Return the body of an operation, of the value that `decode_body` gives for it.
 
     Messages are given as a sequence of `StoredMessage` (or `BatchItem`), raw messages as bytes.
     `standard_json`: quoted integer keys and ASCII, as NameServers answer clients since V4_9_4.
@@ -155,7 +154,8 @@ def _item_of(message: object) -> BatchItem:
 def body_value(
     body: Body, preview: int = PREVIEW_LIMIT, *, secrets: bool = False
 ) -> dict[str, object]:
-    """A body in JSON types: kind, value or messages, and what is wrong or odd, if anything is.
+    """Return a body in JSON types: kind, value or messages, and what is wrong or odd, if anything
+    is.
 
     Passwords and secret keys are masked unless `secrets` asks for them; the messages of
     applications are never changed.

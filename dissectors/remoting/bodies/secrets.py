@@ -16,7 +16,7 @@ _MASK: Final = "***"
 
 
 def without_secrets(value: object) -> object:
-    """The same value in JSON types with every secret masked; what has none is not copied."""
+    """Return the same value in JSON types with every secret masked; what has none is not copied."""
     if isinstance(value, dict):
         return {name: _masked(name, item) for name, item in value.items()}
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):

@@ -5,11 +5,13 @@ RocketMQ: MixAll.properties2String, MixAll.string2Properties, TimerCheckpoint.
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Final
 
 from .body import RAW, Body, BodyInput
 
+_SEPARATOR: Final = re.compile("[=:]")
 _TIMER_FIELDS: Final = (
     "lastReadTimeMs",
     "lastTimerLogFlushPos",
@@ -30,36 +32,37 @@ def _decode_text(body: bytes) -> tuple[str, str | None]:
 
 
 def decode_text(given: BodyInput) -> Body:
-    """A body of plain text: the name of a group, the source of a filter class."""
+    """Return a body of plain text: the name of a group, the source of a filter class."""
     text, problem = _decode_text(given.body)
     return Body(given.form, text, problem=problem)
 
 
 def encode_text(value: object) -> bytes:
-    """The bytes of a plain text."""
+    """Return the bytes of a plain text."""
     if not isinstance(value, str):
         raise ValueError(f"a text is a str, not {type(value).__name__}")
     return value.encode()
 
 
 def decode_properties_text(given: BodyInput) -> Body:
-    """Lines of `name=value`, as Java's properties files have them; comments are left out."""
+    """Lines of `name=value` or `name:value`, as properties files have them, without comments."""
     text, problem = _decode_text(given.body)
     properties: dict[str, object] = {}
     strange = 0
-    for line in text.splitlines():
+    for line in text.split("\n"):
         line = line.strip()
         if not line or line[0] in "#!":
             continue
-        name, equals, value = line.partition("=")
-        strange += not equals
+        match = _SEPARATOR.search(line)
+        name, value = (line[: match.start()], line[match.end() :]) if match else (line, "")
+        strange += match is None
         properties[name.strip()] = value.strip()
-    notes = (f"{strange} lines without =",) if strange else ()
+    notes = (f"{strange} lines without = or :",) if strange else ()
     return Body(given.form, properties, problem=problem, notes=notes)
 
 
 def encode_properties_text(value: object) -> bytes:
-    """The text of properties, one `name=value` a line, each line ended."""
+    """Return the text of properties, one `name=value` a line, each line ended."""
     if not isinstance(value, dict):
         raise ValueError(f"properties are a dict, not {type(value).__name__}")
     lines = [f"{name}={item}" for name, item in value.items()]
@@ -82,7 +85,7 @@ def decode_timer_checkpoint(given: BodyInput) -> Body:
 
 
 def encode_timer_checkpoint(value: object) -> bytes:
-    """The bytes of a timer check point; ValueError for what is none."""
+    """Return the bytes of a timer check point; ValueError for what is none."""
     if not isinstance(value, dict):
         raise ValueError(f"a timer check point is a dict, not {type(value).__name__}")
     try:

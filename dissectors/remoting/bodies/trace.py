@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..flags import MESSAGE_TYPES
-from ..ids import integer_of
+from ..ids.message_ids import integer_of
 
 FIELD_SEPARATOR: Final = "\x01"
 RECORD_SEPARATOR: Final = "\x02"
@@ -81,7 +81,7 @@ def is_trace_topic(topic: str) -> bool:
 
 
 def decode_trace(body: bytes) -> TraceRecords:
-    """The records of a trace message's body; never raises."""
+    """Return the records of a trace message's body; never raises."""
     *texts, rest = body.decode("utf-8", "replace").split(RECORD_SEPARATOR)
     records: list[dict[str, object]] = []
     strange = 0
@@ -131,7 +131,8 @@ def _read_field(name: str, text: str) -> object:
 
 
 def encode_trace(records: Iterable[Mapping[str, object]]) -> bytes:
-    """The body of trace records; the members of a record choose its form. ValueError without one.
+    """Return the body of trace records; the members of a record choose its form. ValueError without
+    one.
 
     `kind` and what `decode_trace` gives for it; the order of the members does not matter.
     """

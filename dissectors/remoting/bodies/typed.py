@@ -12,20 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ..fastjson import PairMap, to_json_value
-from ..ids import integer_of
-from ..pop import decode_bit_set, encode_bit_set
+from ..fastjson.codec import PairMap, to_json_value
+from ..ids.message_ids import integer_of
+from ..ids.pop_receipts import decode_bit_set, encode_bit_set
 from .classes import CLASSES, ENUMS, ShortMember
-from .java_types import JavaType, Kind, java_type_of
+from .java_types import JavaType, TypeKind, java_type_of
 
 NOTES_LIMIT: Final = 16
 """Notes kept of one body; a body that is odd throughout would repeat itself."""
 
-_SCALAR_TYPES: Final[dict[Kind, tuple[type, ...]]] = {
-    Kind.STRING: (str,),
-    Kind.INTEGER: (int,),
-    Kind.DOUBLE: (int, float),
-    Kind.BOOLEAN: (bool,),
+_SCALAR_TYPES: Final[dict[TypeKind, tuple[type, ...]]] = {
+    TypeKind.STRING: (str,),
+    TypeKind.INTEGER: (int,),
+    TypeKind.DOUBLE: (int, float),
+    TypeKind.BOOLEAN: (bool,),
 }
 
 
@@ -43,8 +43,8 @@ class TypedReader:
         return tuple(self._noted)
 
     def read(self, value: object, expected: JavaType, place: str) -> object:
-        """The value in JSON types; `place` names it in notes."""
-        if value is None or expected.kind is Kind.ANY or _is_reference(value):
+        """Return the value in JSON types; `place` names it in notes."""
+        if value is None or expected.kind is TypeKind.ANY or _is_reference(value):
             return to_json_value(value)
         types = _SCALAR_TYPES.get(expected.kind)
         if types is not None:
@@ -84,8 +84,8 @@ class TypedReader:
         if pairs is None or key_type is None or item_type is None:
             return self._odd(value, expected, place)
         read = [(key, self.read(item, item_type, place)) for key, item in pairs]
-        if key_type.kind is Kind.CLASS or isinstance(value, PairMap):
-            typed = key_type.kind is Kind.CLASS
+        if key_type.kind is TypeKind.CLASS or isinstance(value, PairMap):
+            typed = key_type.kind is TypeKind.CLASS
             return [
                 {
                     "key": self.read(key, key_type, place) if typed else to_json_value(key),
@@ -93,7 +93,7 @@ class TypedReader:
                 }
                 for key, item in read
             ]
-        if key_type.kind is Kind.INTEGER:
+        if key_type.kind is TypeKind.INTEGER:
             for key, _ in read:
                 if integer_of(str(key)) is None:
                     self._note(f"{place}: the key {str(key)[:40]!r} is no integer")
@@ -118,12 +118,12 @@ class TypedReader:
         return read
 
 
-_READERS: Final[dict[Kind, Callable[[TypedReader, object, JavaType, str], object]]] = {
-    Kind.ENUM: TypedReader._read_enum,
-    Kind.BITS: TypedReader._read_bits,
-    Kind.LIST: TypedReader._read_list,
-    Kind.MAP: TypedReader._read_map,
-    Kind.CLASS: TypedReader._read_object,
+_READERS: Final[dict[TypeKind, Callable[[TypedReader, object, JavaType, str], object]]] = {
+    TypeKind.ENUM: TypedReader._read_enum,
+    TypeKind.BITS: TypedReader._read_bits,
+    TypeKind.LIST: TypedReader._read_list,
+    TypeKind.MAP: TypedReader._read_map,
+    TypeKind.CLASS: TypedReader._read_object,
 }
 
 
@@ -153,21 +153,21 @@ def _shape_of(value: object) -> str:
 
 
 def wire_value(value: object, expected: JavaType, *, standard: bool = False) -> object:
-    """What `encode_json` has to write for a value that `TypedReader` reads.
+    """Return what `encode_json` has to write for a value that `TypedReader` reads.
 
     `standard`: integer keys are quoted and maps sorted, as a NameServer answers new clients.
     """
-    if value is None or expected.kind is Kind.ANY or _is_reference(value):
+    if value is None or expected.kind is TypeKind.ANY or _is_reference(value):
         return value
-    if expected.kind is Kind.CLASS and isinstance(value, dict):
+    if expected.kind is TypeKind.CLASS and isinstance(value, dict):
         return _wire_object(value, expected, standard)
-    if expected.kind is Kind.MAP and expected.key is not None and expected.item is not None:
+    if expected.kind is TypeKind.MAP and expected.key is not None and expected.item is not None:
         return _wire_map(value, expected.key, expected.item, standard)
-    if expected.kind is Kind.LIST and isinstance(value, (list, tuple)) and expected.item:
+    if expected.kind is TypeKind.LIST and isinstance(value, (list, tuple)) and expected.item:
         return [wire_value(item, expected.item, standard=standard) for item in value]
-    if expected.kind is Kind.BITS and isinstance(value, (list, tuple)):
+    if expected.kind is TypeKind.BITS and isinstance(value, (list, tuple)):
         return encode_bit_set(tuple(place for place in value if isinstance(place, int)))
-    if expected.kind is Kind.DOUBLE and type(value) is int:
+    if expected.kind is TypeKind.DOUBLE and type(value) is int:
         return float(value)
     return value
 
@@ -190,9 +190,9 @@ def _wire_map(value: object, key_type: JavaType, item_type: JavaType, standard: 
     if pairs is None:
         return value
     items = [(key, wire_value(item, item_type, standard=standard)) for key, item in pairs]
-    if key_type.kind is Kind.CLASS:
+    if key_type.kind is TypeKind.CLASS:
         return PairMap((wire_value(key, key_type, standard=standard), item) for key, item in items)
-    if key_type.kind is not Kind.INTEGER:
+    if key_type.kind is not TypeKind.INTEGER:
         items = sorted(items, key=lambda pair: str(pair[0])) if standard else items
         return {str(key): item for key, item in items}
     numbers = [(integer_of(str(key)), key, item) for key, item in items]
@@ -203,7 +203,9 @@ def _wire_map(value: object, key_type: JavaType, item_type: JavaType, standard: 
 
 
 def _written_pairs(value: object) -> Iterable[tuple[object, object]] | None:
-    """The pairs of a map in any of the forms that reading gives, or a caller writes by hand."""
+    """Return the pairs of a map in any of the forms that reading gives, or a caller writes
+    by hand.
+    """
     if isinstance(value, list) and not isinstance(value, PairMap):
         if all(isinstance(pair, dict) and pair.keys() == {"key", "value"} for pair in value):
             return [(pair["key"], pair["value"]) for pair in value]

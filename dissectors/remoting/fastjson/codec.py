@@ -15,9 +15,10 @@ from typing import Final
 
 import msgspec
 
-from .fastjson_reader import DEPTH_LIMIT, VALUE_LIMIT, FastjsonReader, PairMap
-from .fastjson_references import EXPANSION_LIMIT, ReferenceResolver
-from .fastjson_writer import encode_json
+from .reader import DEPTH_LIMIT, VALUE_LIMIT, FastjsonReader, PairMap
+from .references import EXPANSION_LIMIT, ReferenceResolver
+from .strict import read_json
+from .writer import encode_json
 
 __all__ = [
     "DEPTH_LIMIT",
@@ -35,6 +36,9 @@ TEXT_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of text at most: a frame has no more."""
 
 
+_decoder: Final = msgspec.json.Decoder()
+
+
 @dataclass(frozen=True, slots=True)
 class JsonResult:
     """What a text says."""
@@ -48,18 +52,15 @@ class JsonResult:
 
 
 def decode_json(data: bytes, limit: int = TEXT_LIMIT) -> JsonResult:
-    """The value of a JSON text in UTF-8, as strict or as loose as fastjson reads it.
+    """Return the value of a JSON text in UTF-8, as strict or as loose as fastjson reads it.
 
     At most `limit` bytes are read. Invalid UTF-8 becomes U+FFFD and is a problem.
     """
     if len(data) <= limit and b"$ref" not in data and not _may_be_too_much(data):
-        try:
-            value = msgspec.json.decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            pass  # not strict JSON: the tolerant reader says what it is
-        else:
-            if not _too_deep(data, value):
-                return JsonResult(value)
+        value = read_json(_decoder, data)
+        # None: `null`, or not strict JSON; the tolerant reader says which
+        if value is not None and not _too_deep(data, value):
+            return JsonResult(value)
     return _decode_tolerantly(data, limit)
 
 
@@ -111,7 +112,7 @@ def _too_deep(data: bytes, value: object) -> bool:
 
 
 def to_json_value(value: object) -> object:
-    """The same value in types that every JSON writer takes.
+    """Return the same value in types that every JSON writer takes.
 
     A `PairMap` becomes a list of {"key": .., "value": ..}, bytes become base64 text, non-finite
     numbers and other objects their text. Values as deep as `DEPTH_LIMIT` are the caller's bound.

@@ -80,7 +80,7 @@ class FastjsonReader:
         self._values = 0
 
     def read(self) -> object:
-        """The value that the text starts with; None when there is none."""
+        """Return the value that the text starts with; None when there is none."""
         value = self._read_value(0)
         if self.problem is None:
             self._skip(_BLANK)
@@ -95,7 +95,7 @@ class FastjsonReader:
         return _ABSENT
 
     def _skip(self, pattern: re.Pattern[str]) -> str:
-        """Moves past what the pattern matches; the character that comes next, "" at the end."""
+        """Move past what the pattern matches; the character that comes next, "" at the end."""
         while True:
             match = pattern.match(self.text, self._at)
             if match is not None:
@@ -105,7 +105,7 @@ class FastjsonReader:
                 return char
 
     def _skip_comment(self) -> bool:
-        """Moves past a comment; False when there is none, or none that ends."""
+        """Move past a comment; False when there is none, or none that ends."""
         kind = self.text[self._at : self._at + 2]
         if kind == "/*":
             end = self.text.find("*/", self._at + 2)
@@ -217,7 +217,7 @@ class FastjsonReader:
         return members
 
     def _read_key(self, depth: int) -> object:
-        """A name as str, numbers and words included; a container where the key is one."""
+        """Return a name as str, numbers and words included; a container where the key is one."""
         char = self.text[self._at : self._at + 1]
         if char == '"' or char == "'":
             return self._read_string(char)
@@ -231,7 +231,7 @@ class FastjsonReader:
 
 
 def unescape(text: str) -> str:
-    """The string that the text between quotes means; half surrogates become U+FFFD."""
+    """Return the string that the text between quotes means; half surrogates become U+FFFD."""
     if "\\" in text:
         text = _ESCAPE.sub(_unescaped, text)
     if _SURROGATE.search(text):

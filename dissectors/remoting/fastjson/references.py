@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .fastjson_reader import DEPTH_LIMIT, PairMap
+from .reader import DEPTH_LIMIT, PairMap
 
 EXPANSION_LIMIT: Final = 200_000
 """Values that references may add to a text."""
@@ -38,12 +38,12 @@ class ReferenceResolver:
         self._measures: dict[int, tuple[int, int]] = {}
 
     def resolve(self) -> object:
-        """The value with its references replaced where that is possible."""
+        """Return the value with its references replaced where that is possible."""
         self._visit(self._root, 0)
         return self._root
 
     def _visit(self, value: object, depth: int) -> tuple[int, int]:
-        """Resolves inside `value`, in the order of the text; values written out, and levels."""
+        """Resolve inside `value`, in the order of the text; values written out, and levels."""
         if isinstance(value, PairMap):
             parts = self._visit_pairs(value, depth)
         elif isinstance(value, dict):
@@ -89,7 +89,7 @@ class ReferenceResolver:
         return target, measure
 
     def _follow(self, path: str) -> object:
-        """What the path leads to from the root; None when it leads nowhere."""
+        """Return what the path leads to from the root; None when it leads nowhere."""
         if not path.startswith("$"):
             return None
         at = 1
@@ -119,7 +119,9 @@ def _path_of(value: object) -> str | None:
 
 
 def _member(value: object, path: str, at: int) -> tuple[object, int]:
-    """The member of `value` named at `at`, and where the path goes on; -1 when there is none."""
+    """Return the member of `value` named at `at`, and where the path goes on; -1 when there is
+    none.
+    """
     name = ""
     for _ in range(_MOST_JOINED_NAMES):
         part, at = _name_at(path, at)
@@ -139,7 +141,9 @@ def _member(value: object, path: str, at: int) -> tuple[object, int]:
 
 
 def _name_at(path: str, at: int) -> tuple[str, int]:
-    """The name at `at`, where a backslash makes the next character part of it, and its end."""
+    """Return the name at `at`, where a backslash makes the next character part of it, and
+    its end.
+    """
     chars: list[str] = []
     while at < len(path) and path[at] not in ".[":
         if path[at] == "\\":

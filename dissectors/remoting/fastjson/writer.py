@@ -13,7 +13,7 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from .fastjson_reader import DEPTH_LIMIT, PairMap
+from .reader import DEPTH_LIMIT, PairMap
 
 _ESCAPED = re.compile('[\\x00-\\x1f"\\\\\\x7f\u2028\u2029]')
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -29,7 +29,7 @@ _SHORT_ESCAPES: Final = {
 
 
 def encode_json(value: object, *, ascii_only: bool = False) -> bytes:
-    """The text of a value in UTF-8.
+    """Return the text of a value in UTF-8.
 
     dict keys that are int are written bare, `PairMap` keys as they are, bytes as base64, None as
     null; with `ascii_only` other characters are escaped, as in the standard JSON of NameServers.

@@ -16,28 +16,39 @@ from typing import Final, final
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-from ..expert import ExpertInfo, ExpertKind
-from .frame_layout import MAX_FRAME as MAX_FRAME
-from .frame_layout import PREFIX as PREFIX
-from .frame_layout import encode_frame as encode_frame
-from .frame_layout import header_length_of, is_no_json, is_prefix, total_of, type_of
-from .frame_search import FrameSearch, Range
-from .header_codec import BINARY_TYPE
+from ...expert import ExpertInfo, ExpertKind
+from ..header_codec import BINARY_TYPE
+from ..row_bodies import MESSAGE_FIELDS, WANTED_REQUESTS, WANTED_RESPONSE
+from .layout import MAX_FRAME as MAX_FRAME
+from .layout import PREFIX as PREFIX
+from .layout import encode_frame as encode_frame
+from .layout import header_length_of, is_no_json, is_prefix, total_of, type_of
+from .search import FrameSearch, Range
 
 KEEP_NONE: Final = 0
 """bodies are passed over"""
 KEEP_MESSAGES: Final = 1
-"""only bodies are kept of which a row says something: messages to count, groups to name"""
+"""only bodies are kept of which a row says something: messages to count, groups and brokers to
+name"""
 KEEP_ALL: Final = 2
 """all bodies are kept"""
 
 MANY_PARTS: Final = 1024
 """parts of a head or a body that are joined to one"""
 
-_SEVERAL: Final = (b"nextBeginOffset", b"restNum", b"indexLastUpdate")
-"""ext fields of the responses with several messages: pull, pop, query"""
-_WANTED_REQUESTS: Final = re.compile(rb'"code": ?(?:320|34)[,}]')
-"""batch sends, and heartbeats for their groups"""
+_SEVERAL: Final = tuple([name.encode() for name in MESSAGE_FIELDS])
+_FIRST_CODES: Final = tuple([b"%d," % code for code in WANTED_REQUESTS])
+"""how Java's headers go on behind `{"code":`"""
+_FIRST_SUCCESS: Final = b"%d," % WANTED_RESPONSE
+_BINARY_CODES: Final = tuple([code.to_bytes(2, "big") for code in WANTED_REQUESTS])
+_BINARY_SUCCESS: Final = WANTED_RESPONSE.to_bytes(2, "big")
+_ANY_CODE: Final = re.compile(
+    rb'"code": ?(?:%s)[,}]' % b"|".join([b"%d" % code for code in WANTED_REQUESTS])
+)
+_SUCCESS: Final = re.compile(rb'"code": ?%d[,}]' % WANTED_RESPONSE)
+"""answers, of which a route has no ext fields to tell it by"""
+ROUTE_LIMIT: Final = 1024 * 1024
+"""bytes of the largest body that may be a route; one of a thousand brokers has some 100 KiB"""
 
 
 @final
@@ -157,10 +168,22 @@ class FrameDecoder:
         """Bytes that were searched in vain since the last frame."""
         return self._search.searched
 
+    @property
+    def earliest_sought(self) -> i64:
+        """Id of the packet from which on bytes are kept that may become frames; -1: none are."""
+        return self._search.earliest_held
+
+    @property
+    def work(self) -> i64:
+        """Bytes looked at, joined or judged while frames were looked for."""
+        return self._search.work
+
     def receive(
         self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64, out: list[Frame]
     ) -> None:
-        """The next bytes of the stream: `data[at:end]`, at `offset`, brought by `packet`."""
+        """Receive the next bytes of the stream: `data[at:end]`, at `offset`, brought by
+        `packet`.
+        """
         used = self._consume(data, at, end, offset, packet, ts, out)
         if not self._again:
             return
@@ -181,7 +204,7 @@ class FrameDecoder:
             todo.extend(self._taken_again())
 
     def _taken_again(self) -> list[Range]:
-        """The kept bytes to read once more, last first."""
+        """Return the kept bytes to read once more, last first."""
         again = self._again
         self._again = []
         again.reverse()
@@ -190,7 +213,7 @@ class FrameDecoder:
     def _consume(
         self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64, out: list[Frame]
     ) -> i64:
-        """Reads until the end, or until kept bytes must be read once more."""
+        """Read until the end, or until kept bytes must be read once more."""
         shift: i64 = offset - at
         while at < end:
             if self._body_left > 0:
@@ -225,7 +248,7 @@ class FrameDecoder:
         self._lose()
 
     def finish(self, out: list[Frame]) -> None:
-        """The stream has ended; a frame that is cut inside its body is given out as it is."""
+        """Finish the stream; a frame that is cut inside its body is given out as it is."""
         self._settle(out)
         if self._body_left > 0:
             self._say(ExpertKind.FRAME_CUT, f"{self._body_left} bytes of the body are missing")
@@ -237,7 +260,7 @@ class FrameDecoder:
         self._lose()
 
     def release(self) -> None:
-        """Gives up what is being held: too much memory is in use. A frame's body is passed over."""
+        """Give up what is being held: too much memory is in use. A frame's body is passed over."""
         if self._body_left > 0:
             self._body = []
             self._keeping = False
@@ -261,7 +284,7 @@ class FrameDecoder:
         ts: i64,
         out: list[Frame],
     ) -> i64:
-        """A frame begins here; gives the place behind what was used."""
+        """Begin a frame here; return the place behind what was used."""
         self._offset = at + shift
         self._packet = packet
         self._ts = ts
@@ -284,7 +307,7 @@ class FrameDecoder:
     def _receive_head(
         self, data: bytes, at: i64, end: i64, packet: i64, ts: i64, out: list[Frame]
     ) -> i64:
-        """Adds to a prefix or header that began in an earlier piece."""
+        """Add to a prefix or header that began in an earlier piece."""
         take: i64 = min(self._head_need - self._head_size, end - at)
         self._append(self._head, data[at : at + take])
         self._head_size += take
@@ -314,7 +337,7 @@ class FrameDecoder:
         self._head_need = need
 
     def _begin(self, prefix: i64, header: bytes, out: list[Frame]) -> None:
-        """The header is complete: the body follows, if there is one."""
+        """Go on to the body once the header is complete, if there is one."""
         total: i64 = total_of(prefix)
         self._type = type_of(prefix)
         self._header = header
@@ -323,7 +346,9 @@ class FrameDecoder:
         self._body_length = total - 4 - header_length_of(prefix)
         self._body_left = self._body_length
         self._keeping = self._keep == KEEP_ALL or (
-            self._keep == KEEP_MESSAGES and self._body_length > 0 and _is_wanted(self._type, header)
+            self._keep == KEEP_MESSAGES
+            and self._body_length > 0
+            and _is_wanted(self._type, header, self._body_length)
         )
         if self._body_left == 0:
             self._give(out)
@@ -342,7 +367,7 @@ class FrameDecoder:
         return at + take
 
     def _append(self, parts: list[bytes], part: bytes) -> None:
-        """Adds to a head or a body; many small parts take more room than their bytes: joined."""
+        """Add to a head or a body; many small parts take more room than their bytes: joined."""
         parts.append(part)
         if len(parts) - self._joined >= MANY_PARTS:
             parts[self._joined :] = [b"".join(parts[self._joined :])]
@@ -374,7 +399,7 @@ class FrameDecoder:
         self._body_left = -1
 
     def _lose(self) -> None:
-        """The frame boundary is lost; what was begun cannot be finished."""
+        """Give up the frame that was begun: the frame boundary is lost."""
         self.synchronized = False
         self._head = []
         self._head_size = 0
@@ -384,7 +409,7 @@ class FrameDecoder:
         self._search.clear()
 
     def _lose_prefix(self, prefix: i64) -> None:
-        """What stands here is no prefix: the next one is looked for behind its first byte."""
+        """Look for the next prefix behind the first byte of what is none."""
         total: i64 = total_of(prefix)
         if total + 4 > MAX_FRAME:
             self._say(ExpertKind.FRAME_TOO_LARGE, f"{total} bytes")
@@ -395,11 +420,11 @@ class FrameDecoder:
         self._lose()
 
     def _look(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:
-        """Looks for a frame in these bytes and those that were kept."""
+        """Look for a frame in these bytes and those that were kept."""
         self._found(self._search.receive(data, at, end, offset, packet, ts))
 
     def _settle(self, out: list[Frame]) -> None:
-        """What seemed to be a frame will not be completed: are there any behind its start?"""
+        """Look for frames behind the start of what will not be completed."""
         while not self.synchronized:
             ranges = self._search.settle()
             if not ranges:
@@ -408,7 +433,7 @@ class FrameDecoder:
             self._read_again(self._taken_again(), out)
 
     def _found(self, ranges: list[Range]) -> None:
-        """A frame begins where the ranges do: decoding goes on from there."""
+        """Go on decoding where the ranges begin."""
         if not ranges:
             return
         first = ranges[0]
@@ -427,14 +452,19 @@ class FrameDecoder:
         )
 
 
-def _is_wanted(serialize_type: i64, header: bytes) -> bool:
+def _is_wanted(serialize_type: i64, header: bytes, body_length: i64) -> bool:
     """Whether a row needs something of the body behind a header, told without decoding it."""
-    if header.startswith(b'{"code":') and not header.startswith(b"0,", 8):
+    if header.startswith(b'{"code":') and not header.startswith(_FIRST_SUCCESS, 8):
         # As Java writes it, and no good response: a batch send, or a heartbeat for its groups.
-        return header.startswith(b"320,", 8) or header.startswith(b"34,", 8)
+        return header.startswith(_FIRST_CODES, 8)
     for name in _SEVERAL:
         if name in header:
             return True
+    route = body_length <= ROUTE_LIMIT
     if serialize_type == BINARY_TYPE:
-        return header.startswith((b"\x01\x40", b"\x00\x22"))
-    return _WANTED_REQUESTS.search(header) is not None
+        if header.startswith(_BINARY_CODES):
+            return True
+        return route and header.startswith(_BINARY_SUCCESS)
+    if route and _SUCCESS.search(header) is not None:
+        return True
+    return _ANY_CODE.search(header) is not None

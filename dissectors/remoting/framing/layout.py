@@ -12,7 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from .header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
+from ..header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
 
 PREFIX: Final = 8
 """bytes of total length, serialization type and header length"""
@@ -21,17 +21,17 @@ MAX_FRAME: Final = 16 * 1024 * 1024
 
 
 def total_of(prefix: i64) -> i64:
-    """The total length that a prefix says, negative where its top bit is set."""
+    """Return the total length that a prefix says, negative where its top bit is set."""
     return prefix >> 32
 
 
 def type_of(prefix: i64) -> i64:
-    """The serialization type that a prefix says."""
+    """Return the serialization type that a prefix says."""
     return (prefix >> 24) & 0xFF
 
 
 def header_length_of(prefix: i64) -> i64:
-    """The header length that a prefix says."""
+    """Return the header length that a prefix says."""
     return prefix & 0xFFFFFF
 
 
@@ -53,7 +53,7 @@ def is_no_json(prefix: i64, data: bytes, at: i64) -> bool:
 
 
 def encode_frame(serialize_type: int, header: bytes, body: bytes = b"") -> bytes:
-    """A frame as bytes. Raises ValueError where it is over the frame limit."""
+    """Return a frame as bytes. Raises ValueError where it is over the frame limit."""
     total = 4 + len(header) + len(body)
     if total + 4 > MAX_FRAME:
         raise ValueError(f"a frame of {total + 4} bytes: at most {MAX_FRAME} are accepted")

@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from .field import BOOLEAN, INT, LONG, RPC, STRING, TOPIC_RPC, HeaderField, may, must
 
+CLASSLESS: dict[str, tuple[HeaderField, ...]] = {
+    "SET_COMMITLOG_READ_MODE": (must("readAheadMode", INT, wire="READ_AHEAD_MODE"),),
+    "SWITCH_TIMER_ENGINE": (must("timerEngineType", STRING, wire="E_T"),),
+}
+"""Ext fields of requests that have no header class, by the name of the request code."""
+
 ADMIN_HEADERS: dict[str, tuple[HeaderField, ...]] = {
     "CreateTopicRequestHeader": (
         must("topic", STRING),

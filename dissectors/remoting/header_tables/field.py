@@ -48,14 +48,14 @@ class HeaderField(NamedTuple):
 def must(
     name: str, type_: FieldType, *, wire: str = "", since: str = "", until: str = ""
 ) -> HeaderField:
-    """A row for a field that must not be null."""
+    """Return a row for a field that must not be null."""
     return HeaderField(name, type_, True, wire or name, since, until)
 
 
 def may(
     name: str, type_: FieldType, *, wire: str = "", since: str = "", until: str = ""
 ) -> HeaderField:
-    """A row for a field that may be absent."""
+    """Return a row for a field that may be absent."""
     return HeaderField(name, type_, False, wire or name, since, until)
 
 

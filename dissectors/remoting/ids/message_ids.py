@@ -16,6 +16,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from ipaddress import ip_address
 from typing import Final
 
+from ...endpoint import endpoint_text, host_and_port_text
+
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _OFFSET_ID_TAIL: Final = struct.Struct(">iq")
 """Port and commit log offset, after the address."""
@@ -51,10 +53,12 @@ def _split_address(text: str, tail: int) -> tuple[bytes, bytes] | None:
 
 
 def encode_offset_id(store_host: str, physical_offset: int) -> str | None:
-    """The offset message id of `ip:port` and commit log offset; None when they cannot make one."""
-    address, _, port = store_host.rpartition(":")
+    """Return the offset message id of `ip:port` and commit log offset; None when they cannot make
+    one.
+    """
+    address, port = host_and_port_text(store_host)
     try:
-        packed = ip_address(address.strip("[]")).packed
+        packed = ip_address(address).packed
         return (packed + _OFFSET_ID_TAIL.pack(int(port), physical_offset)).hex().upper()
     except (ValueError, struct.error):
         return None
@@ -71,7 +75,7 @@ class OffsetId:
 
 
 def decode_offset_id(text: str) -> OffsetId | None:
-    """An offset message id taken apart; None when it is none, or surely a client's id.
+    """Return an offset message id taken apart; None when it is none, or surely a client's id.
 
     Both kinds have 32 or 56 hex digits; only an offset id has a port of 0 to 65535 after the
     address, so a client id passes for one only when its process id is 0.
@@ -82,8 +86,7 @@ def decode_offset_id(text: str) -> OffsetId | None:
     port, offset = _OFFSET_ID_TAIL.unpack(parts[1])
     if not 0 <= port <= 0xFFFF or offset < 0:
         return None
-    host = str(ip_address(parts[0]))
-    return OffsetId(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", offset)
+    return OffsetId(endpoint_text(str(ip_address(parts[0])), port), offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class UniqueKey:
         return min(times, key=lambda time: abs(time - reference_ms))
 
     def zone_near(self, reference_ms: int) -> int | None:
-        """The client's offset from UTC in minutes, given a time just after it made the id.
+        """Return the client's offset from UTC in minutes, given a time just after it made the id.
 
         None where the two are not a zone's offset apart, to the minute: then the id is older.
         """
@@ -126,7 +129,7 @@ class UniqueKey:
 
 
 def _month_starts(moment: datetime) -> list[int]:
-    """Starts of the month of `moment`, the one before and the one after, ms since the epoch."""
+    """Start of the month of `moment`, the one before and the one after, ms since the epoch."""
     month = moment.year * 12 + moment.month - 1
     firsts = [
         datetime(number // 12, number % 12 + 1, 1, tzinfo=moment.tzinfo)
@@ -136,7 +139,9 @@ def _month_starts(moment: datetime) -> list[int]:
 
 
 def decode_unique_key(text: str) -> UniqueKey | None:
-    """A client's message id taken apart; None for ids of another form (clients not in Java)."""
+    """Return a client's message id taken apart; None for ids of another form (clients not
+    in Java).
+    """
     parts = _split_address(text, _UNIQUE_KEY_TAIL.size)
     if parts is None:
         return None
@@ -145,7 +150,7 @@ def decode_unique_key(text: str) -> UniqueKey | None:
 
 
 def decode_transaction_id(text: str) -> UniqueKey | None:
-    """A transaction id taken apart: it is the UNIQ_KEY of its half message."""
+    """Return a transaction id taken apart: it is the UNIQ_KEY of its half message."""
     return decode_unique_key(text)
 
 
@@ -166,7 +171,7 @@ class RecallHandle:
 
 
 def decode_recall_handle(text: str) -> RecallHandle | None:
-    """A recall handle taken apart; None when it is none that is known."""
+    """Return a recall handle taken apart; None when it is none that is known."""
     if len(text) > _LONGEST_HANDLE:
         return None
     try:
@@ -183,7 +188,7 @@ def decode_recall_handle(text: str) -> RecallHandle | None:
 
 
 def encode_recall_handle(handle: RecallHandle) -> str:
-    """The text of a recall handle."""
+    """Return the text of a recall handle."""
     fields = (
         handle.version,
         handle.topic,
@@ -195,7 +200,7 @@ def encode_recall_handle(handle: RecallHandle) -> str:
 
 
 def integer_of(text: str) -> int | None:
-    """The number that Java would read from the text (a long); None when it is none."""
+    """Return the number that Java would read from the text (a long); None when it is none."""
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not 0 < len(digits) <= 19 or not (digits.isascii() and digits.isdecimal()):
         return None

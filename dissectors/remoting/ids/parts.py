@@ -1,10 +1,10 @@
 """Texts of header fields and message properties taken apart: ids, receipts, handles, contexts.
 
-Rules: what a text is, its field or property says, its looks never do, but where RocketMQ itself
-writes ids of two kinds into one field. A text that does not parse has no parts: it is shown as it
-is. Nothing raises, and texts longer than `LONGEST_TEXT` are left alone.
-RocketMQ: MessageDecoder, MessageClientIDSetter, ExtraInfoUtil, RecallMessageHandle; see `ids`,
-`pop` and `trace_context`.
+Rules: the field or property name decides how a value is parsed, never its shape, except where
+RocketMQ itself writes ids of two kinds into one field. A text that does not parse has no parts and
+is shown as it is. Nothing raises, and texts longer than `LONGEST_TEXT` are left alone.
+RocketMQ: MessageDecoder, MessageClientIDSetter, ExtraInfoUtil, RecallMessageHandle; see
+`message_ids`, `pop_receipts` and `trace_context`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from .ids import UniqueKey, decode_offset_id, decode_recall_handle, decode_unique_key
-from .pop import (
+from .message_ids import UniqueKey, decode_offset_id, decode_recall_handle, decode_unique_key
+from .pop_receipts import (
     TOPIC_KINDS,
     PopEntry,
     decode_pop_list,

@@ -12,7 +12,7 @@ import binascii
 from dataclasses import dataclass
 from typing import Final
 
-from .ids import integer_of
+from .message_ids import integer_of
 
 TOPIC_KINDS: Final = {"0": "normal", "1": "retry V1", "2": "retry V2"}
 """Which topic the message came from: its own, or the group's POP retry topic in two spellings."""
@@ -49,14 +49,18 @@ class PopReceipt:
     """Offset of the message; None on receipts of a whole range."""
 
     def retry_topic(self, group: str, topic: str) -> str:
-        """The topic that the ack has to name for a message of `topic` consumed by `group`."""
+        """Return the topic that the ack has to name for a message of `topic` consumed by
+        `group`.
+        """
         if self.topic_kind == "1":
             return f"%RETRY%{group}_{topic}"
         return f"%RETRY%{group}+{topic}" if self.topic_kind == "2" else topic
 
 
 def decode_pop_receipt(text: str) -> PopReceipt | None:
-    """A receipt taken apart; None when it has not seven or eight fields of the right kinds."""
+    """Return a receipt taken apart; None when it has not seven or eight fields of the right
+    kinds.
+    """
     fields = text.split(_FIELD_SEPARATOR)
     if len(fields) not in (7, 8):
         return None
@@ -81,7 +85,7 @@ def decode_pop_receipt(text: str) -> PopReceipt | None:
 
 
 def encode_pop_receipt(receipt: PopReceipt) -> str:
-    """The text of a receipt."""
+    """Return the text of a receipt."""
     fields: list[object] = [
         receipt.check_point_offset,
         receipt.pop_time,
@@ -152,7 +156,7 @@ def _decode_entry(part: str) -> PopEntry | None:
 
 
 def encode_pop_list(entries: tuple[PopEntry, ...]) -> str:
-    """The text of a POP response's list."""
+    """Return the text of a POP response's list."""
     return _ENTRY_SEPARATOR.join(
         f"{entry.topic_kind} {_queue_of(entry)} {','.join(map(str, entry.numbers))}"
         for entry in entries
@@ -166,7 +170,7 @@ def _queue_of(entry: PopEntry) -> str:
 
 
 def decode_bit_set(text: str) -> tuple[int, ...] | None:
-    """The places of the bits that a batch ack sets; None when the text is not base64.
+    """Return the places of the bits that a batch ack sets; None when the text is not base64.
 
     The bytes are little-endian: bit i stands for the message at start offset + i. Of
     longer texts the first 65544 bits are read.
@@ -182,7 +186,9 @@ def decode_bit_set(text: str) -> tuple[int, ...] | None:
 
 
 def encode_bit_set(places: tuple[int, ...]) -> str:
-    """The base64 text of the bits at `places`, as Java's BitSet writes them; ValueError beyond."""
+    """Return the base64 text of the bits at `places`, as Java's BitSet writes them; ValueError
+    beyond.
+    """
     if min(places, default=0) < 0 or max(places, default=0) >= _MOST_BIT_TEXT * 6:
         raise ValueError("a batch ack has no bit at such a place")
     data = bytearray(max(places, default=-1) // 8 + 1)
@@ -212,7 +218,7 @@ class PopRecordId:
 
 
 def decode_pop_record_id(text: str) -> PopRecordId | None:
-    """The parts of such an id, which are joined by `@`; None for any other text."""
+    """Return the parts of such an id, which are joined by `@`; None for any other text."""
     kind = text.rpartition("@")[2]
     count = {"ck": 7, "ack": 7, "bAck": 6}.get(kind)
     # A topic has no "@" in it, a group or broker neither; what has more parts is something else.

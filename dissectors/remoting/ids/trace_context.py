@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from .ids import integer_of
+from .message_ids import integer_of
 
 TRACEPARENT: Final = "traceparent"
 """Property of W3C trace contexts (OpenTelemetry)."""
@@ -44,7 +44,7 @@ class TraceParent:
 
 
 def decode_traceparent(text: str) -> TraceParent | None:
-    """A traceparent; None when it breaks the rules: zero ids, version ff, other lengths."""
+    """Return a traceparent; None when it breaks the rules: zero ids, version ff, other lengths."""
     match = _TRACEPARENT.fullmatch(text.strip())
     if match is None:
         return None
@@ -79,7 +79,9 @@ class Sw8:
 
 
 def decode_sw8(text: str) -> Sw8 | None:
-    """An sw8 value: eight parts joined by `-`, all but two in base64; None when it is not that."""
+    """Return an sw8 value: eight parts joined by `-`, all but two in base64; None when it is not
+    that.
+    """
     parts = text.split("-", _SW8_PARTS)
     if len(parts) != _SW8_PARTS or parts[0] not in ("0", "1"):
         return None

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ..sysflag import COMPRESSION_BITS, UNWRAP_BITS
 from .compression import DEFAULT_LIMIT
 from .counting import MIN_FILLER_SIZE, MIN_ITEM_SIZE, count_batch
 from .message import StoredMessage
 from .record_layout import encode_properties_bytes, properties_of
-from .sysflag import COMPRESSION_BITS, UNWRAP_BITS
 
 __all__ = [
     "BatchItem",
@@ -97,7 +97,7 @@ def _why_not_an_item(body: bytes, at: int, left: int) -> str | None:
 
 
 def _decode_item(data: bytes, at: int, size: int, missing: int) -> tuple[BatchItem, str | None]:
-    """The item of which `size` bytes are at `at`, and `missing` more are not there."""
+    """Return the item of which `size` bytes are at `at`, and `missing` more are not there."""
     stop = at + size
     if size < _FIXED.size:
         return BatchItem(b"", offset=at, missing=missing), "the item ends inside its fixed part"
@@ -124,7 +124,7 @@ def _decode_item(data: bytes, at: int, size: int, missing: int) -> tuple[BatchIt
 
 
 def encode_batch(items: Iterable[BatchItem]) -> bytes:
-    """The body of a batch send; ValueError for items that cannot be encoded."""
+    """Return the body of a batch send; ValueError for items that cannot be encoded."""
     parts: list[bytes] = []
     for item in items:
         properties = encode_properties_bytes(item.properties, item.raw_properties)
@@ -142,7 +142,7 @@ def is_inner_batch(message: StoredMessage) -> bool:
 
 
 def unwrap_inner_batch(message: StoredMessage, limit: int = DEFAULT_LIMIT) -> list[StoredMessage]:
-    """The messages that a record stands for: itself, or the items of its inner batch.
+    """Return the messages that a record stands for: itself, or the items of its inner batch.
 
     Items have the queue offset of their place and all that is common from the record, except the
     compression bits, which are spent. A batch that cannot be read gives the record itself.

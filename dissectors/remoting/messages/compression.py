@@ -28,7 +28,7 @@ _ZSTD_RLE_BLOCK: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Decompressed:
+class DecompressedBody:
     """What came out of a compressed body."""
 
     data: bytes
@@ -39,19 +39,21 @@ class Decompressed:
     """What is wrong with the data; None when nothing is."""
 
 
-def decompress(data: bytes, kind: str, limit: int = DEFAULT_LIMIT) -> Decompressed:
-    """The output of a body compressed as `kind` ("zlib", "lz4", "zstd"), at most `limit` bytes."""
+def decompress(data: bytes, kind: str, limit: int = DEFAULT_LIMIT) -> DecompressedBody:
+    """Return the output of a body compressed as `kind` ("zlib", "lz4", "zstd"), at most `limit`
+    bytes.
+    """
     reader = _READERS.get(kind)
     if reader is None:
-        return Decompressed(b"", problem=f"compression {kind} is not known")
+        return DecompressedBody(b"", problem=f"compression {kind} is not known")
     output, problem = reader(bytes(data), max(limit, 0) + 1)
     if len(output) > limit:
-        return Decompressed(output[: max(limit, 0)], truncated=True)
-    return Decompressed(output, problem=problem)
+        return DecompressedBody(output[: max(limit, 0)], truncated=True)
+    return DecompressedBody(output, problem=problem)
 
 
 def compress(data: bytes, kind: str, level: int = DEFAULT_LEVEL) -> bytes:
-    """`data` compressed as a producer does it; ValueError for an unknown kind."""
+    """Compress `data` as a producer does; ValueError for an unknown kind."""
     if kind == "zlib":
         return zlib.compress(data, level)
     if kind == "lz4":
@@ -81,7 +83,7 @@ def _read_zlib(data: bytes, most: int) -> tuple[bytes, str | None]:
 
 
 def _salvage_zlib(data: bytes, most: int) -> bytes:
-    """The output before the damage: whole slices first, then the bad slice byte by byte."""
+    """Return the output before the damage: whole slices first, then the bad slice byte by byte."""
     machine = zlib.decompressobj()
     pieces: list[bytes] = []
     room = most
@@ -124,7 +126,7 @@ def _read_lz4(data: bytes, most: int) -> tuple[bytes, str | None]:
 
 
 def _salvage_lz4(data: bytes, most: int) -> bytes:
-    """The output of the blocks before the damage."""
+    """Return the output of the blocks before the damage."""
     import lz4.frame
 
     machine = lz4.frame.LZ4FrameDecompressor()

@@ -29,7 +29,7 @@ _SIZE_AND_MAGIC: Final = struct.Struct(">iI")
 
 
 def count_messages(body: bytes, missing: int = 0) -> int:
-    """The number of stored records in a pull, pop or query body.
+    """Return the number of stored records in a pull, pop or query body.
 
     `missing` is how many bytes of the body the capture lacks: a last record that is cut is counted
     only when the missing bytes can hold its rest, because then it was sent whole. Records that lie
@@ -51,7 +51,7 @@ def count_messages(body: bytes, missing: int = 0) -> int:
 
 
 def count_batch(body: bytes, missing: int = 0) -> int:
-    """The number of items in a batch send body; `missing` as for `count_messages`."""
+    """Return the number of items in a batch send body; `missing` as for `count_messages`."""
     at = 0
     count = 0
     end = len(body)

@@ -14,7 +14,9 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from .compression import DEFAULT_LIMIT, Decompressed, decompress
+from ..ids.message_ids import encode_offset_id
+from ..sysflag import HOST_BITS, SysFlag, compression_of, transaction_of
+from .compression import DEFAULT_LIMIT, DecompressedBody, decompress
 from .counting import (
     MAGIC_FILLER,
     MAGIC_V1,
@@ -25,7 +27,6 @@ from .counting import (
     count_batch,
     count_messages,
 )
-from .ids import encode_offset_id
 from .record_layout import (
     BORN_PORT,
     CRC_DIGITS,
@@ -45,7 +46,6 @@ from .record_layout import (
     properties_crc_ok_of,
     properties_of,
 )
-from .sysflag import HOST_BITS, SysFlag, compression_of, transaction_of
 
 __all__ = [
     "MAGIC_V1",
@@ -151,15 +151,17 @@ class StoredMessage:
         """How the body is compressed; None when it is not."""
         return compression_of(self.sys_flag)
 
-    def decompressed(self, limit: int = DEFAULT_LIMIT) -> Decompressed:
-        """The body as the application sees it, at most `limit` bytes of it."""
+    def decompressed(self, limit: int = DEFAULT_LIMIT) -> DecompressedBody:
+        """Return the body as the application sees it, at most `limit` bytes of it."""
         kind = compression_of(self.sys_flag)
         if kind is not None:
             return decompress(self.body, kind, limit)
-        return Decompressed(self.body[:limit], truncated=len(self.body) > limit)
+        return DecompressedBody(self.body[:limit], truncated=len(self.body) > limit)
 
     def sealed(self) -> StoredMessage:
-        """The same message with what follows from its parts: size, CRCs, version, host bits."""
+        """Return the same message with what follows from its parts: size, CRCs, version,
+        host bits.
+        """
         sys_flag = self.sys_flag & ~HOST_BITS
         sys_flag |= SysFlag.BORNHOST_V6 if "[" in self.born_host else 0
         sys_flag |= SysFlag.STOREHOST_V6 if "[" in self.store_host else 0
@@ -248,7 +250,7 @@ class _Tail(NamedTuple):
 def _decode_record(
     data: bytes, at: int, size: int, missing: int
 ) -> tuple[StoredMessage, str | None]:
-    """The record of which `size` bytes are at `at`, and `missing` more are not there."""
+    """Return the record of which `size` bytes are at `at`, and `missing` more are not there."""
     hosts = _hosts_of(data, at, size)
     fixed, ends = FIXED[hosts], FIELD_ENDS[hosts]
     stop = at + size
@@ -328,7 +330,7 @@ def _decode_tail(
 
 
 def encode_message(message: StoredMessage) -> bytes:
-    """The record of a message, with its size computed and all else as the message says.
+    """Return the record of a message, with its size computed and all else as the message says.
 
     ValueError when it cannot be a record: a part is cut or too long, or a host does not fit the
     host bits of `sys_flag` (`StoredMessage.sealed` sets them).

@@ -268,7 +268,7 @@ _BY_NAME: Final = {item.name: item for item in PROPERTIES}
 
 
 def property_of(name: str) -> Property | None:
-    """What RocketMQ means by a property name; None for the application's own names."""
+    """Return what RocketMQ means by a property name; None for the application's own names."""
     return _BY_NAME.get(name)
 
 
@@ -286,7 +286,7 @@ def decode_properties(text: str) -> dict[str, str]:
 
 
 def encode_properties(properties: Mapping[str, str | None], *, final_separator: bool = True) -> str:
-    """The text of properties; None values are left out.
+    """Return the text of properties; None values are left out.
 
     `final_separator`: releases up to 4.9.0 and from 5.2.0 end the last entry with 0x02, those
     from 4.9.1 to 5.1.4 do not. ValueError if a separator inside a name or value would tear it.

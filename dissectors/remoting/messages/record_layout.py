@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from itertools import accumulate
 from typing import Final
 
+from ...endpoint import endpoint_text, host_and_port_text
 from .properties import decode_properties, encode_properties
 
 CRC_MASK: Final = 0x7FFFFFFF
@@ -59,7 +60,9 @@ STORE_PORT: Final = 14
 
 
 def _forms(hosts: int) -> list[str]:
-    """The formats of the fixed part; bit 0 of `hosts`: born host is IPv6, bit 1: store host is."""
+    """Return the formats of the fixed part; bit 0 of `hosts`: born host is IPv6, bit 1: store host
+    is.
+    """
     sizes = {"a": "16s" if hosts & 1 else "4s", "b": "16s" if hosts & 2 else "4s"}
     return [sizes.get(form, form) for _, form in FIXED_PART]
 
@@ -72,14 +75,16 @@ FIELD_ENDS: Final = tuple(
 
 
 def properties_of(raw: bytes, cut: bool = False) -> dict[str, str]:
-    """The properties that the bytes spell; of cut bytes only the entries that are surely whole."""
+    """Return the properties that the bytes spell; of cut bytes only the entries that are surely
+    whole.
+    """
     if cut:
         raw = raw[: raw.rfind(b"\x02") + 1]
     return decode_properties(raw.decode("utf-8", "replace"))
 
 
 def encode_properties_bytes(properties: dict[str, str], raw: bytes | None) -> bytes:
-    """The properties as bytes: as they were spelled in `raw` if that still says the same."""
+    """Return the properties as bytes: as they were spelled in `raw` if that still says the same."""
     if raw is not None and properties_of(raw) == properties:
         return raw
     return encode_properties(properties).encode()
@@ -88,18 +93,17 @@ def encode_properties_bytes(properties: dict[str, str], raw: bytes | None) -> by
 @lru_cache(maxsize=4096)
 def host_of(address: bytes, port: int) -> str:
     """`ip:port` of address bytes, IPv6 in brackets."""
-    host = str(ip_address(address))
-    return f"[{host}]:{port}" if len(address) == 16 else f"{host}:{port}"
+    return endpoint_text(str(ip_address(address)), port)
 
 
 def address_of(host: str) -> tuple[bytes, int]:
     """Address bytes and port of `ip:port`; ValueError when it is not that."""
-    address, _, port = host.rpartition(":")
-    return ip_address(address.strip("[]")).packed, int(port)
+    address, port = host_and_port_text(host)
+    return ip_address(address).packed, int(port)
 
 
 def crc_digits(record: bytes) -> str:
-    """What `__CRC32#` must say for a record that ends with that entry: least digit first."""
+    """Return what `__CRC32#` must say for a record that ends with that entry: least digit first."""
     crc = zlib.crc32(record[:-CRC_ENTRY_SIZE]) & CRC_MASK
     return f"{crc:0{CRC_DIGITS}d}"[::-1]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from .admin import ADMIN_OPERATIONS
+from .client import CLIENT_OPERATIONS
+from .cluster import CLUSTER_OPERATIONS
+from .former import FORMER_OPERATIONS
 from .operation import Operation
-from .operations_admin import ADMIN_OPERATIONS
-from .operations_client import CLIENT_OPERATIONS
-from .operations_cluster import CLUSTER_OPERATIONS
-from .operations_former import FORMER_OPERATIONS
 
 __all__ = ["OPERATION_ROWS", "Operation"]
 

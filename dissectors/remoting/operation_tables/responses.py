@@ -17,6 +17,8 @@ class Response(NamedTuple):
     """What the responder says with it; begins with `unused` where no release answers so."""
     since: str = "4.0.0"
     """First release with the code."""
+    remarks: tuple[str, ...] = ()
+    """Remarks that it comes with, as far as they are always the same."""
 
 
 RESPONSE_ROWS: dict[str, Response] = {
@@ -31,8 +33,17 @@ RESPONSE_ROWS: dict[str, Response] = {
     "RPC_UNKNOWN": Response("any other failure; made up by the caller, never sent", "5.0.0"),
     # any request
     "SUCCESS": Response("done"),
-    "SYSTEM_ERROR": Response("failed for the reason in the remark"),
-    "SYSTEM_BUSY": Response("not even tried: the remark names the queue or the limit that is full"),
+    "SYSTEM_ERROR": Response(
+        "failed for the reason in the remark",
+        remarks=(
+            "AclException: No accessKey is configured",
+            "AclException: Check signature failed for accessKey=",
+        ),
+    ),
+    "SYSTEM_BUSY": Response(
+        "not even tried: the remark names the queue or the limit that is full",
+        remarks=("[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while",),
+    ),
     "REQUEST_CODE_NOT_SUPPORTED": Response("the responder has no processor for this request code"),
     "TRANSACTION_FAILED": Response("unused: constant only"),
     # messages and topics
@@ -40,10 +51,25 @@ RESPONSE_ROWS: dict[str, Response] = {
     "SLAVE_NOT_AVAILABLE": Response("stored, but there is no slave, or it is too far behind"),
     "FLUSH_SLAVE_TIMEOUT": Response("stored, but not at the slave in time (synchronous master)"),
     "MESSAGE_ILLEGAL": Response("not stored: topic, body, properties or delay break a limit"),
-    "SERVICE_NOT_AVAILABLE": Response("not stored: disk full, a slave, or shutting down"),
+    "SERVICE_NOT_AVAILABLE": Response(
+        "not stored: disk full, a slave, or shutting down",
+        remarks=(
+            "the broker's disk is full, messages are put to the slave, message store has been"
+            " shut down",
+        ),
+    ),
     "VERSION_NOT_SUPPORTED": Response("the proxy needs bname, which older clients do not send"),
-    "NO_PERMISSION": Response("permission of the broker, topic or group, or access control"),
-    "TOPIC_NOT_EXIST": Response("no route at the NameServer, or no such topic at the broker"),
+    "NO_PERMISSION": Response(
+        "permission of the broker, topic or group, or access control",
+        remarks=("sending message is forbidden", "check signature failed", "User: is not found"),
+    ),
+    "TOPIC_NOT_EXIST": Response(
+        "no route at the NameServer, or no such topic at the broker",
+        remarks=(
+            "No topic route info in name server for the topic",
+            "topic not exist, apply first please!",
+        ),
+    ),
     "TOPIC_EXIST_ALREADY": Response("unused: constant only"),
     # reading
     "PULL_NOT_FOUND": Response("no new message; the end of a long poll that found nothing"),

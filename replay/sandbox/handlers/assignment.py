@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.fastjson import encode_json
+from dissectors.remoting.fastjson.codec import encode_json
 
+from ..answer import Answer
+from ..request import BadRequest, Handler, ReceivedRequest
+from ..state import ANY_QUEUE, BrokerState
+from ..topics import RETRY_PREFIX
 from .client_requests import json_object, text_of
-from .request import Answer, BadRequest, Handler, Request
-from .state import ANY_QUEUE, BrokerState
-from .topics import RETRY_PREFIX
 
 _MODES_LIMIT: Final = 10_000
 
@@ -32,7 +33,7 @@ class AssignmentHandlers:
             RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
         }
 
-    def set_mode(self, request: Request) -> Answer:
+    def set_mode(self, request: ReceivedRequest) -> Answer:
         """401: whether a group pulls or pops a topic."""
         value = json_object(request.body)
         topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
@@ -43,7 +44,7 @@ class AssignmentHandlers:
             self._modes[(topic, group)] = mode
         return Answer()
 
-    def assignment(self, request: Request) -> Answer:
+    def assignment(self, request: ReceivedRequest) -> Answer:
         """400: the queues that a client of a group shall read, and how."""
         value = json_object(request.body)
         topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
@@ -72,7 +73,7 @@ class AssignmentHandlers:
 def _share(
     queues: list[tuple[str, int]], members: list[str], client_id: str
 ) -> list[tuple[str, int]]:
-    """The queues of one member, by RocketMQ's AVG: ranges, the first ones longer by one."""
+    """Return the queues of one member, by RocketMQ's AVG: ranges, the first ones longer by one."""
     if client_id not in members:
         return []
     place = members.index(client_id)

@@ -8,12 +8,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dissectors.endpoint import host_and_port_text
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.fastjson import encode_json
+from dissectors.remoting.fastjson.codec import encode_json
+from dissectors.remoting.ids.message_ids import integer_of
 
-from .request import Answer, BadRequest, Handler, Request
-from .state import BrokerState
+from ..answer import Answer
+from ..request import BadRequest, Handler, ReceivedRequest
+from ..state import BrokerState
 
+_PERMISSION: Final = "brokerPermission"
 _SETTING: Final = re.compile(r"([A-Za-z][A-Za-z0-9_.-]{0,100})=(.{0,1000})")
 _SETTINGS_LIMIT: Final = 1000
 _NOTHING: Final = (
@@ -46,7 +50,7 @@ class BrokerHandlers:
             RequestCode.DELETE_EXPIRED_COMMITLOG: self.done,
         }
 
-    def runtime(self, request: Request) -> Answer:  # noqa: ARG002
+    def runtime(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """28: figures, as `mqadmin brokerStatus` shows them."""
         state = self._state
         now = state.now_ms()
@@ -78,7 +82,7 @@ class BrokerHandlers:
         }
         return Answer(0, None, encode_json({"table": dict(sorted(table.items()))}))
 
-    def config(self, request: Request) -> Answer:  # noqa: ARG002
+    def config(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """26: settings, a line each."""
         options = self._state.options
         settings = {
@@ -86,9 +90,9 @@ class BrokerHandlers:
             "brokerClusterName": options.cluster,
             "brokerId": "0",
             "brokerName": self._state.name,
-            "brokerPermission": "6",
+            _PERMISSION: "6",
             "defaultTopicQueueNums": str(options.auto_create_queues),
-            "listenPort": self._state.address.rpartition(":")[2],
+            "listenPort": host_and_port_text(self._state.address)[1],
             "maxMessageSize": str(options.max_message_size),
             "messageDelayLevel": options.delay_levels,
             "transactionCheckInterval": str(options.transaction_interval_ms),
@@ -100,15 +104,18 @@ class BrokerHandlers:
         fields = {"version": encode_json(self._state.data_version(0)).decode()}
         return Answer(0, fields, text.encode())
 
-    def change(self, request: Request) -> Answer:
+    def change(self, request: ReceivedRequest) -> Answer:
         """25: settings; only brokerPermission has an effect."""
         for line in request.body.decode("utf-8", "replace").splitlines():
             match = _SETTING.fullmatch(line.strip())
-            if match is not None and len(self._state.config) < _SETTINGS_LIMIT:
-                self._state.config[match[1]] = match[2]
+            if match is None or len(self._state.config) >= _SETTINGS_LIMIT:
+                continue
+            if match[1] == _PERMISSION and integer_of(match[2]) is None:
+                continue  # as a broker does: what is no number changes nothing
+            self._state.config[match[1]] = match[2]
         return Answer()
 
-    def members(self, request: Request) -> Answer:
+    def members(self, request: ReceivedRequest) -> Answer:
         """901: the brokers of a name."""
         if request.text("brokerName") != self._state.name:
             raise BadRequest("no such broker group")
@@ -119,16 +126,16 @@ class BrokerHandlers:
         }
         return Answer(0, None, encode_json({"brokerMemberGroup": group}))
 
-    def stats(self, request: Request) -> Answer:
+    def stats(self, request: ReceivedRequest) -> Answer:
         """315: figures by time, which the sandbox has none of."""
         name, key = request.text("statsName"), request.text("statsKey")
         raise BadRequest(f"The stats <{name}> <{key}> not exist")
 
-    def done(self, request: Request) -> Answer:  # noqa: ARG002
-        """What there is nothing to do for."""
+    def done(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
+        """Do nothing."""
         return Answer()
 
 
 def _three(rate: float) -> str:
-    """A rate over the last 10, 60 and 600 seconds, of which there is only one."""
+    """Return a rate over the last 10, 60 and 600 seconds, of which there is only one."""
     return f"{rate:.2f} {rate:.2f} {rate:.2f}"

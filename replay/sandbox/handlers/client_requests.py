@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.fastjson import decode_json, encode_json
+from dissectors.remoting.fastjson.codec import decode_json, encode_json
 
-from .clients import Client, ConsumerGroup, Subscription, subscription_of
-from .events import EventKind
-from .request import Answer, BadRequest, Handler, Request
-from .state import BrokerState
-from .topics import RETRY_PREFIX
+from ..answer import Answer
+from ..clients import ConsumerGroup, GroupMember, Subscription, subscription_of
+from ..events import EventKind
+from ..request import BadRequest, Handler, ReceivedRequest
+from ..state import BrokerState
+from ..topics import RETRY_PREFIX
 
 
 def json_object(body: bytes) -> dict[str, object]:
-    """The members of a JSON body; BadRequest when it is no object."""
+    """Return the members of a JSON body; BadRequest when it is no object."""
     value = decode_json(body).value
     if not isinstance(value, dict):
         raise BadRequest("the body is no JSON object")
@@ -26,12 +27,12 @@ def json_object(body: bytes) -> dict[str, object]:
 
 
 def text_of(value: object) -> str:
-    """A text, empty for anything else."""
+    """Return a text, empty for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def objects_of(value: object) -> list[dict[str, object]]:
-    """The objects of a list; nothing for anything else."""
+    """Return the objects of a list; nothing for anything else."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -62,11 +63,11 @@ class ClientHandlers:
 
     # -- heartbeats -----------------------------------------------------------------------------
 
-    def heartbeat(self, request: Request) -> Answer:
+    def heartbeat(self, request: ReceivedRequest) -> Answer:
         """34: who is there and what it wants."""
         value = json_object(request.body)
         client_id = text_of(value.get("clientID"))
-        client = Client(
+        client = GroupMember(
             client_id,
             request.connection,
             request.command.language,
@@ -87,7 +88,7 @@ class ClientHandlers:
         changed = str(new).lower()
         return Answer(0, {"IS_SUB_CHANGE": changed, "IS_SUPPORT_HEART_BEAT_V2": "true"})
 
-    def _consumer(self, client: Client, member: dict[str, object], without: bool) -> bool:
+    def _consumer(self, client: GroupMember, member: dict[str, object], without: bool) -> bool:
         name = text_of(member.get("groupName"))
         if not name:
             return False
@@ -108,10 +109,10 @@ class ClientHandlers:
             state.notify_group(name)
         return changed
 
-    def _tell(self, client: Client, detail: str) -> None:
+    def _tell(self, client: GroupMember, detail: str) -> None:
         self._state.tell(EventKind.CLIENT, client.connection, f"{client.client_id}: {detail}")
 
-    def unregister(self, request: Request) -> Answer:
+    def unregister(self, request: ReceivedRequest) -> Answer:
         """35: a client leaves a producer or consumer group."""
         producer = request.fields.get("producerGroup")
         consumer = request.fields.get("consumerGroup")
@@ -126,7 +127,7 @@ class ClientHandlers:
                 self._state.notify_group(group)
         return Answer()
 
-    def members(self, request: Request) -> Answer:
+    def members(self, request: ReceivedRequest) -> Answer:
         """38: ids of the clients of a consumer group."""
         name = request.text("consumerGroup")
         group = self._state.clients.consumers.get(name)
@@ -135,7 +136,7 @@ class ClientHandlers:
             raise BadRequest(f"no consumer for this group, {name}")
         return Answer(0, None, encode_json({"consumerIdList": ids}))
 
-    def check(self, request: Request) -> Answer:
+    def check(self, request: ReceivedRequest) -> Answer:
         """46: whether a subscription can be served; SQL92 cannot."""
         value = json_object(request.body)
         subscription = value.get("subscriptionData")
@@ -149,7 +150,7 @@ class ClientHandlers:
 
     # -- locks ----------------------------------------------------------------------------------
 
-    def lock(self, request: Request) -> Answer:
+    def lock(self, request: ReceivedRequest) -> Answer:
         """41: queues for one client alone; those that it got."""
         value = json_object(request.body)
         got = self._state.locks.lock(
@@ -164,7 +165,7 @@ class ClientHandlers:
         ]
         return Answer(0, None, encode_json({"lockOKMQSet": queues}))
 
-    def unlock(self, request: Request) -> Answer:
+    def unlock(self, request: ReceivedRequest) -> Answer:
         """42: queues given back."""
         value = json_object(request.body)
         self._state.locks.unlock(

@@ -11,17 +11,18 @@ from dataclasses import replace
 from dissectors.remoting.bodies.registry import encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.fastjson import encode_json
-from dissectors.remoting.ids import decode_offset_id
-from dissectors.remoting.message import encode_message
+from dissectors.remoting.fastjson.codec import encode_json
+from dissectors.remoting.ids.message_ids import decode_offset_id
+from dissectors.remoting.messages.message import encode_message
 
+from ..answer import Answer
+from ..clients import ConsumerGroup
+from ..groups import group_of_value
+from ..request import BadRequest, Handler, ReceivedRequest
+from ..server import Connection
+from ..state import BrokerState
+from ..topics import RETRY_PREFIX, TopicConfig
 from .client_requests import json_object, objects_of
-from .clients import ConsumerGroup
-from .groups import group_of_value
-from .request import Answer, BadRequest, Handler, Request
-from .server import Connection
-from .state import BrokerState
-from .topics import RETRY_PREFIX, TopicConfig
 
 
 class GroupHandlers:
@@ -53,12 +54,12 @@ class GroupHandlers:
 
     # -- settings -------------------------------------------------------------------------------
 
-    def update(self, request: Request) -> Answer:
+    def update(self, request: ReceivedRequest) -> Answer:
         """200: a group as an administrator wants it."""
         self._put(json_object(request.body))
         return Answer()
 
-    def update_list(self, request: Request) -> Answer:
+    def update_list(self, request: ReceivedRequest) -> Answer:
         """225: several groups."""
         for value in objects_of(json_object(request.body).get("groupConfigList")):
             self._put(value)
@@ -70,7 +71,7 @@ class GroupHandlers:
             raise BadRequest("the body names no group", ResponseCode.INVALID_PARAMETER)
         self._state.put_group(config)
 
-    def all_configs(self, request: Request) -> Answer:  # noqa: ARG002
+    def all_configs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """201: every group."""
         table = {config.name: config.value() for config in self._state.groups}
         value = {
@@ -81,7 +82,7 @@ class GroupHandlers:
         fields = {"totalGroupNum": str(len(table))} if self._state.options.is_5 else None
         return Answer(0, fields, encode_json(value))
 
-    def config(self, request: Request) -> Answer:
+    def config(self, request: ReceivedRequest) -> Answer:
         """352: one group."""
         name = request.text("group")
         config = self._state.groups.get(name)
@@ -91,7 +92,7 @@ class GroupHandlers:
             )
         return Answer(0, None, encode_json(config.value()))
 
-    def delete(self, request: Request) -> Answer:
+    def delete(self, request: ReceivedRequest) -> Answer:
         """207: a group goes, with its offsets when asked to."""
         name = request.text("groupName")
         self._state.drop_group(name, with_offsets=request.flag("cleanOffset"))
@@ -99,7 +100,7 @@ class GroupHandlers:
 
     # -- connections ----------------------------------------------------------------------------
 
-    def consumers(self, request: Request) -> Answer:
+    def consumers(self, request: ReceivedRequest) -> Answer:
         """203: the clients of a consumer group and what it wants."""
         group = self._online(request.text("consumerGroup"))
         value = {
@@ -121,7 +122,7 @@ class GroupHandlers:
             )
         return group
 
-    def producers(self, request: Request) -> Answer:
+    def producers(self, request: ReceivedRequest) -> Answer:
         """204: the clients of a producer group."""
         name = request.text("producerGroup")
         members = self._state.clients.producers.get(name)
@@ -130,7 +131,7 @@ class GroupHandlers:
         value = {"connectionSet": [client.value() for client in members.values()]}
         return Answer(0, None, encode_json(value))
 
-    def all_producers(self, request: Request) -> Answer:  # noqa: ARG002
+    def all_producers(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """328: the clients of all producer groups."""
         data = {
             group: [
@@ -149,7 +150,7 @@ class GroupHandlers:
 
     # -- progress -------------------------------------------------------------------------------
 
-    def progress(self, request: Request) -> Answer:
+    def progress(self, request: ReceivedRequest) -> Answer:
         """208: how far a group is in the queues of its topics."""
         group = request.text("consumerGroup")
         wanted = request.fields.get("topic")
@@ -183,7 +184,7 @@ class GroupHandlers:
         wanted = set(known.subscriptions) if known is not None else set()
         return sorted(wanted | set(self._state.offsets.topics_of(group)))
 
-    def reset(self, request: Request) -> Answer:
+    def reset(self, request: ReceivedRequest) -> Answer:
         """222: a group goes on at a time; its clients learn it from their next pull (5.x)."""
         group, topic = request.text("group"), request.text("topic")
         config = self._state.topics.get(topic)
@@ -223,7 +224,7 @@ class GroupHandlers:
 
     # -- who wants what -------------------------------------------------------------------------
 
-    def groups_of_topic(self, request: Request) -> Answer:
+    def groups_of_topic(self, request: ReceivedRequest) -> Answer:
         """300: groups that want a topic, now or before."""
         topic = request.text("topic")
         online = {
@@ -234,13 +235,13 @@ class GroupHandlers:
         groups = sorted(online | set(self._state.offsets.groups_of(topic)))
         return Answer(0, None, encode_json({"groupList": groups}))
 
-    def topics_of_group(self, request: Request) -> Answer:
+    def topics_of_group(self, request: ReceivedRequest) -> Answer:
         """343: topics that a group has offsets in."""
         topics = self._state.offsets.topics_of(request.text("group"))
         value = {"brokerAddr": self._state.address, "topicList": topics}
         return Answer(0, None, encode_json(value))
 
-    def subscription(self, request: Request) -> Answer:
+    def subscription(self, request: ReceivedRequest) -> Answer:
         """345: what a group wants of a topic."""
         group, topic = request.text("group"), request.text("topic")
         known = self._state.clients.consumers.get(group)
@@ -250,7 +251,7 @@ class GroupHandlers:
             value["subscriptionData"] = found.value()
         return Answer(0, None, encode_json(value))
 
-    def all_offsets(self, request: Request) -> Answer:  # noqa: ARG002
+    def all_offsets(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """43: every offset."""
         value = {
             "dataVersion": self._state.data_version(0),
@@ -260,11 +261,11 @@ class GroupHandlers:
 
     # -- asking clients -------------------------------------------------------------------------
 
-    def ask_client(self, request: Request) -> None:
+    def ask_client(self, request: ReceivedRequest) -> None:
         """307: what a consumer does just now; the client knows."""
         self._forward(request, dict(request.fields), request.body)
 
-    def consume_directly(self, request: Request) -> None:
+    def consume_directly(self, request: ReceivedRequest) -> None:
         """309: a client consumes one message, now."""
         found = decode_offset_id(request.text("msgId"))
         record = self._state.store.at(found.physical_offset) if found is not None else None
@@ -278,7 +279,7 @@ class GroupHandlers:
         fields = {**request.fields, "brokerName": self._state.name}
         self._forward(request, fields, encode_message(stored.sealed()))
 
-    def _forward(self, request: Request, fields: dict[str, str], body: bytes) -> None:
+    def _forward(self, request: ReceivedRequest, fields: dict[str, str], body: bytes) -> None:
         client_id = request.text("clientId")
         target = self._member(self._online(request.text("consumerGroup")), client_id)
 

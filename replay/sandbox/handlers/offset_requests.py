@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
-from .request import Answer, BadRequest, Handler, Request
-from .shelf import Queue
-from .state import BrokerState
+from ..answer import Answer
+from ..request import BadRequest, Handler, ReceivedRequest
+from ..state import BrokerState
+from ..store.shelf import StoredQueue
 
 
 class OffsetHandlers:
@@ -29,7 +30,7 @@ class OffsetHandlers:
             RequestCode.GET_EARLIEST_MSG_STORETIME: self.earliest,
         }
 
-    def query(self, request: Request) -> Answer:
+    def query(self, request: ReceivedRequest) -> Answer:
         """14: how far a group is."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id = request.number("queueId")
@@ -50,7 +51,7 @@ class OffsetHandlers:
             offset = 0
         return _offset(offset)
 
-    def update(self, request: Request) -> Answer:
+    def update(self, request: ReceivedRequest) -> Answer:
         """15: a group is so far."""
         topic = request.text("topic")
         if self._state.options.is_5 and self._state.topics.get(topic) is None:
@@ -63,26 +64,26 @@ class OffsetHandlers:
         )
         return Answer()
 
-    def search(self, request: Request) -> Answer:
+    def search(self, request: ReceivedRequest) -> Answer:
         """29: the offset at a time."""
         upper = request.fields.get("boundaryType", "").upper() == "UPPER"
         return _offset(self._queue(request).offset_at(request.number("timestamp"), upper))
 
-    def max_offset(self, request: Request) -> Answer:
+    def max_offset(self, request: ReceivedRequest) -> Answer:
         """30: offset of the next message."""
         return _offset(self._queue(request).max_offset)
 
-    def min_offset(self, request: Request) -> Answer:
+    def min_offset(self, request: ReceivedRequest) -> Answer:
         """31: offset of the oldest message."""
         return _offset(self._queue(request).min_offset)
 
-    def earliest(self, request: Request) -> Answer:
+    def earliest(self, request: ReceivedRequest) -> Answer:
         """32: when the oldest message was stored, -1 when there is none."""
         queue = self._queue(request)
         first = queue.at(queue.min_offset)
         return Answer(0, {"timestamp": str(first.store_ms if first is not None else -1)})
 
-    def _queue(self, request: Request) -> Queue:
+    def _queue(self, request: ReceivedRequest) -> StoredQueue:
         return self._state.store.queue(request.text("topic"), request.number("queueId"))
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
-from .clients import Subscription, subscription_of
-from .events import EventKind
-from .long_polling import Held
-from .request import Answer, BadRequest, Handler, Request
-from .shelf import Queue, Record
-from .state import BrokerState
-from .topics import READ
+from ..answer import Answer
+from ..clients import Subscription, subscription_of
+from ..events import EventKind
+from ..long_polling import Held
+from ..request import BadRequest, Handler, ReceivedRequest
+from ..state import BrokerState
+from ..store.shelf import StoredQueue, StoredRecord
+from ..topics import READ
 
 FLAG_COMMIT: Final = 1
 FLAG_SUSPEND: Final = 2
@@ -28,7 +30,7 @@ _LONGEST_HOLD_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PullResult:
     """What a queue has for a group."""
 
     status: str
@@ -37,25 +39,25 @@ class Found:
     """response code"""
     next_offset: int
     """where to read on"""
-    records: tuple[Record, ...] = ()
+    records: tuple[StoredRecord, ...] = ()
     """the messages"""
 
 
 def read_queue(
-    queue: Queue, offset: int, most: int, most_bytes: int, subscription: Subscription
-) -> Found:
+    queue: StoredQueue, offset: int, most: int, most_bytes: int, subscription: Subscription
+) -> PullResult:
     """Messages of a queue from `offset` on: at most `most` of them, at least one if one fits."""
     low, high = queue.min_offset, queue.max_offset
     if high == 0:
         code = ResponseCode.PULL_NOT_FOUND if offset == 0 else ResponseCode.PULL_OFFSET_MOVED
-        return Found("NO_MESSAGE_IN_QUEUE", code, 0)
+        return PullResult("NO_MESSAGE_IN_QUEUE", code, 0)
     if offset < low:
-        return Found("OFFSET_TOO_SMALL", ResponseCode.PULL_OFFSET_MOVED, low)
+        return PullResult("OFFSET_TOO_SMALL", ResponseCode.PULL_OFFSET_MOVED, low)
     if offset == high:
-        return Found("OFFSET_OVERFLOW_ONE", ResponseCode.PULL_NOT_FOUND, offset)
+        return PullResult("OFFSET_OVERFLOW_ONE", ResponseCode.PULL_NOT_FOUND, offset)
     if offset > high:
-        return Found("OFFSET_OVERFLOW_BADLY", ResponseCode.PULL_OFFSET_MOVED, high)
-    taken: list[Record] = []
+        return PullResult("OFFSET_OVERFLOW_BADLY", ResponseCode.PULL_OFFSET_MOVED, high)
+    taken: list[StoredRecord] = []
     size = 0
     at = offset
     for record in queue.since(offset):
@@ -66,10 +68,10 @@ def read_queue(
                 break
             taken.append(record)
             size += len(record.data)
-        at += 1
+        at = record.queue_offset + 1
     if taken:
-        return Found("FOUND", ResponseCode.SUCCESS, at, tuple(taken))
-    return Found("NO_MATCHED_MESSAGE", ResponseCode.PULL_RETRY_IMMEDIATELY, at)
+        return PullResult("FOUND", ResponseCode.SUCCESS, at, tuple(taken))
+    return PullResult("NO_MATCHED_MESSAGE", ResponseCode.PULL_RETRY_IMMEDIATELY, at)
 
 
 class PullHandlers:
@@ -85,11 +87,11 @@ class PullHandlers:
             RequestCode.LITE_PULL_MESSAGE: self.pull,
         }
 
-    def pull(self, request: Request) -> Answer | None:
+    def pull(self, request: ReceivedRequest) -> Answer | None:
         """11, 361: messages, or nothing after a while."""
         return self._pull(request, may_hold=True)
 
-    def _pull(self, request: Request, may_hold: bool) -> Answer | None:
+    def _pull(self, request: ReceivedRequest, may_hold: bool) -> Answer | None:
         state = self._state
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id, offset = request.number("queueId"), request.number("queueOffset")
@@ -101,7 +103,7 @@ class PullHandlers:
         queue = state.store.queue(topic, queue_id)
         reset = state.offsets.resets.pop((group, topic, queue_id), None)
         if reset is not None:
-            found = Found("OFFSET_RESET", ResponseCode.PULL_OFFSET_MOVED, reset)
+            found = PullResult("OFFSET_RESET", ResponseCode.PULL_OFFSET_MOVED, reset)
         else:
             most = max(1, min(request.number("maxMsgNums"), _MOST_MESSAGES))
             most_bytes = min(request.number("maxMsgBytes", _MOST_BYTES), _MOST_BYTES)
@@ -118,7 +120,9 @@ class PullHandlers:
             return None
         return self._answer(request, found, queue, topic)
 
-    def _answer(self, request: Request, found: Found, queue: Queue, topic: str) -> Answer:
+    def _answer(
+        self, request: ReceivedRequest, found: PullResult, queue: StoredQueue, topic: str
+    ) -> Answer:
         body = b"".join([record.data for record in found.records])
         if found.records:
             self._state.messages_out += len(found.records)
@@ -143,7 +147,7 @@ class PullHandlers:
 
     def _hold(
         self,
-        request: Request,
+        request: ReceivedRequest,
         key: tuple[str, int],
         subscription: Subscription,
         offset: int,
@@ -157,18 +161,18 @@ class PullHandlers:
             if answer is not None:
                 request.answer(answer)
 
-        def wants(record: Record) -> bool:
+        def wants(record: StoredRecord) -> bool:
             return record.queue_offset >= offset and subscription.wants(record.tag)
 
         request.body = b""  # nobody reads it any more, and many may wait
         held = Held(key, request.connection, wants, resume)
         return self._state.holds.hold(held, hold_ms / 1000)
 
-    def _check(self, request: Request, group: str, topic: str, queue_id: int) -> None:
+    def _check(self, request: ReceivedRequest, group: str, topic: str, queue_id: int) -> None:
         state = self._state
         if not state.perm & READ:
             raise BadRequest(
-                f"the broker[{state.address.rpartition(':')[0]}] pulling message is forbidden",
+                f"the broker[{host_of(state.address)}] pulling message is forbidden",
                 ResponseCode.NO_PERMISSION,
             )
         if not state.groups.of(group).consume_enable:
@@ -195,9 +199,9 @@ class PullHandlers:
             )
 
     def _subscription(
-        self, request: Request, group: str, topic: str, sys_flag: int
+        self, request: ReceivedRequest, group: str, topic: str, sys_flag: int
     ) -> Subscription:
-        """What the group wants: as the request says, else as its heartbeat said."""
+        """Return what the group wants: as the request says, else as its heartbeat said."""
         if sys_flag & FLAG_SUBSCRIPTION:
             found = subscription_of(
                 topic, request.fields.get("subscription"), request.fields.get("expressionType")
@@ -210,7 +214,7 @@ class PullHandlers:
             )
         return found
 
-    def _announced(self, request: Request, group: str, topic: str) -> Subscription:
+    def _announced(self, request: ReceivedRequest, group: str, topic: str) -> Subscription:
         known = self._state.clients.consumers.get(group)
         if known is None:
             raise BadRequest(

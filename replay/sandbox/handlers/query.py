@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
-from .request import Answer, BadRequest, Handler, Request
-from .state import BrokerState
+from ..answer import Answer
+from ..request import BadRequest, Handler, ReceivedRequest
+from ..state import BrokerState
 
 _MOST: int = 64
 
@@ -26,7 +27,7 @@ class QueryHandlers:
             RequestCode.QUERY_MESSAGE: self.query,
         }
 
-    def view(self, request: Request) -> Answer:
+    def view(self, request: ReceivedRequest) -> Answer:
         """33: the message at a commit log offset."""
         offset = request.number("offset")
         record = self._state.store.at(offset)
@@ -34,7 +35,7 @@ class QueryHandlers:
             raise BadRequest(f"can not find message by the offset, {offset}")
         return Answer(0, None, record.data)
 
-    def query(self, request: Request) -> Answer:
+    def query(self, request: ReceivedRequest) -> Answer:
         """12: messages with a key or UNIQ_KEY."""
         store = self._state.store
         limit = min(request.number("maxNum"), _MOST)

@@ -10,14 +10,15 @@ from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.properties import encode_properties
+from dissectors.remoting.messages.properties import encode_properties
 
-from .request import Answer, Handler, Request
+from ..answer import Answer
+from ..request import Handler, ReceivedRequest
+from ..server import Connection
+from ..state import BrokerState
+from ..store.memory import NewMessage
+from ..store.shelf import StoredRecord
 from .send_rules import SendHeader, SendRules, send_header
-from .server import Connection
-from .shelf import Record
-from .state import BrokerState
-from .store import NewMessage
 
 _PUSH_SECONDS: Final = 10.0
 """How long the waiting client has to say that it got its reply."""
@@ -38,7 +39,7 @@ class ReplyHandlers:
             RequestCode.SEND_REPLY_MESSAGE_V2: reply,
         }
 
-    def reply(self, request: Request) -> Answer | None:
+    def reply(self, request: ReceivedRequest) -> Answer | None:
         """324, 325: stored, and pushed to the client that waits for it."""
         header = send_header(request)
         config = self._rules.topic_for(header)
@@ -70,7 +71,11 @@ class ReplyHandlers:
         return None if push.start(fields, request.body) else failed
 
     def _push_fields(
-        self, header: SendHeader, record: Record, properties: dict[str, str], request: Request
+        self,
+        header: SendHeader,
+        record: StoredRecord,
+        properties: dict[str, str],
+        request: ReceivedRequest,
     ) -> dict[str, str]:
         pushed = {**properties, "PUSH_REPLY_TIME": str(self._state.now_ms())}
         return {
@@ -94,7 +99,7 @@ class _Push:
     """One reply on its way to the client that waits for it."""
 
     def __init__(
-        self, target: Connection, request: Request, answer: Answer, failed: Answer
+        self, target: Connection, request: ReceivedRequest, answer: Answer, failed: Answer
     ) -> None:
         self._target = target
         self._request = request

@@ -14,14 +14,15 @@ from dataclasses import replace
 from typing import Final
 
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.message import StoredMessage
+from dissectors.remoting.ids.message_ids import integer_of
+from dissectors.remoting.messages.message import StoredMessage
 
-from .events import EventKind
-from .request import BadRequest
-from .shelf import Record
-from .state import BrokerState
-from .store import NewMessage, StoreFull
-from .topics import SCHEDULE_TOPIC, TIMER_TOPIC
+from ..events import EventKind
+from ..request import BadRequest
+from ..state import BrokerState
+from ..store.memory import NewMessage, StoreFull
+from ..store.shelf import StoredRecord
+from ..topics import SCHEDULE_TOPIC, TIMER_TOPIC
 
 _TIMER_NAMES: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 _PRECISION_MS: Final = 1000
@@ -33,14 +34,14 @@ class Schedule:
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self._due: list[tuple[int, int, Record]] = []
+        self._due: list[tuple[int, int, StoredRecord]] = []
         self._recalled: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._due)
 
-    def put(self, message: NewMessage) -> Record:
+    def put(self, message: NewMessage) -> StoredRecord:
         """Store a message, or let it wait where its properties ask for that.
 
         Raises BadRequest for a due time out of range, and what `MessageStore.put` raises.
@@ -56,7 +57,7 @@ class Schedule:
                 return self._put_timer(message, due)
         return self._state.put(message)
 
-    def recall(self, topic: str, unique_key: str) -> Record | None:
+    def recall(self, topic: str, unique_key: str) -> StoredRecord | None:
         """Take a timer message back; None when none waits."""
         for _, _, record in self._due:
             if record.topic == TIMER_TOPIC and record.physical_offset not in self._recalled:
@@ -70,13 +71,13 @@ class Schedule:
                     return record
         return None
 
-    def restore(self, record: Record) -> None:
-        """A message waits again after a restart."""
+    def restore(self, record: StoredRecord) -> None:
+        """Let a message wait again after a restart."""
         if record.topic == SCHEDULE_TOPIC:
             due = record.store_ms + self._delay_of(record.queue_id + 1)
         else:
-            out = record.message().properties.get("TIMER_OUT_MS", "")
-            due = int(out) + _PRECISION_MS if out.isdigit() else record.store_ms
+            out = integer_of(record.message().properties.get("TIMER_OUT_MS", ""))
+            due = record.store_ms if out is None else out + _PRECISION_MS
         self._push(due, record)
 
     def close(self) -> None:
@@ -88,17 +89,14 @@ class Schedule:
     # -- inside ---------------------------------------------------------------------------------
 
     def _level_of(self, text: str) -> int:
-        try:
-            level = int(text)
-        except ValueError:
-            return 0
-        return min(level, len(self._state.options.delays_ms))
+        level = integer_of(text)
+        return 0 if level is None else min(level, len(self._state.options.delays_ms))
 
     def _delay_of(self, level: int) -> int:
         delays = self._state.options.delays_ms
         return delays[min(level, len(delays)) - 1]
 
-    def _put_level(self, message: NewMessage, level: int) -> Record:
+    def _put_level(self, message: NewMessage, level: int) -> StoredRecord:
         properties = {
             name: value for name, value in message.properties.items() if name not in _TIMER_NAMES
         }
@@ -115,7 +113,7 @@ class Schedule:
         self._push(record.store_ms + self._delay_of(level), record)
         return record
 
-    def _put_timer(self, message: NewMessage, due: int) -> Record:
+    def _put_timer(self, message: NewMessage, due: int) -> StoredRecord:
         if due - self._state.now_ms() > self._state.options.timer_max_ms:
             raise BadRequest(
                 "timer message illegal, the delay time should not be bigger than the max delay "
@@ -132,7 +130,7 @@ class Schedule:
         self._push(due, record)
         return record
 
-    def _push(self, due: int, record: Record) -> None:
+    def _push(self, due: int, record: StoredRecord) -> None:
         heapq.heappush(self._due, (due, record.physical_offset, record))
         if self._due[0][2] is record:
             self._arm()
@@ -157,7 +155,7 @@ class Schedule:
             heapq.heappop(self._due)
         self._arm(least)
 
-    def _deliver(self, record: Record) -> None:
+    def _deliver(self, record: StoredRecord) -> None:
         if record.physical_offset in self._recalled:
             self._recalled.discard(record.physical_offset)
             return
@@ -170,7 +168,7 @@ class Schedule:
         self._finish(record)
         self._state.tell(EventKind.DELIVERED, topic=message.topic, detail="its time has come")
 
-    def _finish(self, record: Record) -> None:
+    def _finish(self, record: StoredRecord) -> None:
         if self._state.store.journal is not None:
             self._state.store.journal.finish_message(record.physical_offset)
 
@@ -181,10 +179,10 @@ def due_ms(properties: Mapping[str, str], now_ms: int) -> int:
         text = properties.get(name)
         if text is None:
             continue
-        try:
-            due = int(text) * unit
-        except ValueError:
-            raise BadRequest(f"{name} is no number", ResponseCode.MESSAGE_ILLEGAL) from None
+        number = integer_of(text)
+        if number is None:
+            raise BadRequest(f"{name} is no number", ResponseCode.MESSAGE_ILLEGAL)
+        due = number * unit
         if name != "TIMER_DELIVER_MS":
             due += now_ms
         return due
@@ -201,17 +199,17 @@ def _with_target(properties: Mapping[str, str], message: NewMessage) -> dict[str
 
 
 def _delivered(stored: StoredMessage) -> NewMessage:
-    """The message under its real topic."""
+    """Return the message under its real topic."""
     properties = dict(stored.properties)
     topic = properties.get("REAL_TOPIC", stored.topic)
-    queue_text = properties.get("REAL_QID", "0")
+    queue_id = integer_of(properties.get("REAL_QID", "0")) or 0
     properties.pop("DELAY", None)
     if stored.topic == TIMER_TOPIC:
         for name in _TIMER_NAMES:
             properties.pop(name, None)
     return NewMessage(
         topic,
-        int(queue_text) if queue_text.isdigit() else 0,
+        max(queue_id, 0),
         stored.body,
         properties,
         stored.flag,

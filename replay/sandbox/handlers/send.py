@@ -8,17 +8,20 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from dissectors.remoting.batch import decode_batch
+from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.messages.batch import decode_batch
+from dissectors.remoting.send_fields import send_fields_of
 from dissectors.remoting.sysflag import TRANSACTION_MASK
 
-from ..unique_id import UniqueIds
-from .request import Answer, BadRequest, Handler, Request
+from ...unique_id import UniqueIds
+from ..answer import Answer
+from ..request import BadRequest, Handler, ReceivedRequest
+from ..state import BrokerState
+from ..store.memory import NewMessage, offset_id
+from ..topics import RETRY_PREFIX
 from .send_rules import SendHeader, SendRules, send_header
-from .state import BrokerState
-from .store import NewMessage, offset_id
-from .topics import RETRY_PREFIX
-from .transaction import Transactions
+from .transaction import HalfMessages
 
 _BATCH_LIMIT: Final = 100_000
 
@@ -26,11 +29,11 @@ _BATCH_LIMIT: Final = 100_000
 class SendHandlers:
     """Serves sends at one broker."""
 
-    def __init__(self, state: BrokerState, rules: SendRules, transactions: Transactions) -> None:
+    def __init__(self, state: BrokerState, rules: SendRules, transactions: HalfMessages) -> None:
         self._state = state
         self._rules = rules
         self._transactions = transactions
-        self._ids = UniqueIds(state.address.rpartition(":")[0].strip("[]"), os.getpid(), id(self))
+        self._ids = UniqueIds(host_of(state.address), os.getpid(), id(self))
 
     def handlers(self) -> dict[int, Handler]:
         """Request code → what serves it."""
@@ -41,9 +44,9 @@ class SendHandlers:
             RequestCode.SEND_BATCH_MESSAGE: self._rules.with_region(self.send_batch),
         }
 
-    def send(self, request: Request) -> Answer:
+    def send(self, request: ReceivedRequest) -> Answer:
         """10, 310: one message."""
-        if request.fields.get("m") == "true" or request.fields.get("batch") == "true":
+        if request.fields.get(send_fields_of(request.command.code).batch) == "true":
             return self.send_batch(request)
         header = send_header(request)
         config = self._rules.topic_for(header)
@@ -78,7 +81,7 @@ class SendHandlers:
         return self._rules.stored(record, queue_id, properties, header.topic)
 
     def _retried(self, message: NewMessage, header: SendHeader) -> NewMessage:
-        """A message to a retry topic: after too many times it is a dead letter."""
+        """Return a message to a retry topic: after too many times it is a dead letter."""
         group = header.topic.removeprefix(RETRY_PREFIX)
         most = self._state.groups.of(group).retry_max
         if header.max_reconsume_times is not None:
@@ -87,7 +90,7 @@ class SendHandlers:
             return message
         return self._rules.dead(message, group)
 
-    def send_batch(self, request: Request) -> Answer:
+    def send_batch(self, request: ReceivedRequest) -> Answer:
         """320: several messages of one topic and queue."""
         header = send_header(request)
         if header.topic.startswith(RETRY_PREFIX) and self._state.options.is_5:

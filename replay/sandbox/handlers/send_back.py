@@ -7,17 +7,18 @@ RecallMessageProcessor.
 from __future__ import annotations
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.ids import decode_recall_handle
+from dissectors.remoting.ids.message_ids import decode_recall_handle
 
-from .groups import GroupConfig
-from .request import Answer, BadRequest, Handler, Request
+from ..answer import Answer
+from ..groups import GroupConfig
+from ..request import BadRequest, Handler, ReceivedRequest
+from ..state import BrokerState
+from ..store.memory import NewMessage, offset_id
+from ..store.shelf import StoredRecord
+from ..topics import RETRY_PREFIX, TopicConfig
 from .schedule import Schedule
 from .send_rules import SendRules
-from .shelf import Record
-from .state import BrokerState
-from .store import NewMessage, offset_id
-from .topics import RETRY_PREFIX, TopicConfig
-from .transaction import COMMIT, ROLLBACK, Transactions
+from .transaction import COMMIT, ROLLBACK, HalfMessages
 
 
 class SendBackHandlers:
@@ -28,7 +29,7 @@ class SendBackHandlers:
         state: BrokerState,
         rules: SendRules,
         schedule: Schedule,
-        transactions: Transactions,
+        transactions: HalfMessages,
     ) -> None:
         self._state = state
         self._rules = rules
@@ -43,7 +44,7 @@ class SendBackHandlers:
             RequestCode.RECALL_MESSAGE: self.recall,
         }
 
-    def send_back(self, request: Request) -> Answer:
+    def send_back(self, request: ReceivedRequest) -> Answer:
         """36: a consumer failed; the message comes again later, or is a dead letter."""
         state = self._state
         group = request.text("group")
@@ -58,7 +59,11 @@ class SendBackHandlers:
         return Answer()
 
     def _give_back(
-        self, record: Record, config: GroupConfig, retry: TopicConfig, request: Request
+        self,
+        record: StoredRecord,
+        config: GroupConfig,
+        retry: TopicConfig,
+        request: ReceivedRequest,
     ) -> None:
         stored = record.message()
         level = request.number("delayLevel", 0)
@@ -86,7 +91,7 @@ class SendBackHandlers:
             properties["DELAY"] = str(level if level > 0 else 3 + stored.reconsume_times)
             self._schedule.put(message)
 
-    def end_transaction(self, request: Request) -> Answer:
+    def end_transaction(self, request: ReceivedRequest) -> Answer:
         """37: commit or rollback; unknown changes nothing."""
         outcome = request.number("commitOrRollback")
         if outcome not in (COMMIT, ROLLBACK):
@@ -96,7 +101,7 @@ class SendBackHandlers:
         )
         return Answer() if problem is None else Answer(1, None, b"", problem)
 
-    def recall(self, request: Request) -> Answer:
+    def recall(self, request: ReceivedRequest) -> Answer:
         """370: a timer message is taken back."""
         handle = decode_recall_handle(request.text("recallHandle"))
         if handle is None:

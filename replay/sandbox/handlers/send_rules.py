@@ -8,30 +8,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.ids import RecallHandle, encode_recall_handle, integer_of
-from dissectors.remoting.properties import decode_properties
+from dissectors.endpoint import host_of
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.ids.message_ids import RecallHandle, encode_recall_handle, integer_of
+from dissectors.remoting.messages.properties import decode_properties
+from dissectors.remoting.send_fields import V1, send_fields_of
 
-from .events import EventKind
-from .request import Answer, BadRequest, Handler, Request, number_of
+from ..answer import Answer
+from ..events import EventKind
+from ..request import BadRequest, Handler, ReceivedRequest, number_of
+from ..state import REGION, BrokerState
+from ..store.memory import NewMessage, offset_id
+from ..store.shelf import StoredRecord
+from ..topics import DLQ_PREFIX, NOT_FOR_SENDS, WRITE, TopicConfig, why_no_name
 from .schedule import Schedule
-from .shelf import Record
-from .state import REGION, BrokerState
-from .store import NewMessage, offset_id
-from .topics import DLQ_PREFIX, NOT_FOR_SENDS, WRITE, TopicConfig, why_no_name
 
-_V2_CODES: Final = frozenset(
-    {
-        RequestCode.SEND_MESSAGE_V2,
-        RequestCode.SEND_BATCH_MESSAGE,
-        RequestCode.SEND_REPLY_MESSAGE_V2,
-    }
-)
-_LONG_NAMES: Final = (
-    *("producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag"),
-    *("bornTimestamp", "flag", "properties", "reconsumeTimes", "maxReconsumeTimes"),
-)
-_LETTERS: Final = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "l")
+_REQUIRED: Final = V1[: V1.index(V1.properties)]
+"""fields without which a broker refuses a send, by their long names"""
 _PROPERTIES_LIMIT: Final = 32_767
 _TIMER_NAMES: Final = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"})
 
@@ -52,28 +45,27 @@ class SendHeader(NamedTuple):
     max_reconsume_times: int | None
 
 
-def send_header(request: Request) -> SendHeader:
-    """The header of a send; BadRequest where a field is missing or no number."""
+def send_header(request: ReceivedRequest) -> SendHeader:
+    """Return the header of a send; BadRequest where a field is missing or no number."""
     fields = request.fields
-    names = _LETTERS if request.command.code in _V2_CODES else _LONG_NAMES
-    values = [fields.get(name) for name in names]
-    group, topic, default_topic, queues, queue_id, sys_flag, born, flag = values[:8]
-    if None in values[:8]:
-        missing = _LONG_NAMES[values.index(None)]
-        raise BadRequest(f"the custom field <{missing}> is null")
-    most = values[10]
+    names = send_fields_of(request.command.code)
+    values = [fields.get(name) for name in names[: len(_REQUIRED)]]
+    group, topic, default_topic, queues, queue_id, sys_flag, born, flag = values
+    if None in values:
+        raise BadRequest(f"the custom field <{_REQUIRED[values.index(None)]}> is null")
+    most = fields.get(names.max_reconsume_times)
     header = SendHeader(
         group or "",
         topic or "",
         default_topic or "",
-        _int32("defaultTopicQueueNums", queues),
-        _int32("queueId", queue_id),
-        _int32("sysFlag", sys_flag),
-        number_of("bornTimestamp", born or ""),
-        _int32("flag", flag),
-        values[8] or "",
-        _int32("reconsumeTimes", values[9] or "0"),
-        None if most is None else _int32("maxReconsumeTimes", most),
+        _int32(V1.default_topic_queue_nums, queues),
+        _int32(V1.queue_id, queue_id),
+        _int32(V1.sys_flag, sys_flag),
+        number_of(V1.born_timestamp, born or ""),
+        _int32(V1.flag, flag),
+        fields.get(names.properties) or "",
+        _int32(V1.reconsume_times, fields.get(names.reconsume_times) or "0"),
+        None if most is None else _int32(V1.max_reconsume_times, most),
     )
     request.header_read = True
     return header
@@ -97,7 +89,9 @@ class SendRules:
         self._schedule = schedule
 
     def topic_for(self, header: SendHeader) -> TopicConfig:
-        """The topic of a send, made where it may be; BadRequest for one that cannot be sent to."""
+        """Return the topic of a send, made where it may be; BadRequest for one that cannot be sent
+        to.
+        """
         state = self._state
         config = state.topics.get(header.topic)
         if config is not None and not config.order and header.topic not in NOT_FOR_SENDS:
@@ -124,13 +118,15 @@ class SendRules:
                 )
         if config.order and not state.perm & WRITE:
             raise BadRequest(
-                f"the broker[{state.address.rpartition(':')[0]}] sending message is forbidden",
+                f"the broker[{host_of(state.address)}] sending message is forbidden",
                 ResponseCode.NO_PERMISSION,
             )
         return config
 
-    def queue_of(self, header: SendHeader, config: TopicConfig, request: Request) -> int:
-        """The queue of a send, any one for a negative number; BadRequest for one too high."""
+    def queue_of(self, header: SendHeader, config: TopicConfig, request: ReceivedRequest) -> int:
+        """Return the queue of a send, any one for a negative number; BadRequest for one too
+        high.
+        """
         most = max(config.write_queues, config.read_queues)
         if header.queue_id >= most:
             raise BadRequest(
@@ -143,7 +139,7 @@ class SendRules:
         return header.queue_id
 
     def properties(self, text: str, *, reply: bool = False) -> dict[str, str]:
-        """The properties of a send header, as a broker stores them."""
+        """Return the properties of a send header, as a broker stores them."""
         if len(text) > _PROPERTIES_LIMIT:
             raise self.illegal()
         return self.completed(decode_properties(text), reply=reply)
@@ -164,7 +160,7 @@ class SendRules:
             return properties
         return {**properties, "CLUSTER": self._state.options.cluster}
 
-    def store(self, message: NewMessage) -> Record:
+    def store(self, message: NewMessage) -> StoredRecord:
         """Store a message, now or for later; BadRequest for one that cannot be."""
         try:
             return self._schedule.put(message)
@@ -172,13 +168,13 @@ class SendRules:
             raise self.illegal() from None
 
     def dead(self, message: NewMessage, group: str) -> NewMessage:
-        """The message as a dead letter of a group."""
+        """Return the message as a dead letter of a group."""
         config = self._state.topic_of_retries(DLQ_PREFIX + group)
         properties = {name: text for name, text in message.properties.items() if name != "DELAY"}
         self._state.tell(EventKind.DEAD_LETTER, topic=config.name, detail=f"group {group}")
         return replace(message, topic=config.name, queue_id=0, properties=properties)
 
-    def count(self, request: Request, topic: str, count: int) -> None:
+    def count(self, request: ReceivedRequest, topic: str, count: int) -> None:
         """Count messages that a client sent."""
         self._state.messages_in += count
         if self._state.options.on_event is not None:
@@ -191,9 +187,9 @@ class SendRules:
             )
 
     def stored(
-        self, record: Record, queue_id: int, properties: dict[str, str], topic: str
+        self, record: StoredRecord, queue_id: int, properties: dict[str, str], topic: str
     ) -> Answer:
-        """The answer to a send that was stored."""
+        """Return the answer to a send that was stored."""
         fields = {
             "msgId": offset_id(self._state.store.store_host, record.physical_offset),
             "queueId": str(queue_id),
@@ -210,7 +206,7 @@ class SendRules:
         return Answer(0, fields)
 
     def illegal(self) -> BadRequest:
-        """The error about a message that is too long or makes no sense."""
+        """Return the error about a message that is too long or makes no sense."""
         return BadRequest(
             "the message is illegal, maybe msg body or properties length not matched. msg body "
             f"length limit {self._state.options.max_message_size}B, msg properties length limit "
@@ -219,9 +215,9 @@ class SendRules:
         )
 
     def with_region(self, handler: Handler) -> Handler:
-        """The handler, whose errors say the region, as all answers to sends do."""
+        """Return the handler, whose errors say the region, as all answers to sends do."""
 
-        def handle(request: Request) -> Answer | None:
+        def handle(request: ReceivedRequest) -> Answer | None:
             try:
                 return handler(request)
             except BadRequest as bad:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dissectors.remoting.bodies.registry import encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.fastjson import encode_json
+from dissectors.remoting.fastjson.codec import encode_json
 
+from ..answer import Answer
+from ..request import BadRequest, Handler, ReceivedRequest
+from ..state import BrokerState
+from ..topics import SYSTEM_TOPICS, TopicConfig, is_system, topic_of_value, why_no_name
 from .client_requests import json_object, objects_of
-from .request import Answer, BadRequest, Handler, Request
-from .state import BrokerState
-from .topics import SYSTEM_TOPICS, TopicConfig, is_system, topic_of_value, why_no_name
 
 
 class TopicHandlers:
@@ -33,7 +34,7 @@ class TopicHandlers:
             RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.system_topics,
         }
 
-    def update(self, request: Request) -> Answer:
+    def update(self, request: ReceivedRequest) -> Answer:
         """17: a topic as an administrator wants it."""
         config = TopicConfig(
             request.text("topic"),
@@ -48,7 +49,7 @@ class TopicHandlers:
         self._put(config)
         return Answer()
 
-    def update_list(self, request: Request) -> Answer:
+    def update_list(self, request: ReceivedRequest) -> Answer:
         """18: several topics."""
         for value in objects_of(json_object(request.body).get("topicConfigList")):
             config = topic_of_value(value)
@@ -71,7 +72,7 @@ class TopicHandlers:
         if not self._state.put_topic(config):
             raise BadRequest("there are too many topics")
 
-    def all_configs(self, request: Request) -> Answer:  # noqa: ARG002
+    def all_configs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """21: every topic."""
         table = {config.name: config.value() for config in self._state.topics}
         value: dict[str, object] = {
@@ -83,12 +84,12 @@ class TopicHandlers:
         value["mappingDataVersion"] = self._state.data_version(0)
         return Answer(0, {"totalTopicNum": str(len(table))}, encode_json(value))
 
-    def config(self, request: Request) -> Answer:
+    def config(self, request: ReceivedRequest) -> Answer:
         """351: one topic."""
         config = self._topic(request, "No topic in this broker. topic: {}")
         return Answer(0, None, encode_json(config.value()))
 
-    def stats(self, request: Request) -> Answer:
+    def stats(self, request: ReceivedRequest) -> Answer:
         """202: offsets and times of the queues of a topic."""
         config = self._topic(request, "topic[{}] not exist")
         table = []
@@ -112,7 +113,7 @@ class TopicHandlers:
         value = {"offsetTable": table, "topicPutTps": 0.0}
         return Answer(0, None, encode_body(RequestCode.GET_TOPIC_STATS_INFO, True, value))
 
-    def delete(self, request: Request) -> Answer:
+    def delete(self, request: ReceivedRequest) -> Answer:
         """215: a topic and its queues."""
         topic = request.text("topic")
         if is_system(topic):
@@ -120,11 +121,11 @@ class TopicHandlers:
         self._state.drop_topic(topic)
         return Answer()
 
-    def system_topics(self, request: Request) -> Answer:  # noqa: ARG002
+    def system_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """305: RocketMQ's own topics."""
         return Answer(0, None, encode_json({"topicList": sorted(SYSTEM_TOPICS)}))
 
-    def _topic(self, request: Request, remark: str) -> TopicConfig:
+    def _topic(self, request: ReceivedRequest, remark: str) -> TopicConfig:
         topic = request.text("topic")
         config = self._state.topics.get(topic)
         if config is None:

@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.message import StoredMessage, encode_message
+from dissectors.remoting.ids.message_ids import integer_of
+from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.sysflag import TRANSACTION_MASK
 
-from .events import EventKind
+from ..events import EventKind
+from ..state import BrokerState
+from ..store.memory import NewMessage, StoreFull, offset_id
+from ..store.shelf import StoredRecord
+from ..topics import CHECKED_OUT_TOPIC, HALF_TOPIC
 from .schedule import Schedule
-from .shelf import Record
-from .state import BrokerState
-from .store import NewMessage, StoreFull, offset_id
-from .topics import CHECKED_OUT_TOPIC, HALF_TOPIC
 
 COMMIT: Final = 8
 ROLLBACK: Final = 12
@@ -31,7 +32,7 @@ _PENDING_LIMIT: Final = 200_000
 class Half:
     """A half message that is not settled."""
 
-    record: Record
+    record: StoredRecord
     """where it is stored"""
     group: str
     """producer group that can be asked"""
@@ -41,7 +42,7 @@ class Half:
     """how often it was asked"""
 
 
-class Transactions:
+class HalfMessages:
     """The half messages of one broker."""
 
     def __init__(self, state: BrokerState, schedule: Schedule) -> None:
@@ -54,7 +55,7 @@ class Transactions:
     def __len__(self) -> int:
         return len(self._pending)
 
-    def put(self, message: NewMessage) -> Record:
+    def put(self, message: NewMessage) -> StoredRecord:
         """Store a half message; its record. Raises what `MessageStore.put` raises."""
         if len(self._pending) >= _PENDING_LIMIT:
             raise StoreFull
@@ -74,14 +75,15 @@ class Transactions:
         self._wait_for(record, properties)
         return record
 
-    def restore(self, record: Record) -> None:
-        """A half message is unsettled after a restart."""
+    def restore(self, record: StoredRecord) -> None:
+        """Take up an unsettled half message after a restart."""
         self._wait_for(record, record.message().properties)
 
-    def _wait_for(self, record: Record, properties: dict[str, str]) -> None:
-        immunity = properties.get("CHECK_IMMUNITY_TIME_IN_SECONDS", "")
-        options = self._state.options
-        wait = int(immunity) * 1000 if immunity.isdigit() else options.transaction_timeout_ms
+    def _wait_for(self, record: StoredRecord, properties: dict[str, str]) -> None:
+        immunity = integer_of(properties.get("CHECK_IMMUNITY_TIME_IN_SECONDS", ""))
+        wait = self._state.options.transaction_timeout_ms
+        if immunity is not None and immunity >= 0:
+            wait = immunity * 1000
         due = record.store_ms + wait
         group = properties.get("PGROUP", "")
         self._pending[record.physical_offset] = Half(record, group, due)
@@ -103,7 +105,7 @@ class Transactions:
         self._settle(half)
         return None
 
-    def _commit(self, stored: StoredMessage, record: Record) -> None:
+    def _commit(self, stored: StoredMessage, record: StoredRecord) -> None:
         message = _committed(stored, record)
         if self._state.topics.get(message.topic) is not None:
             self._schedule.put(message)
@@ -172,16 +174,16 @@ class Transactions:
 
 
 def check_request(
-    stored: StoredMessage, record: Record, store_host: str, checks: int
+    stored: StoredMessage, record: StoredRecord, store_host: str, checks: int
 ) -> tuple[dict[str, str], bytes]:
     """Ext fields and body of the request that asks for the outcome of a half message."""
     properties = {**stored.properties, "TRANSACTION_CHECK_TIMES": str(checks)}
     topic = properties.get("REAL_TOPIC", stored.topic)
-    queue_text = properties.get("REAL_QID", "0")
+    queue_id = integer_of(properties.get("REAL_QID", "0")) or 0
     message = replace(
         stored,
         topic=topic,
-        queue_id=int(queue_text) if queue_text.isdigit() else 0,
+        queue_id=max(queue_id, 0),
         properties=properties,
         raw_properties=None,
     )
@@ -197,15 +199,15 @@ def check_request(
     return fields, encode_message(message.sealed())
 
 
-def _committed(stored: StoredMessage, record: Record) -> NewMessage:
-    """The message under its real topic."""
+def _committed(stored: StoredMessage, record: StoredRecord) -> NewMessage:
+    """Return the message under its real topic."""
     properties = dict(stored.properties)
     topic = properties.pop("REAL_TOPIC", stored.topic)
-    queue_text = properties.pop("REAL_QID", "0")
+    queue_id = integer_of(properties.pop("REAL_QID", "0")) or 0
     properties.pop("TRAN_MSG", None)
     return NewMessage(
         topic,
-        int(queue_text) if queue_text.isdigit() else 0,
+        max(queue_id, 0),
         stored.body,
         properties,
         stored.flag,

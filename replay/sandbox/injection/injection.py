@@ -1,4 +1,4 @@
-"""A fault: what goes wrong, for which requests, when. A value; `faults` acts on it.
+"""An injection: what goes wrong, for which requests, when. A value; `Injector` acts on it.
 
 RocketMQ: BrokerFastFailure, DefaultMessageStore (busy, disk full), PermName.
 """
@@ -11,12 +11,13 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
 
+from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from .latency import Latency
 
 
-class FaultKind(StrEnum):
+class InjectionKind(StrEnum):
     """What goes wrong."""
 
     LATENCY = "latency"
@@ -49,22 +50,22 @@ class FaultKind(StrEnum):
     """routes do not name the broker; it still serves"""
 
 
-SENDS: Final = frozenset(
-    {
-        RequestCode.SEND_MESSAGE,
-        RequestCode.SEND_MESSAGE_V2,
-        RequestCode.SEND_BATCH_MESSAGE,
-        RequestCode.SEND_REPLY_MESSAGE,
-        RequestCode.SEND_REPLY_MESSAGE_V2,
-        RequestCode.CONSUMER_SEND_MSG_BACK,
-    }
-)
+def _codes(*codes: RequestCode) -> frozenset[int]:
+    return frozenset(map(int, codes))
+
+
 FAMILIES: Final[Mapping[str, frozenset[int]]] = {
-    "send": frozenset(map(int, SENDS)),
-    "pull": frozenset({11, 361, 200050, 200070}),
-    "heartbeat": frozenset({34, 35}),
-    "offset": frozenset({14, 15, 29, 30, 31}),
-    "route": frozenset({105}),
+    "send": SENDS | _codes(RequestCode.CONSUMER_SEND_MSG_BACK),
+    "pull": FETCHES,
+    "heartbeat": _codes(RequestCode.HEART_BEAT, RequestCode.UNREGISTER_CLIENT),
+    "offset": _codes(
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
+        RequestCode.GET_MAX_OFFSET,
+        RequestCode.GET_MIN_OFFSET,
+    ),
+    "route": _codes(RequestCode.GET_ROUTEINFO_BY_TOPIC),
     "all": frozenset(),
 }
 """Word for requests → their codes; `all`: every one."""
@@ -74,10 +75,10 @@ NAMESRV: Final = "namesrv"
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Injection:
     """One thing that goes wrong."""
 
-    kind: FaultKind
+    kind: InjectionKind
     """what goes wrong"""
     broker: str = ANY_BROKER
     """pattern of broker names; `namesrv` for the NameServer, which `*` does not mean"""
@@ -141,9 +142,9 @@ class Fault:
 
     def __str__(self) -> str:
         value = {
-            FaultKind.ERROR: str(self.code),
-            FaultKind.LATENCY: str(self.latency),
-            FaultKind.SLOW_READ: f"{self.rate}B/s",
+            InjectionKind.ERROR: str(self.code),
+            InjectionKind.LATENCY: str(self.latency),
+            InjectionKind.SLOW_READ: f"{self.rate}B/s",
         }.get(self.kind)
         parts = [self.kind.value if value is None else f"{self.kind}={value}"]
         parts += [f"broker={self.broker}"] if self.broker != ANY_BROKER else []

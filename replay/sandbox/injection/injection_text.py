@@ -16,10 +16,10 @@ from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
-from .errors import SandboxError
-from .fault import FAMILIES, Fault, FaultKind
+from ..durations import duration_ms
+from ..errors import SandboxError
+from .injection import FAMILIES, Injection, InjectionKind
 from .latency import latency_of
-from .options import duration_ms
 
 _EXAMPLE: Final = "for example: busy p=0.3 broker=broker-a from=5s until=15s"
 _FILE_LIMIT: Final = 1024 * 1024
@@ -27,8 +27,10 @@ _SIZE: Final = re.compile(r"(\d{1,9})\s*(B|kB|KiB|MB|MiB)?(?:/s)?")
 _SIZES: Final = {None: 1, "B": 1, "kB": 1000, "KiB": 1024, "MB": 1_000_000, "MiB": 1024 * 1024}
 
 
-def faults_of_file(path: Path) -> tuple[list[Fault], int | None]:
-    """The faults of a TOML file, and its seed if it names one; SandboxError with the place."""
+def injections_of_file(path: Path) -> tuple[list[Injection], int | None]:
+    """Return the injections of a TOML file, and its seed if it names one; SandboxError with the
+    place.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(_FILE_LIMIT + 1)
@@ -39,10 +41,10 @@ def faults_of_file(path: Path) -> tuple[list[Fault], int | None]:
         raise SandboxError(f"{path}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SandboxError(f"{path}: {error}", "it should be TOML with [[fault]] tables") from None
-    return _faults_of_table(table, str(path))
+    return _injections_of_table(table, str(path))
 
 
-def _faults_of_table(table: dict[str, object], name: str) -> tuple[list[Fault], int | None]:
+def _injections_of_table(table: dict[str, object], name: str) -> tuple[list[Injection], int | None]:
     unknown = sorted(set(table) - {"fault", "seed"})
     if unknown:
         raise SandboxError(f"{name}: unknown key {unknown[0]}", "there are seed and [[fault]]")
@@ -52,15 +54,15 @@ def _faults_of_table(table: dict[str, object], name: str) -> tuple[list[Fault], 
     rows = table.get("fault", [])
     if not isinstance(rows, list):
         raise SandboxError(f"{name}: fault is no array of tables", "write [[fault]]")
-    faults = []
+    injections = []
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise SandboxError(f"{name}, fault {number}: no table", "write [[fault]]")
         try:
-            faults.append(fault_of_words({key: _word(value) for key, value in row.items()}))
+            injections.append(injection_of_words({key: _word(value) for key, value in row.items()}))
         except SandboxError as error:
             raise SandboxError(f"{name}, fault {number}: {error.reason}", error.hint) from None
-    return faults, seed
+    return injections, seed
 
 
 def _word(value: object) -> str:
@@ -71,8 +73,8 @@ def _word(value: object) -> str:
     return str(value)
 
 
-def fault_of_text(text: str) -> Fault:
-    """The fault that an option names; SandboxError for one that makes no sense."""
+def injection_of_text(text: str) -> Injection:
+    """Return the injection that an option names; SandboxError for one that makes no sense."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -90,18 +92,21 @@ def fault_of_text(text: str) -> Fault:
             raise SandboxError(f"fault {text!r}: {word!r} is no new key=value", _EXAMPLE)
         pairs[name] = value
     try:
-        return fault_of_words(pairs)
+        return injection_of_words(pairs)
     except SandboxError as error:
         raise SandboxError(f"fault {text!r}: {error.reason}", error.hint) from None
 
 
-def fault_of_words(words: Mapping[str, str]) -> Fault:
-    """The fault of key and value texts; `value` is that of the kind. SandboxError for nonsense."""
+def injection_of_words(words: Mapping[str, str]) -> Injection:
+    """Return the injection of keys and values; `value` is that of the kind.
+
+    Raise SandboxError where it makes no sense.
+    """
     pairs = dict(words)
     name = pairs.pop("kind", "")
-    if name not in list(FaultKind):
-        raise SandboxError(f"{name!r} is no kind of fault", f"there are {', '.join(FaultKind)}")
-    kind = FaultKind(name)
+    if name not in list(InjectionKind):
+        raise SandboxError(f"{name!r} is no kind of fault", f"there are {', '.join(InjectionKind)}")
+    kind = InjectionKind(name)
     value = pairs.pop("value", None)
     if value is not None:
         key = _VALUE_OF.get(kind)
@@ -114,21 +119,25 @@ def fault_of_words(words: Mapping[str, str]) -> Fault:
             raise SandboxError(f"{key!r} is no key of a fault", f"there are {', '.join(_KEYS)}")
         field, read = _KEYS[key]
         fields[field] = read(text)
-    fault = Fault(**fields)  # type: ignore[arg-type]
-    _check(fault)
-    return fault
+    injection = Injection(**fields)  # type: ignore[arg-type]
+    _check(injection)
+    return injection
 
 
-def _check(fault: Fault) -> None:
-    if fault.kind is FaultKind.LATENCY and fault.latency is None:
+def _check(injection: Injection) -> None:
+    if injection.kind is InjectionKind.LATENCY and injection.latency is None:
         raise SandboxError("latency needs a duration", "for example latency=20ms..200ms")
-    if fault.until_ms is not None and fault.until_ms <= fault.from_ms:
+    if injection.until_ms is not None and injection.until_ms <= injection.from_ms:
         raise SandboxError("it is over before it begins", "until is later than from")
-    if bool(fault.every_ms) != bool(fault.for_ms) or fault.for_ms > fault.every_ms:
+    if bool(injection.every_ms) != bool(injection.for_ms) or injection.for_ms > injection.every_ms:
         raise SandboxError("every and for belong together", "for example every=30s for=5s")
-    if fault.every_ms and fault.every_ms < 100:
+    if injection.every_ms and injection.every_ms < 100:
         raise SandboxError("it comes back more often than every 100ms")
-    if fault.kind is FaultKind.FREEZE and not fault.every_ms and fault.until_ms is None:
+    if (
+        injection.kind is InjectionKind.FREEZE
+        and not injection.every_ms
+        and injection.until_ms is None
+    ):
         raise SandboxError("a freeze without end", "give until, or every and for")
 
 
@@ -206,10 +215,10 @@ _KEYS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "stored": ("stored", _truth_of),
     "rate": ("rate", _rate_of),
 }
-"""key → field of `Fault`, and how its text is read"""
+"""key → field of `Injection`, and how its text is read"""
 
 _VALUE_OF: Final = {
-    FaultKind.LATENCY: "latency",
-    FaultKind.ERROR: "code",
-    FaultKind.SLOW_READ: "rate",
+    InjectionKind.LATENCY: "latency",
+    InjectionKind.ERROR: "code",
+    InjectionKind.SLOW_READ: "rate",
 }

@@ -1,7 +1,7 @@
-"""The faults of a running sandbox: which are on, whom they hit, what they do.
+"""The injections of a running sandbox: which are on, whom they hit, what they do.
 
-Rules: the faults of a request add up, latencies to each other and then the first of the other kinds
-in the order given. Chance is drawn by fault and broker, so requests of one broker in one order have
+Rules: the injections of a request add up: all latencies, then the first of the other kinds in the
+order given. Chance is drawn by injection and broker, so requests of one broker in one order have
 the same fate in every run with the same seed.
 """
 
@@ -15,10 +15,11 @@ from typing import Final, Protocol
 
 from dissectors.remoting.codes import ResponseCode
 
-from .events import EventKind
-from .fault import Fault, FaultKind
-from .request import Answer, Request, topic_of
-from .server import Connection
+from ..answer import Answer
+from ..events import EventKind
+from ..request import ReceivedRequest, topic_of
+from ..server import Connection
+from .injection import Injection, InjectionKind
 
 _WINDOWS_MS: Final = 24 * 3_600_000
 _FROZEN_LIMIT: Final = 100_000
@@ -34,16 +35,16 @@ _HUGE: Final = (1 << 30).to_bytes(4, "big") + b"\x00\x00\x00\x60"
 
 
 class Server(Protocol):
-    """What a fault is on: a broker or the NameServer."""
+    """What an injection is on: a broker or the NameServer."""
 
     @property
     def name(self) -> str:
         """`namesrv` or the broker's name."""
 
-    def execute(self, request: Request) -> None:
+    def execute(self, request: ReceivedRequest) -> None:
         """Serve a request as a healthy server does."""
 
-    def note_error(self, request: Request, answer: Answer) -> None:
+    def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
         """Count an answer that is no success."""
 
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
@@ -55,14 +56,14 @@ class Server(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Armed:
-    """A fault that waits or is on."""
+    """An injection that waits or is on."""
 
-    fault: Fault
+    injection: Injection
     """what it is"""
     since: float
     """the loop's time that its windows count from"""
     number: int
-    """place among the faults"""
+    """place among the injections"""
     hits: dict[str, int] = field(default_factory=dict)
     """requests hit, by server"""
     chances: dict[str, random.Random] = field(default_factory=dict)
@@ -71,48 +72,48 @@ class _Armed:
     """what happens when its windows begin and end"""
 
 
-class FaultSet:
-    """The faults of one sandbox."""
+class Injector:
+    """The injections of one sandbox."""
 
     def __init__(self, seed: int, clock: Callable[[], float]) -> None:
         """`clock` gives seconds, as the loop's own does."""
         self.is_active = False
-        """there are faults"""
+        """there are injections"""
         self.hits = 0
-        """requests that a fault hit"""
+        """requests that an injection hit"""
         self._seed = seed
         self._clock = clock
         self._armed: list[_Armed] = []
         self._servers: list[Server] = []
-        self._frozen: list[tuple[Server, Request]] = []
+        self._frozen: list[tuple[Server, ReceivedRequest]] = []
         self._count = 0
         self._held_back = 0
 
     def watch(self, server: Server) -> None:
-        """A server is there that faults may be on."""
+        """Add a server that injections may be on."""
         self._servers.append(server)
 
-    def add(self, faults: Sequence[Fault]) -> None:
-        """Faults whose windows count from now."""
+    def add(self, injections: Sequence[Injection]) -> None:
+        """Injections whose windows count from now."""
         loop = asyncio.get_running_loop()
-        for fault in faults:
-            armed = _Armed(fault, self._clock(), self._count)
+        for injection in injections:
+            armed = _Armed(injection, self._clock(), self._count)
             self._count += 1
             self._armed.append(armed)
             self.is_active = True
-            windows = fault.windows_ms(_WINDOWS_MS)
+            windows = injection.windows_ms(_WINDOWS_MS)
             if windows:
                 armed.timers.append(
                     loop.call_later(windows[0][0] / 1000, self._begin, armed, windows)
                 )
 
     def close(self) -> None:
-        """No faults any more, and nobody is served."""
+        """No injections any more, and nobody is served."""
         self._frozen = []
         self.clear()
 
     def clear(self) -> None:
-        """No faults any more; what was frozen is served."""
+        """No injections any more; what was frozen is served."""
         for armed in self._armed:
             for timer in armed.timers:
                 timer.cancel()
@@ -125,10 +126,10 @@ class FaultSet:
     def admits(self, server: str, connection: Connection) -> bool:
         """Whether a new connection is taken; a slow reader is made of it where that is wanted."""
         for armed in self._on(server):
-            if armed.fault.kind is FaultKind.DOWN:
+            if armed.injection.kind is InjectionKind.DOWN:
                 return False
         if any(
-            armed.fault.kind is FaultKind.SLOW_READ and armed.fault.is_on(server)
+            armed.injection.kind is InjectionKind.SLOW_READ and armed.injection.is_on(server)
             for armed in self._armed
         ):
             connection.pace = lambda size: self._seconds_for(server, size)
@@ -136,34 +137,38 @@ class FaultSet:
 
     def is_listed(self, server: str) -> bool:
         """Whether routes name a broker."""
-        return not any(armed.fault.kind is FaultKind.LEAVE_ROUTE for armed in self._on(server))
+        return not any(
+            armed.injection.kind is InjectionKind.LEAVE_ROUTE for armed in self._on(server)
+        )
 
     def perm(self, server: str) -> int:
-        """What routes say may be done with a broker: 4, or 6."""
-        read_only = any(armed.fault.kind is FaultKind.READ_ONLY for armed in self._on(server))
+        """Return what routes say may be done with a broker: 4, or 6."""
+        read_only = any(
+            armed.injection.kind is InjectionKind.READ_ONLY for armed in self._on(server)
+        )
         return 4 if read_only else 6
 
-    def take(self, server: Server, request: Request) -> bool:
-        """Let faults have their way with a request; False where it is served as always."""
+    def take(self, server: Server, request: ReceivedRequest) -> bool:
+        """Let injections have their way with a request; False where it is served as always."""
         topic = topic_of(request)
         delay = 0.0
         chosen: _Armed | None = None
         for armed in self._on(server.name):
-            if chosen is not None and armed.fault.kind is not FaultKind.LATENCY:
+            if chosen is not None and armed.injection.kind is not InjectionKind.LATENCY:
                 continue
             if not self._hits(armed, server.name, request.code, topic):
                 continue
-            if armed.fault.latency is not None:
-                delay += armed.fault.latency.draw(self._chance(armed, server.name))
-            if armed.fault.kind is not FaultKind.LATENCY:
+            if armed.injection.latency is not None:
+                delay += armed.injection.latency.draw(self._chance(armed, server.name))
+            if armed.injection.kind is not InjectionKind.LATENCY:
                 chosen = armed
         if chosen is None and not delay:
             return False
         self.hits += 1
         server.tell(
-            EventKind.FAULT,
+            EventKind.INJECTED,
             request.connection,
-            _describe(chosen.fault if chosen is not None else None, delay, request.code, topic),
+            _describe(chosen.injection if chosen is not None else None, delay, request.code, topic),
         )
         if chosen is None:
             request.shape = lambda answered, answer: self._later(delay, answered.send, answer)
@@ -180,7 +185,8 @@ class FaultSet:
         return [
             armed
             for armed in self._armed
-            if armed.fault.is_on(server) and armed.fault.lasts_at((now - armed.since) * 1000)
+            if armed.injection.is_on(server)
+            and armed.injection.lasts_at((now - armed.since) * 1000)
         ]
 
     def _chance(self, armed: _Armed, server: str) -> random.Random:
@@ -190,33 +196,36 @@ class FaultSet:
         return chance
 
     def _hits(self, armed: _Armed, server: str, code: int, topic: str) -> bool:
-        fault = armed.fault
-        if fault.kind in _NOT_OF_REQUESTS or not fault.hits(code, topic):
+        injection = armed.injection
+        if injection.kind in _NOT_OF_REQUESTS or not injection.hits(code, topic):
             return False
         hit = armed.hits.get(server, 0)
-        if fault.times is not None and hit >= fault.times:
+        if injection.times is not None and hit >= injection.times:
             return False
-        if fault.probability < 1 and self._chance(armed, server).random() >= fault.probability:
+        if (
+            injection.probability < 1
+            and self._chance(armed, server).random() >= injection.probability
+        ):
             return False
         armed.hits[server] = hit + 1
         return True
 
-    def _act(self, armed: _Armed, server: Server, request: Request, delay: float) -> None:
-        fault = armed.fault
-        if fault.kind is FaultKind.FREEZE:
+    def _act(self, armed: _Armed, server: Server, request: ReceivedRequest, delay: float) -> None:
+        injection = armed.injection
+        if injection.kind is InjectionKind.FREEZE:
             self._freeze(server, request)
             return
         answer = self._error_of(armed, server.name)
 
-        def shape(answered: Request, done: Answer) -> None:
+        def shape(answered: ReceivedRequest, done: Answer) -> None:
             final = done
             if answer is not None:
                 # What was done is said all the same: codes 10 to 12 come with offsets and ids.
                 final = answer._replace(fields=done.fields)
                 server.note_error(answered, final)
-            self._later(delay, lambda last: _finish(fault.kind, answered, last), final)
+            self._later(delay, lambda last: _finish(injection.kind, answered, last), final)
 
-        if fault.stored or fault.kind is FaultKind.HALF:
+        if injection.stored or injection.kind is InjectionKind.HALF:
             request.shape = shape
             server.execute(request)
         else:
@@ -235,18 +244,20 @@ class FaultSet:
         asyncio.get_running_loop().call_later(seconds, now)
 
     def _error_of(self, armed: _Armed, server: str) -> Answer | None:
-        """The error that a fault answers with; None for other kinds."""
-        fault = armed.fault
-        if fault.kind is FaultKind.ERROR:
-            return Answer(fault.code, None, b"", fault.remark or "injected by the sandbox")
-        if fault.kind is FaultKind.DISK_FULL:
-            return Answer(ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", fault.remark or DISK_FULL)
-        if fault.kind is FaultKind.READ_ONLY:
-            remark = fault.remark or f"the broker[{server}] sending message is forbidden"
+        """Return the error that an injection answers with; None for other kinds."""
+        injection = armed.injection
+        if injection.kind is InjectionKind.ERROR:
+            return Answer(injection.code, None, b"", injection.remark or "injected by the sandbox")
+        if injection.kind is InjectionKind.DISK_FULL:
+            return Answer(
+                ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", injection.remark or DISK_FULL
+            )
+        if injection.kind is InjectionKind.READ_ONLY:
+            remark = injection.remark or f"the broker[{server}] sending message is forbidden"
             return Answer(ResponseCode.NO_PERMISSION, None, b"", remark)
-        if fault.kind is FaultKind.BUSY:
+        if injection.kind is InjectionKind.BUSY:
             chance = self._chance(armed, server)
-            remark = fault.remark or (
+            remark = injection.remark or (
                 "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in "
                 f"queue: {chance.randrange(200, 400)}ms, size of queue: {chance.randrange(1000)}"
             )
@@ -256,9 +267,9 @@ class FaultSet:
     def _seconds_for(self, server: str, size: int) -> float:
         """How long a connection pauses after so many bytes."""
         rates = [
-            armed.fault.rate
+            armed.injection.rate
             for armed in self._on(server)
-            if armed.fault.kind is FaultKind.SLOW_READ
+            if armed.injection.kind is InjectionKind.SLOW_READ
         ]
         return size / min(rates) if rates else 0.0
 
@@ -268,9 +279,9 @@ class FaultSet:
         loop = asyncio.get_running_loop()
         begin, end = windows[0]
         for server in self._servers:
-            if armed.fault.is_on(server.name):
-                server.tell(EventKind.WINDOW, None, f"begins: {armed.fault}")
-                if armed.fault.kind is FaultKind.DOWN:
+            if armed.injection.is_on(server.name):
+                server.tell(EventKind.WINDOW, None, f"begins: {armed.injection}")
+                if armed.injection.kind is InjectionKind.DOWN:
                     server.drop_connections()
         armed.timers = []
         if end is not None:
@@ -281,12 +292,12 @@ class FaultSet:
 
     def _end(self, armed: _Armed) -> None:
         for server in self._servers:
-            if armed.fault.is_on(server.name):
-                server.tell(EventKind.WINDOW, None, f"ends: {armed.fault}")
-        if armed.fault.kind is FaultKind.FREEZE:
+            if armed.injection.is_on(server.name):
+                server.tell(EventKind.WINDOW, None, f"ends: {armed.injection}")
+        if armed.injection.kind is InjectionKind.FREEZE:
             self._thaw()
 
-    def _freeze(self, server: Server, request: Request) -> None:
+    def _freeze(self, server: Server, request: ReceivedRequest) -> None:
         if len(self._frozen) < _FROZEN_LIMIT:
             self._frozen.append((server, request))
             request.connection.pause_reading()
@@ -301,30 +312,32 @@ class FaultSet:
                 server.execute(request)
 
 
-_NOT_OF_REQUESTS: Final = frozenset({FaultKind.SLOW_READ, FaultKind.DOWN, FaultKind.LEAVE_ROUTE})
+_NOT_OF_REQUESTS: Final = frozenset(
+    {InjectionKind.SLOW_READ, InjectionKind.DOWN, InjectionKind.LEAVE_ROUTE}
+)
 
 
-def _finish(kind: FaultKind, request: Request, answer: Answer) -> None:
-    """Answer a request as a fault of this kind does."""
+def _finish(kind: InjectionKind, request: ReceivedRequest, answer: Answer) -> None:
+    """Answer a request as an injection of this kind does."""
     connection = request.connection
-    if kind is FaultKind.SILENT:
+    if kind is InjectionKind.SILENT:
         return
-    if kind is FaultKind.DROP:
+    if kind is InjectionKind.DROP:
         connection.close(reset=True)
-    elif kind is FaultKind.HALF:
+    elif kind is InjectionKind.HALF:
         frame = connection.encode_answer(request.command, answer)
         connection.write(frame[: len(frame) // 2])
         connection.close()
-    elif kind is FaultKind.GARBAGE:
+    elif kind is InjectionKind.GARBAGE:
         connection.write(_GARBAGE)
-    elif kind is FaultKind.HUGE:
+    elif kind is InjectionKind.HUGE:
         connection.write(_HUGE)
     else:
         request.send(answer)
 
 
-def _describe(fault: Fault | None, delay: float, code: int, topic: str) -> str:
-    what = [] if fault is None else [str(fault)]
+def _describe(injection: Injection | None, delay: float, code: int, topic: str) -> str:
+    what = [] if injection is None else [str(injection)]
     if delay:
         what.append(f"{delay * 1000:.1f}ms later")
     return f"{', '.join(what)}: request {code}" + (f" of {topic}" if topic else "")

@@ -11,8 +11,8 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from .errors import SandboxError
-from .options import duration_ms
+from ..durations import duration_ms
+from ..errors import SandboxError
 
 _P99: Final = 2.3263478740408408
 """99th percentile of the standard normal distribution."""
@@ -33,7 +33,7 @@ class Latency:
     """the most; the deviation; the 99th percentile"""
 
     def draw(self, chance: random.Random) -> float:
-        """A latency in seconds."""
+        """Return a latency in seconds."""
         return min(max(0.0, self._draw_ms(chance)), _LONGEST_MS) / 1000
 
     def _draw_ms(self, chance: random.Random) -> float:
@@ -59,7 +59,7 @@ class Latency:
 
 
 def latency_of(text: str) -> Latency:
-    """The distribution that a text describes; SandboxError for any other text."""
+    """Return the distribution that a text describes; SandboxError for any other text."""
     shape, colon, rest = text.strip().partition(":")
     if not colon:
         shape, rest = ("uniform", text) if ".." in text else ("fixed", text)

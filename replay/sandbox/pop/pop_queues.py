@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from .clients import NAME_LIMIT, Subscription
-from .offsets import OFFSETS_LIMIT
-from .shelf import Queue, Record
+from ..clients import NAME_LIMIT, Subscription
+from ..offsets import OFFSETS_LIMIT
+from ..store.shelf import StoredQueue, StoredRecord
 
 IN_FLIGHT_LIMIT: Final = 200_000
 """messages handed out and not acknowledged, at one broker"""
@@ -78,12 +78,12 @@ class PopQueues:
         return found
 
     def take(
-        self, key: PopKey, queue: Queue, most: int, until_ms: int, subscription: Subscription
-    ) -> list[Record]:
+        self, key: PopKey, queue: StoredQueue, most: int, until_ms: int, subscription: Subscription
+    ) -> list[StoredRecord]:
         """Hand out at most `most` messages of a queue, invisible until then."""
         state = self.queue(key)
         state.next_offset = min(max(state.next_offset, queue.min_offset), queue.max_offset)
-        taken: list[Record] = []
+        taken: list[StoredRecord] = []
         begin = state.next_offset
         for record in queue.since(begin):
             full = self.in_flight >= IN_FLIGHT_LIMIT
@@ -95,17 +95,17 @@ class PopQueues:
             state.next_offset = record.queue_offset + 1
         return taken
 
-    def has_more(self, key: PopKey, queue: Queue) -> bool:
+    def has_more(self, key: PopKey, queue: StoredQueue) -> bool:
         """Whether there are messages to hand out."""
         return self.queue(key).next_offset < queue.max_offset
 
     def acknowledge(self, key: PopKey, offset: int) -> None:
-        """A message is done with; nothing happens for one that is not in flight."""
+        """Settle a message; do nothing for one that is not in flight."""
         if self.queue(key).in_flight.pop(offset, None) is not None:
             self.in_flight -= 1
 
     def extend(self, key: PopKey, offset: int, until_ms: int) -> bool:
-        """A message is invisible until then instead; False where it is not in flight."""
+        """Change until when a message is invisible; return False where it is not in flight."""
         state = self.queue(key)
         if state.in_flight.pop(offset, None) is None:
             return False

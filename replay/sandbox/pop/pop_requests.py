@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.pop import (
+from dissectors.remoting.ids.pop_receipts import (
     ORDER_REVIVE_QUEUE,
     PopEntry,
     decode_bit_set,
@@ -18,16 +19,17 @@ from dissectors.remoting.pop import (
     encode_pop_list,
 )
 
-from .client_requests import json_object, objects_of, text_of
-from .clients import Subscription, subscription_of
-from .events import EventKind
-from .long_polling import Held
+from ..answer import Answer
+from ..clients import Subscription, subscription_of
+from ..events import EventKind
+from ..handlers.client_requests import json_object, objects_of, text_of
+from ..long_polling import Held
+from ..request import BadRequest, Handler, ReceivedRequest
+from ..state import ANY_QUEUE, BrokerState
+from ..store.shelf import StoredRecord
+from ..topics import READ, RETRY_PREFIX, TopicConfig
 from .pop_queues import PopKey, PopQueues
 from .pop_revival import PopRevival, retry_topic
-from .request import Answer, BadRequest, Handler, Request
-from .shelf import Record
-from .state import ANY_QUEUE, BrokerState
-from .topics import READ, RETRY_PREFIX, TopicConfig
 
 _MOST_MESSAGES: Final = 32
 _LONGEST_HOLD_MS: Final = 60_000
@@ -79,7 +81,7 @@ class PopHandlers:
 
     # -- pop ------------------------------------------------------------------------------------
 
-    def pop(self, request: Request) -> Answer | None:
+    def pop(self, request: ReceivedRequest) -> Answer | None:
         """200050: messages that are then invisible for a while, or nothing after a while."""
         wanted = self._wanted(request)
         answer = self._take(wanted)
@@ -97,12 +99,12 @@ class PopHandlers:
             return None
         return Answer(ResponseCode.POLLING_FULL, None, b"", "POLLING_FULL")
 
-    def _wanted(self, request: Request) -> _Pop:
+    def _wanted(self, request: ReceivedRequest) -> _Pop:
         group, topic = request.text("consumerGroup"), request.text("topic")
         most = request.number("maxMsgNums")
         if not 0 < most <= _MOST_MESSAGES:
             raise BadRequest(
-                f"the broker[{self._state.address.rpartition(':')[0]}] pop message's num is "
+                f"the broker[{host_of(self._state.address)}] pop message's num is "
                 f"greater than {_MOST_MESSAGES}",
                 self._state.argument_code,
             )
@@ -167,10 +169,10 @@ class PopHandlers:
         return found + [("0", PopKey(group, topic, number)) for number in queues]
 
     def _take(self, wanted: _Pop) -> Answer | None:
-        """The answer with what is there; None where nothing is."""
+        """Return the answer with what is there; None where nothing is."""
         now = self._state.now_ms()
         until = now + wanted.invisible_ms
-        records: list[Record] = []
+        records: list[StoredRecord] = []
         starts: list[PopEntry] = []
         offsets: list[PopEntry] = []
         rest = 0
@@ -194,7 +196,12 @@ class PopHandlers:
             return None
         self._revival.arm()
         self._state.messages_out += len(records)
-        self._state.tell(EventKind.PULLED, topic=wanted.topic, count=len(records), code=200050)
+        self._state.tell(
+            EventKind.PULLED,
+            topic=wanted.topic,
+            count=len(records),
+            code=int(RequestCode.POP_MESSAGE),
+        )
         fields = {
             "popTime": str(now),
             "invisibleTime": str(wanted.invisible_ms),
@@ -207,13 +214,13 @@ class PopHandlers:
 
     def _hold(
         self,
-        request: Request,
+        request: ReceivedRequest,
         topic: str,
         resume: Callable[[], None],
         subscription: Subscription,
         hold_ms: int,
     ) -> bool:
-        def wants(record: Record) -> bool:
+        def wants(record: StoredRecord) -> bool:
             return record.topic != topic or subscription.wants(record.tag)
 
         held = Held((topic, ANY_QUEUE), request.connection, wants, resume)
@@ -234,14 +241,14 @@ class PopHandlers:
 
     # -- acknowledging --------------------------------------------------------------------------
 
-    def acknowledge(self, request: Request) -> Answer:
+    def acknowledge(self, request: ReceivedRequest) -> Answer:
         """200051: a message is done with."""
         key, offset = self._receipt(request)
         self.queues.acknowledge(key, offset)
         self._commit(key)
         return Answer()
 
-    def acknowledge_many(self, request: Request) -> Answer:
+    def acknowledge_many(self, request: ReceivedRequest) -> Answer:
         """200151: many are."""
         for item in objects_of(json_object(request.body).get("acks")):
             group, topic = text_of(item.get("c")), text_of(item.get("t"))
@@ -258,7 +265,7 @@ class PopHandlers:
             self._commit(key)
         return Answer()
 
-    def change(self, request: Request) -> Answer:
+    def change(self, request: ReceivedRequest) -> Answer:
         """200053: a message is invisible for another time."""
         key, offset = self._receipt(request)
         now = self._state.now_ms()
@@ -275,7 +282,7 @@ class PopHandlers:
             },
         )
 
-    def _receipt(self, request: Request) -> tuple[PopKey, int]:
+    def _receipt(self, request: ReceivedRequest) -> tuple[PopKey, int]:
         if decode_pop_receipt(request.text("extraInfo")) is None:
             raise BadRequest("the receipt makes no sense", ResponseCode.MESSAGE_ILLEGAL)
         key = PopKey(
@@ -292,7 +299,7 @@ class PopHandlers:
             )
         return key, offset
 
-    def _known(self, key: PopKey, request: Request) -> None:
+    def _known(self, key: PopKey, request: ReceivedRequest) -> None:
         config = self._state.topics.get(key.topic)
         if config is None:
             raise BadRequest(
@@ -309,12 +316,12 @@ class PopHandlers:
 
     # -- looking ----------------------------------------------------------------------------------
 
-    def peek(self, request: Request) -> Answer:
+    def peek(self, request: ReceivedRequest) -> Answer:
         """200052: messages that stay visible."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         self._readable(group, topic)
         most = min(max(1, request.number("maxMsgNums")), _MOST_MESSAGES)
-        records: list[Record] = []
+        records: list[StoredRecord] = []
         for _, key in self._keys(group, topic, request.number("queueId")):
             queue = self._state.store.queue(key.topic, key.queue_id)
             for record in queue.since(self.queues.queue(key).next_offset):
@@ -331,7 +338,7 @@ class PopHandlers:
         }
         return Answer(0, fields, b"".join(record.data for record in records), "FOUND")
 
-    def notification(self, request: Request) -> Answer | None:
+    def notification(self, request: ReceivedRequest) -> Answer | None:
         """200054: whether there is a message, at the latest when the poll time is over."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id = request.number("queueId")
@@ -355,7 +362,7 @@ class PopHandlers:
             for _, key in self._keys(group, topic, queue_id)
         )
 
-    def polling(self, request: Request) -> Answer:
+    def polling(self, request: ReceivedRequest) -> Answer:
         """200055: how many requests wait for a topic."""
         number = self._state.holds.count((request.text("topic"), ANY_QUEUE))
         return Answer(0, {"pollingNum": str(number)})

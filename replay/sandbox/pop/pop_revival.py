@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ..state import ANY_QUEUE, BrokerState
+from ..store.memory import NewMessage, StoreFull
+from ..topics import RETRY_PREFIX
 from .pop_queues import PopKey, PopQueues
-from .state import ANY_QUEUE, BrokerState
-from .store import NewMessage, StoreFull
-from .topics import RETRY_PREFIX
 
 
 def retry_topic(group: str, topic: str) -> str:
-    """The topic in which messages of `topic` come again for a POP group."""
+    """Return the topic in which messages of `topic` come again for a POP group."""
     return f"{RETRY_PREFIX}{group}_{topic}"
 
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from dissectors.remoting.counting import MAGIC_V1, MAGIC_V2
-from dissectors.remoting.message import StoredMessage
-from dissectors.remoting.properties import encode_properties
-from dissectors.remoting.record_layout import CRC_MASK, V1_TOPIC_LIMIT, address_of
+from dissectors.remoting.messages.counting import MAGIC_V1, MAGIC_V2
+from dissectors.remoting.messages.message import StoredMessage
+from dissectors.remoting.messages.properties import encode_properties
+from dissectors.remoting.messages.record_layout import CRC_MASK, V1_TOPIC_LIMIT, address_of
 from dissectors.remoting.sysflag import HOST_BITS, SysFlag
 
 from .journal import Journal
-from .shelf import Queue, Record, Shelf, physical_offset_of
+from .shelf import Shelf, StoredQueue, StoredRecord, physical_offset_of
 
 RECORD_OVERHEAD: Final = 400
 """bytes of memory that a record takes beside its own"""
@@ -81,22 +81,22 @@ class MessageStore:
         self._drop_oldest = drop_oldest
         self._store_address = address_of(store_host)
         self._log = Shelf()
-        self._queues: dict[tuple[str, int], Queue] = {}
+        self._queues: dict[tuple[str, int], StoredQueue] = {}
         self._indexed_to = 0
-        self._index: dict[tuple[str, str], list[Record]] = {}
+        self._index: dict[tuple[str, str], list[StoredRecord]] = {}
 
     # -- writing --------------------------------------------------------------------------------
 
-    def put(self, message: NewMessage, now_ms: int) -> Record:
+    def put(self, message: NewMessage, now_ms: int) -> StoredRecord:
         """Store a message; its record. Raises StoreFull; ValueError for what no record can be."""
         key = (message.topic, message.queue_id)
         queue = self._queues.get(key)
         if queue is None:
-            queue = self._queues[key] = Queue()
-        queue_offset = queue.min_offset + len(queue.records)
+            queue = self._queues[key] = StoredQueue()
+        queue_offset = queue.max_offset
         data = self._encode(message, queue_offset, now_ms)
         self._make_room(len(data) + RECORD_OVERHEAD)
-        record = Record(
+        record = StoredRecord(
             data,
             message.topic,
             message.queue_id,
@@ -110,25 +110,35 @@ class MessageStore:
             self.journal.put_message(record)
         return record
 
-    def restore(self, record: Record) -> None:
-        """Take a record back that the journal has kept; they come in order."""
+    def restore(self, record: StoredRecord) -> bool:
+        """Take a record back that the journal has kept; they come in order.
+
+        False where its place in the commit log or queue is taken already.
+        """
         key = (record.topic, record.queue_id)
         queue = self._queues.get(key)
         if queue is None:
-            queue = self._queues[key] = Queue()
+            queue = self._queues[key] = StoredQueue()
+        if len(self._log) and record.physical_offset < self.end_offset:
+            return False
         if not len(queue.records):
             queue.min_offset = record.queue_offset
+        elif record.queue_offset < queue.max_offset:
+            return False
+        elif record.queue_offset > queue.max_offset:
+            queue.has_holes = True
         self._add(record, queue)
+        return True
 
     def restore_end(self, topic: str, queue_id: int, offset: int) -> None:
         """Go on at an offset that forgotten messages have left; before any `restore`."""
         if not topic:
             self.end_offset = offset
             return
-        queue = self._queues[(topic, queue_id)] = Queue()
+        queue = self._queues[(topic, queue_id)] = StoredQueue()
         queue.min_offset = offset
 
-    def _add(self, record: Record, queue: Queue) -> None:
+    def _add(self, record: StoredRecord, queue: StoredQueue) -> None:
         queue.records.append(record)
         self._log.append(record)
         size = len(record.data)
@@ -149,18 +159,18 @@ class MessageStore:
             self.journal.drop_messages(self.begin_offset)
             self.journal.put_end("", 0, self.end_offset)
 
-    def _forget(self, record: Record) -> None:
+    def _forget(self, record: StoredRecord) -> None:
         self.held_bytes -= len(record.data) + RECORD_OVERHEAD
         if record.physical_offset < self._indexed_to:
             self._forget_keys(record)
         queue = self._queues.get((record.topic, record.queue_id))
         if queue is not None and len(queue.records) and queue.records[0] is record:
             queue.records.drop_first()
-            queue.min_offset += 1
+            queue.min_offset = record.queue_offset + 1
             if not len(queue.records) and self.journal is not None:
                 self.journal.put_end(record.topic, record.queue_id, queue.min_offset)
 
-    def _forget_keys(self, record: Record) -> None:
+    def _forget_keys(self, record: StoredRecord) -> None:
         for key in _keys_of(record.message()):
             found = self._index.get((record.topic, key))
             if found and found[0] is record:
@@ -215,9 +225,9 @@ class MessageStore:
 
     # -- reading --------------------------------------------------------------------------------
 
-    def queue(self, topic: str, queue_id: int) -> Queue:
-        """A queue; an empty one where nothing was stored."""
-        return self._queues.get((topic, queue_id)) or Queue()
+    def queue(self, topic: str, queue_id: int) -> StoredQueue:
+        """Return a queue; an empty one where nothing was stored."""
+        return self._queues.get((topic, queue_id)) or StoredQueue()
 
     @property
     def begin_offset(self) -> int:
@@ -234,19 +244,21 @@ class MessageStore:
         """How full it is, from 0 to 1."""
         return self.held_bytes / self._limit if self._limit else 1.0
 
-    def at(self, physical_offset: int) -> Record | None:
-        """The record that begins at a commit log offset, if one does."""
+    def at(self, physical_offset: int) -> StoredRecord | None:
+        """Return the record that begins at a commit log offset, if one does."""
         place = self._log.place_of(physical_offset, physical_offset_of)
         if place < len(self._log) and self._log[place].physical_offset == physical_offset:
             return self._log[place]
         return None
 
-    def offset_id(self, record: Record) -> str:
-        """The offset message id of a record, upper-case hex."""
+    def offset_id(self, record: StoredRecord) -> str:
+        """Return the offset message id of a record, upper-case hex."""
         return offset_id(self.store_host, record.physical_offset)
 
-    def find(self, topic: str, key: str, limit: int, begin_ms: int, end_ms: int) -> list[Record]:
-        """Records of a topic with that key or UNIQ_KEY, the latest `limit` ones, oldest first."""
+    def find(
+        self, topic: str, key: str, limit: int, begin_ms: int, end_ms: int
+    ) -> list[StoredRecord]:
+        """Record of a topic with that key or UNIQ_KEY, the latest `limit` ones, oldest first."""
         self._catch_up()
         found = [
             record
@@ -289,6 +301,6 @@ _ID_TAIL: Final = struct.Struct(">iq")
 
 
 def offset_id(store_host: str, physical_offset: int) -> str:
-    """The offset message id of a host and a commit log offset, upper-case hex."""
+    """Return the offset message id of a host and a commit log offset, upper-case hex."""
     address, port = _host(store_host)
     return (address + _ID_TAIL.pack(port, physical_offset)).hex().upper()

@@ -8,10 +8,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from dissectors.remoting.message import StoredMessage, decode_messages
+from dissectors.remoting.messages.message import StoredMessage, decode_messages
 
 
-class Record:
+class StoredRecord:
     """A stored message."""
 
     __slots__ = (
@@ -46,7 +46,7 @@ class Record:
         """its tag; empty for none"""
 
     def message(self) -> StoredMessage:
-        """The record taken apart."""
+        """Return the record taken apart."""
         return decode_messages(self.data).messages[0]
 
 
@@ -56,20 +56,20 @@ class Shelf:
     __slots__ = ("_first", "_records")
 
     def __init__(self) -> None:
-        self._records: list[Record] = []
+        self._records: list[StoredRecord] = []
         self._first = 0
 
     def __len__(self) -> int:
         return len(self._records) - self._first
 
-    def __getitem__(self, place: int) -> Record:
+    def __getitem__(self, place: int) -> StoredRecord:
         return self._records[self._first + place]
 
-    def append(self, record: Record) -> None:
+    def append(self, record: StoredRecord) -> None:
         """Add the next one."""
         self._records.append(record)
 
-    def drop_first(self) -> Record:
+    def drop_first(self) -> StoredRecord:
         """Forget the first one and return it."""
         record = self._records[self._first]
         self._first += 1
@@ -79,17 +79,19 @@ class Shelf:
             self._first = 0
         return record
 
-    def place_of(self, value: int, key: Callable[[Record], int]) -> int:
+    def place_of(self, value: int, key: Callable[[StoredRecord], int]) -> int:
         """Place of the first record whose key is not below `value`; keys never fall."""
         return bisect_left(self._records, value, self._first, key=key) - self._first
 
 
-class Queue:
+class StoredQueue:
     """One queue of a topic."""
 
-    __slots__ = ("min_offset", "records")
+    __slots__ = ("has_holes", "min_offset", "records")
 
     def __init__(self) -> None:
+        self.has_holes = False
+        """whether offsets are missing between the records: their rows were damaged"""
         self.min_offset = 0
         """offset of the first record that is still there"""
         self.records = Shelf()
@@ -98,16 +100,27 @@ class Queue:
     @property
     def max_offset(self) -> int:
         """Offset of the next record."""
+        if self.has_holes and len(self.records):
+            return self.records[len(self.records) - 1].queue_offset + 1
         return self.min_offset + len(self.records)
 
-    def at(self, offset: int) -> Record | None:
-        """The record with that offset, if it is there."""
-        place = offset - self.min_offset
-        return self.records[place] if 0 <= place < len(self.records) else None
+    def _place_of(self, offset: int) -> int:
+        """Place of the first record that is not before an offset."""
+        if self.has_holes:
+            return self.records.place_of(offset, queue_offset_of)
+        return offset - self.min_offset
 
-    def since(self, offset: int) -> Iterator[Record]:
-        """The records from that offset on."""
-        for place in range(max(0, offset - self.min_offset), len(self.records)):
+    def at(self, offset: int) -> StoredRecord | None:
+        """Return the record with that offset, if it is there."""
+        place = self._place_of(offset)
+        if not 0 <= place < len(self.records):
+            return None
+        record = self.records[place]
+        return record if record.queue_offset == offset else None
+
+    def since(self, offset: int) -> Iterator[StoredRecord]:
+        """Yield the records from that offset on."""
+        for place in range(max(0, self._place_of(offset)), len(self.records)):
             yield self.records[place]
 
     def offset_at(self, time_ms: int, upper: bool = False) -> int:
@@ -115,13 +128,21 @@ class Queue:
         if not len(self.records):
             return self.max_offset
         if upper:
-            return self.min_offset + max(0, self.records.place_of(time_ms + 1, stored_at) - 1)
-        return self.min_offset + self.records.place_of(time_ms, stored_at)
+            place = max(0, self.records.place_of(time_ms + 1, stored_at) - 1)
+        else:
+            place = self.records.place_of(time_ms, stored_at)
+        if not self.has_holes:
+            return self.min_offset + place
+        return self.records[place].queue_offset if place < len(self.records) else self.max_offset
 
 
-def stored_at(record: Record) -> int:
+def queue_offset_of(record: StoredRecord) -> int:
+    return record.queue_offset
+
+
+def stored_at(record: StoredRecord) -> int:
     return record.store_ms
 
 
-def physical_offset_of(record: Record) -> int:
+def physical_offset_of(record: StoredRecord) -> int:
     return record.physical_offset

@@ -9,16 +9,25 @@ belongs to one sandbox at a time. Another sandbox's file, or no such file at all
 from __future__ import annotations
 
 import contextlib
+import heapq
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from .errors import SandboxError
-from .groups import GroupConfig, group_of_value
-from .shelf import Record
-from .topics import TopicConfig, topic_of_value
+from ..errors import SandboxError
+from ..groups import GroupConfig, group_of_value
+from ..topics import TopicConfig, topic_of_value
+from .shelf import StoredRecord, physical_offset_of
+from .stored_rows import (
+    OFFSET_LIMIT,
+    DamagedRow,
+    object_of_text,
+    offset_of_text,
+    place_of_text,
+    record_of_row,
+)
 
 _APPLICATION: Final = 0x524D5153
 """Marks the file as a sandbox's: "RMQS"."""
@@ -36,7 +45,9 @@ CREATE TABLE state (
 _PUT_MESSAGE: Final = "INSERT INTO message VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PUT_STATE: Final = "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)"
 _DROP_STATE: Final = "DELETE FROM state WHERE broker = ? AND kind = ? AND key = ?"
-_State = tuple[str, str, str, str | None]
+_MOST_PROBLEMS: Final = 20
+"""damaged rows that are named"""
+_Value = TypeVar("_Value")
 
 
 class StoreFile:
@@ -58,6 +69,7 @@ class StoreFile:
             self._connection = sqlite3.connect(path, timeout=1.0, isolation_level=None)
         except sqlite3.Error as error:
             raise SandboxError(f"{path} cannot be opened: {error}") from None
+        self._connection.text_factory = _text_of
         try:
             self._prepare()
         except sqlite3.Error as error:
@@ -88,7 +100,7 @@ class StoreFile:
         run("COMMIT")
 
     def journal(self, broker: str) -> BrokerJournal:
-        """What a broker of that name writes to."""
+        """Return what a broker of that name writes to."""
         return BrokerJournal(self, broker)
 
     # -- writing --------------------------------------------------------------------------------
@@ -149,24 +161,27 @@ class StoreFile:
 
     # -- reading --------------------------------------------------------------------------------
 
-    def records(self, broker: str) -> Iterator[Record]:
-        """The messages of a broker in order."""
-        rows = self._read(
-            "SELECT data, topic, queue_id, queue_offset, physical_offset, store_ms, tag "
-            "FROM message WHERE broker = ? ORDER BY physical_offset",
-            broker,
-        )
-        for row in rows:
-            yield Record(*row)
+    def messages(self, broker: str, placed: bool) -> Iterator[tuple[object, ...]]:
+        """Rows of a broker's messages, the number first, by commit log offset.
 
-    def states(self, broker: str, kind: str) -> Iterator[tuple[str, str]]:
+        `placed`: those of which the offset is a number; else the others, which are damaged.
+        """
+        kind = "=" if placed else "<>"
+        statement = (
+            "SELECT id, data, topic, queue_id, queue_offset, physical_offset, store_ms, tag "
+            f"FROM message WHERE broker = ? AND typeof(physical_offset) {kind} 'integer' "
+            "ORDER BY physical_offset"
+        )
+        yield from self._read(statement, broker)
+
+    def states(self, broker: str, kind: str) -> Iterator[tuple[object, ...]]:
         """(key, value) of the states of one kind."""
         statement = "SELECT key, value FROM state WHERE broker = ? AND kind = ?"
         yield from self._read(statement, broker, kind)
 
-    def _read(self, statement: str, *values: str) -> sqlite3.Cursor:
+    def _read(self, statement: str, *values: str) -> Iterator[tuple[object, ...]]:
         try:
-            return self._connection.execute(statement, values)
+            yield from self._connection.execute(statement, values)
         except sqlite3.Error as error:
             raise _error(self.path, error) from None
 
@@ -177,9 +192,15 @@ class BrokerJournal:
     def __init__(self, file: StoreFile, broker: str) -> None:
         self._file = file
         self._broker = broker
+        self.problems: list[str] = []
+        """rows that are damaged, the first of them, for people"""
+        self.damaged = 0
+        """how many rows are damaged"""
+        self.blocked = 0
+        """commit log offset behind those of damaged rows, which are still in the file"""
 
-    def put_message(self, record: Record) -> None:
-        """A message was stored."""
+    def put_message(self, record: StoredRecord) -> None:
+        """Write a message that was stored."""
         self._file.put_message(
             (
                 self._broker,
@@ -203,77 +224,124 @@ class BrokerJournal:
         self._file.run(statement, (self._broker, below))
 
     def put_end(self, topic: str, queue_id: int, offset: int) -> None:
-        """A queue whose messages are all forgotten goes on at an offset; "" is the commit log."""
+        """Write where a queue whose messages are all forgotten goes on; "" is the commit log."""
         key = json.dumps([topic, queue_id])
         self._file.put_state(self._broker, "end", key, str(offset))
 
     def put_topic(self, config: TopicConfig) -> None:
-        """A topic was made or changed."""
+        """Write a topic that was made or changed."""
         self._file.put_state(self._broker, "topic", config.name, json.dumps(config.value()))
 
     def drop_topic(self, topic: str) -> None:
-        """A topic is gone, with its queues."""
+        """Remove a topic with its queues."""
         self._file.put_state(self._broker, "topic", topic, None)
         statement = "DELETE FROM message WHERE broker = ? AND topic = ?"
         self._file.run(statement, (self._broker, topic))
         self._file.commit()  # what is stored in a topic of that name from now on must stay
 
     def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """A group is so far in a queue."""
+        """Write the offset of a group in a queue."""
         key = _offset_key(group, topic, queue_id)
         self._file.put_state(self._broker, "offset", key, str(offset))
 
     def drop_offset(self, group: str, topic: str, queue_id: int) -> None:
-        """An offset is gone."""
+        """Remove an offset."""
         self._file.put_state(self._broker, "offset", _offset_key(group, topic, queue_id), None)
 
     def put_group(self, config: GroupConfig) -> None:
-        """A group was made or changed."""
+        """Write a group that was made or changed."""
         self._file.put_state(self._broker, "group", config.name, json.dumps(config.value()))
 
     def drop_group(self, group: str) -> None:
-        """A group is gone."""
+        """Remove a group."""
         self._file.put_state(self._broker, "group", group, None)
 
     def finish_message(self, physical_offset: int) -> None:
-        """A scheduled or half message is done with."""
+        """Remove a scheduled or half message that is settled."""
         self._file.put_state(self._broker, "done", str(physical_offset), "")
 
     # -- after a restart ------------------------------------------------------------------------
 
-    def records(self) -> Iterator[Record]:
-        """The messages in order."""
-        return self._file.records(self._broker)
+    def records(self) -> Iterator[StoredRecord]:
+        """Yield the messages in order; damaged ones are left out, see `blocked`."""
+        lost = sorted(self._records(placed=False), key=physical_offset_of)
+        placed = self._records(placed=True)
+        yield from heapq.merge(placed, lost, key=physical_offset_of)
+
+    def _records(self, placed: bool) -> Iterator[StoredRecord]:
+        for number, *row in self._file.messages(self._broker, placed):
+            try:
+                record, wrong = record_of_row(tuple(row))
+            except DamagedRow as damage:
+                self.note("message", number, f"{damage}; it is left out")
+                self._block(row)
+                continue
+            if wrong is not None:
+                self.note("message", number, wrong)
+                self._block(row)
+            yield record
+
+    def _block(self, row: list[object]) -> None:
+        data, *_, offset, _, _ = row
+        if isinstance(offset, int) and 0 <= offset < OFFSET_LIMIT:
+            size = len(data) if isinstance(data, bytes) else 0
+            self.blocked = max(self.blocked, offset + size + 1)
+
+    def note(self, table: str, row: object, problem: str) -> None:
+        """Count a damaged row; the first ones are kept as text."""
+        self.damaged += 1
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(f"{self._file.path}, table {table}, row {row!r}: {problem}")
 
     def topics(self) -> Iterator[TopicConfig]:
-        """The topics."""
-        for _, value in self._file.states(self._broker, "topic"):
-            config = topic_of_value(json.loads(value))
-            if config is not None:
-                yield config
+        """Return the topics."""
+        return self._states("topic", lambda _, value: topic_of_value(object_of_text(value)))
 
     def groups(self) -> Iterator[GroupConfig]:
-        """The groups."""
-        for _, value in self._file.states(self._broker, "group"):
-            config = group_of_value(json.loads(value))
-            if config is not None:
-                yield config
+        """Return the groups."""
+        return self._states("group", lambda _, value: group_of_value(object_of_text(value)))
 
     def offsets(self) -> Iterator[tuple[str, str, int, int]]:
         """(group, topic, queue, offset)."""
-        for key, value in self._file.states(self._broker, "offset"):
-            group, topic, queue_id = json.loads(key)
-            yield group, topic, queue_id, int(value)
+        return self._states("offset", _consumed)
 
     def ends(self) -> Iterator[tuple[str, int, int]]:
         """(topic, queue, offset) that forgotten messages have left; topic "" is the commit log."""
-        for key, value in self._file.states(self._broker, "end"):
-            topic, queue_id = json.loads(key)
-            yield topic, queue_id, int(value)
+        return self._states("end", _ended)
 
     def finished(self) -> set[int]:
         """Commit log offsets of scheduled and half messages that are done with."""
-        return {int(key) for key, _ in self._file.states(self._broker, "done")}
+        return set(self._states("done", lambda key, _: offset_of_text(key)))
+
+    def _states(
+        self, kind: str, make: Callable[[object, object], _Value | None]
+    ) -> Iterator[_Value]:
+        for key, value in self._file.states(self._broker, kind):
+            try:
+                found = make(key, value)
+            except DamagedRow as damage:
+                self.note("state", (kind, key), f"{damage}; it is left out")
+                continue
+            if found is not None:
+                yield found
+
+
+def _consumed(key: object, value: object) -> tuple[str, str, int, int]:
+    (group, topic), queue_id = place_of_text(key, 2)
+    return group, topic, queue_id, offset_of_text(value)
+
+
+def _ended(key: object, value: object) -> tuple[str, int, int]:
+    (topic,), queue_id = place_of_text(key, 1)
+    return topic, queue_id, offset_of_text(value)
+
+
+def _text_of(data: bytes) -> str | bytes:
+    """Return a text of the file; bytes where it is none."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def _offset_key(group: str, topic: str, queue_id: int) -> str:

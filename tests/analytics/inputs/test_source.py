@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analytics.inputs import InputError, inputs_of
+from analytics.inputs.inputs import InputError, inputs_of
 from tests.analytics.pcaps import rotated
 from tests.rmqtool.command import rmqtool
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 CAPTURE = SAMPLES / "fault-kill-5x.pcap"
 TABLES = ("latency", "latency_network", "unanswered", "clients", "retry_attempts")
 REPORTS = ("latency", "overview", "retries")
@@ -28,9 +28,10 @@ Found = Mapping[str, Sequence[Mapping[str, object]]]
 
 def tables_of(spark: SparkSession, *names: str | Path) -> Found:
     """Return the tables of some inputs, without the places to look up."""
-    from analytics.reports import ReportOptions, report_of
+    from analytics.inputs.source import read_inputs
+    from analytics.report import ReportOptions
+    from analytics.reports import report_of
     from analytics.result import computed
-    from analytics.source import read_inputs
 
     tables = read_inputs(spark, inputs_of([str(name) for name in names]))
     options = ReportOptions(tables=frozenset(TABLES))
@@ -56,7 +57,9 @@ def _only_wanted(report: object) -> object:
 def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Found:
     """The tables from a decoded log in Parquet."""
     folder = tmp_path_factory.mktemp("log")
-    assert rmqtool("decode", "pcap", CAPTURE, "-f", "parquet", "-o", folder / "log").status == 0
+    assert (
+        rmqtool("decode", "pcap", CAPTURE, "--format", "parquet", "-o", folder / "log").status == 0
+    )
     found = tables_of(spark, folder / "log")
     assert set(found) == set(TABLES)
     assert all(found.values())
@@ -64,7 +67,10 @@ def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> F
 
 
 def test_json_lines_give_the_same(spark: SparkSession, expected: Found, tmp_path: Path) -> None:
-    assert rmqtool("decode", "pcap", CAPTURE, "-f", "jsonl", "-o", f"{tmp_path}/log/").status == 0
+    assert (
+        rmqtool("decode", "pcap", CAPTURE, "--format", "jsonl", "-o", f"{tmp_path}/log/").status
+        == 0
+    )
     assert tables_of(spark, tmp_path / "log") == expected
 
 
@@ -85,13 +91,13 @@ def test_several_captures_give_what_one_run_gives(
 ) -> None:
     """The first has a connection of the other one, so a task each would count it twice."""
     captures = (CAPTURE, SAMPLES / other)
-    rmqtool("decode", "pcap", *captures, "-f", "parquet", "-o", tmp_path / "log")
+    rmqtool("decode", "pcap", *captures, "--format", "parquet", "-o", tmp_path / "log")
     assert tables_of(spark, *captures) == tables_of(spark, tmp_path / "log")
 
 
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_shares_of_a_capture_are_the_capture(spark: SparkSession, tasks: int) -> None:
-    from analytics.capture_source import CaptureSource
+    from analytics.inputs.capture_source import CaptureSource
 
     spark.dataSource.register(CaptureSource)
     reader = spark.read.format("rocketmq_capture").options(tasks=str(tasks), task_bytes="1000")
@@ -104,12 +110,12 @@ def test_shares_of_a_capture_are_the_capture(spark: SparkSession, tasks: int) ->
 
 
 def test_exchanges_are_those_of_decode(spark: SparkSession) -> None:
-    from analytics.capture_source import CaptureSource
-    from dissectors.record import COLUMNS
+    from analytics.inputs.capture_source import CaptureSource
+    from dissectors.rows.record import COLUMNS
 
     spark.dataSource.register(CaptureSource)
     found = spark.read.format("rocketmq_capture").load(str(CAPTURE)).collect()
-    lines = rmqtool("decode", "pcap", CAPTURE, "-f", "jsonl").out.splitlines()
+    lines = rmqtool("decode", "pcap", CAPTURE, "--format", "jsonl").out.splitlines()
     assert len(found) == len(lines) > 100
     for row, line in zip(found, lines, strict=True):
         decoded = json.loads(line)
@@ -125,9 +131,9 @@ def test_exchanges_are_those_of_decode(spark: SparkSession) -> None:
 def test_conversations_are_unknown_where_one_input_has_none(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    from analytics.source import read_inputs
+    from analytics.inputs.source import read_inputs
 
-    rmqtool("decode", "pcap", CAPTURE, "-f", "parquet", "-o", tmp_path / "log")
+    rmqtool("decode", "pcap", CAPTURE, "--format", "parquet", "-o", tmp_path / "log")
     rmqtool("decode", "pcap", CAPTURE, "-o", tmp_path / "rows.jsonl")
     names = [str(tmp_path / "log"), str(tmp_path / "rows.jsonl")]
     tables = read_inputs(spark, inputs_of(names))
@@ -137,7 +143,7 @@ def test_conversations_are_unknown_where_one_input_has_none(
 
 
 def test_lines_that_are_no_exchanges_are_counted(spark: SparkSession, tmp_path: Path) -> None:
-    from analytics.source import read_inputs
+    from analytics.inputs.source import read_inputs
 
     rmqtool("decode", "pcap", CAPTURE, "-o", tmp_path / "rows.jsonl")
     with (tmp_path / "rows.jsonl").open("a") as file:
@@ -152,7 +158,7 @@ def test_lines_that_are_no_exchanges_are_counted(spark: SparkSession, tmp_path: 
 def test_a_log_without_the_newest_columns_is_read(spark: SparkSession, tmp_path: Path) -> None:
     import pyarrow.parquet
 
-    from analytics.source import read_inputs
+    from analytics.inputs.source import read_inputs
 
     rmqtool("decode", "pcap", CAPTURE, "-o", tmp_path / "new.parquet")
     table = pyarrow.parquet.read_table(tmp_path / "new.parquet")
@@ -187,12 +193,13 @@ def test_what_is_no_input_is_said(tmp_path: Path) -> None:
         ("broken.jsonl", "no JSON object"),
         ("newer.parquet", "newer rmqtool"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=said) as caught:
             inputs_of([str(tmp_path / name)])
+        assert "\n" not in caught.value.message  # the hint is shown once
 
 
 def test_a_log_that_lost_a_part_is_said(tmp_path: Path) -> None:
-    rmqtool("decode", "pcap", CAPTURE, "-f", "parquet", "-o", tmp_path / "log")
+    rmqtool("decode", "pcap", CAPTURE, "--format", "parquet", "-o", tmp_path / "log")
     part = tmp_path / "log" / "exchanges" / "part-00000.parquet"
     whole = part.read_bytes()
     part.write_bytes(whole[: len(whole) // 2])
@@ -204,7 +211,7 @@ def test_a_log_that_lost_a_part_is_said(tmp_path: Path) -> None:
 
 
 def test_the_same_input_twice_is_one(tmp_path: Path) -> None:
-    rmqtool("decode", "pcap", CAPTURE, "-f", "parquet", "-o", tmp_path / "log")
+    rmqtool("decode", "pcap", CAPTURE, "--format", "parquet", "-o", tmp_path / "log")
     (tmp_path / "link").symlink_to(tmp_path / "log")
     assert len(inputs_of([str(tmp_path / "log"), f"{tmp_path}/log/", str(tmp_path / "link")])) == 1
 
@@ -218,12 +225,14 @@ def test_the_same_input_twice_is_one(tmp_path: Path) -> None:
     ],
 )
 def test_a_filter_chooses_what_it_chooses_for_decode(spark: SparkSession, where: str) -> None:
-    from analytics.filters import chosen
-    from analytics.source import read_inputs
+    from analytics.inputs.filters import chosen
+    from analytics.inputs.source import read_inputs
 
     given = read_inputs(spark, inputs_of([str(CAPTURE)])).given
     rows = chosen(given, where).exchanges.select("conversation", "opaque", "request_packet")
-    lines = rmqtool("decode", "pcap", CAPTURE, "-f", "jsonl", "-w", where).out.splitlines()
+    lines = rmqtool(
+        "decode", "pcap", CAPTURE, "--format", "jsonl", "--where", where
+    ).out.splitlines()
     expected = [json.loads(line) for line in lines]
     assert 0 < len(expected) < 181
     assert sorted(map(tuple, rows.collect())) == sorted(
@@ -232,14 +241,14 @@ def test_a_filter_chooses_what_it_chooses_for_decode(spark: SparkSession, where:
 
 
 def test_times_choose_what_they_choose_for_decode(spark: SparkSession) -> None:
-    from analytics.filters import chosen
-    from analytics.source import read_inputs
+    from analytics.inputs.filters import chosen
+    from analytics.inputs.source import read_inputs
     from dissectors.times import moment_of
 
     given = read_inputs(spark, inputs_of([str(CAPTURE)])).given
     found = chosen(given, "", moment_of("02:46:15"), moment_of("2026-11-21T02:46:20"))
     window = ("--since", "02:46:15", "--until", "2026-11-21T02:46:20")
-    lines = rmqtool("decode", "pcap", CAPTURE, "-f", "jsonl", *window).out.splitlines()
+    lines = rmqtool("decode", "pcap", CAPTURE, "--format", "jsonl", *window).out.splitlines()
     assert found.exchanges.count() == len(lines) > 10
     assert found.conversations is not None
     assert 0 < found.conversations.count() < given.conversations.count()

@@ -6,19 +6,28 @@ from collections import defaultdict
 
 import pytest
 
-from analytics import attempts as words
-from analytics.attempt_table import arrow_table
-from analytics.isolation_table import MOST_SENDS, Assumed, isolation_rows
-from analytics.reports import TableColumn
+from analytics.isolation.isolation_table import MOST_SENDS, Assumed, isolation_rows
+from analytics.report import TableColumn
+from analytics.sends import attempts as words
+from analytics.sends.attempt_table import arrow_table
 from replay.fault import FaultSettings
 
 BASE = 1_795_000_000_000_000
 SECOND = 1_000_000
 _TEXTS = ("client", "process", "group", "topic", "broker", "last_broker", "outcome", "cause")
-_MORE = ("unique_key", "language", "version_name", "capture")
+_MORE = ("unique_key", "language", "version_name", "capture", "gone")
+_NUMBERS = (
+    "begin",
+    "end",
+    "attempt",
+    "request_packet",
+    "connects_failed",
+    "unseen_from",
+    "unseen_to",
+)
 COLUMNS = (
     *(TableColumn(name, "string", "", "") for name in (*_TEXTS, *_MORE)),
-    *(TableColumn(name, "int", "", "") for name in ("begin", "end", "attempt", "request_packet")),
+    *(TableColumn(name, "int", "", "") for name in _NUMBERS),
 )
 Row = dict[str, object]
 

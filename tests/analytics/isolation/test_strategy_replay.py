@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analytics import attempts as words
-from analytics.isolation import (
+from analytics.isolation.strategy_replay import (
     ALL_ISOLATED,
     BROKEN,
     EDGE,
@@ -18,12 +17,13 @@ from analytics.isolation import (
     REASONS,
     UNTOLD,
     Coded,
-    Producer,
+    ProducerAttempts,
     Replay,
     replayed,
 )
-from analytics.strategy_verdict import verdict_of
-from replay.fault import GENERATIONS, Event, FaultSettings, FaultStrategy
+from analytics.isolation.strategy_verdict import verdict_of
+from analytics.sends import attempts as words
+from replay.fault import GENERATIONS, AttemptEvent, FaultSettings, FaultStrategy
 
 BASE = 1_795_000_000_000_000
 MS, SECOND = 1000, 1_000_000
@@ -31,12 +31,12 @@ Made = tuple[int, str, str, int]
 """An attempt: begin (µs after BASE), broker, outcome, µs that it took."""
 
 
-def producer_of(made: list[Made], last: list[str | None] | None = None) -> Producer:
+def producer_of(made: list[Made], last: list[str | None] | None = None) -> ProducerAttempts:
     """Return a producer of one topic with these attempts."""
     rows = sorted(made, key=lambda one: one[0])
     begin = np.array([BASE + at for at, _, _, _ in rows], dtype=np.int64)
     took = np.array([-1 if outcome == words.UNKNOWN else us for _, _, outcome, us in rows])
-    return Producer(
+    return ProducerAttempts(
         topic=Coded.of(["T"] * len(rows)),
         broker=Coded.of([broker for _, broker, _, _ in rows]),
         last_broker=Coded.of(last or [None] * len(rows)),
@@ -169,8 +169,8 @@ def test_only_what_matters_is_replayed(generation: str, made: list[Made]) -> Non
     ]
     for index in by_end:
         broker, now = producer.broker.text(index), int(producer.end[index])
-        event = {words.STORED: Event.ANSWERED, words.REFUSED: Event.BROKER_ERROR}.get(
-            producer.outcome.text(index), Event.TRANSPORT_ERROR
+        event = {words.STORED: AttemptEvent.ANSWERED, words.REFUSED: AttemptEvent.BROKER_ERROR}.get(
+            producer.outcome.text(index), AttemptEvent.TRANSPORT_ERROR
         )
         before = strategy.isolated_until(broker)
         strategy.report(broker, event, (now - int(producer.begin[index])) // MS, now // MS)
@@ -188,6 +188,7 @@ def test_only_what_matters_is_replayed(generation: str, made: list[Made]) -> Non
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 @given(made=attempts_made)
+@example(made=[(1, "b", "refused", 1), (0, "a", "refused", 1), (2, "a", "stored", 1)])
 def test_each_attempt_at_an_isolated_broker_is_judged_as_if_alone(
     generation: str, made: list[Made]
 ) -> None:
@@ -206,9 +207,10 @@ def test_each_attempt_at_an_isolated_broker_is_judged_as_if_alone(
         begin = int(producer.begin[index])
         while reports and reports[0][0] <= begin:
             end, told = reports.pop(0)
-            event = {words.STORED: Event.ANSWERED, words.REFUSED: Event.BROKER_ERROR}.get(
-                producer.outcome.text(told), Event.TRANSPORT_ERROR
-            )
+            event = {
+                words.STORED: AttemptEvent.ANSWERED,
+                words.REFUSED: AttemptEvent.BROKER_ERROR,
+            }.get(producer.outcome.text(told), AttemptEvent.TRANSPORT_ERROR)
             took = (end - int(producer.begin[told])) // MS
             strategy.report(producer.broker.text(told), event, took, end // MS)
         broker = producer.broker.text(index)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from analytics.charts import LogAxis, TimeAxis, points_of, short
-from analytics.html import MOST_ROWS, page_of
-from rmqtool.report_text import shower_of
+from analytics.page.charts import LogAxis, TimeAxis, points_of, short
+from analytics.page.html import MOST_ROWS, page_of
+from rmqtool.report.text import shower_of
 from tests.analytics import fakes
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -133,7 +133,9 @@ def test_axes_have_what_they_were_made_for() -> None:
     assert short("abcdefghij", 5) == "ab…ij"
 
 
+@pytest.mark.slow
 @needs_browser
+@pytest.mark.slow
 def test_a_browser_runs_our_script_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(page(), encoding="utf-8")
     dom = browse(tmp_path / "page.html", "--dump-dom").decode()
@@ -142,7 +144,9 @@ def test_a_browser_runs_our_script_and_nothing_else(tmp_path: Path) -> None:
     assert "<img" not in dom
 
 
+@pytest.mark.slow
 @needs_browser
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1200])
 def test_a_browser_shows_it_on_a_phone_and_a_screen(tmp_path: Path, width: int) -> None:
     (tmp_path / "page.html").write_text(page(PLAIN), encoding="utf-8")
@@ -153,7 +157,9 @@ def test_a_browser_shows_it_on_a_phone_and_a_screen(tmp_path: Path, width: int) 
     assert len(data) > 40_000  # an empty page has some 5 kB
 
 
+@pytest.mark.slow
 @needs_browser
+@pytest.mark.slow
 def test_a_browser_prints_it(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(page(PLAIN), encoding="utf-8")
     paper = tmp_path / "page.pdf"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
-from replay.fault import Event
+from replay.fault import AttemptEvent
 from tests.analytics.reported import Tables, tables_of
 from tests.replay.recorded import ALL_RUNS, SAMPLES, run_of, wire_attempts_of
 
@@ -34,7 +35,7 @@ def logged_windows(name: str) -> list[tuple[str, int, int]]:
     for step in run.steps:
         for update in step.updates:
             broker, now = update.broker, update.now
-            failed = update.event is not Event.ANSWERED
+            failed = update.event is not AttemptEvent.ANSWERED
             duration = run.settings.duration_of(update.latency, failed)
             if duration:
                 assert until.get(broker, 0) <= now, "no recorded isolation is prolonged"
@@ -121,6 +122,47 @@ def test_skew_is_the_distance_from_evenly_loaded_queues(recorded: Tables) -> Non
 def test_remarks_say_that_the_strategy_is_off_and_nothing_more(recorded: Tables) -> None:
     from analytics.reports.isolation import remarks
 
-    (off,) = remarks(recorded)
+    gone, off = remarks(recorded)
+    assert gone.startswith("Connects of 2 producers failed (broker-b)")
     assert off.startswith(f"Strategy apparently off: {len(STRATEGY_OFF)} of 17 producers")
     assert remarks({}) == []
+
+
+# what the client knew and the packets do not show
+
+
+@pytest.fixture(scope="module")
+def kept(spark: SparkSession) -> Tables:
+    """A client of 4.3.2, which keeps its connection at a timeout, and a broker that stood still."""
+    return tables_of(spark, "isolation", [str(SAMPLES / "fault-freeze-43.pcap")])
+
+
+def test_an_answer_after_the_timeout_isolates_from_the_timeout(kept: Tables) -> None:
+    """The answer came after 4.2 s; the client had isolated the broker at 3 s, for ten minutes."""
+    known = json.loads((SAMPLES / "fault-freeze-43.producer.json").read_text())
+    (gone,) = (one for one in known if one.get("error"))
+    (item,) = (one for one in gone["items"] if one["currentLatency"] > 3000)
+    (window,) = kept["isolation_windows"]
+    assert (window["broker"], window["cause"]) == (item["name"], "stored too late")
+    assert ms(window["end"]) == pytest.approx(item["startTimestamp"], abs=NEAR_MS)
+    assert ms(window["start"]) == pytest.approx(item["startTimestamp"] - 600_000, abs=NEAR_MS)
+
+
+def test_a_client_that_kept_its_connection_kept_to_its_strategy(kept: Tables) -> None:
+    (producer,) = kept["isolation_producers"]
+    assert (producer["strategy"], producer["generation"]) == ("on", "4.7")
+    assert (producer["failures"], producer["to_isolated"], producer["not_followed"]) == (1, 0, 0)
+
+
+def test_connects_of_another_program_are_not_the_producers(spark: SparkSession) -> None:
+    """The producer had the strategy on; a broker was killed, and probed all the time."""
+    file = str(SAMPLES / "fault-kill-beside-4x.pcap")
+    tables = tables_of(spark, "isolation", [file], send_timeout_ms=1500)
+    (producer,) = tables["isolation_producers"]
+    assert (producer["strategy"], producer["not_followed"]) == ("on", 0)
+    assert (producer["failures"], producer["unreachable"]) == (1, "broker-b")
+    assert {one["why"] for one in tables["isolation_sends"]} == {"after unseen attempts"}
+    assert [one["cause"] for one in tables["isolation_windows"]] == [
+        "answer after 620 ms",
+        "connection reset",
+    ]

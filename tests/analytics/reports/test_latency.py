@@ -13,7 +13,7 @@ from tests.analytics.rows import START, conversations, exchanges, moment, report
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from analytics.reports import ReportInput, Row
+    from analytics.report import ReportInput, Row
 
 Tables = Mapping[str, Sequence["Row"]]
 SECOND = 1_000_000
@@ -23,7 +23,8 @@ def computed(given: ReportInput, *names: str, **options: object) -> Tables:
     """Return the rows of some tables of the report."""
     from dataclasses import replace
 
-    from analytics.reports import ReportOptions, report_of
+    from analytics.report import ReportOptions
+    from analytics.reports import report_of
     from analytics.result import computed as computed_reports
 
     report = report_of("latency")
@@ -58,7 +59,7 @@ def connection(number: int, **values: object) -> dict[str, object]:
 
 
 def test_answers_are_counted_by_what_they_say(spark: SparkSession) -> None:
-    from analytics.reports import ReportInput
+    from analytics.report import ReportInput
 
     rows = [
         row(0, opaque=1),
@@ -140,7 +141,7 @@ def test_there_are_about_sixty_windows(spark: SparkSession) -> None:
 
 
 def test_the_slowest_have_their_packets_and_the_networks_part(spark: SparkSession) -> None:
-    from analytics.reports import ReportInput
+    from analytics.report import ReportInput
 
     rows = [
         row(
@@ -160,7 +161,7 @@ def test_the_slowest_have_their_packets_and_the_networks_part(spark: SparkSessio
 
 
 def test_network_and_broker_are_told_apart(spark: SparkSession) -> None:
-    from analytics.reports import ReportInput
+    from analytics.report import ReportInput
 
     rows = [
         row(0, opaque=1, latency_us=1000),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from replay.fault import Event
+from dissectors.remoting.code_sets import FETCHES
+from replay.fault import AttemptEvent
 from tests.analytics.reported import Tables, tables_from, tables_of
 from tests.analytics.rows import START, conversations, exchanges, moment, report_input, row
 from tests.replay.recorded import ALL_RUNS, SAMPLES, run_of
@@ -60,7 +61,9 @@ def test_attempts_are_those_that_java_logged(recorded: Tables, name: str) -> Non
         if step.kind != "send":
             continue
         attempts = reported.pop(step.unique_key, [])
-        logged = [update.broker for update in step.updates if update.event is not Event.ANSWERED]
+        logged = [
+            update.broker for update in step.updates if update.event is not AttemptEvent.ANSWERED
+        ]
         if not attempts:
             assert not logged
             assert not step.error
@@ -150,6 +153,7 @@ def test_consumers_retries_are_counted_apart(others: Tables) -> None:
         counts = [one[name] for name in ("sent_back", "messages", "most_times", "redelivered")]
         assert counts == [24, 8, 3, 16]
         assert (one["refused"], one["unanswered"], one["sent_again"]) == (0, 0, 0)
+        assert (one["dead_letters"], one["dead_letters_read"]) == (8, 0)
     assert not any("%" in str(row["topic"]) for row in others["retry_totals"])
 
 
@@ -254,7 +258,7 @@ CONNECTIONS = [
 @pytest.fixture(scope="module")
 def made(spark: SparkSession) -> Tables:
     """The report of rows made up, with connections."""
-    from analytics.reports import ReportInput
+    from analytics.report import ReportInput
 
     return tables_from(
         "retries", ReportInput(exchanges(spark, ROWS), conversations(spark, CONNECTIONS))
@@ -330,6 +334,47 @@ def test_what_consumers_send_again_is_theirs(made: Tables) -> None:
     assert (only["group"], only["sent_again"], only["sent_back"]) == ("readers", 1, 0)
 
 
+def test_dead_letters_are_told_by_how_often_a_message_was_sent_back(spark: SparkSession) -> None:
+    """A message may be delivered again twice; then at once; then of one that had no such limit."""
+
+    def back(key: str, at: int, limit: int | None, code: int = 0) -> dict[str, object]:
+        return row(
+            at,
+            request_code=36,
+            request_name="CONSUMER_SEND_MSG_BACK",
+            response_code=code,
+            group="readers",
+            unique_key=key,
+            max_reconsume_times=limit,
+        )
+
+    pulled = {"request_code": 11, "request_name": "PULL_MESSAGE", "message_count": 3}
+    rows = [
+        *(back("twice", at, 2) for at in (0, 1)),
+        *(back("thrice", at, 2) for at in (0, 1, 2)),
+        *(back("refused", at, 2, code=1 if at else 0) for at in (0, 1, 2)),
+        back("at once", 0, 0),
+        *(back("unlimited", at, None) for at in range(20)),
+        row(5, topic="%DLQ%readers", group="tools", **pulled),
+        row(6, topic="%DLQ%readers", group="CLIENT_INNER_PRODUCER"),
+    ]
+    tables = tables_from("retries", report_input(spark, rows))
+    found = {
+        one["group"]: (one["dead_letters"], one["dead_letters_read"])
+        for one in tables["consumer_retries"]
+    }
+    assert found == {"readers": (3, 0), "tools": (0, 3)}
+
+
+def test_every_way_to_fetch_counts_as_a_delivery(spark: SparkSession) -> None:
+    rows = [
+        row(at, request_code=code, topic="%RETRY%readers", group="readers", message_count=2)
+        for at, code in enumerate(sorted(FETCHES))
+    ]
+    (one,) = tables_from("retries", report_input(spark, rows))["consumer_retries"]
+    assert one["redelivered"] == 2 * len(rows) == 8
+
+
 def test_remarks_say_what_a_reader_must_know(made: Tables) -> None:
     from analytics.reports.retries import remarks
 
@@ -337,6 +382,7 @@ def test_remarks_say_what_a_reader_must_know(made: Tables) -> None:
     assert "Of 1 messages the capture does not show" in said
     assert "1 copies too many" in said
     assert "1 attempts are inferred" in said
+    assert "1 attempts without an answer came before a retry" in said
     assert "queue of another one" in said
     assert remarks({}) == []
 

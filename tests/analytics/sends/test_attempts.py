@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics import attempts as words
-from analytics.attempts import Send, attempts_of
+from analytics.sends import attempts as words
+from analytics.sends.attempts import Send, attempts_of, timeout_learnt
 from dissectors.remoting.versions import ordinal_of
-from tests.analytics.sends import START, VERSIONS, answered, failure, silent
+from tests.analytics.made_sends import START, VERSIONS, answered, failure, silent
 
 
 def outcomes(*sends: Send, **options: object) -> list[str]:
@@ -171,3 +171,84 @@ def test_the_order_in_which_captures_are_read_is_of_no_account(
     assert sum(one.views for one in attempts) == len(seen)
     assert all(one.outcome in words.OUTCOMES for one in attempts)
     assert all(one.end is None or one.end >= one.begin for one in attempts)
+
+
+# the timeout
+
+
+def test_an_answer_after_the_timeout_is_late_though_the_connection_was_kept() -> None:
+    late = answered(at=1000, lead=1000, after=4_472_000)
+    (attempt,) = attempts_of([late], timeout_us=3_000_000)
+    assert (attempt.outcome, attempt.certain) == (words.LATE, True)
+    assert attempt.end == START + 3_000_000
+    (assumed,) = attempts_of([late], timeout_us=3_000_000, timeout_known=False)
+    assert (assumed.outcome, assumed.certain) == (words.LATE, False)
+    (patient,) = attempts_of([late], timeout_us=5_000_000)
+    assert (patient.outcome, patient.certain) == (words.STORED, True)
+
+
+def test_an_answer_at_the_timeout_may_have_been_in_time() -> None:
+    (attempt,) = attempts_of([answered(lead=0, after=3_010_000)], timeout_us=3_000_000)
+    assert attempt.outcome == words.STORED
+
+
+def test_a_late_refusal_is_known_at_the_timeout() -> None:
+    (attempt,) = attempts_of([answered(code=2, lead=0, after=4_000_000)], timeout_us=3_000_000)
+    assert (attempt.outcome, attempt.end) == (words.REFUSED, START + 3_000_000)
+
+
+def test_the_client_knows_at_its_timeout_and_not_by_its_fin() -> None:
+    """The first timeout of a process loads classes before the connection is closed."""
+    waited = silent(lead=0, closed=START + 1_663_000)
+    (attempt,) = attempts_of([waited], timeout_us=1_500_000)
+    assert (attempt.outcome, attempt.end) == (words.GIVEN_UP, START + 1_500_000)
+    (early,) = attempts_of([waited], timeout_us=3_000_000)
+    assert early.end == START + 1_663_000
+
+
+@pytest.mark.parametrize(
+    ("waited", "timeout"),
+    [
+        ((1_663_000, 1_502_000, 1_501_000), 1_500_000),
+        ((10_001_000, 10_120_000), 10_000_000),
+        ((810_000, 801_000, 804_000), 800_000),
+        ((777_000, 778_000), 777_000),
+        ((1_502_000,), None),
+        ((1_502_000, 2_900_000), None),
+        ((4000, 5000, 6000), None),
+        ((), None),
+    ],
+)
+def test_the_timeout_is_learnt_from_connections_closed_in_vain(
+    waited: tuple[int, ...], timeout: int | None
+) -> None:
+    messages = [[silent(at=at, lead=0, closed=START + at + us)] for at, us in enumerate(waited)]
+    others = [
+        [answered(lead=0, closed=START + 1_500_000, ended_by="client")],
+        [silent(lead=0, closed=START + 1_500_000, by="server")],
+        [silent(lead=None, closed=START + 1_500_000)],
+        [silent(lead=0, closed=START + 1_500_000), answered(at=1_500_000)],
+    ]
+    assert timeout_learnt([*messages, *others]) == timeout
+
+
+# connects of other programs
+
+
+@pytest.mark.parametrize("at", [200_000, 700_000, 1_200_000])
+def test_a_connect_while_the_client_waits_is_another_programs(at: int) -> None:
+    waiting = silent(closed=START + 1_500_000)
+    retried = answered(at=1_600_000, broker="c")
+    assert outcomes(waiting, retried, failures=[failure(at)]) == [words.GIVEN_UP, words.STORED]
+
+
+def test_a_connect_long_after_the_birth_of_a_message_is_another_programs() -> None:
+    assert outcomes(answered(at=900_000, lead=900_000), failures=[failure(400_000)]) == [
+        words.STORED
+    ]
+
+
+def test_connects_one_after_the_other_are_attempts() -> None:
+    sends = answered(at=90_000, lead=90_000, broker="c")
+    connects = [failure(2000), failure(40_000, broker="a"), failure(80_000)]
+    assert outcomes(sends, failures=connects) == [*[words.CONNECT_REFUSED] * 3, words.STORED]

@@ -48,14 +48,14 @@ def asked(
 def test_an_address_has_the_name_that_is_at_home_there(
     spark: SparkSession, rows: list[dict[str, object]], expected: Mapping[str, str]
 ) -> None:
-    from analytics.broker_names import broker_names
+    from analytics.sends.broker_names import broker_names
 
     found = broker_names(report_input(spark, rows)).collect()
     assert {one.responder: one.broker for one in found} == expected
 
 
 def test_an_address_without_a_name_is_called_by_itself(spark: SparkSession) -> None:
-    from analytics.broker_names import broker_names, with_names
+    from analytics.sends.broker_names import broker_names, with_names
 
     given = report_input(spark, [*asked(A, "a"), *asked(B, None), *asked(B, None)])
     frame = with_names(given.exchanges, broker_names(given))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from analytics import chains
-from analytics.attempts import STORED, UNKNOWN, Send, attempts_of
-from analytics.chains import Chain, Limits, chain_of, remark_shape
-from tests.analytics.sends import START, VERSIONS, answered, failure, silent
+from analytics.sends import chains
+from analytics.sends.attempts import STORED, UNKNOWN, Send, attempts_of
+from analytics.sends.chains import Chain, Limits, chain_of, remark_shape
+from tests.analytics.made_sends import START, VERSIONS, answered, failure, silent
 
 LIMITS = Limits(timeout_us=3_000_000, retries=2)
 ACL = "org.apache.rocketmq.acl.common.AclException: Check signature failed for accessKey=x"
@@ -103,3 +103,12 @@ def test_alike_remarks_have_one_shape() -> None:
     assert remark_shape("period in queue: 201ms, size: 12") == "period in queue: Nms, size: N"
     assert remark_shape(None) is None
     assert len(remark_shape("x" * 100_000) or "") == 200
+
+
+def test_one_id_is_one_copy_wherever_it_was_answered() -> None:
+    twice = chain(
+        answered(offset_msg_id="id"),
+        answered(at=100, responder="10.0.0.2:10911", offset_msg_id="id"),
+    )
+    assert (twice.copies, twice.duplicate) == (1, False)
+    assert chain(answered(offset_msg_id="id"), answered(at=5000, offset_msg_id="jd")).copies == 2

@@ -20,7 +20,7 @@ EDGES = sorted(
 def test_every_edge_falls_into_the_bucket_of_the_histogram(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from analytics import percentiles as p
+    from analytics.spark import percentiles as p
 
     frame = spark.createDataFrame([(edge,) for edge in EDGES], "value long")
     found = frame.select("value", F.expr(p.bucket_of("value")).alias("bucket")).collect()
@@ -33,7 +33,7 @@ def test_every_edge_falls_into_the_bucket_of_the_histogram(spark: SparkSession) 
 def test_middles_are_those_of_the_histogram(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from analytics import percentiles as p
+    from analytics.spark import percentiles as p
 
     frame = spark.range(0, 3600).select(F.col("id").cast("long").alias("bucket"))
     for one in frame.select("bucket", F.expr(p.middle_of("bucket")).alias("middle")).collect():
@@ -44,7 +44,7 @@ def test_middles_are_those_of_the_histogram(spark: SparkSession) -> None:
 def test_percentiles_are_those_of_the_histogram(spark: SparkSession, count: int) -> None:
     from pyspark.sql import functions as F
 
-    from analytics import percentiles as p
+    from analytics.spark import percentiles as p
 
     chosen = random.Random(count)
     values = {key: [int(chosen.lognormvariate(8, 2)) for _ in range(count)] for key in ("a", "b")}

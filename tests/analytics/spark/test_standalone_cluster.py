@@ -9,25 +9,28 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.analytics.pcaps import rotated
-from tests.rmqtool.command import process
+from tests.rmqtool.command import Result, process
 
 pyspark = pytest.importorskip("pyspark")
 pytestmark = [
+    pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("java") is None, reason="no Java"),
 ]
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CAPTURE = ROOT / "samples" / "fault-kill-5x.pcap"
 TABLES = ("latency", "latency_network", "retry_totals", "isolation_windows", "errors", "findings")
 _SPARK = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _DEPLOY = "org.apache.spark.deploy"
 _PATIENCE = 120
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java that starts with less work"""
 _PLACES = ("capture", "packet", "source")
 
 
@@ -68,7 +71,7 @@ def _start(arguments: list[str], log: Path, folder: Path) -> subprocess.Popen[by
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": f"-Dlog4j2.configurationFile={logging} -XX:TieredStopAtLevel=1",
+        "SPARK_DAEMON_JAVA_OPTS": f"-Dlog4j2.configurationFile={logging} {_QUICK}",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
     }
@@ -88,10 +91,12 @@ def _waited_for(log: Path, pattern: str) -> str:
     raise AssertionError(log.read_text(errors="replace")[-2000:])
 
 
-def tables_of(*arguments: str | Path) -> dict[str, list[dict[str, object]]]:
-    """Run the report as a process; return its tables without places to look up."""
-    chosen = [part for name in TABLES for part in ("-t", name)]
-    result = process("report", *arguments, *chosen, "-f", "json", "-q")
+def tables_of(
+    run: Callable[..., Result], *arguments: str | Path
+) -> dict[str, list[dict[str, object]]]:
+    """Return the tables of a report without places to look up."""
+    chosen = [part for name in TABLES for part in ("--table", name)]
+    result = run("report", *arguments, *chosen, "--format", "json", "-q")
     assert result.err == ""
     assert result.status == 0
     reports = json.loads(result.out)["reports"]
@@ -105,24 +110,29 @@ def tables_of(*arguments: str | Path) -> dict[str, list[dict[str, object]]]:
     }
 
 
-def test_a_cluster_gives_the_same_tables(master: str, tmp_path: Path) -> None:
+def test_a_cluster_gives_the_same_tables(
+    master: str, tmp_path: Path, rmqtool_here: Callable[..., Result]
+) -> None:
     files = rotated(CAPTURE, tmp_path, 2)
-    here = tables_of(CAPTURE)
+    here = tables_of(rmqtool_here, CAPTURE)
     assert set(here) == set(TABLES)
     assert here["latency"]
-    memory = ("--conf", "spark.executor.memory=512m")
-    assert tables_of(*files, "--master", master, *memory) == here
+    small = ("spark.executor.memory=512m", f"spark.executor.extraJavaOptions={_QUICK}")
+    settings = [part for setting in small for part in ("--conf", setting)]
+    assert tables_of(process, *files, "--master", master, *settings) == here
 
 
-def test_a_job_by_spark_submit_writes_the_same_tables(tmp_path: Path) -> None:
+def test_a_job_by_spark_submit_writes_the_same_tables(
+    tmp_path: Path, rmqtool_here: Callable[..., Result]
+) -> None:
     """With Spark's own settings, but for the 200 tasks of each step."""
     output = tmp_path / "tables"
     command = [str(_SPARK.with_name("spark-submit")), "--master", "local[2]"]
-    command += ["--conf", "spark.sql.shuffle.partitions=2"]
+    command += ["--conf", "spark.sql.shuffle.partitions=2", "--driver-java-options", _QUICK]
     command += [str(ROOT / "analytics" / "job.py"), "retries", str(CAPTURE), "-o", str(output)]
     environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     ended = subprocess.run(
-        [*command, "-f", "json"],
+        [*command, "--format", "json"],
         capture_output=True,
         text=True,
         env=os.environ | environment | {"PYTHONPATH": str(ROOT)},
@@ -130,8 +140,9 @@ def test_a_job_by_spark_submit_writes_the_same_tables(tmp_path: Path) -> None:
     )
     assert ended.returncode == 0, ended.stderr[-2000:]
     names = ("retry_totals", "retry_causes", "retry_messages")
-    chosen = [part for name in names for part in ("-t", name)]
-    (report,) = json.loads(process("report", CAPTURE, *chosen, "-f", "json", "-q").out)["reports"]
+    chosen = [part for name in names for part in ("--table", name)]
+    said = rmqtool_here("report", CAPTURE, *chosen, "--format", "json", "-q")
+    (report,) = json.loads(said.out)["reports"]
     for name in names:
         (file,) = (output / name).glob("part-*.json")
         rows = [json.loads(line) for line in file.read_text().splitlines()]

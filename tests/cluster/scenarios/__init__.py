@@ -1,10 +1,12 @@
-"""What is recorded for `samples/`: one row a capture, in tables by theme."""
+"""What is recorded for `samples/`: one row per capture, in tables by theme."""
 
 from __future__ import annotations
 
 from .admin import ADMIN
 from .consume import CONSUME
 from .faulty import FAULTY
+from .outages import OUTAGES
+from .proxied import PROXIED
 from .scene import Scenario
 from .security import SECURITY
 from .send import SEND
@@ -18,5 +20,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *ADMIN,
     *SERVERS,
     *FAULTY,
+    *OUTAGES,
+    *PROXIED,
     *VARIANTS,
 )

@@ -28,7 +28,7 @@ def masters_5x() -> Cluster:
 
 
 def faulty(
-    fault: Callable[[Scene, faults.Proxy], None], **options: object
+    fault: Callable[[Scene, faults.Proxy], None], *, kept_as: str = "faults", **options: object
 ) -> Callable[[Scene], None]:
     """Sends all the time while `fault` runs; the sample is the capture and the states read."""
 
@@ -52,7 +52,7 @@ def faulty(
                 fault(scene, proxy)
                 time.sleep(1.0)
                 sender.end_input()
-                scene.write_json(states(sender), "faults")
+                scene.write_json(states(sender), kept_as)
 
     return run
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dissectors.conversation import HALF_LINGER, LINGER
+from dissectors.conversations.conversation import HALF_LINGER, LINGER
+from dissectors.conversations.conversation_table import SWEEP_PACKETS
 from dissectors.expert import ExpertKind, Severity
-from dissectors.table import SWEEP_PACKETS
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, route_query, send, sent
 from tests.traffic.decoded import Outcome, decode_bytes, decode_segments
@@ -83,6 +83,7 @@ def test_a_half_closed_end_still_gets_its_answer() -> None:
     assert outcome.stats.conversations == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["both", "reset", "half"])
 def test_a_closed_conversation_ends_after_a_while(how: str) -> None:
     """Its unanswered request is given out then, not at the end of the capture."""

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
-from dissectors.pipeline import Decode, DecodeOptions
-from dissectors.record import ExchangeRecord
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
+from dissectors.rows.record import ExchangeRecord
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import send as send_command
 from tests.traffic.commands import sent as sent_command
@@ -24,7 +24,7 @@ from tests.traffic.talk import ACK, BROKER, CLIENT, SYN, End, Talk, Tcp, merged
 
 SAMPLES = sorted(
     path
-    for path in (Path(__file__).resolve().parents[2] / "samples").glob("*.pcap*")
+    for path in (Path(__file__).resolve().parents[3] / "samples").glob("*.pcap*")
     if path.suffix in (".pcap", ".pcapng")
 )
 

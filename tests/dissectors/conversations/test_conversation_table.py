@@ -6,10 +6,16 @@ import tracemalloc
 
 import pytest
 
+from dissectors.conversations.conversation_table import (
+    MAX_CONVERSATIONS,
+    MAX_HELD,
+    SWEEP_BYTES,
+    ConversationTable,
+    GivenOut,
+)
+from dissectors.decode.stages import MAX_EXPERTS, ExchangeStages
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.remoting.frame import KEEP_ALL, KEEP_MESSAGES
-from dissectors.stages import MAX_EXPERTS, Stages
-from dissectors.table import MAX_CONVERSATIONS, MAX_HELD, SWEEP_BYTES, ConversationTable, GivenOut
+from dissectors.remoting.framing.frame import KEEP_ALL, KEEP_MESSAGES
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.segment import Segment
 from tests.traffic.commands import Command, frame, send, sent
@@ -26,7 +32,7 @@ class Run:
 
     def __init__(self, keep: int = KEEP_ALL, chunk: int = 500) -> None:
         self.chunk = chunk
-        self.stages = Stages(frozenset(), keep, False)
+        self.stages = ExchangeStages(frozenset(), keep)
         self.number = 0
         self.experts: list[ExpertInfo] = []
         self.statuses: dict[str, int] = {}
@@ -69,6 +75,7 @@ def _key(number: int) -> bytes:
     )
 
 
+@pytest.mark.slow
 def test_the_limit_of_conversations() -> None:
     """The stalest eighth is ended: those that go on speaking are kept."""
     experts: list[ExpertInfo] = []
@@ -97,6 +104,7 @@ def test_the_limit_of_conversations() -> None:
     assert sum(table.not_decoded.values()) == MAX_CONVERSATIONS + 1
 
 
+@pytest.mark.slow
 def test_conversations_over_the_limit_give_out_what_they_have() -> None:
     run = Run(KEEP_MESSAGES)
     count = MAX_CONVERSATIONS + 10
@@ -135,6 +143,7 @@ def test_the_limit_of_held_bodies() -> None:
     assert none.count(ExpertKind.REASSEMBLY_LIMIT) == 0
 
 
+@pytest.mark.slow
 def test_the_limit_of_held_heads_and_searches() -> None:
     """Headers of megabytes, and what may become a frame, count as well."""
     head = frame(Command(1, 1, ext={"a": "x" * 3_000_000}).header)
@@ -162,6 +171,7 @@ def test_the_limit_of_bytes_behind_holes() -> None:
     assert run.statuses == {"unanswered": count}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [KEEP_ALL, KEEP_MESSAGES])
 def test_memory_is_flat(keep: int) -> None:
     """Whatever is held, memory stays within a small multiple of the limit."""
@@ -183,7 +193,7 @@ def test_memory_is_flat(keep: int) -> None:
 
 
 def test_the_limit_of_findings() -> None:
-    stages = Stages(frozenset(), KEEP_ALL, False)
+    stages = ExchangeStages(frozenset(), KEEP_ALL)
     for number in range(3):
         stages.experts += [
             ExpertInfo(ExpertKind.GAP, "", number, number, 0, 0) for _ in range(MAX_EXPERTS // 2)
@@ -197,6 +207,7 @@ def test_the_limit_of_findings() -> None:
     assert stages.take_experts() == []
 
 
+@pytest.mark.slow
 def test_a_scan_of_ports_is_held_in_bounds() -> None:
     """SYNs from everywhere: each is a conversation of nothing, the stalest go first."""
     run = Run(KEEP_MESSAGES)

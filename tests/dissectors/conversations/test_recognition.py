@@ -7,19 +7,22 @@ import struct
 
 import pytest
 
-from dissectors.conversation import DETECT_LIMIT, DETECT_LIMIT_FROM_START
-from dissectors.expert import ExpertKind, Severity
-from dissectors.pipeline import DecodeOptions
-from dissectors.recognition import (
+from dissectors.conversations.conversation_states import DETECT_LIMIT, DETECT_LIMIT_FROM_START
+from dissectors.conversations.recognition import (
+    AMQP,
     GRPC,
     HAPROXY,
     HTTP,
     HTTP2,
+    KAFKA,
     NO_PAYLOAD,
+    REDIS,
     TLS,
     UNKNOWN,
     protocol_of,
 )
+from dissectors.decode.pipeline import DecodeOptions
+from dissectors.expert import ExpertKind, Severity
 from tests.traffic.commands import frame, route_query, send, sent
 from tests.traffic.decoded import Outcome, decode_segments
 from tests.traffic.talk import BROKER, CLIENT, End, Talk, retimed
@@ -31,6 +34,11 @@ GRPC_HEADERS = bytes.fromhex("00001e010400000001") + b"\x5f\x10application/grpc+
 GRPC_HUFFMAN = bytes.fromhex("00001e010400000001") + bytes.fromhex("5f8b1d75d0620d263d4c4d6564")
 PROXY_1 = b"PROXY TCP4 10.0.0.5 10.0.0.1 51234 10911\r\n"
 PROXY_2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c" + bytes.fromhex("0a0000050a000001c8222a9f")
+
+KAFKA_VERSIONS = struct.pack(
+    ">ihhih", 52, 18, 3, 0, 10
+) + b"producer-1\0\x12apache-kafka-java\x063.7.0\0".ljust(42, b"\0")
+KAFKA_METADATA = struct.pack(">ihhih", 17, 3, 0, 0, 3) + b"app" + bytes(4)
 
 FOREIGN = {
     "TLS": ([(0, CLIENT_HELLO), (1, SERVER_HELLO)], TLS),
@@ -44,7 +52,13 @@ FOREIGN = {
     "gRPC Huffman": ([(0, PREFACE + GRPC_HUFFMAN)], GRPC),
     "HAProxy": ([(0, PROXY_1)], HAPROXY),
     "SSH": ([(1, b"SSH-2.0-OpenSSH_9.6\r\n")], "SSH"),
-    "other": ([(0, b"*1\r\n$4\r\nPING\r\n"), (1, b"+PONG\r\n")], UNKNOWN),
+    "Redis": ([(0, b"*1\r\n$4\r\nPING\r\n"), (1, b"+PONG\r\n")], REDIS),
+    "Redis answer": ([(1, b"-ERR unknown command\r\n")], REDIS),
+    "AMQP 0-9-1": ([(0, b"AMQP\0\0\x09\x01"), (1, bytes.fromhex("0100000000000a"))], AMQP),
+    "AMQP 1.0": ([(0, b"AMQP\3\1\0\0")], AMQP),
+    "Kafka": ([(0, KAFKA_VERSIONS), (1, bytes(40))], KAFKA),
+    "Kafka, old": ([(0, KAFKA_METADATA)], KAFKA),
+    "other": ([(0, b"EHLO a.example\r\n"), (1, b"250 ok\r\n")], UNKNOWN),
 }
 
 

@@ -1,6 +1,6 @@
 """The tables of docs/decoded-log.md, made from the code; run as a module, it writes them.
 
-python -m tests.dissectors.decoded_log_docs
+python -m tests.dissectors.decode.decoded_log_docs
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from dissectors.command_row import COMMAND_COLUMNS
-from dissectors.conversation_record import CONVERSATION_COLUMNS
-from dissectors.decoded_log import FINDING_COLUMNS, CaptureEntry, Manifest, Part
-from dissectors.record import COLUMNS, Column
-from dissectors.replication import Replication
+from dissectors.decode.command_row import COMMAND_COLUMNS
+from dissectors.decode.decoded_log import FINDING_COLUMNS, CaptureEntry, Manifest, PartEntry
+from dissectors.replication.progress import Replication
+from dissectors.rows.column import Column
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.record import COLUMNS
 
 MEMBERS: tuple[tuple[str, type], ...] = (
     ("", Manifest),
     ("captures.", CaptureEntry),
-    ("parts.", Part),
+    ("parts.", PartEntry),
     ("replications.", Replication),
 )
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "decoded-log.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "decoded-log.md"
 
 
 def columns_table() -> str:
@@ -48,7 +49,7 @@ def _table_of(columns: Sequence[Column]) -> str:
 
 def findings_table() -> str:
     """The columns of expert.parquet."""
-    rows = [f"| `{name}` | {kind} | {_cell(meaning)} |" for name, kind, meaning in FINDING_COLUMNS]
+    rows = [f"| `{c.name}` | {c.type} | {_cell(c.meaning)} |" for c in FINDING_COLUMNS]
     return "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
 
 
@@ -56,7 +57,7 @@ def manifest_table() -> str:
     """The members of manifest.json, nested ones with a dot."""
     rows = []
     for prefix, cls in MEMBERS:
-        rows += [f"| `{prefix}{name}` | {_cell(text)} |" for name, text in _field_texts(cls)]
+        rows += [f"| `{prefix}{name}` | {_cell(text)} |" for name, text in field_texts(cls)]
     return "\n".join(["| member | meaning |", "|---|---|", *rows])
 
 
@@ -66,7 +67,7 @@ def commands_table() -> str:
     return "\n".join(["| member | type | unit | meaning |", "|---|---|---|---|", *rows])
 
 
-def _field_texts(cls: type) -> list[tuple[str, str]]:
+def field_texts(cls: type) -> list[tuple[str, str]]:
     """The fields of a documented class with the string under each."""
     (body,) = (node for node in ast.parse(inspect.getsource(cls)).body)
     assert isinstance(body, ast.ClassDef)

@@ -19,15 +19,16 @@ from dataclasses import replace
 from heapq import merge
 from operator import attrgetter, itemgetter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.conversation import Pdu
-from dissectors.exchange import EARLY_TOLERANCE
+from dissectors.conversations.conversation import Pdu
+from dissectors.decode.exchange import EARLY_TOLERANCE
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.decode.stages import ExchangeStages
 from dissectors.expert import Severity
-from dissectors.pipeline import Decode, DecodeOptions
-from dissectors.remoting.frame import KEEP_ALL
-from dissectors.stages import Stages
+from dissectors.remoting.framing.frame import KEEP_ALL
 from dissectors.tcp.capture import packet_number
 from dissectors.tcp.formats import reader_of
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
@@ -51,6 +52,7 @@ def _is_clean(outcome: Outcome) -> bool:
     return all(info.kind.severity < Severity.WARNING for info in outcome.experts)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_cut(data: st.DataObject) -> None:
     script = data.draw(scripts(reuse=True))
@@ -59,6 +61,7 @@ def test_any_cut(data: st.DataObject) -> None:
     assert _is_clean(outcome)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_order_and_repetition(data: st.DataObject) -> None:
     script = data.draw(scripts())
@@ -70,6 +73,7 @@ def test_any_order_and_repetition(data: st.DataObject) -> None:
     assert _is_clean(outcome)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_link_layer(data: st.DataObject) -> None:
     script = data.draw(scripts(max_size=6))
@@ -84,6 +88,7 @@ def test_any_link_layer(data: st.DataObject) -> None:
     assert _is_clean(outcome)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_tunnel(data: st.DataObject) -> None:
     script = data.draw(scripts(max_size=6))
@@ -98,6 +103,7 @@ def test_any_tunnel(data: st.DataObject) -> None:
         assert _is_clean(outcome)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_fragmentation(data: st.DataObject) -> None:
     script = data.draw(scripts(max_size=6))
@@ -113,6 +119,7 @@ def test_any_fragmentation(data: st.DataObject) -> None:
     assert multiset(outcome.exchanges) == script.expected(client, server)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_conversations_are_not_mixed(data: st.DataObject) -> None:
     """Several at once: addresses that XOR alike, ports that differ alone, tunnels that differ."""
@@ -139,6 +146,7 @@ def test_conversations_are_not_mixed(data: st.DataObject) -> None:
     assert outcome.stats.conversations == len(chosen)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_the_same_ports_again(data: st.DataObject) -> None:
     """Connections one after the other on the same ports, each from its SYN."""
@@ -156,6 +164,7 @@ def test_the_same_ports_again(data: st.DataObject) -> None:
         assert outcome.stats.conversations == count
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_several_interfaces(data: st.DataObject) -> None:
     """One conversation, its packets on interfaces of any link type and resolution."""
@@ -224,6 +233,7 @@ def _assert_was_said(
     raise AssertionError(f"never said, or too often: {pdu.src} {command}, missing {pdu.missing}")
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_lost_packets(data: st.DataObject) -> None:
     script = data.draw(scripts())
@@ -232,6 +242,7 @@ def test_lost_packets(data: st.DataObject) -> None:
     assert_fewer_never_other(script, decode_segments(retimed(kept, step=1000)))
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_one_lost_packet_costs_what_was_in_it(data: st.DataObject) -> None:
     """Without a SYN: the frames that the packet has no byte of are all found, pairs included."""
@@ -269,6 +280,7 @@ def _said_outside(script: Script, segments: list[Tcp], lost: Tcp) -> list[tuple[
     return found
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_snap_length(data: st.DataObject) -> None:
     script = data.draw(scripts())
@@ -278,6 +290,7 @@ def test_any_snap_length(data: st.DataObject) -> None:
     assert_fewer_never_other(script, outcome)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_capture_that_starts_and_stops_anywhere(data: st.DataObject) -> None:
     script = data.draw(scripts())
@@ -302,6 +315,7 @@ def _several(data: st.DataObject) -> list[Tcp]:
     return retimed(data.draw(disturbed(found, shuffle=data.draw(st.booleans()))), step=1000)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_rows_and_commands_are_those_of_the_exchanges(data: st.DataObject) -> None:
     with tempfile.NamedTemporaryFile() as file:
@@ -316,6 +330,8 @@ def test_rows_and_commands_are_those_of_the_exchanges(data: st.DataObject) -> No
     pdus = [pdu for one in exchanges for pdu in (one.request, one.response) if pdu]
     key = attrgetter("packet", "conversation", "src", "offset")
     assert sorted(map(key, seen)) == sorted(map(key, pdus))
+    packets = [pdu.packet for pdu in seen if not pdu.missing]
+    assert packets == sorted(packets)
 
 
 def _places(request: Pdu | None, response: Pdu | None) -> tuple[int | None, int | None, str]:
@@ -332,6 +348,7 @@ def _places(request: Pdu | None, response: Pdu | None) -> tuple[int | None, int 
     )
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_number_of_shards(data: st.DataObject) -> None:
     """Each process decodes its share; put together by their places they are what one gives."""
@@ -349,6 +366,7 @@ def test_any_number_of_shards(data: st.DataObject) -> None:
     assert [row for *_, row in merge(*parts, key=itemgetter(0, 1))] == whole
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_chunks_and_idle_times(data: st.DataObject) -> None:
     """Following a file: bytes come in any pieces, and what waits is given out in between."""
@@ -356,7 +374,7 @@ def test_any_chunks_and_idle_times(data: st.DataObject) -> None:
     capture = pcap_of(data.draw(talks(script)))
     reader = reader_of(0, capture[:24])
     assert reader is not None
-    stages = Stages(frozenset(), KEEP_ALL, False)
+    stages = ExchangeStages(frozenset(), KEEP_ALL)
     at = 24
     while at < len(capture):
         size = data.draw(st.sampled_from([1, 16, 100, 1500, 1 << 20]))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.command_row import (
+from dissectors.decode.command_row import (
     COMMAND_COLUMNS,
     CommandRow,
     command_fields,
@@ -19,13 +19,13 @@ from dissectors.command_row import (
     json_of,
     shown_bytes,
 )
-from dissectors.pipeline import CommandSeen, Decode
-from dissectors.where import WhereError, compile_where
+from dissectors.decode.pipeline import CommandSeen, Decode
+from dissectors.where.filter import WhereError, compile_where
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import PULL_MESSAGE, Command, route_query, send, sent
 from tests.traffic.talk import Talk
 
-SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 
 
 def seen_in(talk: Talk, folder: Path) -> list[CommandSeen]:
@@ -198,6 +198,7 @@ def test_filters_suggest_the_fields_of_commands() -> None:
         compile_where("ext_field == 1", command_fields(["a"]))
 
 
+@pytest.mark.slow
 def test_every_sample_becomes_rows() -> None:
     if not SAMPLES.is_dir():
         pytest.skip("no samples here")

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.command_row import command_row_of, json_of
-from dissectors.pipeline import Decode
+from dissectors.decode.command_row import command_row_of, json_of
+from dissectors.decode.pipeline import Decode
 from tests.rmqtool.command import rmqtool
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, send
 from tests.traffic.talk import Talk
 
-SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 Row = dict[str, object]
 
 

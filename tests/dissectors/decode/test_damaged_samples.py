@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.conversation import Pdu
-from dissectors.exchange import Exchange
+from dissectors.conversations.conversation import Pdu
+from dissectors.decode.exchange import Exchange
+from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.pipeline import Decode, DecodeOptions
-from dissectors.record import STATUSES, ExchangeRecord
 from dissectors.remoting.command import RemotingCommand
+from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.tcp.source import CaptureError
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
 from tests.traffic.commands import Command, frame, send, sent
@@ -28,7 +28,7 @@ from tests.traffic.decoded import decode_bytes
 from tests.traffic.network import TUNNELS, ethernet, fragments, ip, packets
 from tests.traffic.talk import BROKER, CLIENT, MICROSECOND, PSH, SECOND, START, SYN, End, Talk, Tcp
 
-SAMPLES = sorted((Path(__file__).resolve().parents[2] / "samples").glob("*.pcap*"))
+SAMPLES = sorted((Path(__file__).resolve().parents[3] / "samples").glob("*.pcap*"))
 
 
 def _mixed() -> list[Tcp]:
@@ -199,6 +199,7 @@ def _many_conversations() -> Iterator[Tcp]:
         yield Tcp(src, BROKER, 1, 1, PSH | 16, BIG_HEADER[:100], START + number * MICROSECOND)
 
 
+@pytest.mark.slow
 def test_many_conversations() -> None:
     _timed(pcap([(one.ts, ip(one)) for one in _many_conversations()], 101))
 
@@ -213,10 +214,12 @@ def _new_connections(count: int) -> Iterator[Tcp]:
         yield Tcp(CLIENT, BROKER, number * 1000, 1, SYN, b"", START + 2 * SECOND + number)
 
 
+@pytest.mark.slow
 def test_new_connections_while_many_are_open() -> None:
     _timed(pcap([(one.ts, ip(one)) for one in _new_connections(12_000)], 101))
 
 
+@pytest.mark.slow
 def test_memory_of_a_large_hostile_capture() -> None:
     """Small segments behind ever new holes, in several conversations: nothing piles up."""
     segments = []
@@ -233,6 +236,7 @@ def test_memory_of_a_large_hostile_capture() -> None:
     assert peak < 32 * 1024 * 1024
 
 
+@pytest.mark.slow
 def test_findings_do_not_pile_up() -> None:
     """A finding for every packet, and nobody who takes them."""
     timed = [(START + n, b"\x45" + bytes(30)) for n in range(130_000)]

@@ -15,8 +15,7 @@ pytest.importorskip("pyarrow")
 
 import pyarrow.parquet
 
-from dissectors.conversation_record import CONVERSATION_COLUMNS
-from dissectors.decoded_log import (
+from dissectors.decode.decoded_log import (
     FINDING_COLUMNS,
     FORMS,
     DecodedLogError,
@@ -28,13 +27,16 @@ from dissectors.decoded_log import (
     manifest_of,
     read_manifest,
 )
+from dissectors.decode.pipeline import CaptureStats, Decode, DecodeOptions, DecodeStats
+from dissectors.decode.totals import TOTALS, RunTotals
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.pipeline import CaptureStats, Decode, DecodeOptions, DecodeStats
-from dissectors.record import COLUMNS
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.record import COLUMNS
 
-from .rows import START, record, unanswered
+from ..made_rows import START, record, unanswered
+from .decoded_log_docs import field_texts
 
-SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "fault-kill-4x.pcap"
+SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "fault-kill-4x.pcap"
 INFO = ExpertInfo(ExpertKind.GAP, "1448 bytes are missing", START, (1 << 40) + 7, 3, 8192)
 
 
@@ -74,6 +76,7 @@ def test_layout_and_manifest(tmp_path: Path) -> None:
     log = written(tmp_path / "log")
     assert names_in(tmp_path) == [
         "log",
+        "log/.rmqtool-files.json",
         "log/conversations.parquet",
         "log/exchanges",
         "log/exchanges/part-00000.parquet",
@@ -110,13 +113,12 @@ def test_layout_and_manifest(tmp_path: Path) -> None:
         "gaps": 1,
         "gap_bytes": 1448,
         "expert": {"GAP": 1},
-        "complete": True,
     }
     assert read_manifest(log).parts[0].rows == 3
 
 
 def test_parts_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissectors.decoded_log.PART_ROWS", 2)
+    monkeypatch.setattr("dissectors.decode.decoded_log.PART_ROWS", 2)
     log = DecodedLogWriter(tmp_path / "log")
     for opaque in range(5):
         log.write([record(opaque=opaque)])
@@ -147,7 +149,7 @@ def test_duckdb_reads_it(tmp_path: Path) -> None:
     micros = (START + 123_456_789) // 1000
     assert rows == [("answered", 2, micros), ("unanswered", 1, micros)]
     expert = duckdb.sql(f"select * from '{log}/expert.parquet'")
-    assert expert.columns == [name for name, _, _ in FINDING_COLUMNS]
+    assert expert.columns == [column.name for column in FINDING_COLUMNS]
     (row,) = expert.select("* exclude time").fetchall()
     assert row == ("b.pcap", 7, 3, "GAP", "warning", "1448 bytes are missing", 8192)
 
@@ -173,8 +175,8 @@ def test_a_killed_run_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
     (left,) = tmp_path.iterdir()
     assert left.name.startswith(".")
     assert not is_decoded_log(left)
-    written(tmp_path / "log")  # the same process id: what was left is in the way, and goes
-    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+    written(tmp_path / "log")  # what was left is not in the way
+    assert {path.name for path in tmp_path.iterdir()} == {"log", left.name}
 
 
 def test_an_existing_log_is_replaced_only_when_asked(tmp_path: Path) -> None:
@@ -233,7 +235,7 @@ def test_a_log_of_a_later_schema_is_refused(tmp_path: Path) -> None:
 
 _BY_SPARK = """
 import json, sys
-from analytics.session import SessionOptions, start_session
+from analytics.spark.session import SessionOptions, start_session
 session = start_session(SessionOptions(master="local[1]", archive=False))
 spark = session.spark
 frame = spark.read.parquet(sys.argv[1] + "/exchanges")
@@ -244,6 +246,7 @@ session.stop()
 """
 
 
+@pytest.mark.spark
 @pytest.mark.slow
 def test_spark_reads_it(tmp_path: Path) -> None:
     pytest.importorskip("pyspark.sql")
@@ -265,15 +268,15 @@ def test_the_documentation_is_that_of_the_code() -> None:
     from .decoded_log_docs import PAGE, page
 
     assert PAGE.read_text(encoding="utf-8") == page(), (
-        "python -m tests.dissectors.decoded_log_docs writes it anew"
+        "python -m tests.dissectors.decode.decoded_log_docs writes it anew"
     )
 
 
 def test_the_filters_in_the_documentation_are_filters() -> None:
     import re
 
-    from dissectors.where import compile_where
-    from dissectors.where_fields import exchange_fields
+    from dissectors.where.fields import exchange_fields
+    from dissectors.where.filter import compile_where
 
     from .decoded_log_docs import PAGE
 
@@ -332,3 +335,11 @@ def _with_texts(row: dict[str, object]) -> dict[str, object]:
         return value
 
     return {name: text(value) for name, value in row.items()}
+
+
+def test_the_manifest_has_the_totals_of_a_run() -> None:
+    """With their types and meanings, and every capture with what was read of it."""
+    totals = RunTotals.__annotations__
+    assert {name: Manifest.__annotations__.get(name) for name in TOTALS} == totals
+    written = dict(field_texts(Manifest))
+    assert {name: written[name] for name in TOTALS} == dict(field_texts(RunTotals))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from dissectors.exchange import (
+from dissectors.decode.command_order import MOST_HELD, CommandOrder
+from dissectors.decode.exchange import (
     EARLY_TOLERANCE,
     MAX_EARLY,
     MAX_REQUESTS,
@@ -15,8 +17,8 @@ from dissectors.exchange import (
     MAX_WAITING_BYTES,
     names_of,
 )
+from dissectors.decode.pipeline import Decode
 from dissectors.expert import ExpertKind
-from dissectors.pipeline import Decode
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import (
     GET_ROUTEINFO,
@@ -30,7 +32,17 @@ from tests.traffic.commands import (
     sent,
 )
 from tests.traffic.decoded import command_of, decode_segments
-from tests.traffic.talk import BROKER, CLIENT, MICROSECOND, MILLISECOND, SECOND, End, Talk, Tcp
+from tests.traffic.talk import (
+    BROKER,
+    CLIENT,
+    MICROSECOND,
+    MILLISECOND,
+    SECOND,
+    End,
+    Talk,
+    Tcp,
+    retimed,
+)
 
 
 def _opaques(segments: list[Tcp]) -> list[tuple[str, int | None, int | None]]:
@@ -352,6 +364,46 @@ def test_a_request_does_not_wait_forever() -> None:
 
 
 # -- the other views ----------------------------------------------------------------------------
+
+
+def test_commands_are_in_the_order_of_packets_where_a_direction_waits(tmp_path: Path) -> None:
+    """The requests' direction has no SYN and waits; another connection goes on meanwhile."""
+    first = Talk().open()
+    first.segments.clear()
+    other = Talk(End("10.0.0.6", 50000)).open()
+    segments = other.segments[:]
+    for number in range(40):
+        mark = len(first.segments), len(other.segments)
+        first.say(0, send(number).frame).say(1, sent(number).frame)
+        other.say(0, send(number).frame).say(1, sent(number).frame)
+        segments += first.segments[mark[0] :] + other.segments[mark[1] :]
+    path = tmp_path / "x.pcap"
+    path.write_bytes(pcap_of(retimed(segments)))
+    seen = [one for batch in Decode([str(path)]).commands() for one in batch]
+    packets = [one.pdu.packet for one in seen]
+    assert packets == sorted(packets)
+    assert len(packets) == 160
+    for one in seen:
+        if one.pdu.flag & 1:
+            assert one.request is not None
+            assert one.request.packet < one.pdu.packet
+
+
+def test_what_is_held_for_the_order_is_bounded() -> None:
+    pdus = decode_segments(
+        Talk(mss=60_000).open().say(0, b"".join(send(n).frame for n in range(500))).segments
+    ).pdus
+    order = CommandOrder()
+    for number in range(MOST_HELD + 1000):
+        order.add(pdus[number % 500])
+    assert len(order.take(0)) == 1000
+    assert order.take(0) == []
+    watched = CommandOrder(patience=1)
+    talk = Talk().open().say(0, send(1).frame).say(0, send(2).frame)
+    for pdu in decode_segments(talk.segments).pdus:
+        watched.add(pdu)
+    assert len(watched.take(0)) == 1
+    assert len(watched.finish()) == 1
 
 
 def test_commands_are_given_in_the_order_seen(tmp_path: object) -> None:

@@ -9,20 +9,21 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import lz4.frame
 import pytest
 import zstandard
 
-from dissectors import pipeline
+from dissectors.decode import pipeline
+from dissectors.decode.pipeline import CaptureStats, Decode, DecodeOptions
+from dissectors.decode.shards import SharedDecode, decode_of
 from dissectors.expert import ExpertKind
-from dissectors.pipeline import CaptureStats, Decode, DecodeOptions
-from dissectors.record import ExchangeRecord
+from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp import source
 from dissectors.tcp.capture import capture_index, packet_number
-from dissectors.tcp.source import CaptureError
+from dissectors.tcp.source import BytesSource, CaptureError
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
 from tests.traffic.commands import Command, send, sent
 from tests.traffic.decoded import decode, decode_bytes, multiset, records
@@ -217,7 +218,9 @@ def test_a_damaged_file_among_others(tmp_path: Path) -> None:
     ("content", "reason"),
     [
         (b"", "the file is empty"),
-        (b"\xd4\xc3\xb2\xa1", "not a pcap"),
+        (b"\xd4\xc3\xb2\xa1", "pcap is cut short within its header: 4 bytes"),
+        (b"\xd4\xc3\xb2\xa1" + bytes(16), "pcap is cut short within its header: 20 bytes"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(6), "pcapng is cut short within its header: 10 bytes"),
         (b"hello world, this is text", "not a pcap"),
         (b'{"capture":"x"}' * 3, "JSON"),
         (b"PAR1" + bytes(40), "Parquet"),
@@ -257,6 +260,60 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         found = [one for batch in run.records() for one in batch]
         assert len(found) == COUNT
         assert {one.capture for one in found} == {"-"}
+
+
+class _Halves:
+    """A source of a program's own: a capture in two chunks."""
+
+    compression = None
+    problem = None
+    size = None
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name = name
+        self.bytes_read = 0
+        self.closed = False
+        self._data = data
+
+    def chunks(self) -> Iterator[bytes]:
+        half = len(self._data) // 2
+        for part in (self._data[:half], self._data[half:]):
+            self.bytes_read += len(part)
+            yield part
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_any_source_gives_the_rows_of_the_file(tmp_path: Path) -> None:
+    data = pcap_of(SEGMENTS)
+    by_name = Decode([str(_write(tmp_path / "x", data))])
+    expected = [one for batch in by_name.records() for one in batch]
+    own = _Halves(by_name.sources[0], data)
+    for one in (own, BytesSource(own.name, data), BytesSource(own.name, gzip.compress(data))):
+        run = decode_of([one], jobs=2)
+        assert not isinstance(run, SharedDecode)  # another process cannot read it
+        assert [row for batch in run.records() for row in batch] == expected
+        assert run.bytes_total == one.size
+        assert run.bytes_read == run.stats.captures[0].bytes == one.bytes_read > 0
+    assert own.closed
+
+
+def test_a_conversation_goes_on_from_one_source_to_the_next(tmp_path: Path) -> None:
+    head, tail = pcap_of(SEGMENTS[:3]), pcap_of(SEGMENTS[3:])
+    path = _write(tmp_path / "x", head)
+    run = Decode([str(path), _Halves("y", tail)])
+    rows = [row for batch in run.records() for row in batch]
+    assert len(rows) == COUNT
+    assert run.bytes_total is None
+    assert run.sources == [str(path), "y"]
+    assert {row.capture for row in rows} <= {str(path), "y"}
+    assert run.stats.conversations == 1
+
+
+def test_a_source_that_is_no_capture() -> None:
+    with pytest.raises(CaptureError, match="not a capture but JSON"):
+        list(Decode([BytesSource("memory", b'{"a": 1}' + bytes(20))]).records())
 
 
 def test_following(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.conversation_record import ConversationRecord
+from dissectors.decode.pipeline import DecodeOptions, DecodeStats
+from dissectors.decode.shards import SharedDecode, decode_of
+from dissectors.decode.stages import ExchangeStages
 from dissectors.expert import ExpertInfo
-from dissectors.pipeline import DecodeOptions, DecodeStats
-from dissectors.record import ExchangeRecord
-from dissectors.shards import SharedDecode, decode_of
+from dissectors.remoting.framing.frame import KEEP_MESSAGES
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ExchangeRecord
+from dissectors.tcp.formats import reader_of
 from dissectors.tcp.source import CaptureError
 
-SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 CAPTURES = [
     str(SAMPLES / f"{name}.pcap")
     for name in ("push-consumer-5x", "foreign-5x", "midstream-5x", "one-direction-5x", "removed-5x")
@@ -63,3 +66,19 @@ def test_what_is_no_capture_is_said(tmp_path: Path) -> None:
 
 def test_standard_input_is_read_by_one_process() -> None:
     assert not isinstance(decode_of(["-"], jobs=2), SharedDecode)
+
+
+def test_places_that_nobody_asks_for_are_not_kept() -> None:
+    """A task of Spark decodes a shard as plain records: what it holds must not grow with them."""
+    data = Path(CAPTURES[0]).read_bytes()
+    reader = reader_of(0, data[:24])
+    assert reader is not None
+    stages = ExchangeStages(frozenset(), KEEP_MESSAGES, 0, 2)
+    found = 0
+    for at in range(24, len(data), 4096):
+        stages.receive(reader.receive(data[at : at + 4096]))
+        found += len(stages.exchanges)
+        assert len(stages.order) == len(stages.exchanges)
+        stages.take_exchanges()
+        assert stages.order == []
+    assert found > 10

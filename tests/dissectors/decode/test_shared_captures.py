@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from dissectors.expert import ExpertKind, Severity
-from dissectors.record import ExchangeRecord
+from dissectors.rows.record import ExchangeRecord
 from tests.traffic.decoded import Outcome, decode, records
 
-CAPTURES = Path(__file__).resolve().parents[2].parent / "shared" / "captures"
+CAPTURES = Path(__file__).resolve().parents[3].parent / "shared" / "captures"
 GROUP = "please_rename_unique_group_name_4"
 Row = tuple[int, int | None, str, str | None, int | None, int]
 """packets of request and response, their codes' names, latency in µs, opaque"""

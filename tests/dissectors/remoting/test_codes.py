@@ -29,8 +29,8 @@ from dissectors.remoting.codes import (
     response_name,
     wide_request_code,
 )
-from dissectors.remoting.header_tables.operations import OPERATION_ROWS
-from dissectors.remoting.header_tables.responses import RESPONSE_ROWS
+from dissectors.remoting.operation_tables.operations import OPERATION_ROWS
+from dissectors.remoting.operation_tables.responses import RESPONSE_ROWS
 from dissectors.remoting.versions import ordinal_of
 
 from .protocol_facts import release_of_tag, rows, table

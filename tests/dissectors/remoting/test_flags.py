@@ -25,6 +25,7 @@ from dissectors.remoting.flags import (
     describe_unit_sys_flag,
     meaning_of,
 )
+from dissectors.remoting.header_tables.admin import CLASSLESS
 from dissectors.remoting.headers import HEADERS, FieldType
 
 from .protocol_facts import table
@@ -128,7 +129,8 @@ def test_meanings_of_header_fields(
 
 def test_meanings_are_of_fields_that_exist_and_hold_numbers() -> None:
     numbers = {FieldType.INT, FieldType.LONG}
-    everywhere = {f.name for fields in HEADERS.values() for f in fields if f.type in numbers}
+    tables = (*HEADERS.values(), *CLASSLESS.values())
+    everywhere = {f.name for fields in tables for f in fields if f.type in numbers}
     for header, field in MEANINGS:
         if header == "*":
             assert field in everywhere, field

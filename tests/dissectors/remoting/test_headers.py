@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.pipeline import Decode
+from dissectors.decode.pipeline import Decode
 from dissectors.remoting.codes import OPERATIONS, operation_of
 from dissectors.remoting.headers import (
     HEADERS,
@@ -401,3 +401,19 @@ def test_commands_of_real_clusters(capture: Path) -> None:
                 assert encode_ext_fields(asked.code, response, header.fields) == wire
                 known = {field.wire for field in header_fields(header.name or "")}
                 assert set(wire) <= known | HOOK_FIELDS.keys()
+
+
+@pytest.mark.parametrize(
+    ("code", "wire", "fields"),
+    [
+        (2004, {"READ_AHEAD_MODE": "1"}, {"readAheadMode": 1}),
+        (5001, {"E_T": "R"}, {"timerEngineType": "R"}),
+    ],
+)
+def test_requests_without_a_header_class(
+    code: int, wire: dict[str, str], fields: dict[str, object]
+) -> None:
+    typed = typed_header(code, False, wire)
+    assert (typed.name, typed.fields, typed.problems) == (None, fields, ())
+    assert encode_ext_fields(code, False, fields) == wire
+    assert typed_header(code, False, {}).problems != ()

@@ -14,12 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.decoded_log import read_manifest
+from dissectors.decode.decoded_log import read_manifest
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.decode.shards import decode_of
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.pipeline import Decode, DecodeOptions
-from dissectors.remoting.frame import encode_frame
-from dissectors.replication import AUTO_SWITCH, CLASSIC, Reading, Replication, ReplicationFinder
-from dissectors.shards import decode_of
+from dissectors.remoting.framing.frame import encode_frame
+from dissectors.replication.progress import (
+    AUTO_SWITCH,
+    CLASSIC,
+    Reading,
+    Replication,
+    ReplicationFinder,
+)
 from tests.dissectors.replication_traffic import (
     MASTER,
     SLAVE,
@@ -34,7 +40,7 @@ from tests.streams import Stream, segments_of, streams_of
 from tests.traffic.captures import pcap_of
 from tests.traffic.talk import BROKER, CLIENT, Talk, Tcp
 
-SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 HA_SAMPLES = sorted(SAMPLES.glob("*ha-replication-*.pcap"))
 OTHER_SAMPLES = sorted(SAMPLES.glob("p*-5x.pcap")) + sorted(SAMPLES.glob("foreign-*.pcap"))
 MICROSECOND = 1000
@@ -171,6 +177,24 @@ def test_auto_switch_says_epochs_confirm_offset_and_slave() -> None:
     assert found.epochs == ((2, 0), (4, 100), (5, 300))
     assert (found.confirm_offset, found.state) == (250, "TRANSFER")
     assert found.lag_bytes == found.bytes
+
+
+def test_a_master_with_an_empty_log_beats_at_minus_one() -> None:
+    traffic = Traffic(auto_switch=True, epoch=1, epoch_start=0)
+    traffic.handshake([(1, 0)], 0)
+    for _ in range(3):
+        traffic.report(0)
+        traffic.transfer(-1, b"")
+    log = commit_log(0, 4)
+    traffic.transfer(0, log, len(log))
+    traffic.report(len(log))
+    feed = fed(traffic.said)
+    found = feed.found()
+    assert found is not None
+    assert [info.kind for info in feed.experts] == []
+    assert (found.heartbeats, found.transfers, found.bytes, found.missing) == (3, 1, len(log), 0)
+    assert (found.first_offset, found.last_offset) == (0, len(log))
+    assert found.epochs == ((1, 0),)
 
 
 def test_auto_switch_of_5_0_0() -> None:
@@ -344,6 +368,7 @@ words = st.one_of(
 ).map(lambda number: struct.pack(">I", number))
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.lists(words, max_size=12).map(b"".join)), max_size=40),
     st.booleans(),
@@ -473,7 +498,7 @@ def test_summary_and_manifest_list_it(tmp_path: Path) -> None:
     start = text.out.index("\nReplication\n")
     section = text.out[start : text.out.index("\n\n", start)]
     assert master.source in section
-    done = rmqtool("decode", "pcap", path, "-f", "parquet", "-o", tmp_path / "log")
+    done = rmqtool("decode", "pcap", path, "--format", "parquet", "-o", tmp_path / "log")
     assert done.status == 0
     manifest = read_manifest(tmp_path / "log")
     assert manifest.replication_conversations == 1

@@ -12,11 +12,11 @@ pytest.importorskip("pyarrow")
 
 import pyarrow.parquet
 
-from dissectors.parquet import ParquetRows, exchange_table
-from dissectors.record import COLUMNS, ExchangeRecord
+from dissectors.rows.parquet import ParquetRows, exchange_table
+from dissectors.rows.record import COLUMNS, ExchangeRecord
 from dissectors.times import text_of_time
 
-from .rows import record, unanswered
+from ..made_rows import record, unanswered
 
 NAMES = [column.name for column in COLUMNS]
 EVIL = "\x1b[31m=1+1\n[bold]\u202e\x9b"
@@ -48,6 +48,7 @@ def test_values(tmp_path: Path) -> None:
                 assert got[column.name] == value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [1, 4095, 4096, 40_000])
 def test_any_size_of_batch_gives_the_same_rows(tmp_path: Path, cut: int) -> None:
     count = 5000 if cut == 1 else 70_000
@@ -73,8 +74,8 @@ def test_pandas_is_not_imported_and_still_works(tmp_path: Path) -> None:
 
     code = (
         "import sys\n"
-        "from dissectors.parquet import exchange_table\n"
-        "from tests.dissectors.rows import record\n"
+        "from dissectors.rows.parquet import exchange_table\n"
+        "from tests.dissectors.made_rows import record\n"
         "batch = exchange_table().batch_of([record()])\n"
         "assert 'pandas' not in sys.modules\n"
         "assert batch.to_pandas().topic[0] == 'OrderTopic'\n"

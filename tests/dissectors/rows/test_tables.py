@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.record import COLUMNS, ExchangeRecord
-from dissectors.tables import csv_header, csv_of, jsonl_of, safe_cell
+from dissectors.rows.record import COLUMNS, ExchangeRecord
+from dissectors.rows.tables import csv_header, csv_of, jsonl_of, safe_cell
 from dissectors.times import text_of_time
 
-from .rows import START, record, unanswered
+from ..made_rows import START, record, unanswered
 
 NAMES = [column.name for column in COLUMNS]
 EVIL = "\x1b[31m=1+1\n[bold]\u202e\x9b"

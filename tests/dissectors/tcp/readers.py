@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dissectors.expert import ExpertInfo
 from dissectors.tcp.capture import packet_number
-from dissectors.tcp.formats import PCAP_HEADER, PcapReader, reader_of
+from dissectors.tcp.formats import PCAP_HEADER, reader_of
 
 
 class Seen(NamedTuple):
@@ -21,11 +21,10 @@ class Seen(NamedTuple):
 
 def read(capture: bytes, chunk: int = 1 << 30) -> tuple[list[Seen], list[ExpertInfo]]:
     """All packets and findings of a capture that comes in pieces of `chunk` bytes."""
-    reader = reader_of(3, capture[:24])
+    reader = reader_of(3, capture[:PCAP_HEADER])
     assert reader is not None
     found = []
-    start = PCAP_HEADER if isinstance(reader, PcapReader) else 0
-    for at in range(start, len(capture), chunk):
+    for at in range(PCAP_HEADER, len(capture), chunk):
         found += reader.receive(capture[at : at + chunk])
     found += reader.finish()
     assert reader.packets == len(found)

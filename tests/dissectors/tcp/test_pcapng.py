@@ -269,6 +269,7 @@ def test_a_new_section_is_found_behind_damage() -> None:
     assert [info.kind for info in experts] == [ExpertKind.CAPTURE_DAMAGED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "junk",
     [

@@ -511,6 +511,7 @@ def _orders(count: int) -> Iterable[tuple[str, list[int]]]:
     yield "shuffled", shuffled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, _ in _orders(2)])
 def test_single_bytes_in_bad_orders_take_linear_time(name: str) -> None:
     order = dict(_orders(60_000))[name]

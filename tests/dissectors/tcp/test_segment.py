@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.conversation import reversed_key, source_of
+from dissectors.conversations.keys import reversed_key, source_of
 from dissectors.expert import ExpertKind
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.fragments import MAX_DATAGRAMS, MAX_PARTS, MAX_WAITING_BYTES

@@ -21,8 +21,16 @@ import pytest
 import zstandard
 
 from dissectors.tcp import source
-from dissectors.tcp.decompression import COMPRESSIONS, Decompressed
-from dissectors.tcp.source import CHUNK, ByteSource, CaptureError, expand_sources
+from dissectors.tcp.decompression import COMPRESSIONS, DecompressedStream
+from dissectors.tcp.source import (
+    CHUNK,
+    BytesSource,
+    CaptureError,
+    FileSource,
+    StandardInput,
+    expand_sources,
+    sources_of,
+)
 
 Compress = Callable[[bytes], bytes]
 ROOT = Path(__file__).resolve().parents[3]
@@ -45,13 +53,13 @@ DATA = b"".join(_RANDOM.randbytes(40) + bytes(60) for _ in range(6000))
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> Callable[[bytes], tuple[bytes, ByteSource]]:
+def stored(tmp_path: Path) -> Callable[[bytes], tuple[bytes, FileSource]]:
     """All bytes of a file with this content, and its source after the end."""
 
-    def read(content: bytes) -> tuple[bytes, ByteSource]:
+    def read(content: bytes) -> tuple[bytes, FileSource]:
         path = tmp_path / "file"
         path.write_bytes(content)
-        opened = ByteSource(str(path))
+        opened = FileSource(str(path))
         chunks = list(opened.chunks())
         opened.close()
         assert all(0 < len(chunk) <= CHUNK for chunk in chunks)
@@ -61,7 +69,7 @@ def stored(tmp_path: Path) -> Callable[[bytes], tuple[bytes, ByteSource]]:
     return read
 
 
-Stored = Callable[[bytes], tuple[bytes, ByteSource]]
+Stored = Callable[[bytes], tuple[bytes, FileSource]]
 
 
 def test_plain_bytes(stored: Stored) -> None:
@@ -163,7 +171,7 @@ def _bomb(name: str) -> bytes:
 @FORMATS
 def test_a_bomb_is_read_a_chunk_at_a_time(name: str) -> None:
     which = [entry[1] for entry in COMPRESSIONS].index(name)
-    stream = Decompressed(io.BytesIO(_bomb(name)), which)
+    stream = DecompressedStream(io.BytesIO(_bomb(name)), which)
     began = time.process_time()
     for _ in range(64):
         assert stream.read(CHUNK) == bytes(CHUNK)
@@ -191,7 +199,7 @@ def test_a_pipe_gives_what_is_there(monkeypatch: pytest.MonkeyPatch, pack: Compr
         monkeypatch.setattr(sys, "stdin", _Stdin(reader))
         writer.write(pack(DATA[:3000]))
         if pack is bytes:
-            opened = ByteSource("-")
+            opened = StandardInput()
             chunks = opened.chunks()
             got = next(chunks)
             while len(got) < 3000:
@@ -203,7 +211,7 @@ def test_a_pipe_gives_what_is_there(monkeypatch: pytest.MonkeyPatch, pack: Compr
             assert list(chunks) == []
         else:
             writer.close()
-            opened = ByteSource("-")
+            opened = StandardInput()
             assert b"".join(opened.chunks()) == DATA[:3000]
             assert opened.compression == "gzip"
         opened.close()
@@ -224,7 +232,7 @@ def test_following_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
     thread = threading.Thread(target=grow)
     thread.start()
-    opened = ByteSource(str(path), follow=True)
+    opened = FileSource(str(path), follow=True)
     got, idle = b"", 0
     for chunk in opened.chunks():
         got += chunk
@@ -241,7 +249,17 @@ def test_a_compressed_file_cannot_be_followed(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(DATA))
     with pytest.raises(CaptureError, match="cannot be followed"):
-        ByteSource(str(path), follow=True)
+        next(FileSource(str(path), follow=True).chunks())
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_bytes_in_memory(pack: Compress) -> None:
+    stored = pack(DATA)
+    opened = BytesSource("x", stored)
+    assert (opened.name, opened.size, opened.bytes_read) == ("x", len(stored), 0)
+    assert b"".join(opened.chunks()) == DATA
+    assert opened.bytes_read == len(stored)
+    assert opened.compression == (None if pack is bytes else "gzip")
 
 
 # -- names --------------------------------------------------------------------------------------
@@ -249,7 +267,7 @@ def test_a_compressed_file_cannot_be_followed(tmp_path: Path) -> None:
 
 def test_what_cannot_be_opened_is_an_error_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="No such file") as caught:
-        ByteSource(str(tmp_path / "absent"))
+        next(FileSource(str(tmp_path / "absent")).chunks())
     assert caught.value.path.endswith("absent")
     with pytest.raises(CaptureError, match="no such file"):
         expand_sources([str(tmp_path / "absent")])
@@ -278,11 +296,34 @@ def test_a_folder_gives_its_captures_in_the_order_they_were_written(tmp_path: Pa
     assert expand_sources(["-", str(tmp_path / "readme.md")]) == ["-", str(tmp_path / "readme.md")]
 
 
+def test_names_and_sources_in_the_order_given(tmp_path: Path) -> None:
+    for name in ("b.pcap", "a.pcap"):
+        (tmp_path / name).write_bytes(DATA)
+    memory = BytesSource("memory", DATA)
+    found = sources_of([memory, str(tmp_path), "-"])
+    assert [Path(one.name).name for one in found] == ["memory", "a.pcap", "b.pcap", "-"]
+    assert [one.size for one in found] == [len(DATA)] * 3 + [None]
+    assert found[0] is memory
+    assert found[0].bytes_read == 0  # nothing is opened yet
+
+
+def test_only_the_last_file_is_followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(source, "FOLLOW_INTERVAL", 0.001)
+    for name in ("a.pcap", "b.pcap"):
+        (tmp_path / name).write_bytes(DATA[:100])
+    first, last = sources_of([str(tmp_path)], follow=True)
+    assert b"".join(first.chunks()) == DATA[:100]
+    first.close()
+    growing = last.chunks()
+    assert [len(next(growing)) for _ in range(4)] == [8, 92, 0, 0]
+    last.close()
+
+
 def test_a_pipe_on_standard_input_says_that_there_is_nothing_new() -> None:
     """What waits in the decoder can be shown then, though the pipe stays open."""
     code = (
-        "from dissectors.tcp.source import ByteSource\n"
-        "for chunk in ByteSource('-').chunks(): print(len(chunk), flush=True)"
+        "from dissectors.tcp.source import StandardInput\n"
+        "for chunk in StandardInput().chunks(): print(len(chunk), flush=True)"
     )
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", code]

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.where import WhereError, compile_where
-from dissectors.where_fields import exchange_fields
+from dissectors.where.fields import exchange_fields
+from dissectors.where.filter import WhereError, compile_where
 
-from .rows import record, unanswered
+from ..made_rows import record, unanswered
 
 
 def found(expression: str, **changes: object) -> bool:

@@ -6,10 +6,11 @@ import re
 import time
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dissectors.where_pattern import MAX_TEXT, Pattern, PatternError
+from dissectors.where.pattern import MAX_TEXT, Pattern, PatternError
+from tests.profiles import examples
 
 _PARTS = st.sampled_from(
     ["a", "b", "c", ".", "[ab]", "[^a]", r"\d", r"\W", r"\w", "^", "$", r"\b", r"\B", "[a-c0-9_]"]
@@ -26,7 +27,8 @@ def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=300)
+@pytest.mark.slow
+@examples(10)
 @given(
     pattern=st.recursive(_PARTS, _grown, max_leaves=8),
     text=st.text("abcA1_ -", max_size=12),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dissectors.remoting.codes import OPERATIONS
-from dissectors.remoting.fastjson_reader import FastjsonReader
+from dissectors.remoting.fastjson.reader import FastjsonReader
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command
 from tests.traffic.talk import Talk

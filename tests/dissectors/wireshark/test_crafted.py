@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.remoting.batch import BatchItem, encode_batch
 from dissectors.remoting.codes import REQUEST_NAMES, ResponseCode, request_name, response_name
-from dissectors.remoting.compression import compress
 from dissectors.remoting.flags import MEANINGS, meaning_of
 from dissectors.remoting.header_codec import decode_header
 from dissectors.remoting.headers import HEADERS, header_name
-from dissectors.remoting.message import MAGIC_V1, MAGIC_V2, StoredMessage, encode_message
-from dissectors.remoting.properties import encode_properties
+from dissectors.remoting.messages.batch import BatchItem, encode_batch
+from dissectors.remoting.messages.compression import compress
+from dissectors.remoting.messages.message import MAGIC_V1, MAGIC_V2, StoredMessage, encode_message
+from dissectors.remoting.messages.properties import encode_properties
 from tests.fuzz.corpus import corpus_of
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, frame, route_query, send, sent
@@ -37,6 +37,7 @@ pytestmark = pytest.mark.tshark
 
 Capture = Callable[[Iterable[Tcp]], Path]
 PULL = 11
+CLIENT_OF_IRC = End("10.0.0.5", 57000)
 
 
 @pytest.fixture
@@ -165,12 +166,14 @@ def test_any_port_in_the_middle_of_a_frame(dissector: Path, capture: Capture) ->
 
 
 def test_decode_as_and_the_preference(dissector: Path, capture: Capture) -> None:
-    """8080 is HTTP's; whoever has a proxy there says so."""
+    """8080 is HTTP's; whoever looks at ports first and has a proxy there says so."""
     query = route_query(7)
     path = capture(talked((0, query), (1, query.answer()), port=8080).segments)
-    assert not commands_of(dissector, path)
-    assert len(commands_of(dissector, path, "-d", "tcp.port==8080,rocketmq")) == 2
-    assert len(commands_of(dissector, path, "-o", "rocketmq.ports:8080")) == 2
+    ports = ("-o", "rocketmq.heuristics_first:FALSE")
+    assert len(commands_of(dissector, path)) == 2
+    assert not commands_of(dissector, path, *ports)
+    assert len(commands_of(dissector, path, *ports, "-d", "tcp.port==8080,rocketmq")) == 2
+    assert len(commands_of(dissector, path, *ports, "-o", "rocketmq.ports:8080")) == 2
 
 
 def test_other_protocols_on_our_ports(dissector: Path, capture: Capture) -> None:
@@ -500,7 +503,7 @@ def test_messages_that_break_off(dissector: Path, capture: Capture) -> None:
         assert text_of(answer, "rocketmq.message_count") == str(count), body
 
 
-def test_properties(dissector: Path, capture: Capture) -> None:
+def test_message_properties_are_shown(dissector: Path, capture: Capture) -> None:
     properties = {
         "UNIQ_KEY": "0A000005",
         "KEYS": "a b c",
@@ -544,3 +547,12 @@ def test_more_fields_than_a_tree_may_have(dissector: Path, capture: Capture) -> 
     assert "Malformed" not in out
     assert "SEND_BATCH_MESSAGE Orders[2], 90000 messages #2" in out
     assert "#5" in out
+
+
+def test_a_client_port_of_another_protocol(dissector: Path, capture: Capture) -> None:
+    """57000 is registered for IRC, whose dissector takes everything."""
+    path = capture(talked((0, send(1)), (1, sent(1)), client=CLIENT_OF_IRC, port=20911).segments)
+    assert len(all_of(commands_of(dissector, path))) == 2
+    off = ("-o", "rocketmq.heuristics_first:FALSE")
+    assert commands_of(dissector, path, *off) == {}
+    assert not list(dissector.parent.rglob("preferences")), "a setting was written"

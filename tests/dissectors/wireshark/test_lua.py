@@ -14,7 +14,7 @@ import pytest
 from dissectors.expert import ExpertKind
 from dissectors.remoting.codes import OPERATIONS
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS, SECRET_FIELDS
-from dissectors.remoting.properties import PROPERTIES
+from dissectors.remoting.messages.properties import PROPERTIES
 from dissectors.wireshark import SIGNATURE, lua_text
 from dissectors.wireshark.field_names import OWN, header_filters, property_filters
 from dissectors.wireshark.lua_literal import literal_of

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.command_row import CommandRow, command_row_of
-from dissectors.pipeline import CommandSeen, Decode
+from dissectors.decode.command_row import CommandRow, command_row_of
+from dissectors.decode.pipeline import CommandSeen, Decode
 from dissectors.remoting.bodies.secrets import without_secrets
-from dissectors.remoting.fastjson_reader import FastjsonReader, PairMap
+from dissectors.remoting.fastjson.reader import FastjsonReader, PairMap
 from dissectors.tcp.capture import packet_number
 from dissectors.wireshark.field_names import header_filters, property_filters
 

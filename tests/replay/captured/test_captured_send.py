@@ -6,19 +6,19 @@ import zlib
 
 import pytest
 
-from dissectors.remoting.compression import compress
-from replay.captured import (
+from dissectors.remoting.messages.compression import compress
+from replay.captured.captured_send import (
     BODY_LIMIT,
+    CapturedHeader,
     Refusal,
-    SendHeader,
-    Why,
+    SkipReason,
     any_header_of,
     messages_of,
     send_header_of,
 )
 from replay.message import Message
 
-from .replayed import batch, captured, seen
+from ..replayed import batch, captured, seen
 
 
 def messages(request: object) -> tuple[Message, ...] | Refusal:
@@ -35,7 +35,7 @@ def test_a_message_is_the_applications() -> None:
 
 def test_both_header_versions_say_the_same() -> None:
     second = send_header_of(seen(queue=3))
-    assert isinstance(second, SendHeader)
+    assert isinstance(second, CapturedHeader)
     names = {
         "a": "producerGroup",
         "b": "topic",
@@ -70,15 +70,15 @@ def test_a_batch_is_its_messages() -> None:
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        (seen(missing=3), Why.CUT),
-        (seen(body=b"no zlib", sys_flag=1), Why.DAMAGED),
-        (seen(body=zlib.compress(bytes(BODY_LIMIT + 1)), sys_flag=1), Why.DAMAGED),
-        (seen(body=b"no batch", code=320), Why.DAMAGED),
-        (seen(body=batch(("A", b"1"))[:-1], code=320), Why.DAMAGED),
-        (seen(body=b"", code=320), Why.DAMAGED),
+        (seen(missing=3), SkipReason.CUT),
+        (seen(body=b"no zlib", sys_flag=1), SkipReason.DAMAGED),
+        (seen(body=zlib.compress(bytes(BODY_LIMIT + 1)), sys_flag=1), SkipReason.DAMAGED),
+        (seen(body=b"no batch", code=320), SkipReason.DAMAGED),
+        (seen(body=batch(("A", b"1"))[:-1], code=320), SkipReason.DAMAGED),
+        (seen(body=b"", code=320), SkipReason.DAMAGED),
     ],
 )
-def test_what_cannot_be_replayed_has_a_reason(request_: object, why: Why) -> None:
+def test_what_cannot_be_replayed_has_a_reason(request_: object, why: SkipReason) -> None:
     found = messages(request_)
     assert isinstance(found, Refusal)
     assert found.why is why
@@ -91,7 +91,7 @@ def test_a_header_that_cannot_be_read_is_a_reason(fields: dict[str, str]) -> Non
     request.ext_fields |= fields
     found = send_header_of(request)
     assert isinstance(found, Refusal)
-    assert found.why is Why.DAMAGED
+    assert found.why is SkipReason.DAMAGED
 
 
 def test_half_messages_and_replies_are_known_by_either_sign() -> None:

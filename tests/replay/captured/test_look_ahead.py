@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dissectors.record import ANSWERED, ONEWAY, UNANSWERED
-from replay.captured import END_TRANSACTION, Captured, Refused, Seen, Why
-from replay.look_ahead import MAX_WAIT, MAX_WAITING, LookAhead
+import pytest
+
+from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED
+from replay.captured.captured_send import END_TRANSACTION, CapturedSend, Refused, Seen, SkipReason
+from replay.captured.look_ahead import MAX_WAIT, MAX_WAITING, LookAhead
 from replay.message import TransactionState
 
-from .replayed import MS, SECOND, START, seen
+from ..replayed import MS, SECOND, START, seen
 
 
 def answer(ahead: LookAhead, request: Seen, at: int, code: int = 0, remark: str = "") -> None:
@@ -15,8 +17,8 @@ def answer(ahead: LookAhead, request: Seen, at: int, code: int = 0, remark: str 
     ahead.response(request.key, START + at, code, remark or None, fields)
 
 
-def sends(ahead: LookAhead, everything: bool = False) -> list[Captured]:
-    return [one for one in ahead.take(everything) if isinstance(one, Captured)]
+def sends(ahead: LookAhead, everything: bool = False) -> list[CapturedSend]:
+    return [one for one in ahead.take(everything) if isinstance(one, CapturedSend)]
 
 
 def end(key: str, state: int, at: int) -> Seen:
@@ -80,12 +82,12 @@ def test_further_attempts_are_the_same_message() -> None:
     ahead.request(again)
     answer(ahead, again, 12 * MS)
     one, refused = ahead.take()
-    assert isinstance(one, Captured)
+    assert isinstance(one, CapturedSend)
     assert isinstance(refused, Refused)
     assert (one.answer.attempts, one.answer.code, one.answer.latency_us) == (2, 0, 2000)
     assert one.answer.responder == "10.0.0.2:10911"
     assert one.header.broker_name == "broker-b"
-    assert refused.refusal.why is Why.ANOTHER_ATTEMPT
+    assert refused.refusal.why is SkipReason.ANOTHER_ATTEMPT
 
 
 def test_the_same_message_sent_again_after_it_was_stored_is_another_one() -> None:
@@ -152,10 +154,10 @@ def test_a_half_message_waits_for_its_outcome() -> None:
     assert ahead.take() == []
     ahead.request(end("H", 8, 2 * MS))
     one, refused = ahead.take()
-    assert isinstance(one, Captured)
+    assert isinstance(one, CapturedSend)
     assert one.state is TransactionState.COMMIT
     assert isinstance(refused, Refused)
-    assert refused.refusal.why is Why.ENDS_TRANSACTION
+    assert refused.refusal.why is SkipReason.ENDS_TRANSACTION
 
 
 def test_an_unknown_outcome_is_replaced_by_the_answer_to_the_check() -> None:
@@ -170,6 +172,7 @@ def test_an_unknown_outcome_is_replaced_by_the_answer_to_the_check() -> None:
     assert [one.state for one in sends(ahead)] == [TransactionState.ROLLBACK]
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_number() -> None:
     ahead = LookAhead()
     given = 0

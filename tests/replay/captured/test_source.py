@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from replay.captured import Captured, Refused, messages_of
-from replay.captured_source import CapturedSource, SourceError
-from rmqtool.decode_options import DecodeRequest, Format, View
-from rmqtool.decode_run import run_decode
+from replay.captured.captured_send import CapturedSend, Refused, messages_of
+from replay.captured.source import CapturedSource, SourceError
+from rmqtool.decode.options import DecodeRequest, View
+from rmqtool.decode.run import run_decode
+from rmqtool.ui.common_options import RowFormat
 from tests.rmqtool.command import capture_in
 
-from .replayed import SAMPLES, read, sample
+from ..replayed import SAMPLES, read, sample
 
 NAMES = (
     "send-sync-5x.pcap",
@@ -30,13 +31,13 @@ NAMES = (
 def written(name: str, folder: Path) -> str:
     path = folder / "log.jsonl"
     request = DecodeRequest(
-        [sample(name)], View.commands, Format.jsonl, output=str(path), quiet=True
+        [sample(name)], View.commands, RowFormat.jsonl, output=str(path), quiet=True
     )
     run_decode(request)
     return str(path)
 
 
-def shape(rows: list[Captured | Refused]) -> list[object]:
+def shape(rows: list[CapturedSend | Refused]) -> list[object]:
     found: list[object] = []
     for one in rows:
         if isinstance(one, Refused):
@@ -54,7 +55,7 @@ def test_a_log_gives_what_its_capture_gives(name: str, tmp_path: Path) -> None:
     log = CapturedSource([written(name, tmp_path)])
     found = [one for group in log.batches() for one in group]
     assert shape(found) == shape(read(name))
-    assert any(isinstance(one, Captured) for one in found)
+    assert any(isinstance(one, CapturedSend) for one in found)
     capture = CapturedSource([sample(name)])
     list(capture.batches())
     assert log.skipped == capture.skipped
@@ -70,7 +71,7 @@ def test_bodies_that_are_no_text_come_back_whole(tmp_path: Path) -> None:
     )
     log.write_text(text)
     source = CapturedSource([str(log)])
-    captured = [one for group in source.batches() for one in group if isinstance(one, Captured)]
+    captured = [one for group in source.batches() for one in group if isinstance(one, CapturedSend)]
     messages = messages_of(captured[0].seen, captured[0].header)
     assert messages[0].body == b"\xff\x00"  # type: ignore[union-attr]
 
@@ -120,7 +121,7 @@ def test_foreign_and_damaged_traffic_gives_reasons_and_no_error() -> None:
         source = CapturedSource([str(path)])
         for group in source.batches():
             for one in group:
-                if isinstance(one, Captured):
+                if isinstance(one, CapturedSend):
                     messages_of(one.seen, one.header)
         assert source.commands > 0, path.name
 

@@ -10,9 +10,9 @@ from dissectors.remoting.command import RemotingCommand
 from replay.config import ProducerConfig
 from replay.errors import ConfigError, NameServerError
 from replay.message import Message, SendMode
-from replay.network import Network
+from replay.wire.network import Network
 
-from .script import HEARTBEAT, MS, NAMESRV, ROUTE, Bench, ScriptLink, ScriptNetwork, mute
+from ..script import HEARTBEAT, MS, NAMESRV, ROUTE, Bench, ScriptLink, ScriptNetwork, mute
 
 
 def send(bench: Bench, **options: object) -> None:
@@ -168,7 +168,7 @@ def test_requests_of_brokers_that_nobody_serves_are_answered_so() -> None:
         answers.append(command)
 
     bench.network.peers[link.peer] = serve
-    from replay.request import encode_command
+    from replay.wire.request import encode_command
 
     for code, flag in ((220, 0), (40, 2)):
         link.send(encode_command(RemotingCommand(code, 77, flag, "JAVA", 479)))

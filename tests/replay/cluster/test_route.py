@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.remoting.bodies import encode_body
+from replay.cluster import route
+from replay.cluster.route import MOST_QUEUES, NO_BROKER, PublishTable, decode_route
 from replay.message import MessageQueue
-from replay.route import MOST_QUEUES, NO_BROKER, PublishTable, decode_route
 
-from .script import ROUTE, route_body
+from ..script import ROUTE, route_body
 
 BROKERS = {"broker-b": "10.0.0.2:10911", "broker-a": "10.0.0.1:10911"}
 
@@ -104,10 +105,34 @@ def test_addresses_that_are_none_are_left_out() -> None:
         assert route.addresses == {"broker-a": {}}
 
 
+@pytest.mark.slow
 def test_a_nameserver_that_exaggerates_is_not_believed() -> None:
     rows = [{"brokerName": "broker-a", "perm": 6, "writeQueueNums": 2**31 - 1}]
     assert len(queues_of(body_of(queueDatas=rows))) == MOST_QUEUES
     assert len(queues_of(body_of(orderTopicConf="broker-a:2147483647"))) == MOST_QUEUES
+
+
+def test_many_rows_make_no_more_queues_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(
+        route, "MessageQueue", lambda *parts: made.append(parts) or MessageQueue(*parts)
+    )
+    rows = [
+        {"brokerName": "broker-a", "perm": 6, "writeQueueNums": MOST_QUEUES} for _ in range(500)
+    ]
+    found = decode_route("T", body_of(queueDatas=rows))
+    assert found is not None
+    assert len(found.queues) == len(made) == MOST_QUEUES
+    assert found.left_out == 499 * MOST_QUEUES
+    mapping = {
+        f"b{number}": {"scope": f"s{number}", "totalQueues": MOST_QUEUES, "currIdMap": {}}
+        for number in range(100)
+    }
+    made.clear()
+    found = decode_route("T", body_of(topicQueueMappingByBroker=mapping))
+    assert found is not None
+    assert len(made) == MOST_QUEUES
+    assert found.left_out == 99 * MOST_QUEUES
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"7", b"nothing", b"\xff\xfe", b'"x"'])

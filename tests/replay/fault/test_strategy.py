@@ -13,13 +13,13 @@ from dissectors.remoting.versions import ordinal_of
 from replay.fault import (
     GENERATIONS,
     VARIANTS,
+    AttemptEvent,
+    ChoiceReason,
     Effect,
-    Event,
     FaultRules,
     FaultSettings,
     FaultStrategy,
     QueueIndex,
-    Why,
     effect_of,
     generation_of_version,
     rules_of_version,
@@ -61,7 +61,7 @@ def test_items_are_those_that_java_logged(name: str) -> None:
         if run.settings.enabled:
             apply(strategy, step)
         else:
-            strategy.report("broker-a", Event.TRANSPORT_ERROR, 1000, step.at)
+            strategy.report("broker-a", AttemptEvent.TRANSPORT_ERROR, 1000, step.at)
         assert strategy.items() == step.items
 
 
@@ -213,31 +213,31 @@ def test_tables_can_be_set_and_are_checked() -> None:
 @pytest.mark.parametrize(
     ("event", "old", "new"),
     [
-        (Event.ANSWERED, False, Effect(False, True)),
-        (Event.BROKER_ERROR, True, Effect(True, False)),
-        (Event.TRANSPORT_ERROR, True, Effect(True, True)),
-        (Event.CLIENT_ERROR, True, Effect(False, True)),
-        (Event.INTERRUPTED, False, Effect(False, True)),
-        (Event.HANDED_OVER, False, Effect(False, True)),
-        (Event.ASYNC_ERROR, True, Effect(True, True)),
-        (Event.ASYNC_LOST, True, Effect(True, True)),
-        (Event.NOT_SENT, True, Effect(True, False)),
+        (AttemptEvent.ANSWERED, False, Effect(False, True)),
+        (AttemptEvent.BROKER_ERROR, True, Effect(True, False)),
+        (AttemptEvent.TRANSPORT_ERROR, True, Effect(True, True)),
+        (AttemptEvent.CLIENT_ERROR, True, Effect(False, True)),
+        (AttemptEvent.INTERRUPTED, False, Effect(False, True)),
+        (AttemptEvent.HANDED_OVER, False, Effect(False, True)),
+        (AttemptEvent.ASYNC_ERROR, True, Effect(True, True)),
+        (AttemptEvent.ASYNC_LOST, True, Effect(True, True)),
+        (AttemptEvent.NOT_SENT, True, Effect(True, False)),
     ],
 )
-def test_what_an_event_says(event: Event, old: bool, new: Effect) -> None:
+def test_what_an_event_says(event: AttemptEvent, old: bool, new: Effect) -> None:
     assert effect_of(event, FaultSettings("4.8")).isolation is old
     assert effect_of(event, FaultSettings("5.1")) == new
 
 
 def test_only_with_the_detector_silence_makes_unreachable() -> None:
     settings = FaultSettings("5.1", detector=True)
-    assert effect_of(Event.TRANSPORT_ERROR, settings) == Effect(True, False)
+    assert effect_of(AttemptEvent.TRANSPORT_ERROR, settings) == Effect(True, False)
 
 
 def test_an_asynchronous_send_that_cannot_begin_counts_3000_ms_up_to_4_9_3() -> None:
     for version, latency in (("V4_9_3", 3000), ("V4_9_4", 7)):
         strategy = FaultStrategy(FaultSettings.of_version(ordinal_of(version)))
-        strategy.report("a", Event.NOT_SENT, 7, now=1)
+        strategy.report("a", AttemptEvent.NOT_SENT, 7, now=1)
         assert strategy.items()[0].current_latency == latency
 
 
@@ -247,55 +247,67 @@ def test_an_asynchronous_send_that_cannot_begin_counts_3000_ms_up_to_4_9_3() -> 
 def test_the_first_generation_stays_with_the_broker_that_failed() -> None:
     strategy = FaultStrategy(FaultSettings("4.7"))
     assert strategy.select(table_of("a", "b"), "a").queue.broker_name == "a"
-    strategy.report("a", Event.TRANSPORT_ERROR, 5, now=0)
-    strategy.report("b", Event.ANSWERED, 9, now=0)
+    strategy.report("a", AttemptEvent.TRANSPORT_ERROR, 5, now=0)
+    strategy.report("b", AttemptEvent.ANSWERED, 9, now=0)
     choice = strategy.select(table_of("a", "b"), "a", now=1)
-    assert (choice.queue.broker_name, choice.why) == ("b", Why.LEAST_BAD)
+    assert (choice.queue.broker_name, choice.why) == ("b", ChoiceReason.LEAST_BAD)
 
 
 @pytest.mark.parametrize(("version", "renamed"), [("V4_9_7", True), ("V4_9_8", False)])
 def test_the_least_bad_broker_is_written_into_the_queues(version: str, renamed: bool) -> None:
     strategy = FaultStrategy(FaultSettings.of_version(ordinal_of(version)))
     for broker, latency in (("a", 20), ("b", 10)):
-        strategy.report(broker, Event.TRANSPORT_ERROR, latency, now=0)
+        strategy.report(broker, AttemptEvent.TRANSPORT_ERROR, latency, now=0)
     table = table_of("a", "b", start=-1)
     choice = strategy.select(table, now=1)
     # one look round, one queue, one number: the queue at 1 gets number 2 modulo 2
-    assert choice == (SomeQueue("T", "b", 0), Why.LEAST_BAD)
+    assert choice == (SomeQueue("T", "b", 0), ChoiceReason.LEAST_BAD)
     assert (table.queues[1] == choice.queue) is renamed
     assert table.index.value == 2
 
 
 def test_an_item_whose_broker_left_the_route_is_forgotten() -> None:
     strategy = FaultStrategy(FaultSettings("4.8"))
-    strategy.report("gone", Event.TRANSPORT_ERROR, 1, now=0)
-    strategy.report("a", Event.TRANSPORT_ERROR, 2, now=0)
+    strategy.report("gone", AttemptEvent.TRANSPORT_ERROR, 1, now=0)
+    strategy.report("a", AttemptEvent.TRANSPORT_ERROR, 2, now=0)
     choice = strategy.select(table_of("a"), now=1)
-    assert (choice.queue.broker_name, choice.why) == ("a", Why.LAST_RESORT)
+    assert (choice.queue.broker_name, choice.why) == ("a", ChoiceReason.LAST_RESORT)
     assert [item.name for item in strategy.items()] == ["a"]
 
 
 def test_a_fast_answer_ends_an_isolation_of_the_older_generations_only() -> None:
     for generation, until in (("4.7", 60), ("4.8", 60), ("5.1", 10_050)):
         strategy = FaultStrategy(FaultSettings(generation))
-        strategy.report("a", Event.TRANSPORT_ERROR, 5, now=50)
-        strategy.report("a", Event.ANSWERED, 5, now=60)
+        strategy.report("a", AttemptEvent.TRANSPORT_ERROR, 5, now=50)
+        strategy.report("a", AttemptEvent.ANSWERED, 5, now=60)
         assert strategy.isolated_until("a") == until
 
 
 def test_since_5_1_4_reachable_comes_before_any_and_any_before_none() -> None:
     strategy = FaultStrategy(FaultSettings("5.1"))
-    strategy.report("a", Event.BROKER_ERROR, 5, now=0)
-    strategy.report("b", Event.TRANSPORT_ERROR, 5, now=0)
-    assert strategy.allowed("abc", "c", now=1) == ({"b"}, Why.REACHABLE)
-    assert strategy.allowed("abc", None, now=1) == ({"c"}, Why.AVAILABLE)
-    assert strategy.allowed("a", "a", now=1) == ({"a"}, Why.LAST_RESORT)
+    strategy.report("a", AttemptEvent.BROKER_ERROR, 5, now=0)
+    strategy.report("b", AttemptEvent.TRANSPORT_ERROR, 5, now=0)
+    assert strategy.allowed("abc", "c", now=1) == ({"b"}, ChoiceReason.REACHABLE)
+    assert strategy.allowed("abc", None, now=1) == ({"c"}, ChoiceReason.AVAILABLE)
+    assert strategy.allowed("a", "a", now=1) == ({"a"}, ChoiceReason.LAST_RESORT)
+
+
+@pytest.mark.parametrize("generation", ["4.7", "4.8"])
+def test_brokers_that_are_equally_bad_may_all_be_chosen(generation: str) -> None:
+    """4.7.1: LatencyFaultToleranceImpl.pickOneAtLeast gives either, as its shuffle falls."""
+    for seed in range(8):
+        strategy = FaultStrategy(FaultSettings(generation), Random(seed))
+        strategy.report("a", AttemptEvent.BROKER_ERROR, 0, now=5)
+        strategy.report("b", AttemptEvent.BROKER_ERROR, 0, now=5)
+        strategy.report("c", AttemptEvent.BROKER_ERROR, 0, now=6)
+        for _ in range(3):
+            assert strategy.allowed("abc", None, now=7) == ({"a", "b"}, ChoiceReason.LEAST_BAD)
 
 
 def test_5_1_4_itself_takes_unreachable_for_unavailable() -> None:
     for version, available in (("V5_1_4", False), ("V5_2_0", True)):
         strategy = FaultStrategy(FaultSettings.of_version(ordinal_of(version)))
-        strategy.report("a", Event.BROKER_ERROR, 5, now=0)
+        strategy.report("a", AttemptEvent.BROKER_ERROR, 5, now=0)
         assert strategy.is_available("a", now=10_000) is available
 
 
@@ -309,7 +321,7 @@ def test_the_index_goes_round_past_what_java_can_count() -> None:
 
 def test_the_detector_asks_again_after_its_interval() -> None:
     strategy = FaultStrategy(FaultSettings("5.1", detector=True))
-    strategy.report("a", Event.TRANSPORT_ERROR, 5, now=0)
+    strategy.report("a", AttemptEvent.TRANSPORT_ERROR, 5, now=0)
     assert strategy.due(0) == ("a",)
     strategy.probing("a", 0)
     assert strategy.due(1999) == ()
@@ -328,7 +340,7 @@ BROKERS = ("a", "b", "c")
 reports = st.lists(
     st.tuples(
         st.sampled_from(BROKERS),
-        st.sampled_from(Event),
+        st.sampled_from(AttemptEvent),
         st.integers(0, 20_000),
         st.integers(0, 500),
     ),
@@ -345,7 +357,7 @@ reports = st.lists(
 )
 def test_select_keeps_to_what_is_allowed(
     generation: str,
-    reports: list[tuple[str, Event, int, int]],
+    reports: list[tuple[str, AttemptEvent, int, int]],
     last: str | None,
     enabled: bool,
     start: int,
@@ -368,7 +380,7 @@ def test_select_keeps_to_what_is_allowed(
 @every_generation
 @given(reports=reports)
 def test_a_broker_comes_back_when_its_time_is_over(
-    generation: str, reports: list[tuple[str, Event, int, int]]
+    generation: str, reports: list[tuple[str, AttemptEvent, int, int]]
 ) -> None:
     strategy = FaultStrategy(FaultSettings(generation))
     now = 0

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.pace import Pace, PaceError, PaceOptions, duration_of, rate_of, speed_of
+from replay.plan.pace import Pace, PaceError, PaceOptions, duration_of, rate_of, speed_of
 
-from .replayed import MS, SECOND
+from ..replayed import MS, SECOND
 
 TIMES = [5 * SECOND, 5 * SECOND + 10 * MS, 65 * SECOND, 64 * SECOND, 66 * SECOND]
 

@@ -8,47 +8,47 @@ from pathlib import Path
 
 import pytest
 
-from replay.captured import Captured, Why
-from replay.choose import Choice, Kind
+from replay.captured.captured_send import CapturedSend, SkipReason
 from replay.message import SendMode, TransactionState
-from replay.pace import PaceOptions
-from replay.plan import (
+from replay.plan.choose import OptionalKind, Selection
+from replay.plan.pace import PaceOptions
+from replay.plan.planned_run import PlannedRun
+from replay.plan.planner import (
     MARK,
     ORIGINAL_KEY,
-    Batches,
+    BatchPolicy,
+    CapturedQueue,
     Ids,
     Mode,
+    PlannedSend,
     Planner,
     PlanOptions,
-    Queue,
-    Queues,
-    Requests,
+    QueuePolicy,
+    RequestPolicy,
     Skipped,
-    Step,
 )
-from replay.planned import Planned
-from replay.rewrite import Rewrite, read_rules
+from replay.plan.rewrite import Rewrite, rules_of
 
-from .replayed import MS, SECOND, START, batch, captured, plan_of, sample, seen
+from ..replayed import MS, SECOND, START, batch, captured, plan_of, sample, seen
 
 
 def planned(
-    *sends: Captured, options: PlanOptions | None = None, rewrite: Rewrite | None = None
-) -> list[Step | Skipped]:
+    *sends: CapturedSend, options: PlanOptions | None = None, rewrite: Rewrite | None = None
+) -> list[PlannedSend | Skipped]:
     return list(Planner(options or PlanOptions(), rewrite).steps(sends))
 
 
-def step(one: Captured, **options: object) -> Step:
+def step(one: CapturedSend, **options: object) -> PlannedSend:
     (found,) = planned(one, options=PlanOptions(**options))  # type: ignore[arg-type]
-    assert isinstance(found, Step)
+    assert isinstance(found, PlannedSend)
     return found
 
 
 def test_a_step_is_the_captured_message_at_its_time() -> None:
     sends = [captured(seen(n * 10 * MS, key=f"K{n}", queue=n)) for n in range(3)]
-    steps = [one for one in planned(*sends) if isinstance(one, Step)]
+    steps = [one for one in planned(*sends) if isinstance(one, PlannedSend)]
     assert [(one.number, one.due) for one in steps] == [(0, 0), (1, 10 * MS), (2, 20 * MS)]
-    assert [one.queue for one in steps] == [Queue("broker-a", n, False) for n in range(3)]
+    assert [one.queue for one in steps] == [CapturedQueue("broker-a", n, False) for n in range(3)]
     assert [one.messages[0].unique_key for one in steps] == ["K0", "K1", "K2"]
     assert {one.group for one in steps} == {"producers"}
 
@@ -86,7 +86,7 @@ def test_from_the_second_loop_on_ids_are_new() -> None:
     list(planner.steps([captured(seen())]))
     planner.again()
     (again,) = planner.steps([captured(seen())])
-    assert isinstance(again, Step)
+    assert isinstance(again, PlannedSend)
     assert (again.number, again.loop) == (1, 1)
     assert again.messages[0].properties == {ORIGINAL_KEY: "K1"}
 
@@ -95,8 +95,12 @@ def test_a_batch_is_kept_or_taken_apart() -> None:
     body = batch(("A", b"1"), ("B", b"2"))
     whole = step(captured(seen(code=320, body=body)))
     assert (len(whole.messages), whole.is_batch) == (2, True)
-    apart = planned(captured(seen(code=320, body=body)), options=PlanOptions(batches=Batches.apart))
-    assert [(one.messages[0].body, one.is_batch) for one in apart if isinstance(one, Step)] == [
+    apart = planned(
+        captured(seen(code=320, body=body)), options=PlanOptions(batches=BatchPolicy.apart)
+    )
+    assert [
+        (one.messages[0].body, one.is_batch) for one in apart if isinstance(one, PlannedSend)
+    ] == [
         (b"1", False),
         (b"2", False),
     ]
@@ -114,9 +118,11 @@ def test_a_half_message_has_its_outcome_and_unknown_where_that_was_not_captured(
 
 def test_ordered_messages_go_to_their_queue_only() -> None:
     ordered = captured(seen(queue=3, properties={"__SHARDINGKEY": "s"}))
-    assert step(ordered).queue == Queue("broker-a", 3, True)
-    assert step(captured(seen(queue=3)), queues=Queues.strict).queue == Queue("broker-a", 3, True)
-    assert step(captured(seen(queue=3)), queues=Queues.new).queue is None
+    assert step(ordered).queue == CapturedQueue("broker-a", 3, True)
+    assert step(captured(seen(queue=3)), queues=QueuePolicy.strict).queue == CapturedQueue(
+        "broker-a", 3, True
+    )
+    assert step(captured(seen(queue=3)), queues=QueuePolicy.new).queue is None
 
 
 def test_a_delivery_time_is_kept_as_a_distance() -> None:
@@ -130,7 +136,7 @@ def test_a_request_may_wait_for_a_reply() -> None:
     plain = step(captured(seen(properties=properties)))
     assert not plain.wants_reply
     assert plain.messages[0].properties["CORRELATION_ID"] == "c"
-    asking = step(captured(seen(properties=properties)), requests=Requests.request)
+    asking = step(captured(seen(properties=properties)), requests=RequestPolicy.request)
     assert asking.wants_reply
     assert asking.messages[0].properties == {"UNIQ_KEY": "K1"}
 
@@ -148,12 +154,12 @@ def test_limits_end_the_plan() -> None:
 def test_rules_give_group_and_topic_and_may_drop(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text('[[rule]]\nif.topic = "Drop"\ndrop = true\n[[rule]]\ngroup = "test"\n')
-    rewrite = Rewrite(read_rules(str(path)))
+    rewrite = Rewrite(rules_of(path.read_bytes(), str(path)))
     kept, dropped = planned(captured(seen()), captured(seen(1, topic="Drop")), rewrite=rewrite)
-    assert isinstance(kept, Step)
+    assert isinstance(kept, PlannedSend)
     assert kept.group == "test"
     assert isinstance(dropped, Skipped)
-    assert (dropped.why, dropped.topic) == (Why.DROPPED, "Drop")
+    assert (dropped.why, dropped.topic) == (SkipReason.DROPPED, "Drop")
 
 
 def test_what_was_planned_keeps_no_bytes_of_the_capture() -> None:
@@ -204,8 +210,8 @@ def test_concurrent_sends_of_samples_are_async_and_the_rest_is_not() -> None:
 
 
 def test_what_is_asked_for_is_replayed_too() -> None:
-    include = frozenset((Kind.trace, Kind.replies))
-    options = PlanOptions(choice=Choice(include=include))
+    include = frozenset((OptionalKind.trace, OptionalKind.replies))
+    options = PlanOptions(choice=Selection(include=include))
     traces, _ = plan_of(sample("send-trace-5x.pcap"), options=options)
     assert Counter(one.messages[0].topic for one in traces)["RMQ_SYS_TRACE_TOPIC"] > 0
     replies, _ = plan_of(sample("request-reply-5x.pcap"), options=options)
@@ -213,12 +219,12 @@ def test_what_is_asked_for_is_replayed_too() -> None:
 
 
 def test_reasons_are_counted_and_loops_are_not_counted_twice() -> None:
-    run = Planned([sample("removed-5x.pcap")], lambda _: PlanOptions(), loops=3)
+    run = PlannedRun([sample("removed-5x.pcap")], lambda _: PlanOptions(), loops=3)
     rows = [row for group in run.batches() for row in group]
-    once = Planned([sample("removed-5x.pcap")], lambda _: PlanOptions())
+    once = PlannedRun([sample("removed-5x.pcap")], lambda _: PlanOptions())
     list(once.batches())
     assert run.skipped == once.skipped
-    assert run.skipped[Why.ORPHAN, ""] == 5
-    assert run.sends == 3 * once.sends == len([row for row in rows if isinstance(row, Step)])
-    dues = [row.due for row in rows if isinstance(row, Step)]
+    assert run.skipped[SkipReason.ORPHAN, ""] == 5
+    assert run.sends == 3 * once.sends == len([row for row in rows if isinstance(row, PlannedSend)])
+    dues = [row.due for row in rows if isinstance(row, PlannedSend)]
     assert dues == sorted(dues)

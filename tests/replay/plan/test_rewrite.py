@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import py_compile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from replay.message import Message
-from replay.rewrite import Rewrite, RewriteError, Rewritten, read_function, read_rules
+from replay.plan.rewrite import Rewrite, RewriteError, Rewritten
+from replay.plan.rewrite_files import read_rewrite_files, rewrite_of
 
 MESSAGE = Message(
     "Orders", b'{"card":"4711","x":1}', "v1-paid", "k-1 k-2", {"UNIQ_KEY": "U", "tenant": "acme"}
@@ -18,7 +22,7 @@ MESSAGE = Message(
 def apply(folder: Path, text: str, message: Message = MESSAGE) -> Rewritten | None:
     path = folder / "rules.toml"
     path.write_text(text)
-    return Rewrite(read_rules(str(path))).apply(message, "producers")
+    return rewrite_of(read_rewrite_files([str(path)])).apply(message, "producers")
 
 
 def test_every_part_can_be_rewritten(tmp_path: Path) -> None:
@@ -115,13 +119,13 @@ def test_what_is_wrong_is_said_before_anything_is_sent(
 
 def test_no_such_file() -> None:
     with pytest.raises(RewriteError, match="No such file"):
-        read_rules("/nowhere/rules.toml")
+        read_rewrite_files(["/nowhere/rules.toml"])
 
 
 def function(folder: Path, body: str) -> Rewrite:
     path = folder / "change.py"
     path.write_text(f"def change(message):\n    {body}\n")
-    return Rewrite((), [read_function(f"{path}:change")])
+    return rewrite_of(read_rewrite_files([f"{path}:change"]))
 
 
 def test_a_function_changes_or_drops(tmp_path: Path) -> None:
@@ -144,5 +148,33 @@ def test_a_function_that_fails_says_where(tmp_path: Path) -> None:
 def test_a_function_that_is_not_there(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.py").write_text("change = 1\n")
     (tmp_path / "bad.py").write_text("import nowhere_at_all\n")
+    name = text.format(path=tmp_path / "a.py", bad=tmp_path / "bad.py")
     with pytest.raises(RewriteError):
-        read_function(text.format(path=tmp_path / "a.py", bad=tmp_path / "bad.py"))
+        rewrite_of(read_rewrite_files([name]))
+
+
+def test_the_code_that_runs_is_that_of_the_file_that_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "change.py"
+    path.write_text("def change(message):\n    raise ValueError('compiled')\n")
+    py_compile.compile(str(path), doraise=True)
+    cached = Path(importlib.util.cache_from_source(str(path)))
+    times = path.stat().st_mtime_ns
+    path.write_text("def change(message):\n    return message #############\n")
+    os.utime(path, ns=(times, times))
+    assert cached.exists()
+    assert rewrite_of(read_rewrite_files([f"{path}:change"])).apply(MESSAGE, "g") is not None
+
+
+def test_a_digest_tells_functions_and_rules_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def one(m): return m\ndef two(m): return None\n")
+    (tmp_path / "a.toml").write_text("[[rule]]\ndrop = true\n")
+    names = [f"{tmp_path}/a.py:one", f"{tmp_path}/a.py:two", f"{tmp_path}/a.toml"]
+    digests = {read_rewrite_files([name]).digest for name in names}
+    assert len(digests) == 3
+    assert read_rewrite_files([]).digest == ""
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rules.toml")
+    with pytest.raises(RewriteError, match="no regular file"):
+        read_rewrite_files([str(tmp_path / "rules.toml")])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from replay.compare import MAX_EXAMPLES, Comparison, ConditionError, captured_side, condition_of
-from replay.journal import Result
+from replay.run.compare import MAX_EXAMPLES, Comparison, ConditionError, captured_side, condition_of
+from replay.run.journal_rows import Result
 
-from .replayed import captured, seen
+from ..replayed import captured, seen
 from .test_journal import outcome
 
 

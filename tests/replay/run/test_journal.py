@@ -4,38 +4,44 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.journal import (
-    STEPS,
-    Begin,
-    JournalError,
+from replay.run.journal import (
     JournalWriter,
-    Outcome,
     Progressed,
-    Result,
-    Run,
-    SkippedRow,
-    Source,
-    Sync,
     create_journal,
     read_run,
     read_skipped,
     read_steps,
     sources_of,
 )
+from replay.run.journal_rows import (
+    SKIPPED,
+    STEPS,
+    Begin,
+    JournalError,
+    OutcomeEntry,
+    Result,
+    Run,
+    SkippedRow,
+    SourceEntry,
+    Sync,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
-def outcome(step: int, result: Result = Result.stored, **values: object) -> Outcome:
+def outcome(step: int, result: Result = Result.stored, **values: object) -> OutcomeEntry:
     members: dict[str, object] = {
         "capture": "a.pcap",
         "packet": 7,
@@ -47,7 +53,7 @@ def outcome(step: int, result: Result = Result.stored, **values: object) -> Outc
         "messages": 1,
         "mode": "sync",
     }
-    return Outcome(step=step, result=result, **(members | values))  # type: ignore[arg-type]
+    return OutcomeEntry(step=step, result=result, **(members | values))  # type: ignore[arg-type]
 
 
 def run() -> Run:
@@ -55,7 +61,7 @@ def run() -> Run:
         run="r1",
         created="2026-11-20T10:00:00Z",
         rmqtool="0",
-        sources=[Source("a.pcap", 5, "d")],
+        sources=[SourceEntry("a.pcap", 5, "d")],
         options={"limit": 3},
         target="127.0.0.1:9876",
     )
@@ -93,12 +99,14 @@ def test_what_was_flushed_is_there_while_the_run_goes_on(tmp_path: Path) -> None
     journal.close()
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_every_row_that_was_flushed(tmp_path: Path) -> None:
     code = (
         "import sys, os, signal\n"
         "from pathlib import Path\n"
-        "from replay.journal import *\n"
-        "from tests.replay.test_journal import made\n"
+        "from replay.run.journal import *\n"
+        "from replay.run.journal_rows import *\n"
+        "from tests.replay.run.test_journal import made\n"
         "journal = made(Path(sys.argv[1]))\n"
         "for step in range(1000):\n"
         "    journal.write(Begin(step, [f'K{step}']))\n"
@@ -112,6 +120,7 @@ def test_a_killed_process_leaves_every_row_that_was_flushed(tmp_path: Path) -> N
     assert [row.step for row in read_steps(folder)] == list(range(1000))
 
 
+@pytest.mark.slow
 @given(cut=st.integers(0, 400))
 def test_a_last_line_that_was_cut_is_dropped_and_rows_can_follow(
     tmp_path_factory: pytest.TempPathFactory, cut: int
@@ -138,7 +147,7 @@ def test_half_a_surrogate_is_no_problem(tmp_path: Path) -> None:
     journal.write(outcome(0, topic="\ud800", reason="\udfff"))
     journal.close()
     (row,) = read_steps(tmp_path / "j")
-    assert isinstance(row, Outcome)
+    assert isinstance(row, OutcomeEntry)
     assert row.topic == "?"
 
 
@@ -162,7 +171,7 @@ def test_what_is_no_journal_says_so(tmp_path: Path) -> None:
         list(read_steps(tmp_path / "j"))
 
 
-def progressed(*rows: Begin | Outcome) -> tuple[Progressed, list[int]]:
+def progressed(*rows: Begin | OutcomeEntry) -> tuple[Progressed, list[int]]:
     found = Progressed()
     return found, [row.step for row in found.receive(rows)]
 
@@ -215,3 +224,68 @@ def test_sources_are_known_again(tmp_path: Path) -> None:
     path.write_bytes(b"two")
     assert sources_of([str(path)]) != before
     assert os.path.getsize(path) == before[0].bytes
+
+
+@contextmanager
+def full_at(size: int) -> Iterator[None]:
+    """No file may grow over `size` bytes: what a full disk does, but for the reason."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("room", range(0, 120, 7))
+def test_a_full_disk_leaves_whole_lines_and_drops_what_is_not_sent(
+    tmp_path: Path, room: int
+) -> None:
+    journal = made(tmp_path / "j")
+    journal.write(Begin(0, ["K0"]))
+    journal.flush()
+    journal.write(outcome(0))
+    journal.write(Begin(1, ["K1"]))
+    with full_at((tmp_path / "j" / STEPS).stat().st_size + room):
+        with pytest.raises(JournalError, match="cannot be written: File too large"):
+            journal.flush()
+        assert [row.step for row in read_steps(tmp_path / "j")] == [0]
+    assert (journal.begun, journal.ended) == (1, 0)
+    journal.close()
+    assert (journal.begun, journal.ended) == (1, 1)
+    rows = list(read_steps(tmp_path / "j"))
+    assert [(type(row), row.step) for row in rows] == [(Begin, 0), (OutcomeEntry, 0)]
+
+
+def test_outcomes_are_written_where_other_files_are_full(tmp_path: Path) -> None:
+    journal = made(tmp_path / "j")
+    journal.write(Begin(0, ["K0"]))
+    journal.flush()
+    (tmp_path / "j" / SKIPPED).write_bytes(b"{}\n" * 10_000)
+    journal.write_skipped(SkippedRow("a.pcap", 9, "CUT", "3 bytes", "T", None))
+    journal.write(outcome(0))
+    journal.write(Begin(1, ["K1"]))
+    with full_at(20_000), pytest.raises(JournalError, match=SKIPPED):
+        journal.flush()
+    assert [(type(row), row.step) for row in read_steps(tmp_path / "j")] == [
+        (Begin, 0),
+        (OutcomeEntry, 0),
+    ]
+    journal.close()
+
+
+def test_space_is_kept_while_the_journal_is_open(tmp_path: Path) -> None:
+    create_journal(tmp_path / "j", run())
+    journal = JournalWriter(tmp_path / "j", in_flight=8)
+    assert (tmp_path / "j" / ".reserve").stat().st_blocks * 512 >= 8 * 2048
+    journal.close()
+    assert not (tmp_path / "j" / ".reserve").exists()
+    with full_at(1000), pytest.raises(JournalError, match="cannot be written"):
+        JournalWriter(tmp_path / "j", in_flight=8)
+    assert not (tmp_path / "j" / ".reserve").exists()
+
+
+def test_a_journal_that_cannot_be_begun_leaves_nothing_half(tmp_path: Path) -> None:
+    with full_at(50), pytest.raises(JournalError, match=r"run\.json cannot be written"):
+        create_journal(tmp_path / "j", run())
+    create_journal(tmp_path / "j", run())

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Iterator
 
 import pytest
 
-from replay.captured import Origin, Why
-from replay.plan import Skipped, Step
-from replay.read_ahead import ReadAhead
+from replay.captured.captured_send import CapturedSend, Origin, SkipReason
+from replay.plan.planned_run import PORTION_BYTES, _portions
+from replay.plan.planner import PlannedSend, Planner, PlanOptions, Skipped
+from replay.run.read_ahead import MOST_BYTES, ReadAhead
 
-Steps = list[Step | Skipped]
+from ..replayed import captured, seen
+
+Steps = list[PlannedSend | Skipped]
 
 
 def _skipped(number: int) -> Skipped:
     origin = Origin("x.pcap", number, 0, "10.0.0.1:1", "10.0.0.2:2", 0, 0)
-    return Skipped(origin, Why.NOT_A_SEND)
+    return Skipped(origin, SkipReason.NOT_A_SEND)
 
 
 class _Plan:
@@ -36,7 +40,7 @@ class _Plan:
             raise self._problem
 
 
-def _packet(one: Step | Skipped) -> int:
+def _packet(one: PlannedSend | Skipped) -> int:
     return one.origin.packet
 
 
@@ -110,7 +114,7 @@ def test_who_refuses_what_was_learnt_gives_out_nothing() -> None:
 
 
 def test_the_end_ends_who_waits() -> None:
-    async def run() -> Step | Skipped | None:
+    async def run() -> PlannedSend | Skipped | None:
         never = asyncio.Event()
 
         def slow() -> Iterator[Steps]:
@@ -128,7 +132,7 @@ def test_the_end_ends_who_waits() -> None:
 
 
 def test_filling_takes_no_longer_than_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("replay.read_ahead._FILL_SECONDS", 0.05)
+    monkeypatch.setattr("replay.run.read_ahead._FILL_SECONDS", 0.05)
 
     async def run() -> None:
         go_on = asyncio.Event()
@@ -145,3 +149,30 @@ def test_filling_takes_no_longer_than_so_long(monkeypatch: pytest.MonkeyPatch) -
         ahead.end()
 
     asyncio.run(run())
+
+
+def _compressed(number: int) -> CapturedSend:
+    """A send of some hundred bytes whose body is 4 MiB."""
+    body = zlib.compress(bytes(4 << 20))
+    return captured(seen(number * 1_000_000, key=f"K{number}", body=body, sys_flag=1))
+
+
+@pytest.mark.slow
+def test_bodies_are_bounded_by_their_bytes() -> None:
+    sends = [_compressed(number) for number in range(60)]
+    held: list[int] = []
+
+    async def run() -> int:
+        ahead = ReadAhead(_portions(Planner(PlanOptions()).steps(sends)), 4096, lambda: None)
+        await ahead.fill()
+        count = 0
+        while (one := await ahead.next()) is not None:
+            assert isinstance(one, PlannedSend)
+            count += 1
+            held.append(ahead.held_bytes)
+        assert ahead.bounded
+        ahead.end()
+        return count
+
+    assert asyncio.run(run()) == 60
+    assert max(held) <= MOST_BYTES + PORTION_BYTES + (4 << 20)

@@ -53,7 +53,7 @@ def frame(
 class Talk:
     """One connection."""
 
-    def __init__(self, address: str, timeout: float = 5.0):
+    def __init__(self, address: str, timeout: float = 30.0):
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout)
 

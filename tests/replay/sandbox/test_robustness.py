@@ -12,15 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.remoting.codes import RequestCode
 from replay.sandbox import (
-    Event,
     EventKind,
     Sandbox,
     SandboxError,
+    SandboxEvent,
     SandboxOptions,
     SandboxThread,
     TopicSpec,
@@ -31,19 +31,26 @@ from .talk import Talk, frame, heartbeat, pull_fields, send_fields
 
 TOPIC = "Orders"
 ODD = (
+    *("²", "٣", "1_0", " 5", "9" * 5000, "--5", "+7"),
+    *("DELAY\x01²\x02", "TRAN_MSG\x01true\x02CHECK_IMMUNITY_TIME_IN_SECONDS\x01²\x02"),
+    *(
+        f"TIMER_DELAY_SEC\x01{'9' * 5000}\x02",
+        "RECONSUME_TIME\x01²\x02MAX_RECONSUME_TIMES\x01x\x02",
+    ),
     *("", "0", "-1", "1", "9223372036854775807", "9223372036854775808", "x", "true", "Orders"),
     *("%RETRY%g", "%DLQ%g", "TBW102", "SCHEDULE_TOPIC_XXXX", "\x01\x02", "\ud800", "*", "null"),
     "KEYS\x01a b\x02TRAN_MSG\x01true\x02DELAY\x01x\x02",
     "DELAY\x01-5\x02TIMER_DELAY_MS\x01x",
 )
 BODIES = (b"", b"{}", b"[]", b"null", b"{", b'{"mqSet":[{"topic":1,"queueId":"x"}]}', b"\0" * 40)
+SETTINGS = "".join(f"{name}={{0}}\n" for name in ("brokerPermission", "brokerId", "maxMessageSize"))
 
 
 class Watched:
     """A sandbox and what it told."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[SandboxEvent] = []
         self.options = SandboxOptions(
             topics=[TopicSpec(TOPIC)],
             delay_levels="1s",
@@ -86,21 +93,16 @@ def shout(address: str, data: bytes) -> None:
             pass
 
 
-calm = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
+@pytest.mark.slow
 @given(st.binary(max_size=400))
-@calm
 def test_any_bytes(box: SandboxThread, watched: Watched, data: bytes) -> None:
     shout(box.addresses["broker-a"], data)
     shout(box.namesrv, data)
     assert watched.slips() == []
 
 
+@pytest.mark.slow
 @given(st.data())
-@calm
 def test_damaged_frames(box: SandboxThread, watched: Watched, data: st.DataObject) -> None:
     whole = bytearray(frame(310, send_fields(TOPIC, TAGS="TagA"), b"body", opaque=7))
     for _ in range(data.draw(st.integers(1, 6))):
@@ -187,6 +189,7 @@ def test_connections_are_bounded() -> None:
             talk.close()
 
 
+@pytest.mark.slow
 def test_unfinished_frames_are_bounded() -> None:
     with sandbox_thread(SandboxOptions(input_limit=1_000_000)) as box:
         talks = [Talk(box.addresses["broker-a"]) for _ in range(4)]
@@ -235,6 +238,7 @@ def test_long_polls_are_bounded_and_go_with_their_connection() -> None:
         assert held() == 0
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_is_given_up() -> None:
     with sandbox_thread(SandboxOptions(topics=[TopicSpec(TOPIC)])) as box:
         with Talk(box.addresses["broker-a"]) as producer:
@@ -255,6 +259,7 @@ def test_a_client_that_does_not_read_is_given_up() -> None:
         assert unread() == 0
 
 
+@pytest.mark.slow
 def test_a_client_without_heartbeat_is_forgotten() -> None:
     options = SandboxOptions(topics=[TopicSpec(TOPIC)], client_timeout_ms=200)
     with sandbox_thread(options) as box, Talk(box.addresses["broker-a"], 10) as broker:
@@ -318,7 +323,7 @@ def test_a_port_that_is_taken_is_named() -> None:
         (SandboxOptions(host="localhost"), "no IP address"),
         (SandboxOptions(server_version="6.6.6"), "no release"),
         (SandboxOptions(serialize_type="XML"), "JSON or ROCKETMQ"),
-        (SandboxOptions(delay_levels="soon"), "no duration"),
+        (SandboxOptions(delay_levels="soon"), "not a valid duration"),
         (SandboxOptions(topics=[TopicSpec("T", 0)]), "0 queues"),
         (SandboxOptions(advertised="a host"), "no IP address"),
         (SandboxOptions(store=Path("/nowhere/box.db")), "cannot be opened"),
@@ -335,3 +340,17 @@ def test_nothing_is_left_of_many_sandboxes() -> None:
         with sandbox_thread(SandboxOptions(brokers=2)) as box, Talk(box.namesrv) as namesrv:
             assert namesrv.ask(106).code == 0
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("value", ["²", "٣٣", "1_0", "--5", "9" * 900, "", "x", "-0", "٦"])
+def test_no_setting_makes_a_broker_fail(value: str) -> None:
+    watched = Watched()
+    with sandbox_thread(watched.options) as box:
+        for address in (box.addresses["broker-a"], box.namesrv):
+            with Talk(address) as talk:
+                talk.ask(25, body=SETTINGS.format(value).encode())
+        with Talk(box.namesrv) as namesrv:
+            assert namesrv.ask(106, {}).code == 0
+        if value != "-0":  # which is 0: nothing may be done
+            lives(box)
+    assert watched.slips() == []

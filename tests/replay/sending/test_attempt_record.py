@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from dissectors.pipeline import Decode
-from dissectors.record import ExchangeRecord
-from replay.attempt_record import record_of_attempt
+from dissectors.decode.pipeline import Decode
+from dissectors.rows.record import ExchangeRecord
 from replay.message import Attempt, Message, MessageQueue
+from replay.sending.attempt_record import record_of_attempt
 from tests.replay.java_sends import SAMPLES
 
 OF_A_CAPTURE = ("capture", "request_packet", "response_packet", "rtt_us", "end", "expert")

@@ -8,7 +8,7 @@ from dissectors.remoting.command import RemotingCommand
 from replay.fault import FaultSettings
 from replay.message import Message, MessageQueue, SendMode
 
-from .script import MS, Bench, ScriptLink, dropping, mute, refusing
+from ..script import MS, Bench, ScriptLink, dropping, mute, refusing
 
 SYNC, ASYNC, ONEWAY = SendMode.SYNC, SendMode.ASYNC, SendMode.ONEWAY
 VICTIM = "broker-a"

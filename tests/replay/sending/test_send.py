@@ -23,11 +23,19 @@ from replay.errors import (
     TooManyRequestsError,
 )
 from replay.fault import FaultSettings
-from replay.message import Attempt, Message, MessageQueue, Outcome, SendMode, SendResult, SendStatus
-from replay.operation import Operation
-from replay.order_key import KeySelector, java_hash
+from replay.message import (
+    Attempt,
+    AttemptOutcome,
+    Message,
+    MessageQueue,
+    SendMode,
+    SendResult,
+    SendStatus,
+)
+from replay.sending.order_key import KeySelector, java_hash
+from replay.wire.operation import RunningOperation
 
-from .script import MS, Bench, ScriptLink, dropping, mute, refusing, stored
+from ..script import MS, Bench, ScriptLink, dropping, mute, refusing, stored
 
 SYNC, ASYNC, ONEWAY = SendMode.SYNC, SendMode.ASYNC, SendMode.ONEWAY
 
@@ -36,17 +44,17 @@ def message() -> Message:
     return Message("T", b"body")
 
 
-def result_of(operation: Operation[object]) -> SendResult:
+def result_of(operation: RunningOperation[object]) -> SendResult:
     assert isinstance(operation.result, SendResult)
     return operation.result
 
 
-def failure_of(operation: Operation[object]) -> SendFailed:
+def failure_of(operation: RunningOperation[object]) -> SendFailed:
     assert isinstance(operation.error, SendFailed)
     return operation.error
 
 
-def send(bench: Bench, mode: SendMode = SYNC, **options: object) -> Operation[object]:
+def send(bench: Bench, mode: SendMode = SYNC, **options: object) -> RunningOperation[object]:
     return bench.run(bench.sender.send(message(), mode, **options))  # type: ignore[arg-type]
 
 
@@ -62,7 +70,7 @@ def test_a_stored_message_says_where_and_how() -> None:
     assert (result.status, result.queue_offset) == (SendStatus.SEND_OK, 7)
     (attempt,) = result.attempts
     assert seen == [attempt]
-    assert attempt.outcome == Outcome.ANSWERED
+    assert attempt.outcome == AttemptOutcome.ANSWERED
     assert (attempt.code, attempt.why, attempt.number) == (0, "round robin", 1)
     assert attempt.address == bench.brokers[attempt.queue.broker_name]
     assert attempt.local.startswith("10.9.9.9:")
@@ -168,7 +176,7 @@ def test_a_silent_broker_takes_the_whole_time_and_its_connection_is_closed() -> 
     assert 500 <= took <= 520
     assert isinstance(error.cause, SendTimeoutError)
     assert error.out_of_time
-    assert [attempt.outcome for attempt in error.attempts] == [Outcome.TIMEOUT]
+    assert [attempt.outcome for attempt in error.attempts] == [AttemptOutcome.TIMEOUT]
     assert not bench.network.links[-1].open
 
 
@@ -205,7 +213,7 @@ def test_a_broker_that_is_down_is_left_for_another_one() -> None:
         for _ in range(12):
             result = result_of(send(bench, mode))
             assert result.attempts[-1].queue.broker_name == "broker-c"
-            assert all(one.outcome == Outcome.CONNECT for one in result.attempts[:-1])
+            assert all(one.outcome == AttemptOutcome.CONNECT for one in result.attempts[:-1])
             assert all(one.error and one.request_bytes is None for one in result.attempts[:-1])
 
 
@@ -245,7 +253,7 @@ def test_one_way_is_written_with_its_bit_and_not_waited_for() -> None:
     assert command.flag == 2
     assert result.queue_offset is None
     (attempt,) = result.attempts
-    assert (attempt.outcome, attempt.end, attempt.code) == (Outcome.ONEWAY, None, None)
+    assert (attempt.outcome, attempt.end, attempt.code) == (AttemptOutcome.ONEWAY, None, None)
     assert bench.client.channels.in_flight == 0
 
 
@@ -333,7 +341,7 @@ def test_an_unusable_answer_is_tried_elsewhere_if_synchronous_only() -> None:
         every_broker(bench, serve)
         error = failure_of(send(bench, mode))
         assert isinstance(error.cause, AnswerError)
-        assert [one.outcome for one in error.attempts] == [Outcome.GARBAGE] * count
+        assert [one.outcome for one in error.attempts] == [AttemptOutcome.GARBAGE] * count
 
 
 @pytest.mark.parametrize(
@@ -356,7 +364,7 @@ def test_garbage_ends_the_connection_and_the_next_broker_is_asked(
     for _ in range(12):
         result = result_of(send(bench, mode))
         for attempt in result.attempts[:-1]:
-            assert attempt.outcome == Outcome.GARBAGE
+            assert attempt.outcome == AttemptOutcome.GARBAGE
     assert [link.open for link in bench.network.links if link.peer != "10.0.1.3:10911"][1:] == (
         [False] * (len([one for one in bench.network.links if one.peer != "10.0.1.3:10911"]) - 1)
     )
@@ -421,7 +429,7 @@ def test_async_limit_is_waited_for_and_then_refused() -> None:
     bench.network.run(450)
     error = failure_of(waiting)
     assert isinstance(error.cause, TooManyRequestsError)
-    assert [one.outcome for one in error.attempts] == [Outcome.BUSY]
+    assert [one.outcome for one in error.attempts] == [AttemptOutcome.BUSY]
     assert not any(one.done for one in started)
     later = bench.client.runner.start(bench.sender.send(message(), ASYNC, 3000))
     assert len(bench.addresses()) == 3
@@ -578,7 +586,7 @@ def test_a_send_that_is_given_up_gives_everything_back() -> None:
     bench.network.run(10)
     operation.cancel()
     assert bench.sender.attempts.permits[ASYNC].free == 1
-    assert seen[-1].outcome == Outcome.CANCELLED
+    assert seen[-1].outcome == AttemptOutcome.CANCELLED
     bench.network.run(5000)
     assert bench.client.channels.in_flight == 0
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.remoting.command import RemotingCommand
 from replay.errors import ClientError
 from replay.fault import FaultSettings
 from replay.message import Message, SendMode, SendResult
-from replay.operation import Operation
+from replay.wire.operation import RunningOperation
+from tests.profiles import examples
 
-from .script import MS, STORED, Bench, ScriptLink
+from ..script import MS, STORED, Bench, ScriptLink
 
 MODES = list(SendMode)
 SLACK_MS = 25
@@ -74,7 +76,8 @@ def behave(deeds: list[Deed]) -> object:
     return serve
 
 
-@settings(max_examples=150)
+@pytest.mark.slow
+@examples(3)
 @given(
     st.lists(DEEDS, min_size=1, max_size=6),
     st.lists(SENDS, min_size=1, max_size=12),
@@ -101,7 +104,7 @@ def test_every_send_ends_once_and_in_time(
         bench.network.peers[address] = behave(deeds)  # type: ignore[assignment]
     ends: dict[int, list[int]] = {number: [] for number in range(len(sends))}
     begins: dict[int, int] = {}
-    operations: dict[int, Operation[SendResult]] = {}
+    operations: dict[int, RunningOperation[SendResult]] = {}
 
     def begin(number: int) -> None:
         mode, timeout, _, cancelled_after = sends[number]

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from dissectors.remoting.batch import decode_batch
-from dissectors.remoting.compression import decompress
-from dissectors.remoting.frame_layout import MAX_FRAME
+from dissectors.remoting.framing.layout import MAX_FRAME
 from dissectors.remoting.header_codec import decode_header, encode_header
-from dissectors.remoting.properties import decode_properties
+from dissectors.remoting.messages.batch import decode_batch
+from dissectors.remoting.messages.compression import decompress
+from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of
 from replay.message import Message, MessageQueue
-from replay.send_request import SendEncoder, SendForm
-from replay.send_template import frame_of
+from replay.sending.send_request import SendEncoder, SendForm
+from replay.sending.send_template import frame_of
 from replay.unique_id import UniqueIds
 from tests.replay.java_sends import JAVA_SENDS, VECTORS, Sent, request_again
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.pipeline import Decode
+from dissectors.decode.pipeline import Decode
 from dissectors.remoting.command import RemotingCommand
 from replay.message import MessageQueue, SendStatus
-from replay.send_response import Stored, stored_of
+from replay.sending.send_response import Stored, stored_of
 from tests.replay.java_sends import SAMPLES
 
 QUEUE = MessageQueue("T", "broker-a", 1)

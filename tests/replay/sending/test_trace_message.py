@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from dissectors.pipeline import Decode
+from dissectors.decode.pipeline import Decode
 from dissectors.remoting.bodies.trace import decode_trace, encode_trace
-from dissectors.remoting.properties import decode_properties
+from dissectors.remoting.messages.properties import decode_properties
 from replay.message import (
     Attempt,
     Message,
@@ -18,8 +18,8 @@ from replay.message import (
     TransactionState,
     message_of_properties,
 )
-from replay.send_response import Stored, stored_of
-from replay.trace import (
+from replay.sending.send_response import Stored, stored_of
+from replay.sending.trace_message import (
     MAX_WAITING,
     TraceBuffer,
     messages_of,

@@ -8,14 +8,15 @@ import socket
 import pytest
 
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.compression import compress
-from dissectors.remoting.ids import encode_offset_id
-from dissectors.remoting.message import StoredMessage, encode_message
+from dissectors.remoting.ids.message_ids import encode_offset_id
+from dissectors.remoting.messages.compression import compress
+from dissectors.remoting.messages.message import StoredMessage, encode_message
 from replay import AsyncProducer, Message, Producer, ProducerConfig, TransactionState
 from replay.message import SendStatus
-from replay.request import encode_command
+from replay.wire.request import encode_command
+from tests.patience import wait_for
 
-from .responder import Responder, answer, responding
+from ..responder import Responder, answer, responding
 
 COMMIT, ROLLBACK, UNKNOWN = (
     TransactionState.COMMIT,
@@ -40,15 +41,12 @@ def config_of(responder: Responder, **settings: object) -> ProducerConfig:
 
 def ends(responder: Responder) -> list[RemotingCommand]:
     """What the broker was told (37), when it has come."""
-    import time
 
-    until = time.monotonic() + 2
-    while time.monotonic() < until:
-        found = [command for command, _ in responder.received if command.code == 37]
-        if found:
-            return found
-        time.sleep(0.01)
-    return []
+    def found() -> list[RemotingCommand]:
+        return [command for command, _ in responder.received if command.code == 37]
+
+    wait_for("the end of a transaction", found)
+    return found()
 
 
 @pytest.mark.parametrize("state", [COMMIT, ROLLBACK, UNKNOWN])

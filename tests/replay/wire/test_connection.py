@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
 from replay.config import ProducerConfig
-from replay.connection import NEVER, Opaques, RemotingConnection
 from replay.errors import ConnectionLostError, ProtocolError
-from replay.request import PlainRequest, encode_command
-from replay.steps import Invoke
+from replay.wire.connection import NEVER, Opaques, RemotingConnection
+from replay.wire.request import encode_command, plain_request
+from replay.wire.steps import Invoke
 
 MS = 1_000_000
 CONFIG = ProducerConfig(group="g", namesrv="127.0.0.1:9876")
@@ -44,7 +44,7 @@ class Conversation:
         self.asked.append((command, body))
 
     def begin(self, deadline: int = 3000 * MS, oneway: bool = False) -> tuple[Invoke, Waiter]:
-        request = PlainRequest(CONFIG, 105, {"topic": "T"}, b"", oneway=oneway)
+        request = plain_request(CONFIG, 105, {"topic": "T"}, b"", oneway=oneway)
         invoke = Invoke("10.0.0.1:10911", request, deadline)
         waiter = Waiter()
         invoke.waiter = waiter
@@ -107,6 +107,16 @@ def test_garbage_is_said_as_what_it_looks_like(data: bytes, told: str) -> None:
     assert told in f"{error.reason} {error.hint}"
 
 
+def test_an_answer_behind_bad_bytes_is_not_believed() -> None:
+    talk = Conversation()
+    first, told = talk.begin()
+    second, untold = talk.begin()
+    error = talk.connection.receive(answer_to(first) + b"x" * 20 + answer_to(second), 0)
+    assert isinstance(error, ProtocolError)
+    assert told.told == [first]
+    assert untold.told == []
+
+
 def test_what_is_held_is_bounded_by_one_frame() -> None:
     talk = Conversation()
     assert (
@@ -114,7 +124,7 @@ def test_what_is_held_is_bounded_by_one_frame() -> None:
     )
     for _ in range(200):
         talk.connection.receive(bytes(1 << 17), 0)
-    assert talk.connection._decoder.held_bytes <= 17 << 20
+    assert talk.connection._reader.held_bytes <= 17 << 20
 
 
 def test_numbers_go_on_over_all_connections_and_never_become_negative() -> None:

@@ -2,10 +2,50 @@
 
 from __future__ import annotations
 
+import doctest
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.steps import Permits
+from replay.config import ProducerConfig
+from replay.errors import ClosedError
+from replay.wire import steps
+from replay.wire.request import plain_request
+from replay.wire.steps import Acquire, Await, Invoke, Join, Permits
+
+MS = 1_000_000
+CONFIG = ProducerConfig(group="g", namesrv="127.0.0.1:9876")
+
+
+def test_the_example_of_an_operation_runs() -> None:
+    ran = doctest.testmod(steps)
+    assert ran.attempted > 10
+    assert ran.failed == 0
+
+
+def test_steps_print_themselves() -> None:
+    permits = Permits(3)
+    assert repr(Acquire(permits, 2, 5 * MS)) == (
+        "Acquire(2 of Permits(3 of 3 free), deadline 5 ms)"
+    )
+    join = Join(("route", "T"), lambda: iter(()), 7 * MS, ClosedError)  # type: ignore[arg-type, return-value]
+    assert repr(join) == "Join(('route', 'T'), deadline 7 ms)"
+    awaited = Await(permits.wait, lambda: None, 9 * MS, ClosedError)  # type: ignore[arg-type]
+    assert repr(awaited) == "Await(Permits.wait, deadline 9 ms)"
+    permits.take(3)
+    permits.wait(1, lambda: None)
+    assert repr(permits) == "Permits(0 of 3 free, 1 waiting)"
+
+
+def test_a_request_prints_its_code_and_address_and_no_field() -> None:
+    request = plain_request(CONFIG, 34, {"Signature": "secret"}, b"12", oneway=True)
+    invoke = Invoke("10.0.0.1:10911\x1b[2J", request, 3000 * MS)
+    shown = repr(invoke)
+    assert shown.startswith("Invoke(HEART_BEAT to 10.0.0.1:10911")
+    assert shown.endswith("body 2 bytes, oneway, deadline 3000 ms)")
+    assert "secret" not in shown
+    assert shown.isprintable()
 
 
 def test_who_waits_is_served_in_order() -> None:
@@ -37,6 +77,7 @@ def test_who_gives_up_lets_the_next_one_have_them() -> None:
     assert permits.free == 3
 
 
+@pytest.mark.slow
 def test_many_that_give_back_at_once_do_not_nest() -> None:
     permits = Permits(1)
     assert permits.take()

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from replay.sandbox import Event, EventKind
-from rmqtool.broker_lines import EventDigest, json_of, line_of
-from rmqtool.console import UNLIMITED, Terminal
+from replay.sandbox import EventKind, SandboxEvent
+from rmqtool.broker.event_lines import EventDigest, json_of, line_of
+from rmqtool.ui.console import UNLIMITED, Terminal
 from tests.replay.sandbox.talk import Talk, send_fields
 
-from .command import PROGRAM, ROOT, process, rmqtool
+from ..command import PROGRAM, ROOT, process, rmqtool
 
-FREE = ("-p", "0", "--namesrv-port", "0")
+FREE = ("--port", "0", "--namesrv-port", "0")
 PLAIN = Terminal(False, UNLIMITED, False)
 
 
@@ -43,9 +43,13 @@ def send(address: object, topic: str = "Orders") -> int:
         return broker.ask(310, send_fields(topic), b"x").code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_runs_until_a_signal_and_says_what_it_came_to(number: signal.Signals) -> None:
-    with started("-b", "2", "-t", "Orders:2", "-f", "busy times=1 broker=broker-b") as (run, first):
+    with started("--brokers", "2", "-t", "Orders:2", "--fault", "busy times=1 broker=broker-b") as (
+        run,
+        first,
+    ):
         brokers = first["brokers"]
         assert isinstance(brokers, dict)
         assert list(brokers) == ["broker-a", "broker-b"]
@@ -53,7 +57,7 @@ def test_it_runs_until_a_signal_and_says_what_it_came_to(number: signal.Signals)
         assert send(brokers["broker-b"]) == 2
         assert send(brokers["broker-b"]) == 0
         run.send_signal(number)
-        out, err = run.communicate(timeout=15)
+        out, err = run.communicate(timeout=60)
     lines = [json.loads(line) for line in out.splitlines()]
     if number is signal.SIGINT:
         assert (run.returncode, err) == (0, "")
@@ -69,17 +73,20 @@ def test_it_runs_until_a_signal_and_says_what_it_came_to(number: signal.Signals)
 
 
 def test_it_shows_where_it_listens_and_how_to_send() -> None:
-    done = process("broker", *FREE, "--duration", "300ms", "-t", "Orders:2", "-f", "latency=5ms")
+    done = process(
+        "broker", *FREE, "--duration", "300ms", "-t", "Orders:2", "--fault", "latency=5ms"
+    )
     assert (done.status, done.err) == (0, "")
     lines = [line.split(maxsplit=1) for line in done.out.splitlines() if line]
     table = {line[0]: line[1] for line in lines if len(line) == 2}
     assert table["namesrv"].startswith("127.0.0.1:")
     assert table["topics"] == "Orders (2 queues)"
     assert table["fault"] == "latency=5ms"
-    assert table["send"] == f"rmqtool send -n {table['namesrv']} -t Orders -p hello"
+    assert table["send"] == f"rmqtool send -n {table['namesrv']} -t Orders --body hello"
     assert "ended after" in done.out
 
 
+@pytest.mark.slow
 def test_messages_are_kept_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "box.db"
     with started("--store", str(path)) as (run, first):
@@ -87,7 +94,7 @@ def test_messages_are_kept_in_a_file(tmp_path: Path) -> None:
         assert isinstance(brokers, dict)
         assert send(brokers["broker-a"]) == 0
         run.kill()
-        run.wait(10)
+        run.wait(60)
     done = process("broker", *FREE, "--duration", "100ms", "--store", path)
     assert f"{path} (1 message)" in done.out
 
@@ -97,13 +104,13 @@ def test_messages_are_kept_in_a_file(tmp_path: Path) -> None:
     [
         (("--listen", "0.0.0.0"), "can be reached from other machines"),
         (("--listen", "localhost"), "'localhost' is no IP address"),
-        (("-f", "explode"), "'explode' is no kind of fault"),
+        (("--fault", "explode"), "'explode' is no kind of fault"),
         (("--faults", "none.toml"), "none.toml: No such file"),
         (("-t", "no spaces"), "--topic: 'no spaces' is no topic"),
         (("-t", "Orders:0"), "is no topic"),
         (("--server-version", "7.0.0"), "'7.0.0' is no release"),
-        (("--store-limit", "much"), "--store-limit: 'much' is no size"),
-        (("--duration", "long"), "'long' is no duration"),
+        (("--store-limit", "much"), "--store-limit: not a valid size: 'much'"),
+        (("--duration", "long"), "not a valid duration: 'long'"),
         (("--serialize", "xml"), "'XML' is not JSON or ROCKETMQ"),
     ],
 )
@@ -119,7 +126,7 @@ def test_a_port_that_is_taken() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        result = rmqtool("broker", "-p", port, "--namesrv-port", "0", "--duration", "1ms")
+        result = rmqtool("broker", "--port", port, "--namesrv-port", "0", "--duration", "1ms")
     assert result.status == 1
     assert f"cannot listen on 127.0.0.1:{port}" in result.err
     assert "give another port" in result.err
@@ -128,18 +135,22 @@ def test_a_port_that_is_taken() -> None:
 # -- lines -----------------------------------------------------------------------------------------
 
 
-def shown(events: list[Event], everything: bool = False, end_ms: int = 10_000) -> list[str]:
+def shown(events: list[SandboxEvent], everything: bool = False, end_ms: int = 10_000) -> list[str]:
     digest = EventDigest(everything)
     lines = [line_of(item, PLAIN) for event in events for item in digest.receive(event)]
     return lines + [line_of(item, PLAIN) for item in digest.finish(end_ms)]
 
 
-def sent(at_ms: int, messages: int = 1) -> Event:
-    return Event(at_ms, EventKind.SENT, "broker-a", "127.0.0.1:5", "", 310, "Orders", messages)
+def sent(at_ms: int, messages: int = 1) -> SandboxEvent:
+    return SandboxEvent(
+        at_ms, EventKind.SENT, "broker-a", "127.0.0.1:5", "", 310, "Orders", messages
+    )
 
 
 def test_sends_are_counted_and_errors_are_shown_once() -> None:
-    refused = Event(5, EventKind.ANSWERED, "broker-a", "127.0.0.1:5", "busy", 310, "Orders", 1, 2)
+    refused = SandboxEvent(
+        5, EventKind.ANSWERED, "broker-a", "127.0.0.1:5", "busy", 310, "Orders", 1, 2
+    )
     lines = shown([sent(1), refused, sent(2, 3), refused, refused])
     assert lines == [
         "00:00:00.005  broker-a   answered      "
@@ -151,14 +162,14 @@ def test_sends_are_counted_and_errors_are_shown_once() -> None:
 
 
 def test_everything_is_shown_when_asked_for() -> None:
-    connected = Event(1, EventKind.CONNECTED, "broker-a", "127.0.0.1:5")
-    idle = Event(2, EventKind.ANSWERED, "broker-a", "", "", 11, "Orders", 1, 19)
+    connected = SandboxEvent(1, EventKind.CONNECTED, "broker-a", "127.0.0.1:5")
+    idle = SandboxEvent(2, EventKind.ANSWERED, "broker-a", "", "", 11, "Orders", 1, 19)
     assert shown([connected, idle]) == []
     assert len(shown([connected, idle, sent(3), sent(4)], everything=True)) == 4
 
 
 def test_text_of_the_network_is_made_printable() -> None:
-    evil = Event(1, EventKind.ANSWERED, "broker-a", "", "\x1b[2J\nx", 310, "T\u202e", 1, 17)
+    evil = SandboxEvent(1, EventKind.ANSWERED, "broker-a", "", "\x1b[2J\nx", 310, "T\u202e", 1, 17)
     (line,) = shown([evil])
     assert line.isprintable()
     digest = EventDigest(True)
@@ -168,6 +179,6 @@ def test_text_of_the_network_is_made_printable() -> None:
 def test_many_different_events_do_not_fill_the_memory() -> None:
     digest = EventDigest(False)
     for number in range(30_000):
-        event = Event(number, EventKind.TOPIC, "broker-a", topic=f"T{number}")
+        event = SandboxEvent(number, EventKind.TOPIC, "broker-a", topic=f"T{number}")
         list(digest.receive(event))
     assert len(digest._seen) <= 10_000

@@ -19,25 +19,25 @@ from dissectors.remoting.codes import (
     ResponseCode,
     wide_request_code,
 )
-from dissectors.remoting.header_tables.responses import FORMER_MEANINGS
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS
-from dissectors.remoting.properties import PROPERTIES
+from dissectors.remoting.messages.properties import PROPERTIES
+from dissectors.remoting.operation_tables.responses import FORMER_MEANINGS
 from dissectors.remoting.versions import VERSIONS
-from rmqtool.codes_catalog import BODY_FORMS, about_form, catalog, class_of_form, cut_code
-from rmqtool.codes_command import codes
-from rmqtool.codes_json import value_of
-from rmqtool.codes_options import CodesFormat, Kind
-from rmqtool.codes_search import find, number_of, query_of
-from rmqtool.codes_text import detail_lines, list_lines, releases_of
-from rmqtool.console import UNLIMITED, Terminal, When
-from rmqtool.status import CommandError, ExitStatus
+from rmqtool.codes.as_json import value_of
+from rmqtool.codes.catalog import BODY_FORMS, about_form, catalog, class_of_form, cut_code
+from rmqtool.codes.command import codes
+from rmqtool.codes.options import CodesFormat, EntryKind
+from rmqtool.codes.search import find, number_of, query_of
+from rmqtool.codes.text import detail_lines, list_lines, releases_of
+from rmqtool.ui.console import UNLIMITED, Terminal, When
+from rmqtool.ui.status import CommandError, ExitStatus
 
-from .command import rmqtool
+from ..command import rmqtool
 
 PIPE = Terminal(False, UNLIMITED, False)
 
 
-def found(text: str, kind: Kind | None = None) -> list[tuple[Kind, int | None, str]]:
+def found(text: str, kind: EntryKind | None = None) -> list[tuple[EntryKind, int | None, str]]:
     return [(one.kind, one.number, one.name) for one in find(query_of(text, kind)).entries]
 
 
@@ -52,52 +52,52 @@ def text_of(text: str) -> str:
 @pytest.mark.parametrize(
     ("query", "entry"),
     [
-        ("SEND_MESSAGE_V2", (Kind.request, 310, "SEND_MESSAGE_V2")),
-        ("send-message-v2", (Kind.request, 310, "SEND_MESSAGE_V2")),
-        ("send message v2", (Kind.request, 310, "SEND_MESSAGE_V2")),
-        ("GET_ROUTEINTO_BY_TOPIC", (Kind.request, 105, "GET_ROUTEINFO_BY_TOPIC")),
-        ("DELETE_ACL_CONFIG", (Kind.request, 51, "DELETE_ACL_CONFIG")),
-        ("200050", (Kind.request, 200050, "POP_MESSAGE")),
-        ("3442", (Kind.request, 200050, "POP_MESSAGE")),
-        ("0xd72", (Kind.request, 200050, "POP_MESSAGE")),
-        ("-14532", (Kind.request, 51004, "DLEDGER_PUSH")),
-        ("0xC73C", (Kind.request, 51004, "DLEDGER_PUSH")),
-        ("request 17", (Kind.request, 17, "UPDATE_AND_CREATE_TOPIC")),
-        ("response 17", (Kind.response, 17, "TOPIC_NOT_EXIST")),
-        ("Responses 0x11", (Kind.response, 17, "TOPIC_NOT_EXIST")),
-        ("-1006", (Kind.response, -1006, "RPC_TIME_OUT")),
-        ("topic_not_exist", (Kind.response, 17, "TOPIC_NOT_EXIST")),
-        ("sendmessagerequestheaderv2", (Kind.header, None, "SendMessageRequestHeaderV2")),
-        ("AccessKey", (Kind.header, None, "AccessKey")),
-        ("HeartbeatData", (Kind.body, None, "HeartbeatData")),
+        ("SEND_MESSAGE_V2", (EntryKind.request, 310, "SEND_MESSAGE_V2")),
+        ("send-message-v2", (EntryKind.request, 310, "SEND_MESSAGE_V2")),
+        ("send message v2", (EntryKind.request, 310, "SEND_MESSAGE_V2")),
+        ("GET_ROUTEINTO_BY_TOPIC", (EntryKind.request, 105, "GET_ROUTEINFO_BY_TOPIC")),
+        ("DELETE_ACL_CONFIG", (EntryKind.request, 51, "DELETE_ACL_CONFIG")),
+        ("200050", (EntryKind.request, 200050, "POP_MESSAGE")),
+        ("3442", (EntryKind.request, 200050, "POP_MESSAGE")),
+        ("0xd72", (EntryKind.request, 200050, "POP_MESSAGE")),
+        ("-14532", (EntryKind.request, 51004, "DLEDGER_PUSH")),
+        ("0xC73C", (EntryKind.request, 51004, "DLEDGER_PUSH")),
+        ("request 17", (EntryKind.request, 17, "UPDATE_AND_CREATE_TOPIC")),
+        ("response 17", (EntryKind.response, 17, "TOPIC_NOT_EXIST")),
+        ("Responses 0x11", (EntryKind.response, 17, "TOPIC_NOT_EXIST")),
+        ("-1006", (EntryKind.response, -1006, "RPC_TIME_OUT")),
+        ("topic_not_exist", (EntryKind.response, 17, "TOPIC_NOT_EXIST")),
+        ("sendmessagerequestheaderv2", (EntryKind.header, None, "SendMessageRequestHeaderV2")),
+        ("AccessKey", (EntryKind.header, None, "AccessKey")),
+        ("HeartbeatData", (EntryKind.body, None, "HeartbeatData")),
         (
             "BrokerReplicasInfo.ReplicaIdentity",
-            (Kind.body, None, "BrokerReplicasInfo.ReplicaIdentity"),
+            (EntryKind.body, None, "BrokerReplicasInfo.ReplicaIdentity"),
         ),
-        ("stored-messages", (Kind.body, None, "stored-messages")),
-        ("UNIQ_KEY", (Kind.property, None, "UNIQ_KEY")),
-        ("PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX", (Kind.property, None, "UNIQ_KEY")),
-        ("1ST_POP_TIME", (Kind.property, None, "1ST_POP_TIME")),
-        ("go", (Kind.language, 9, "GO")),
-        ("language 9", (Kind.language, 9, "GO")),
-        ("5.3.3", (Kind.version, 479, "V5_3_3")),
-        ("version 479", (Kind.version, 479, "V5_3_3")),
-        ("5.0.0-SNAPSHOT", (Kind.version, 412, "V5_0_0_SNAPSHOT")),
+        ("stored-messages", (EntryKind.body, None, "stored-messages")),
+        ("UNIQ_KEY", (EntryKind.property, None, "UNIQ_KEY")),
+        ("PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX", (EntryKind.property, None, "UNIQ_KEY")),
+        ("1ST_POP_TIME", (EntryKind.property, None, "1ST_POP_TIME")),
+        ("go", (EntryKind.language, 9, "GO")),
+        ("language 9", (EntryKind.language, 9, "GO")),
+        ("5.3.3", (EntryKind.version, 479, "V5_3_3")),
+        ("version 479", (EntryKind.version, 479, "V5_3_3")),
+        ("5.0.0-SNAPSHOT", (EntryKind.version, 412, "V5_0_0_SNAPSHOT")),
     ],
 )
-def test_finds_one(query: str, entry: tuple[Kind, int | None, str]) -> None:
+def test_finds_one(query: str, entry: tuple[EntryKind, int | None, str]) -> None:
     assert [one for one in found(query) if one[0] == entry[0]] == [entry]
     assert find(query_of(query, None)).exact
 
 
 def test_a_number_is_looked_for_in_all_kinds() -> None:
     assert found("17") == [
-        (Kind.request, 17, "UPDATE_AND_CREATE_TOPIC"),
-        (Kind.response, 17, "TOPIC_NOT_EXIST"),
-        (Kind.version, 17, "V3_0_1"),
+        (EntryKind.request, 17, "UPDATE_AND_CREATE_TOPIC"),
+        (EntryKind.response, 17, "TOPIC_NOT_EXIST"),
+        (EntryKind.version, 17, "V3_0_1"),
     ]
-    assert found("17", Kind.response) == [(Kind.response, 17, "TOPIC_NOT_EXIST")]
-    assert [name for _, _, name in found("209", Kind.response)] == [
+    assert found("17", EntryKind.response) == [(EntryKind.response, 17, "TOPIC_NOT_EXIST")]
+    assert [name for _, _, name in found("209", EntryKind.response)] == [
         "POLLING_FULL",
         "UPDATE_AND_CREATE_ACL_CONFIG_FAILED",
     ]
@@ -112,18 +112,31 @@ def test_what_matches_whole_comes_without_what_is_merely_like_it() -> None:
 def test_a_part_of_a_name_finds_all_that_have_it() -> None:
     names = [name for _, _, name in found("lock_batch")]
     assert names == ["LOCK_BATCH_MQ", "UNLOCK_BATCH_MQ"]
-    assert {kind for kind, _, _ in found("heartbeat")} == {Kind.request, Kind.header, Kind.body}
+    assert {kind for kind, _, _ in found("heartbeat")} == {
+        EntryKind.request,
+        EntryKind.response,  # its description
+        EntryKind.header,
+        EntryKind.body,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("disk", 14), ("disk full", 14), ("Shut Down", 14), ("forbidden", 16), ("apply first", 17)],
+)
+def test_descriptions_and_remarks_are_searched(words: str, code: int) -> None:
+    assert (EntryKind.response, code) in {(kind, number) for kind, number, _ in found(words)}
 
 
 def test_a_field_finds_the_headers_and_bodies_that_have_it() -> None:
-    assert {kind for kind, _, _ in found("brokerName")} == {Kind.header, Kind.body}
-    assert (Kind.header, None, "SendMessageRequestHeaderV2") in found("bornTimestamp")
-    assert found("heartbeatFingerprint") == [(Kind.body, None, "HeartbeatData")]
-    assert found("ackOffsetList") == [(Kind.body, None, "BatchAckMsg")], "the long name of aol"
+    assert {kind for kind, _, _ in found("brokerName")} == {EntryKind.header, EntryKind.body}
+    assert (EntryKind.header, None, "SendMessageRequestHeaderV2") in found("bornTimestamp")
+    assert found("heartbeatFingerprint") == [(EntryKind.body, None, "HeartbeatData")]
+    assert found("ackOffsetList") == [(EntryKind.body, None, "BatchAckMsg")], "the long name of aol"
 
 
 def test_a_kind_alone_lists_it() -> None:
-    assert {kind for kind, _, _ in found("properties")} == {Kind.property}
+    assert {kind for kind, _, _ in found("properties")} == {EntryKind.property}
     assert len(found("response")) == len(ResponseCode) + len(FORMER_RESPONSES)
 
 
@@ -143,27 +156,27 @@ def test_a_kind_alone_lists_it() -> None:
         ("", None),
     ],
 )
-def test_numbers(text: str, number: int | None) -> None:
+def test_number_of_query(text: str, number: int | None) -> None:
     assert number_of(text) == number
 
 
 def test_everything_of_the_tables_is_in_the_catalog() -> None:
-    by_kind: dict[Kind, set[str]] = {kind: set() for kind in Kind}
+    by_kind: dict[EntryKind, set[str]] = {kind: set() for kind in EntryKind}
     for entry in catalog():
         by_kind[entry.kind].add(entry.name)
     former = {code.name for code in FORMER_REQUESTS}
-    assert by_kind[Kind.request] == {code.name for code in RequestCode} | former
+    assert by_kind[EntryKind.request] == {code.name for code in RequestCode} | former
     answers = {code.name for code in FORMER_RESPONSES}
-    assert by_kind[Kind.response] == {code.name for code in ResponseCode} | answers
-    assert by_kind[Kind.header] == HEADERS.keys() | HOOK_FIELDS.keys()
-    assert by_kind[Kind.property] == {one.name for one in PROPERTIES}
-    assert by_kind[Kind.language] == {code.name for code in LanguageCode}
-    assert by_kind[Kind.version] == set(VERSIONS)
+    assert by_kind[EntryKind.response] == {code.name for code in ResponseCode} | answers
+    assert by_kind[EntryKind.header] == HEADERS.keys() | HOOK_FIELDS.keys()
+    assert by_kind[EntryKind.property] == {one.name for one in PROPERTIES}
+    assert by_kind[EntryKind.language] == {code.name for code in LanguageCode}
+    assert by_kind[EntryKind.version] == set(VERSIONS)
 
 
 def test_every_entry_is_found_by_its_number_and_by_its_name() -> None:
     for entry in catalog():
-        if entry.kind is Kind.version and entry.number is not None and entry.number % 20:
+        if entry.kind is EntryKind.version and entry.number is not None and entry.number % 20:
             continue  # 613 of one kind
         by_name = find(query_of(f"{entry.kind} {entry.name}", None))
         assert entry in by_name.entries, entry
@@ -172,8 +185,8 @@ def test_every_entry_is_found_by_its_number_and_by_its_name() -> None:
             assert entry in by_number.entries, entry
 
 
-@given(st.text(max_size=40), st.sampled_from([None, *Kind]))
-def test_any_query_has_an_answer(text: str, kind: Kind | None) -> None:
+@given(st.text(max_size=40), st.sampled_from([None, *EntryKind]))
+def test_any_query_has_an_answer(text: str, kind: EntryKind | None) -> None:
     result = find(query_of(text, kind))
     assert all(kind in (None, entry.kind) for entry in result.entries)
 
@@ -304,7 +317,7 @@ def test_the_command_shows_and_ends_well(capsys: pytest.CaptureFixture[str]) -> 
     shown = capsys.readouterr()
     assert shown.out.startswith("response 17 TOPIC_NOT_EXIST\n")
     assert shown.err == ""
-    assert codes([], Kind.language, CodesFormat.table, When.always) is ExitStatus.OK
+    assert codes([], EntryKind.language, CodesFormat.table, When.always) is ExitStatus.OK
     assert "\x1b[" in capsys.readouterr().out
 
 
@@ -341,13 +354,13 @@ def test_json_of_everything(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "kind", "message", "hint"),
     [
         (["SEND_MESAGE_V2"], None, "nothing is called 'SEND_MESAGE_V2'", "SEND_MESSAGE_V2"),
-        (["UNIK_KEY"], Kind.property, "no property is called 'UNIK_KEY'", "UNIQ_KEY"),
+        (["UNIK_KEY"], EntryKind.property, "no property is called 'UNIK_KEY'", "UNIQ_KEY"),
         (["response", "9999"], None, "no response has the number 9999", "rmqtool codes 310"),
         (["9999"], None, "nothing known has the number 9999", "rmqtool codes 310"),
         (["\x1b[2J"], None, "nothing is called '\\x1b[2J'", "rmqtool codes 310"),
     ],
 )
-def test_nothing_found(words: list[str], kind: Kind | None, message: str, hint: str) -> None:
+def test_nothing_found(words: list[str], kind: EntryKind | None, message: str, hint: str) -> None:
     with pytest.raises(CommandError) as error:
         codes(words, kind)
     assert error.value.status is ExitStatus.FAILURE
@@ -368,8 +381,8 @@ def test_a_misspelt_option_is_no_query() -> None:
         (["response", "17"], 0, "response 17 TOPIC_NOT_EXIST\n", ""),
         (["-1006"], 0, "response -1006 RPC_TIME_OUT\n", ""),
         (["send", "message", "v2"], 0, "request 310 SEND_MESSAGE_V2\n", ""),
-        (["-k", "language"], 0, "Languages\n", ""),
-        (["-f", "json", "UNIQ_KEY"], 0, "[\n", ""),
+        (["--kind", "language"], 0, "Languages\n", ""),
+        (["--format", "json", "UNIQ_KEY"], 0, "[\n", ""),
         ([], 0, "Requests\n", ""),
         (["UNIK_KEY"], 1, "", "rmqtool: nothing is called 'UNIK_KEY'\n  did you mean UNIQ_KEY"),
         (["--kind", "topic"], 2, "", "Usage: rmqtool codes"),

@@ -1,10 +1,10 @@
-"""One line an exchange, one line a command: what an operator reads first."""
+"""One line per exchange, one line per command: what an operator reads first."""
 
 from __future__ import annotations
 
-from rmqtool.console import UNLIMITED, Style, Terminal
-from rmqtool.lines import exchange_lines
-from tests.dissectors.rows import START, record, unanswered
+from rmqtool.decode.exchange_lines import exchange_lines
+from rmqtool.ui.console import UNLIMITED, Style, Terminal
+from tests.dissectors.made_rows import START, record, unanswered
 
 FILE = Terminal(False, UNLIMITED, False)
 SCREEN = Terminal(True, 200, False)

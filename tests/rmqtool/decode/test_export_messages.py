@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rmqtool.cli import app
+from rmqtool.decode import export_messages
 from tests.replay.captured_sends import captured_sends
 from tests.rmqtool.command import ROOT, rmqtool
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import send
+from tests.traffic.talk import Talk
 
 SAMPLES = ROOT / "samples"
 
@@ -20,7 +27,7 @@ def _index(folder: Path) -> list[dict[str, object]]:
 @pytest.mark.parametrize("name", ["send-compressed-5x", "send-batch-4x", "send-binary-header-4x"])
 def test_sent_messages_are_what_was_sent(tmp_path: Path, name: str) -> None:
     sample = SAMPLES / f"{name}.pcap"
-    only = ("-w", "kind == request")
+    only = ("--where", "kind == request")
     ended = rmqtool("decode", "pcap", sample, "--messages", "-o", tmp_path / "out", *only)
     assert ended.status == 0, ended
     wanted = captured_sends(sample)
@@ -35,7 +42,7 @@ def test_sent_messages_are_what_was_sent(tmp_path: Path, name: str) -> None:
 
 def test_delivered_messages_and_filters(tmp_path: Path) -> None:
     sample = SAMPLES / "push-consumer-5x.pcap"
-    arguments = ("--messages", "-o", tmp_path / "out", "-w", "kind == response")
+    arguments = ("--messages", "-o", tmp_path / "out", "--where", "kind == response")
     assert rmqtool("decode", "pcap", sample, *arguments).status == 0
     rows = _index(tmp_path / "out")
     assert {row["command"] for row in rows} == {"PULL_MESSAGE"}
@@ -66,7 +73,62 @@ def test_nothing_else_is_replaced(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+def test_a_project_with_an_index_is_not_emptied(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "index.jsonl").write_text("{}\n")
+    (project / "thesis.txt").write_text("years of work")
+    sample = SAMPLES / "send-sync-5x.pcap"
+    ended = rmqtool("decode", "pcap", sample, "--messages", "-o", project, "--force")
+    assert ended.status == 1
+    assert "that rmqtool wrote" in ended.err
+    assert sorted(path.name for path in project.iterdir()) == ["index.jsonl", "thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    "output", [("--messages",), ("--format", "jsonl"), ("--format", "parquet")]
+)
+def test_a_capture_inside_of_what_is_replaced_is_kept(
+    tmp_path: Path, output: tuple[str, ...]
+) -> None:
+    out = tmp_path / "out"
+    sample = SAMPLES / "send-sync-5x.pcap"
+    assert rmqtool("decode", "pcap", sample, *output, "-o", f"{out}/").status == 0
+    inside = out / "mine.pcap"
+    inside.write_bytes(sample.read_bytes())
+    ended = rmqtool("decode", "pcap", inside, *output, "-o", f"{out}/", "--force")
+    assert ended.status == 1
+    assert "mine.pcap was not written by rmqtool" in ended.err
+    assert inside.read_bytes() == sample.read_bytes()
+    inside.unlink()
+    assert rmqtool("decode", "pcap", sample, *output, "-o", f"{out}/", "--force").status == 0
+
+
 def test_a_folder_is_needed() -> None:
     ended = rmqtool("decode", "pcap", SAMPLES / "send-sync-5x.pcap", "--messages")
     assert ended.status == 2
     assert "-o" in ended.err
+
+
+def test_compressed_bodies_are_bounded_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    body = zlib.compress(bytes(1 << 20), 9)
+    talk = Talk().open()
+    for number in range(20):
+        one = send(number, body)
+        talk.say(0, replace(one, ext={**one.ext, "f": "1"}).frame)
+    path = tmp_path / "bomb.pcap"
+    path.write_bytes(pcap_of(talk.close().segments))
+    monkeypatch.setattr(export_messages, "FREE_BYTES", 4 << 20)
+    app(
+        ["decode", "pcap", str(path), "--messages", "-o", str(tmp_path / "out")],
+        standalone_mode=False,
+    )
+    rows = _index(tmp_path / "out")
+    written = sum(file.stat().st_size for file in (tmp_path / "out").rglob("*.body"))
+    assert written == sum(int(str(row["bytes"])) for row in rows)
+    assert written <= (4 << 20) + 32 * 20 * len(body)
+    assert [row["problem"] is None for row in rows[:4]] == [True] * 4
+    assert "bound" in str(rows[-1]["problem"])
+    assert "messages cut: no more than" in capfd.readouterr().err

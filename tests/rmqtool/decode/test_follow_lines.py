@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dissectors.pipeline import Decode
+from dissectors.decode.pipeline import Decode
 from tests.rmqtool.command import EVIL, ROOT, capture_in, rmqtool
 
 SAMPLE = ROOT / "samples" / "push-consumer-5x.pcap"
@@ -45,7 +45,7 @@ def test_bytes_that_are_no_text_are_a_dump() -> None:
 
 
 def test_it_has_a_form_of_its_own() -> None:
-    ended = rmqtool("decode", "pcap", SAMPLE, "--follow-conversation", "1", "-f", "jsonl")
+    ended = rmqtool("decode", "pcap", SAMPLE, "--follow-conversation", "1", "--format", "jsonl")
     assert ended.status == 2
     both = rmqtool("decode", "pcap", SAMPLE, "--follow-conversation", "1", "--summary")
     assert both.status == 2

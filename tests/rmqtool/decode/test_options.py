@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dissectors.times import Moment
-from rmqtool.decode_options import (
+from rmqtool.decode.options import (
     DecodeRequest,
-    Format,
+    RowFormat,
     View,
     format_of,
     ports_of,
@@ -15,7 +15,7 @@ from rmqtool.decode_options import (
     time_option,
     view_of,
 )
-from rmqtool.status import CommandError, ExitStatus
+from rmqtool.ui.status import CommandError, ExitStatus
 
 
 @pytest.mark.parametrize(
@@ -57,16 +57,16 @@ def test_times() -> None:
 @pytest.mark.parametrize(
     ("wanted", "output", "found"),
     [
-        (None, "-", Format.table),
-        (None, "x.jsonl", Format.jsonl),
-        (None, "x.NDJSON", Format.jsonl),
-        (None, "x.csv", Format.csv),
-        (None, "x.parquet", Format.parquet),
-        (None, "x.txt", Format.table),
-        (Format.csv, "x.jsonl", Format.csv),
+        (None, "-", RowFormat.table),
+        (None, "x.jsonl", RowFormat.jsonl),
+        (None, "x.NDJSON", RowFormat.jsonl),
+        (None, "x.csv", RowFormat.csv),
+        (None, "x.parquet", RowFormat.parquet),
+        (None, "x.txt", RowFormat.table),
+        (RowFormat.csv, "x.jsonl", RowFormat.csv),
     ],
 )
-def test_the_format(wanted: Format | None, output: str, found: Format) -> None:
+def test_the_format(wanted: RowFormat | None, output: str, found: RowFormat) -> None:
     assert format_of(wanted, output, View.exchanges) is found
 
 
@@ -78,17 +78,17 @@ def test_views_exclude_each_other() -> None:
 
 
 def test_what_becomes_a_folder() -> None:
-    def to_folder(form: Format, output: str) -> bool:
+    def to_folder(form: RowFormat, output: str) -> bool:
         return DecodeRequest(sources=["a"], format=form, output=output).to_folder
 
-    assert to_folder(Format.parquet, "log")
-    assert to_folder(Format.parquet, "log/")
-    assert not to_folder(Format.parquet, "x.parquet")
-    assert not to_folder(Format.parquet, "-")
-    assert not to_folder(Format.csv, "log")
-    assert to_folder(Format.jsonl, "log/")
-    assert not to_folder(Format.jsonl, "log")
-    assert not to_folder(Format.jsonl, "-")
+    assert to_folder(RowFormat.parquet, "log")
+    assert to_folder(RowFormat.parquet, "log/")
+    assert not to_folder(RowFormat.parquet, "x.parquet")
+    assert not to_folder(RowFormat.parquet, "-")
+    assert not to_folder(RowFormat.csv, "log")
+    assert to_folder(RowFormat.jsonl, "log/")
+    assert not to_folder(RowFormat.jsonl, "log")
+    assert not to_folder(RowFormat.jsonl, "-")
 
 
 def test_restrictions_are_what_was_given() -> None:

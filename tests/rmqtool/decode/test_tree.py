@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rmqtool.tree import value_lines
+from rmqtool.decode.tree import value_lines
 
-from .command import ROOT, capture_in, rmqtool
+from ..command import ROOT, capture_in, rmqtool
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def capture(tmp_path: Path) -> Path:
 
 
 def test_a_send(capture: Path) -> None:
-    out = rmqtool("decode", "pcap", capture, "-V", "-w", "opaque == 1").out
+    out = rmqtool("decode", "pcap", capture, "-V", "--where", "opaque == 1").out
     for line in (
         "SEND_MESSAGE_V2: SUCCESS in 2.10ms, conversation 0",
         "  Request: packet 4, 2026-11-20T10:00:00.000300Z, 10.0.0.5:51234 → 10.0.0.1:10911",
@@ -42,13 +42,15 @@ def test_credentials_are_masked(capture: Path) -> None:
 
 
 def test_a_heartbeat_is_taken_apart(capture: Path) -> None:
-    out = rmqtool("decode", "pcap", capture, "-V", "-w", "request_name == HEART_BEAT").out
+    out = rmqtool("decode", "pcap", capture, "-V", "--where", "request_name == HEART_BEAT").out
     assert "HEART_BEAT: unanswered, conversation 0" in out
     assert "clientID: 10.0.0.5@1" in out
 
 
 def test_body_limit(capture: Path) -> None:
-    out = rmqtool("decode", "pcap", capture, "-V", "-w", "opaque == 1", "--body-limit", "2").out
+    out = rmqtool(
+        "decode", "pcap", capture, "-V", "--where", "opaque == 1", "--body-limit", "2"
+    ).out
     assert "body (text, 5 bytes, cut): he" in out
 
 
@@ -58,7 +60,7 @@ def test_findings_stand_between_the_exchanges(capture: Path, tmp_path: Path) -> 
     first = 24 + 16 + int.from_bytes(data[32:36], "little")
     bare.write_bytes(data[:24] + data[first:])  # without the SYN
     assert "[MIDSTREAM, note] conversation 0" in rmqtool("decode", "pcap", bare, "-V").out
-    assert "MIDSTREAM" not in rmqtool("decode", "pcap", bare, "-V", "-w", "has topic").out
+    assert "MIDSTREAM" not in rmqtool("decode", "pcap", bare, "-V", "--where", "has topic").out
     assert "[UNKNOWN_CODE, note] request code 9999" in rmqtool("decode", "pcap", bare, "-V").out
 
 
@@ -77,6 +79,7 @@ def test_values_of_any_shape() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_every_sample_has_a_tree() -> None:
     samples = ROOT / "samples"
     if not samples.is_dir():

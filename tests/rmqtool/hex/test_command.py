@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqtool.hex_input import Input, InputError, Part, decode_dump, decode_input
+from rmqtool.hex.pasted import BytesForm, BytesFormError, SideBytes, decode_dump, decode_input
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, route_query, send, sent
 from tests.traffic.talk import Talk
 
-from .command import PROGRAM, ROOT, Result, process, rmqtool
+from ..command import PROGRAM, ROOT, Result, process, rmqtool
 
 REQUEST, RESPONSE = send(7, bytes(range(256))), sent(7, 9)
 BYTES = REQUEST.frame + RESPONSE.frame
@@ -57,8 +57,8 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_forms_are_guessed(name: str) -> None:
     form, parts = decode_input(FORMS[name].encode())
-    assert parts == [Part(0, BYTES)]
-    assert form is not Input.raw
+    assert parts == [SideBytes(0, BYTES)]
+    assert form is not BytesForm.raw
 
 
 @pytest.mark.parametrize(
@@ -79,38 +79,40 @@ def test_dumps_of_real_tools(command: list[str]) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
     dump = subprocess.run(command, input=BYTES, capture_output=True, check=True).stdout
-    assert decode_input(dump)[1] == [Part(0, BYTES)]
+    assert decode_input(dump)[1] == [SideBytes(0, BYTES)]
 
 
 @given(st.binary(min_size=1, max_size=300))
 def test_any_bytes_come_back(data: bytes) -> None:
-    assert decode_input(data.hex(" ").encode(), Input.hex)[1] == [Part(0, data)]
-    assert decode_input(base64.b64encode(data), Input.base64)[1] == [Part(0, data)]
-    assert decode_dump(netty(data)) == [Part(0, data)]
-    assert decode_input(data, Input.raw) == (Input.raw, [Part(0, data)])
+    assert decode_input(data.hex(" ").encode(), BytesForm.hex)[1] == [SideBytes(0, data)]
+    assert decode_input(base64.b64encode(data), BytesForm.base64)[1] == [SideBytes(0, data)]
+    assert decode_dump(netty(data)) == [SideBytes(0, data)]
+    assert decode_input(data, BytesForm.raw) == (BytesForm.raw, [SideBytes(0, data)])
 
 
 @given(st.binary(max_size=300))
 def test_no_text_does_anything_but_decode_or_say_why(data: bytes) -> None:
-    for form in Input:
-        with suppress(InputError):
+    for form in BytesForm:
+        with suppress(BytesFormError):
             found, parts = decode_input(data, form)
-            assert found is not Input.auto
+            assert found is not BytesForm.auto
             assert all(part.side in (0, 1) for part in parts)
 
 
 @pytest.mark.parametrize(
     ("text", "form", "said"),
     [
-        ("00 1g", Input.hex, "'g' at character 4 is no hex digit"),
-        ("00 1", Input.hex, "3 hex digits: half a byte is missing at the end"),
-        ("AAA*", Input.base64, "'*' at character 3 is not base64"),
-        ("00000000: 0001\n00000004: 02", Input.dump, "line 2 begins at 0x4, expected was 0x2"),
-        ("00000000: 0001\nhello", Input.dump, "line 2 is no line of a dump: 'hello'"),
+        ("00 1g", BytesForm.hex, "'g' at character 4 is no hex digit"),
+        ("00 1", BytesForm.hex, "3 hex digits: half a byte is missing at the end"),
+        ("AAA*", BytesForm.base64, "'*' at character 3 is not base64"),
+        ("00000000: 0001\n00000004: 02", BytesForm.dump, "line 2 begins at 0x4, expected was 0x2"),
+        ("00000000: 0001\nhello", BytesForm.dump, "line 2 is no line of a dump: 'hello'"),
     ],
 )
-def test_what_does_not_belong_is_named_with_its_place(text: str, form: Input, said: str) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_what_does_not_belong_is_named_with_its_place(
+    text: str, form: BytesForm, said: str
+) -> None:
+    with pytest.raises(BytesFormError, match=re.escape(said)):
         decode_input(text.encode(), form)
 
 
@@ -140,7 +142,7 @@ def test_follow_as_hex_dump_has_both_ends(tmp_path: Path, lines: tuple[str, ...]
         for word in ("SEND_MESSAGE_V2", "SUCCESS", "GET_ROUTEINFO_BY_TOPIC")
         if word in result.out
     ] == ["SEND_MESSAGE_V2", "SUCCESS", "GET_ROUTEINFO_BY_TOPIC"]
-    rows = _rows(rmqtool("decode", "stream", text, "-f", "jsonl"))
+    rows = _rows(rmqtool("decode", "stream", text, "--format", "jsonl"))
     assert [(row["end"], row["name"], row["offset"]) for row in rows] == [
         (0, "SEND_MESSAGE_V2", 0),
         (1, "SUCCESS", 0),
@@ -164,6 +166,7 @@ def test_argument_file_and_standard_input_are_the_same(tmp_path: Path) -> None:
     assert "producerGroup [a]: producers" in by_argument.out
 
 
+@pytest.mark.slow
 def test_a_stream_on_standard_input_is_decoded(tmp_path: Path) -> None:
     path = tmp_path / "raw"
     path.write_bytes(BYTES * 1000)
@@ -187,6 +190,7 @@ def test_damage_is_named_with_its_offset() -> None:
     assert f"rmqtool: offset {len(RESPONSE.frame) + 100}: RESYNCHRONIZED: " in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 7, 8, 50, len(REQUEST.frame) - 1])
 def test_a_part_of_a_frame_says_what_is_missing(size: int) -> None:
     result = process("decode", "hex", REQUEST.frame[:size].hex())
@@ -199,6 +203,7 @@ def test_a_part_of_a_frame_says_what_is_missing(size: int) -> None:
     assert (said in result.err) == (8 <= size < whole - 256)
 
 
+@pytest.mark.slow
 def test_the_recordings_of_the_docs_are_what_is_said_today(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "hex.md").read_text()
     frames = route_query(9).frame + Command(17, 9, 1, remark="No topic route info").frame
@@ -223,4 +228,4 @@ def test_nothing_and_what_is_no_frame_have_a_way_out() -> None:
     result = rmqtool("decode", "hex", "11" * 40)
     assert (result.status, result.out) == (1, "")
     assert "no command in 40 bytes" in result.err
-    assert rmqtool("decode", "hex", "00", "-f", "parquet").status == 2
+    assert rmqtool("decode", "hex", "00", "--format", "parquet").status == 2

@@ -10,21 +10,23 @@ import subprocess
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from dissectors.pipeline import Decode
-from dissectors.remoting.message import StoredMessage, decode_messages
-from replay.journal import Begin, Outcome, Result, read_run, read_skipped, read_steps
-from replay.sandbox import Fault, FaultKind, SandboxOptions, SandboxThread, sandbox_thread
+from dissectors.decode.pipeline import Decode
+from dissectors.endpoint import endpoint_of_socket
+from dissectors.remoting.messages.message import StoredMessage, decode_messages
+from replay.run.journal import read_run, read_skipped, read_steps
+from replay.run.journal_rows import Begin, OutcomeEntry, Result
+from replay.sandbox import Injection, InjectionKind, SandboxOptions, SandboxThread, sandbox_thread
 from replay.sandbox.broker import Broker
-from replay.sandbox.latency import latency_of
-from replay.transport.problems import text_of as address_of
+from replay.sandbox.injection.latency import latency_of
 from replay.wire_capture import WireCapture
 from tests.bench.generate import write_capture
+from tests.patience import Stopwatch, wait_for
 from tests.replay.captured_sends import SentMessage, captured_sends
 from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
 from tests.rmqtool.command import Result as Ended
@@ -44,8 +46,8 @@ def _replay(sample: str | Path, *arguments: str | Path) -> Ended:
     return rmqtool("replay", path, *arguments)
 
 
-def _outcomes(journal: Path) -> list[Outcome]:
-    return [row for row in read_steps(journal) if isinstance(row, Outcome)]
+def _outcomes(journal: Path) -> list[OutcomeEntry]:
+    return [row for row in read_steps(journal) if isinstance(row, OutcomeEntry)]
 
 
 def _captured(sample: str | Path) -> dict[str, SentMessage]:
@@ -143,10 +145,11 @@ def test_the_journal_is_a_decoded_log(box: SandboxThread, tmp_path: Path) -> Non
 
 
 def test_the_captured_pace_is_kept(box: SandboxThread, tmp_path: Path) -> None:
-    begin = time.monotonic()
+    watch = Stopwatch()
     arguments = ("-n", box.namesrv, "-o", tmp_path / "run", "--rate", "20/s")
     assert _replay("send-sync-5x", *arguments).status == 0
-    assert 0.35 <= time.monotonic() - begin < 3
+    assert watch.seconds >= 0.35
+    assert watch.own < 3
     times = [row["request_time"] for row in _rows(tmp_path / "run" / "attempts.jsonl")]
     assert times == sorted(times)
 
@@ -155,27 +158,30 @@ def _rows(path: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_resumed_and_what_may_be_twice_is_named(tmp_path: Path) -> None:
     capture = tmp_path / "many.pcap"
     write_capture(capture, 3000, 3, "json")
     journal = tmp_path / "run"
-    slow = Fault(FaultKind.LATENCY, latency=latency_of("2ms"))
-    with sandbox_thread(SandboxOptions(brokers=2, faults=[slow])) as box:
+    slow = Injection(InjectionKind.LATENCY, latency=latency_of("2ms"))
+    with sandbox_thread(SandboxOptions(brokers=2, injections=[slow])) as box:
         command = [*PROGRAM, "replay", str(capture), "-n", box.namesrv, "-o", str(journal)]
         command += ["--top-speed", "--in-flight", "16", "-q"]
         running = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        _wait_until(lambda: (journal / "steps.jsonl").exists() and len(_outcomes(journal)) > 50)
+        wait_for(
+            "sends", lambda: (journal / "steps.jsonl").exists() and len(_outcomes(journal)) > 50
+        )
         running.send_signal(signal.SIGKILL)
         running.wait()
         before = list(read_steps(journal))
-        done = {row.step for row in before if isinstance(row, Outcome)}
+        done = {row.step for row in before if isinstance(row, OutcomeEntry)}
         unknown = {row.step for row in before if isinstance(row, Begin)} - done
         assert len(done) < len(_captured(capture))
-        box.clear_faults()
+        box.clear_injections()
         ended = rmqtool("replay", "--resume", journal, "-n", box.namesrv, "--top-speed")
         assert ended.status == 0, ended
         stored = _messages_sent(box)
-    outcomes = [row for row in read_steps(journal) if isinstance(row, Outcome)]
+    outcomes = [row for row in read_steps(journal) if isinstance(row, OutcomeEntry)]
     assert Counter(row.step for row in outcomes).most_common(1)[0][1] == 1
     assert stored.keys() == _captured(capture).keys()
     twice = {key for key, copies in stored.items() if len(copies) > 1}
@@ -184,22 +190,15 @@ def test_a_killed_run_is_resumed_and_what_may_be_twice_is_named(tmp_path: Path) 
     assert twice <= named
 
 
-def _wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("pace", ["--top-speed", "--rate=100/s"])
 def test_a_name_server_that_cannot_be_reached_ends_the_run(tmp_path: Path, pace: str) -> None:
     capture, journal = tmp_path / "many.pcap", tmp_path / "run"
     write_capture(capture, 3000, 3, "json")
     with socket.create_server(("127.0.0.1", 0)) as reserved:
-        nobody = address_of(reserved.getsockname())
-    begin = time.monotonic()
+        nobody = endpoint_of_socket(reserved.getsockname())
+    watch = Stopwatch()
     ended = _replay(capture, "-n", nobody, "-o", journal, pace, "--in-flight", "8")
-    assert time.monotonic() - begin < 10
+    assert watch.own < 10
     assert ended.status == 1
     assert f"no connection to {nobody}" in ended.err
     assert f"--resume {journal}" in ended.err
@@ -217,6 +216,7 @@ def test_a_name_server_that_cannot_be_reached_ends_the_run(tmp_path: Path, pace:
     assert not any(row.maybe_twice for row in _outcomes(journal))
 
 
+@pytest.mark.slow
 def test_a_name_server_that_goes_away_does_not_end_a_run_that_has_sent(tmp_path: Path) -> None:
     journal, rule = tmp_path / "run", tmp_path / "change.py"
     rule.write_text(  # each message needs a route of its own
@@ -226,9 +226,11 @@ def test_a_name_server_that_goes_away_does_not_end_a_run_that_has_sent(tmp_path:
     )
     with sandbox_thread(SandboxOptions(brokers=2)) as box:
         command = [*PROGRAM, "replay", str(SAMPLES / "send-sync-5x.pcap"), "-n", box.namesrv]
-        command += ["-o", str(journal), "--rate", "4/s", "-r", f"{rule}:topic_each"]
+        command += ["-o", str(journal), "--rate", "4/s", "--rewrite", f"{rule}:topic_each"]
         running = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        _wait_until(lambda: (journal / "steps.jsonl").exists() and len(_outcomes(journal)) >= 2)
+        wait_for(
+            "sends", lambda: (journal / "steps.jsonl").exists() and len(_outcomes(journal)) >= 2
+        )
     assert running.wait(60) == 0
     reasons = [row.reason for row in _outcomes(journal) if row.result is Result.failed]
     assert any("connection" in str(reason) for reason in reasons)
@@ -237,6 +239,7 @@ def test_a_name_server_that_goes_away_does_not_end_a_run_that_has_sent(tmp_path:
     ).keys()
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_journal_that_goes_on(box: SandboxThread, tmp_path: Path) -> None:
     journal = tmp_path / "run"
     command = [*PROGRAM, "replay", str(SAMPLES / "send-sync-5x.pcap"), "-n", box.namesrv]
@@ -244,9 +247,9 @@ def test_ctrl_c_leaves_a_journal_that_goes_on(box: SandboxThread, tmp_path: Path
     running = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    _wait_until(lambda: (journal / "steps.jsonl").exists() and len(_outcomes(journal)) >= 2)
+    wait_for("sends", lambda: (journal / "steps.jsonl").exists() and len(_outcomes(journal)) >= 2)
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=20)
+    out, err = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "Traceback" not in err
     assert "--resume" in err
@@ -261,7 +264,7 @@ def test_ctrl_c_leaves_a_journal_that_goes_on(box: SandboxThread, tmp_path: Path
 def test_a_captured_address_is_never_a_target(tmp_path: Path) -> None:
     with sandbox_thread(SandboxOptions()) as box:
         capture = tmp_path / "own.pcapng"
-        arguments = ("-t", "Orders", "-p", "x", "--capture", capture)
+        arguments = ("-t", "Orders", "--body", "x", "--capture", capture)
         assert rmqtool("send", "-n", box.namesrv, *arguments).status == 0
         stored = len(_stored(box))
         ended = rmqtool("replay", capture, "-n", box.namesrv, "-o", tmp_path / "run")
@@ -343,8 +346,8 @@ def _recorded(address: str, capture: Path) -> Iterator[str]:
     def relay() -> None:
         inner, peer = server.accept()
         outer = socket.create_connection((host, int(port)))
-        here = address_of(inner.getsockname())
-        tap = wire.opened(time.time_ns(), address_of(peer), here)
+        here = endpoint_of_socket(inner.getsockname())
+        tap = wire.opened(time.time_ns(), endpoint_of_socket(peer), here)
         while True:
             ready, _, _ = select.select([inner, outer], [], [])
             data = ready[0].recv(1 << 16)
@@ -362,7 +365,7 @@ def _recorded(address: str, capture: Path) -> Iterator[str]:
     thread = threading.Thread(target=relay)
     thread.start()
     try:
-        yield address_of(server.getsockname())
+        yield endpoint_of_socket(server.getsockname())
     finally:
         thread.join(10)
         server.close()

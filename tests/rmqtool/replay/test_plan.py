@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from replay.journal import STEPS
-from rmqtool.replay_options import PLAN_FIELDS, Given, request_of
-from rmqtool.status import CommandError, ExitStatus
+from replay.run.journal_rows import STEPS
+from rmqtool.replay.given import PLAN_FIELDS, ReplayArguments
+from rmqtool.replay.options import request_of
+from rmqtool.ui.status import CommandError, ExitStatus
 from tests.rmqtool.command import EVIL, ROOT, capture_in, rmqtool
 
 SAMPLES = ROOT / "samples"
 
 
 def dry_run(sample: str, *arguments: str) -> list[dict[str, object]]:
-    done = rmqtool("replay", SAMPLES / sample, "--dry-run", "-f", "jsonl", *arguments)
+    done = rmqtool("replay", SAMPLES / sample, "--dry-run", "--format", "jsonl", *arguments)
     assert done.status == 0, done.err
     return [json.loads(line) for line in done.out.splitlines()]
 
@@ -43,7 +44,7 @@ def test_the_summary_counts_what_is_left_out() -> None:
 def test_options_choose() -> None:
     assert len(dry_run("send-sync-5x.pcap", "--limit", "3")) == 3
     assert len(dry_run("send-batch-5x.pcap", "--batches", "split")) == 12
-    rows = dry_run("send-sync-5x.pcap", "-w", "tags == TagB or queue_id == 1")
+    rows = dry_run("send-sync-5x.pcap", "--where", "tags == TagB or queue_id == 1")
     chosen = [row for row in rows if row["kind"] == "step"]
     assert 0 < len(chosen) < 8
     assert {row["why"] for row in rows if row["kind"] == "skipped"} == {"NOT_WANTED"}
@@ -82,7 +83,7 @@ def test_an_address_that_comes_last_in_the_capture_is_refused_before_anything_is
         (["--speed", "2x", "--rate", "5/s"], "only one"),
         (["--speed", "quick"], "is no speed"),
         (["--rate", "0"], "is no rate"),
-        (["--max-gap", "long"], "is no duration"),
+        (["--max-gap", "long"], "not a valid duration"),
         (["--sample", "0%"], "is no share"),
         (["--sample", "200%"], "is no share"),
         (["--sample-by", "colour"], "none of key"),
@@ -92,10 +93,10 @@ def test_an_address_that_comes_last_in_the_capture_is_refused_before_anything_is
         (["--where", "topic ="], "--where"),
         (["--codes", "310"], "is for --mode raw"),
         (["--mode", "raw", "--codes", "SEND"], "is no request code"),
-        (["-r", "nowhere.toml"], "No such file"),
-        (["-r", "nowhere.py:f"], "no Python file"),
-        (["-f", "xml"], "neither table nor jsonl"),
-        (["--since", "noon"], "is no time"),
+        (["--rewrite", "nowhere.toml"], "No such file"),
+        (["--rewrite", "nowhere.py:f"], "no Python file"),
+        (["--format", "xml"], "neither table nor jsonl"),
+        (["--since", "noon"], "not a valid time"),
         (["--decode-as", "x"], "is no TCP port"),
     ],
 )
@@ -127,7 +128,7 @@ def test_without_a_source_the_way_out_is_said() -> None:
 
 
 def test_all_that_makes_the_plan_is_kept_for_the_next_run() -> None:
-    given = Given(sources=["a.pcap"], limit=3, include=("dlq",), mark=False, sample="10%")
+    given = ReplayArguments(sources=["a.pcap"], limit=3, include=("dlq",), mark=False, sample="10%")
     stored = request_of(given).stored_options()
     assert set(PLAN_FIELDS) <= set(stored)
     assert (stored["limit"], stored["include"], stored["mark"]) == (3, ["dlq"], False)
@@ -139,9 +140,9 @@ def test_a_run_that_is_resumed_has_the_same_plan(tmp_path: Path) -> None:
     sample = SAMPLES / "send-sync-5x.pcap"
     done = rmqtool("replay", sample, "--target", "sandbox", "-q", "-o", journal, "--limit", "3")
     assert done.status == 0, done.err
-    again = request_of(Given(resume=str(journal)))
+    again = request_of(ReplayArguments(resume=str(journal)))
     assert (again.sources, again.given.limit) == ((str(sample),), 3)
     with pytest.raises(CommandError, match="another plan is another run"):
-        request_of(Given(resume=str(journal), limit=4))
+        request_of(ReplayArguments(resume=str(journal), limit=4))
     with pytest.raises(CommandError, match="nothing else"):
-        request_of(Given(resume=str(journal), sources=["other.pcap"]))
+        request_of(ReplayArguments(resume=str(journal), sources=["other.pcap"]))

@@ -6,17 +6,19 @@ import csv
 import io
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rmqtool.console import UNLIMITED, Terminal
-from rmqtool.report_options import Format, ReportRequest, names_and_inputs, span_option
-from rmqtool.report_output import About, csv_of, json_of, parquet_of, write_report
-from rmqtool.report_text import percentage, report_lines, title_of
-from rmqtool.status import CommandError
+from dissectors.owned_folder import MARKER
+from rmqtool.report.options import ReportFormat, ReportRequest, names_and_inputs, span_option
+from rmqtool.report.output import About, csv_of, json_of, parquet_of, write_report
+from rmqtool.report.text import percentage, report_lines, title_of
+from rmqtool.ui.console import UNLIMITED, Terminal
+from rmqtool.ui.status import CommandError
 from tests.analytics import fakes
-from tests.rmqtool.command import ROOT, capture_in, process, rmqtool
+from tests.rmqtool.command import ROOT, Result, capture_in, process, rmqtool
 
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
 pytest.importorskip("pyspark")
@@ -39,7 +41,7 @@ def test_names_come_before_inputs() -> None:
 
 def test_the_names_for_help_are_those_of_the_reports() -> None:
     from analytics.reports import REPORT_MODULES, report_of
-    from rmqtool.report_options import REPORTS
+    from rmqtool.report.options import REPORTS
 
     assert REPORTS == REPORT_MODULES
     tables = [table.name for name in REPORTS for table in report_of(name).tables]
@@ -79,9 +81,9 @@ def test_lengths_of_time(text: str, us: int) -> None:
 def test_wrong_options_are_said_before_anything_starts(tmp_path: Path) -> None:
     capture = str(capture_in(tmp_path))
     for arguments, said in (
-        (["--window", "soon", capture], "no length of time"),
-        (["-w", "latency >", capture], "where a value must be"),
-        (["-f", "csv", capture], "give -o FOLDER, or one table"),
+        (["--window", "soon", capture], "not a valid duration"),
+        (["--where", "latency >", capture], "where a value must be"),
+        (["--format", "csv", capture], "give -o FOLDER, or one table"),
         (["--conf", "x", capture], "spark.NAME=VALUE"),
         (["--latency-max", "a,b", capture], "no milliseconds"),
         ([], "no input"),
@@ -180,18 +182,25 @@ def test_a_folder_has_all_forms_and_is_replaced_only_as_asked(tmp_path: Path) ->
     folder = tmp_path / "out"
     request = ReportRequest(("latency",), ["in"], output=str(folder))
     (said,) = write_report(request, [fakes.result()], [])
-    names = {file.name for file in folder.iterdir()}
+    names = {file.name for file in folder.iterdir() if not file.name.startswith(".")}
     assert {"report.html", "report.json", "brokers.csv", "brokers.parquet"} <= names
     assert f"{len(names)} files" in said
     capture = capture_in(tmp_path)
     assert "--force replaces it" in rmqtool("report", capture, "-o", folder).err
-    (folder / "report.json").unlink()
+    (folder / "notes.txt").write_text("mine")
+    assert "notes.txt was not written" in rmqtool("report", capture, "-o", folder, "--force").err
+    (folder / "notes.txt").unlink()
+    (folder / MARKER).unlink()
     assert "is no report" in rmqtool("report", capture, "-o", folder, "--force").err
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".out")]
 
 
 def test_one_file_of_a_form(tmp_path: Path) -> None:
-    for name, form in (("a.html", Format.html), ("a.json", Format.json), ("a.txt", Format.table)):
+    for name, form in (
+        ("a.html", ReportFormat.html),
+        ("a.json", ReportFormat.json),
+        ("a.txt", ReportFormat.table),
+    ):
         request = ReportRequest(("latency",), ["in"], format=form, output=str(tmp_path / name))
         assert write_report(request, [fakes.result()], [])
         assert (tmp_path / name).stat().st_size > 500
@@ -212,9 +221,10 @@ def test_shares_and_titles() -> None:
 
 
 @needs_java
+@pytest.mark.spark
 def test_a_capture_becomes_tables_quietly(tmp_path: Path) -> None:
     capture = capture_in(tmp_path)
-    result = process("report", "latency", "overview", capture, "-f", "json")
+    result = process("report", "latency", "overview", capture, "--format", "json")
     assert result.err == ""
     assert result.status == 0
     latency, overview = json.loads(result.out)["reports"]
@@ -223,18 +233,24 @@ def test_a_capture_becomes_tables_quietly(tmp_path: Path) -> None:
     assert operations["SEND_MESSAGE_V2"]["failed"] == 1
     (error,) = [row for row in overview["tables"]["errors"]["rows"] if row["code"] == 2]
     assert error["answer"] == "SYSTEM_BUSY"
-    assert error["example"].startswith("[TIMEOUT_CLEAN_QUEUE]")
+    assert error["remark"].startswith("[TIMEOUT_CLEAN_QUEUE]")
+    assert error["alike"].startswith("[TIMEOUT_CLEAN_QUEUE]")
+    (missing,) = [row for row in overview["tables"]["errors"]["rows"] if row["code"] == 3]
+    assert missing["remark"] == missing["alike"] == "not supported"
 
 
 @needs_java
-def test_the_numbers_of_before_stand_beside_those_of_now() -> None:
+@pytest.mark.spark
+def test_the_numbers_of_before_stand_beside_those_of_now(
+    rmqtool_here: Callable[..., Result],
+) -> None:
     """Those of now are the report of now, those of before the report of before."""
     now, before = SAMPLES / "fault-kill-5x.pcap", SAMPLES / "fault-kill-4x.pcap"
-    asked = ("report", "latency", "-t", "latency_brokers", "-f", "json")
-    (compared,) = json.loads(process(*asked, now, "--compare", before).out)["reports"]
+    asked = ("report", "latency", "--table", "latency_brokers", "--format", "json")
+    (compared,) = json.loads(rmqtool_here(*asked, now, "--compare", before).out)["reports"]
     rows = {row["broker"]: row for row in compared["tables"]["latency_brokers"]["rows"]}
     for capture, end in ((now, ""), (before, "_before")):
-        (alone,) = json.loads(process(*asked, capture).out)["reports"]
+        (alone,) = json.loads(rmqtool_here(*asked, capture).out)["reports"]
         for row in alone["tables"]["latency_brokers"]["rows"]:
             for name in ("exchanges", "failed", "p50_us", "p99_us", "max_us"):
                 assert rows[row["broker"]][name + end] == row[name]
@@ -245,17 +261,22 @@ def test_the_numbers_of_before_stand_beside_those_of_now() -> None:
 
 
 @needs_java
+@pytest.mark.spark
 @pytest.mark.parametrize("part", ["exchanges/part-00000.parquet", "conversations.parquet"])
-def test_damage_inside_a_parquet_file_is_one_message(tmp_path: Path, part: str) -> None:
+def test_damage_inside_a_parquet_file_is_one_message(
+    tmp_path: Path, part: str, rmqtool_here: Callable[..., Result]
+) -> None:
     """In its pages, which only Spark reads; the end of the file, and so its schema, is whole."""
     log = tmp_path / "log"
-    rmqtool("decode", "pcap", SAMPLES / "fault-kill-5x.pcap", "-f", "parquet", "-o", log, "-q")
+    rmqtool(
+        "decode", "pcap", SAMPLES / "fault-kill-5x.pcap", "--format", "parquet", "-o", log, "-q"
+    )
     data = bytearray((log / part).read_bytes())
     data[len(data) // 20 : len(data) // 10] = bytes(
         value ^ 0x5A for value in data[len(data) // 20 : len(data) // 10]
     )
     (log / part).write_bytes(data)
-    result = process("report", "latency", "retries", log, "-q", "-f", "json")
+    result = rmqtool_here("report", "latency", "retries", log, "-q", "--format", "json")
     assert result.status == 1
     assert result.out == ""
     assert f"{part}: the Parquet file is damaged" in result.err
@@ -264,19 +285,21 @@ def test_damage_inside_a_parquet_file_is_one_message(tmp_path: Path, part: str) 
 
 
 @needs_java
-def test_an_empty_capture_says_so(tmp_path: Path) -> None:
+@pytest.mark.spark
+def test_an_empty_capture_says_so(tmp_path: Path, rmqtool_here: Callable[..., Result]) -> None:
     capture = tmp_path / "empty.pcap"
     capture.write_bytes(capture_in(tmp_path).read_bytes()[:24])
-    result = process("report", "latency", capture)
+    result = rmqtool_here("report", "latency", capture)
     assert result.status == 1
     assert result.err.splitlines()[0] == "rmqtool: no exchange in the input"
     assert "Exception" not in result.err
 
 
 @needs_java
+@pytest.mark.spark
 def test_spark_speaks_with_v_only(tmp_path: Path) -> None:
     capture = capture_in(tmp_path)
-    result = process("report", "latency", capture, "-v", "-t", "latency_operations")
+    result = process("report", "latency", capture, "--verbose", "--table", "latency_operations")
     assert result.status == 0
     assert "Spark" in result.err or "WARN" in result.err
     assert "SEND_MESSAGE_V2" in result.out

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import pytest
 from typer.main import get_command
 
 from replay.sandbox import SandboxOptions, TopicSpec, sandbox_thread
@@ -24,6 +25,7 @@ def test_the_page_has_commands() -> None:
     assert len(_commands()) >= 8
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
     program = shlex.join(PROGRAM)
     topics = [TopicSpec("Orders", 4)]

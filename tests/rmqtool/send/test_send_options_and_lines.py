@@ -6,18 +6,17 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dissectors.histogram import Histogram
 from replay.errors import RouteError, SendFailed
 from replay.message import Attempt, Message, MessageQueue, SendResult, SendStatus
-from rmqtool.console import UNLIMITED, Terminal
-from rmqtool.send_input import BadLine, LineReader, Outgoing
-from rmqtool.send_lines import Ended, json_of, rows_of
-from rmqtool.send_options import InputForm, delivery_of
-from rmqtool.send_summary import SendSummary, bars_of, summary_lines
-from rmqtool.status import CommandError
+from rmqtool.send.input_lines import BadLine, LineReader, Outgoing
+from rmqtool.send.options import InputForm, delivery_of
+from rmqtool.send.result_lines import Ended, json_of, rows_of
+from rmqtool.send.summary import Bars, SendSummary, summary_lines
+from rmqtool.ui.console import UNLIMITED, Terminal
+from rmqtool.ui.status import CommandError
 
 QUEUE = MessageQueue("T", "broker-a", 1)
 PLAIN = Terminal(False, UNLIMITED, False)
@@ -69,7 +68,7 @@ def test_any_object_is_a_message_or_a_reason(members: dict[str, object]) -> None
         ('{"body_base64":"?"}', "not base64"),
         ('{"body":"x","delay_level":19}', "delay_level"),
         ('{"body":"x","delay_level":true}', "delay_level"),
-        ('{"body":"x","deliver_at":"soon"}', "is no time"),
+        ('{"body":"x","deliver_at":"soon"}', "not a valid time"),
         ('{"body":"x","keys":[1]}', "keys"),
         ('{"body":"x","properties":{"TAGS":"x"}}', "RocketMQ's own"),
         ('{"body":"x","properties":{"a":{}}}', "neither text nor number"),
@@ -90,18 +89,21 @@ def test_times_of_delivery() -> None:
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=200))
-def test_bars_count_every_value_once(values: list[int]) -> None:
-    latency = Histogram()
+@example([499_122_176])
+@example([2**63 - 1, 0])
+def test_bars_count_every_value_once_and_where_it_belongs(values: list[int]) -> None:
+    bars = Bars()
     for value in values:
-        latency.add(value)
-    bars = bars_of(latency)
-    assert sum(bar.number for bar in bars) == len(values)
-    assert bars[0].number
-    assert bars[-1].number
-    for one, other in pairwise(bars):
+        bars.add(value)
+    rows = bars.rows()
+    assert [bar.number for bar in rows] == [
+        sum(bar.least <= value < bar.beyond for value in values) for bar in rows
+    ]
+    assert sum(bar.number for bar in rows) == len(values)
+    assert rows[0].number
+    assert rows[-1].number
+    for one, other in pairwise(rows):
         assert one.beyond == other.least
-    assert bars[0].least <= min(values)
-    assert bars[-1].beyond >= max(values) * 0.99
 
 
 def _ended(*attempts: Attempt, stored: bool = True) -> Ended:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
+from dissectors.decode.pipeline import CaptureStats, DecodeStats
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.pipeline import CaptureStats, DecodeStats
-from rmqtool.console import UNLIMITED, Terminal, cells
-from rmqtool.summary import MAX_KEYS, MAX_PEERS, OTHERS, ClientKey, Summary
-from rmqtool.summary_json import summary_json
-from rmqtool.summary_text import summary_lines
-from tests.dissectors.rows import START, record, unanswered
+from rmqtool.summary.summary import MAX_KEYS, MAX_PEERS, OTHERS, ClientKey, Summary
+from rmqtool.summary.summary_json import summary_json
+from rmqtool.summary.summary_text import summary_lines
+from rmqtool.ui.console import UNLIMITED, Terminal, cells
+from tests.dissectors.made_rows import START, record, unanswered
 
 FILE = Terminal(False, UNLIMITED, False)
 

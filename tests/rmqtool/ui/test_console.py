@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqtool.console import UNLIMITED, When, cells, cut, one_line, padded, terminal_of
+from rmqtool.ui.console import UNLIMITED, When, cells, cut, one_line, padded, terminal_of
 
 _PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z"))).map(one_line)
 

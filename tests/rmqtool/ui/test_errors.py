@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.parquet import MissingLibraryError
+from dissectors.rows.parquet import MissingLibraryError
 from dissectors.tcp.source import CaptureError
-from rmqtool.errors import guarded
-from rmqtool.status import CommandError, ExitStatus, Terminated
+from rmqtool.ui.errors import guarded
+from rmqtool.ui.status import CommandError, ExitStatus, Terminated
 
 
 def raising(error: BaseException) -> ExitStatus:

@@ -7,16 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.times import SECOND
-from rmqtool.figures import (
-    clock,
-    counted,
-    day,
-    duration,
-    moment,
-    share,
-    size,
-    text_of_counts,
-)
+from rmqtool.ui.figures import clock, counted, day, duration, moment, share, size, text_of_counts
 
 
 @pytest.mark.parametrize(

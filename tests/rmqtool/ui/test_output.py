@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rmqtool.output import Output, refuse_inputs
-from rmqtool.status import CommandError
+from rmqtool.ui.output import Output, refuse_inputs
+from rmqtool.ui.status import CommandError
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:

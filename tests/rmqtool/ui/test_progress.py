@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from rmqtool.progress import Progress
+from rmqtool.ui.progress import Progress
 
 
 class Screen(io.StringIO):

@@ -11,10 +11,10 @@ import pytest
 
 from dissectors.wireshark import FILE_NAME, SIGNATURE, lua_text
 from rmqtool import __version__
-from rmqtool.status import ExitStatus
-from rmqtool.wireshark_install import plugin_folder
+from rmqtool.ui.status import ExitStatus
+from rmqtool.wireshark.install import plugin_folder
 
-from .command import ROOT, Result, process, rmqtool
+from ..command import ROOT, Result, process, rmqtool
 
 TEXT = lua_text(__version__)
 FOREIGN = "-- my own dissector\nlocal p = Proto('rocketmq', 'mine')\n"
@@ -135,6 +135,7 @@ def test_help_has_examples() -> None:
     assert "rmqtool wireshark --install" in result.out
 
 
+@pytest.mark.slow
 @pytest.mark.tshark
 def test_where_tshark_looks(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """tshark loads what was installed without being told of it."""

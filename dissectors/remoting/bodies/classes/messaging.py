@@ -37,6 +37,7 @@ MESSAGING_CLASSES: dict[str, Members] = {
         "brokerName": "String",
         "perm": "int",
         "readQueueNums": "int",
+        "topicSynFlag": "int",  # 3.2.6 to 4.6.1
         "topicSysFlag": "int",
         "writeQueueNums": "int",
     },
@@ -46,6 +47,7 @@ MESSAGING_CLASSES: dict[str, Members] = {
         "orderTopicConf": "String",
         "queueDatas": "List<QueueData>",
         "topicQueueMappingByBroker": "Map<String, TopicQueueMappingInfo>",
+        "topicQueueMappingInfo": "Map<String, TopicQueueMappingInfo>",  # not of Java
     },
     "HeartbeatData": {
         "clientID": "String",

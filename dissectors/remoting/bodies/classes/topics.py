@@ -56,6 +56,7 @@ TOPICS_CLASSES: dict[str, Members] = {
         "counter": "long",
         "stateVersion": "long",
         "timestamp": "long",
+        "timestatmp": "long",  # so spelled in 3.2.6
     },
     "LogicQueueMappingItem": {
         "bname": "String",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dissectors.remoting.bodies.contents import content_of
-from dissectors.remoting.message import StoredMessage
+from dissectors.remoting.messages.message import StoredMessage
 
 REVIVE = "rmq_sys_REVIVE_LOG_DefaultCluster"
 

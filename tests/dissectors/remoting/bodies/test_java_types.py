@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.remoting.bodies.java_types import JavaType, Kind, java_type_of
+from dissectors.remoting.bodies.java_types import JavaType, TypeKind, java_type_of
 
 
 def test_nested_types() -> None:
     found = java_type_of("List<Map<String, List<ConsumeStats>>>")
-    stats = JavaType(Kind.CLASS, "ConsumeStats")
-    string = JavaType(Kind.STRING, "String")
-    stats_list = JavaType(Kind.LIST, "List<ConsumeStats>", item=stats)
-    inner = JavaType(Kind.MAP, "Map<String, List<ConsumeStats>>", string, stats_list)
-    assert found == JavaType(Kind.LIST, found.name, item=inner)
+    stats = JavaType(TypeKind.CLASS, "ConsumeStats")
+    string = JavaType(TypeKind.STRING, "String")
+    stats_list = JavaType(TypeKind.LIST, "List<ConsumeStats>", item=stats)
+    inner = JavaType(TypeKind.MAP, "Map<String, List<ConsumeStats>>", string, stats_list)
+    assert found == JavaType(TypeKind.LIST, found.name, item=inner)
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("int", Kind.INTEGER),
-        ("Long", Kind.INTEGER),
-        ("double", Kind.DOUBLE),
-        ("BitSet", Kind.BITS),
-        ("LanguageCode", Kind.ENUM),
-        ("HARuntimeInfo.HAClientRuntimeInfo", Kind.CLASS),
-        ("Set<String>", Kind.LIST),
-        ("Object", Kind.ANY),
+        ("int", TypeKind.INTEGER),
+        ("Long", TypeKind.INTEGER),
+        ("double", TypeKind.DOUBLE),
+        ("BitSet", TypeKind.BITS),
+        ("LanguageCode", TypeKind.ENUM),
+        ("HARuntimeInfo.HAClientRuntimeInfo", TypeKind.CLASS),
+        ("Set<String>", TypeKind.LIST),
+        ("Object", TypeKind.ANY),
     ],
 )
-def test_kinds(text: str, kind: Kind) -> None:
+def test_java_type_is_read_as_kind(text: str, kind: TypeKind) -> None:
     assert java_type_of(text).kind is kind
 
 

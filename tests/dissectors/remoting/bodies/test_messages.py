@@ -16,8 +16,8 @@ from dissectors.remoting.bodies.messages import (
     decode_stored_messages,
     message_value,
 )
-from dissectors.remoting.compression import compress
-from dissectors.remoting.message import StoredMessage, encode_message
+from dissectors.remoting.messages.compression import compress
+from dissectors.remoting.messages.message import StoredMessage, encode_message
 
 from ..vectors import BATCH, STORED_V4, STORED_V6
 
@@ -124,10 +124,10 @@ def test_inner_batches_are_taken_apart() -> None:
 def test_many_bombs_cost_no_more_than_one() -> None:
     bomb = StoredMessage("T", compress(bytes(4 << 20), "zstd"), sys_flag=0x201).sealed()
     record = encode_message(bomb)
-    start = time.perf_counter()
+    start = time.process_time()
     body = decode_stored_messages(stored(record * 20_000))
     assert len(body.messages) == 20_000
-    assert time.perf_counter() - start < 10  # 80 GB would take minutes
+    assert time.process_time() - start < 10  # 80 GB would take minutes
 
 
 @pytest.mark.parametrize(

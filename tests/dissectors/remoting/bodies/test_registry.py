@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.batch import BatchItem
 from dissectors.remoting.bodies import (
     Body,
     body_form,
@@ -20,7 +19,8 @@ from dissectors.remoting.bodies import (
 from dissectors.remoting.bodies.json_body import json_type_of
 from dissectors.remoting.bodies.registry import FORMS
 from dissectors.remoting.codes import OPERATIONS, RequestCode
-from dissectors.remoting.message import decode_messages
+from dissectors.remoting.messages.batch import BatchItem
+from dissectors.remoting.messages.message import decode_messages
 
 from ..protocol_facts import rows, table
 from ..vectors import BATCH, REGISTRATION, RESET_OFFSET, ROUTE, STORED_V4
@@ -80,7 +80,7 @@ def test_every_form_of_the_operations_is_known() -> None:
         (54, True, b'{"globalWhiteAddrs":[]}', "GetBrokerClusterAclConfigResponseBody"),
     ],
 )
-def test_kinds(code: int, response: bool, body: bytes, kind: str) -> None:
+def test_body_kind_by_code_and_direction(code: int, response: bool, body: bytes, kind: str) -> None:
     found = decode_body(code, response, 0, body, {})
     assert (found.kind, found.problem, found.notes) == (kind, None, ())
 
@@ -164,3 +164,21 @@ def test_any_bytes_for_any_operation(
     assert (found.kind == "none") == (body == b"")
     assert found.messages or found.value is not None or found.problem or not body
     json.dumps(body_value(found), allow_nan=False).encode("utf-8", "surrogatepass")
+
+
+QUEUE = {"brokerName": "b", "perm": 6, "readQueueNums": 4, "topicSynFlag": 0, "writeQueueNums": 4}
+MAPPING = {"b": {"bname": "b", "currIdMap": {"0": 0}, "dirty": False, "epoch": 7, "topic": "T"}}
+
+
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        (105, {"brokerDatas": [], "queueDatas": [QUEUE]}),
+        (105, {"brokerDatas": [], "queueDatas": [], "topicQueueMappingInfo": MAPPING}),
+        (21, {"dataVersion": {"counter": 1, "timestatmp": 1795191777316}, "topicConfigTable": {}}),
+    ],
+)
+def test_members_of_older_releases_are_known(code: int, body: dict[str, object]) -> None:
+    found = decode_body(code, True, 0, json.dumps(body).encode(), {})
+    assert (found.problem, found.notes) == (None, ())
+    assert found.value == body

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.pipeline import Decode
+from dissectors.decode.pipeline import Decode
 from dissectors.remoting.bodies import Body, decode_body, encode_body
-from dissectors.remoting.message import encode_message
+from dissectors.remoting.messages.message import encode_message
 
 SAMPLES = Path(__file__).resolve().parents[4] / "samples"
 LARGEST = 400_000

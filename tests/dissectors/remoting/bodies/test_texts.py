@@ -21,7 +21,7 @@ def given(form: str, body: bytes) -> BodyInput:
     return BodyInput(form, 25, False, body, {})
 
 
-def test_properties() -> None:
+def test_body_of_properties_is_read() -> None:
     text = b"brokerName=broker-a\nnamesrvAddr=a:1;b:2\nempty=\n"
     body = decode_properties_text(given("properties-text", text))
     assert body.value == {"brokerName": "broker-a", "namesrvAddr": "a:1;b:2", "empty": ""}
@@ -30,9 +30,21 @@ def test_properties() -> None:
 
 def test_properties_as_people_write_them() -> None:
     body = decode_properties_text(given("properties-text", b"# c\n! d\r\n\n a = b=c \njunk\n"))
-    assert body == Body("properties-text", {"a": "b=c", "junk": ""}, notes=("1 lines without =",))
+    assert body == Body(
+        "properties-text", {"a": "b=c", "junk": ""}, notes=("1 lines without = or :",)
+    )
     bad = decode_properties_text(given("properties-text", b"a=\xff"))
     assert (bad.value, bad.problem) == ({"a": "\ufffd"}, "invalid UTF-8 at byte 2")
+
+
+def test_properties_with_colons() -> None:
+    text = b"brokerName:broker-a\nnamesrvAddr: a:1;b:2\nurl=http://x:1/?a=b\nodd\x0b\x1cvalue=1\n"
+    assert decode_properties_text(given("properties-text", text)).value == {
+        "brokerName": "broker-a",
+        "namesrvAddr": "a:1;b:2",
+        "url": "http://x:1/?a=b",
+        "odd\x0b\x1cvalue": "1",
+    }
 
 
 def test_text() -> None:

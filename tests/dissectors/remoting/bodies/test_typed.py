@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dissectors.remoting.bodies.classes import CLASSES
 from dissectors.remoting.bodies.java_types import java_type_of
 from dissectors.remoting.bodies.typed import NOTES_LIMIT, TypedReader, wire_value
-from dissectors.remoting.fastjson import PairMap, decode_json, encode_json
+from dissectors.remoting.fastjson.codec import PairMap, decode_json, encode_json
 
 
 def read(java_type: str, value: object) -> tuple[object, tuple[str, ...]]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.fastjson import (
+from dissectors.remoting.fastjson.codec import (
     DEPTH_LIMIT,
     EXPANSION_LIMIT,
     VALUE_LIMIT,
@@ -19,9 +19,9 @@ from dissectors.remoting.fastjson import (
     decode_json,
     to_json_value,
 )
-from dissectors.remoting.fastjson_reader import FastjsonReader
+from dissectors.remoting.fastjson.reader import FastjsonReader
 
-from .vectors import POP_TABLES, RESET_OFFSET, ROUTE, json_vectors
+from ..vectors import POP_TABLES, RESET_OFFSET, ROUTE, json_vectors
 
 
 def test_strict_json_is_read_as_it_is() -> None:
@@ -119,6 +119,7 @@ def test_depth_is_bounded(opening: str) -> None:
         json.dumps(to_json_value(found.value))
 
 
+@pytest.mark.slow
 def test_strict_json_is_bounded_like_the_rest() -> None:
     deep = b"[" * (DEPTH_LIMIT + 1) + b"]" * (DEPTH_LIMIT + 1)
     assert decode_json(deep[1:-1]).problem is None
@@ -156,9 +157,9 @@ def depth_of(value: object) -> int:
     ids=range(11),
 )
 def test_time_is_bounded(data: bytes) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     to_json_value(decode_json(data).value)
-    assert time.perf_counter() - start < 5  # quadratic work would take minutes
+    assert time.process_time() - start < 5  # quadratic work would take minutes
 
 
 def test_references_cannot_blow_a_text_up() -> None:

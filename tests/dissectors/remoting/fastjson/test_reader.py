@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.remoting.fastjson_reader import FastjsonReader, PairMap, unescape
+from dissectors.remoting.fastjson.reader import FastjsonReader, PairMap, unescape
 
 
 def read(text: str) -> tuple[object, str | None]:

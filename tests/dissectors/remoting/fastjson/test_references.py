@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.remoting.fastjson import decode_json
-from dissectors.remoting.fastjson_references import EXPANSION_LIMIT
+from dissectors.remoting.fastjson.codec import decode_json
+from dissectors.remoting.fastjson.references import EXPANSION_LIMIT
 
 
 def resolved(text: str) -> tuple[object, int]:

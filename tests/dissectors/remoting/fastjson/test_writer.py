@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.fastjson import PairMap, decode_json, encode_json
+from dissectors.remoting.fastjson.codec import PairMap, decode_json, encode_json
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,7 @@ def finite(value: object) -> object:
     return [finite(item) for item in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 @given(values, st.booleans())
 def test_what_is_written_is_read(value: object, ascii_only: bool) -> None:
     text = encode_json(value, ascii_only=ascii_only)

@@ -12,18 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.remoting.frame import (
+from dissectors.remoting.framing.frame import (
     KEEP_ALL,
     KEEP_MESSAGES,
     KEEP_NONE,
     MANY_PARTS,
     MAX_FRAME,
     PREFIX,
+    ROUTE_LIMIT,
     Frame,
     FrameDecoder,
     encode_frame,
 )
-from dissectors.remoting.frame_search import MAX_SOUGHT_HEADER
+from dissectors.remoting.framing.search import MAX_SOUGHT_HEADER
 from tests.traffic.commands import Command, frame, route_query, send, sent
 
 COMMANDS = [
@@ -134,7 +135,14 @@ def test_bodies_that_nobody_wants_are_not_held() -> None:
         some.feed(part)
         assert none.decoder.held == 0
     assert {found.body for found in none.frames} == {b""}
-    assert [found.body for found in some.frames if found.body] == [COMMANDS[7].body]
+    route = next(one.body for one in COMMANDS if b"brokerDatas" in one.body)
+    assert [found.body for found in some.frames if found.body] == [route, COMMANDS[7].body]
+
+
+def test_an_answer_that_is_too_long_for_a_route_is_not_held() -> None:
+    answers = [Command(0, 2, 1, body=b"x" * size) for size in (ROUTE_LIMIT, ROUTE_LIMIT + 1)]
+    some = Decoding(keep=KEEP_MESSAGES).feed(b"".join(one.frame for one in answers))
+    assert [len(found.body) for found in some.frames] == [ROUTE_LIMIT, 0]
 
 
 # -- holes --------------------------------------------------------------------------------------
@@ -374,7 +382,7 @@ def test_giving_up_what_is_held() -> None:
 
 
 def test_a_large_frame_in_small_pieces() -> None:
-    """Header and body of megabytes, one byte a packet: linear, and no object for every byte."""
+    """Header and body of megabytes, one byte per packet: linear, and no object for every byte."""
     ext = {"a": "x" * 400_000}
     command = Command(10, 1, ext=ext, body=b"y" * 400_000)
     data = command.frame

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.ids import (
+from dissectors.remoting.ids.message_ids import (
     OffsetId,
     RecallHandle,
     UniqueKey,
@@ -19,7 +19,7 @@ from dissectors.remoting.ids import (
     integer_of,
 )
 
-from .vectors import other_vectors, text_vectors
+from ..vectors import other_vectors, text_vectors
 
 DAY = 86_400_000
 
@@ -136,7 +136,7 @@ def test_what_is_no_recall_handle(text: str) -> None:
         ("1" * 5000, None),
     ],
 )
-def test_numbers(text: str, number: int | None) -> None:
+def test_number_of_text(text: str, number: int | None) -> None:
     assert integer_of(text) == number
 
 

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.remoting.headers import HEADERS
-from dissectors.remoting.parts import (
+from dissectors.remoting.ids.parts import (
     FIELDS,
     LONGEST_TEXT,
     PROPERTIES,
     header_parts,
     property_parts,
 )
-from dissectors.remoting.properties import property_of
-from dissectors.remoting.trace_context import SW8, TRACEPARENT
+from dissectors.remoting.ids.trace_context import SW8, TRACEPARENT
+from dissectors.remoting.messages.properties import property_of
 
 HOUR = 3_600_000
 CLIENT_ID = "C000020A07494E0E2F2A67872EEA0003"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.pop import (
+from dissectors.remoting.ids.pop_receipts import (
     PopEntry,
     PopList,
     PopReceipt,
@@ -20,7 +20,7 @@ from dissectors.remoting.pop import (
     encode_pop_receipt,
 )
 
-from .vectors import text_vectors
+from ..vectors import text_vectors
 
 RECEIPT = "100 1700000000000 60000 3 0 broker-a 1 103"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.trace_context import Sw8, TraceParent, decode_sw8, decode_traceparent
+from dissectors.remoting.ids.trace_context import Sw8, TraceParent, decode_sw8, decode_traceparent
 
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 SW8 = "1-TRACEID-SEGMENTID-3-U0VSVklDRQ==-SU5TVEFOQ0U=-RU5EUE9JTlQ=-MTAuMC4wLjE6OTg3Ng=="

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.batch import (
+from dissectors.remoting.messages.batch import (
     BatchItem,
     count_batch,
     decode_batch,
@@ -16,10 +16,10 @@ from dissectors.remoting.batch import (
     is_inner_batch,
     unwrap_inner_batch,
 )
-from dissectors.remoting.compression import compress
-from dissectors.remoting.message import StoredMessage
+from dissectors.remoting.messages.compression import compress
+from dissectors.remoting.messages.message import StoredMessage
 
-from .vectors import BATCH, other_vectors
+from ..vectors import BATCH, other_vectors
 
 ITEMS = (
     BatchItem(b"one", {"KEYS": "k1", "WAIT": "true", "TAGS": "TagA"}),

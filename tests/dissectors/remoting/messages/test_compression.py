@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.compression import DEFAULT_LIMIT, Decompressed, compress, decompress
+from dissectors.remoting.messages.compression import (
+    DEFAULT_LIMIT,
+    DecompressedBody,
+    compress,
+    decompress,
+)
 
 KINDS = ("zlib", "lz4", "zstd")
 TEXT = b"hello world " * 300 + random.Random(1).randbytes(2000)
@@ -19,17 +24,17 @@ TEXT = b"hello world " * 300 + random.Random(1).randbytes(2000)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_directions(kind: str) -> None:
-    assert decompress(compress(TEXT, kind), kind) == Decompressed(TEXT)
-    assert decompress(compress(b"", kind), kind) == Decompressed(b"")
+    assert decompress(compress(TEXT, kind), kind) == DecompressedBody(TEXT)
+    assert decompress(compress(b"", kind), kind) == DecompressedBody(b"")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_limit(kind: str) -> None:
     packed = compress(TEXT, kind)
-    assert decompress(packed, kind, 100) == Decompressed(TEXT[:100], truncated=True)
-    assert decompress(packed, kind, len(TEXT)) == Decompressed(TEXT)
+    assert decompress(packed, kind, 100) == DecompressedBody(TEXT[:100], truncated=True)
+    assert decompress(packed, kind, len(TEXT)) == DecompressedBody(TEXT)
     assert decompress(packed, kind, len(TEXT) - 1).truncated
-    assert decompress(packed, kind, 0) == Decompressed(b"", truncated=True)
+    assert decompress(packed, kind, 0) == DecompressedBody(b"", truncated=True)
     assert decompress(packed, kind, -5).data == b""
 
 
@@ -45,7 +50,7 @@ def test_every_cut(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_follows_is_said(kind: str) -> None:
     found = decompress(compress(TEXT, kind) + b"xy", kind)
-    assert found == Decompressed(TEXT, problem="2 bytes follow the compressed data")
+    assert found == DecompressedBody(TEXT, problem="2 bytes follow the compressed data")
 
 
 @pytest.mark.parametrize("kind", ["zlib", "lz4"])
@@ -90,7 +95,7 @@ def test_an_unknown_kind() -> None:
 
 def test_the_libraries_are_not_imported_before_they_are_needed() -> None:
     code = (
-        "import sys, dissectors.remoting.compression as c; "
+        "import sys, dissectors.remoting.messages.compression as c; "
         "assert not {'lz4', 'zstandard'} & set(sys.modules); c.compress(b'', 'lz4')"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

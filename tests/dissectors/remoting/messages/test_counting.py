@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.counting import count_batch, count_messages
+from dissectors.remoting.messages.counting import count_batch, count_messages
 
-from .vectors import BATCH, STORED_V4, STORED_V6
+from ..vectors import BATCH, STORED_V4, STORED_V6
 
 FILLER = b"\0\0\0\x0c" + b"\xcb\xd4\x31\x94" + bytes(4)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.compression import compress
-from dissectors.remoting.message import (
+from dissectors.remoting.messages.compression import compress
+from dissectors.remoting.messages.message import (
     MAGIC_V2,
     MessageList,
     StoredMessage,
@@ -19,7 +19,7 @@ from dissectors.remoting.message import (
     encode_message,
 )
 
-from .vectors import STORED_V4, STORED_V6, stored_vectors
+from ..vectors import STORED_V4, STORED_V6, stored_vectors
 
 TWO = STORED_V4 + STORED_V6
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.properties import (
+from dissectors.remoting.messages.properties import (
     KEY_SEPARATOR,
     PROPERTIES,
     TRANSIENT_PREFIX,
@@ -16,7 +16,7 @@ from dissectors.remoting.properties import (
     property_of,
 )
 
-from .protocol_facts import table
+from ..protocol_facts import table
 
 TEXT = "UNIQ_KEY\x017F0000010D9C18B4AAC27B1C3D5C0000\x02WAIT\x01true\x02TAGS\x01TagA\x02"
 DECODED = {"UNIQ_KEY": "7F0000010D9C18B4AAC27B1C3D5C0000", "WAIT": "true", "TAGS": "TagA"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.remoting.record_layout import (
+from dissectors.remoting.messages.record_layout import (
     BORN_PORT,
     FIELD_ENDS,
     FIXED,

@@ -8,20 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from replay.sandbox import Fault, FaultKind, Latency, SandboxError, fault_of_text, faults_of_file
-from replay.sandbox.latency import latency_of
+from replay.sandbox import (
+    Injection,
+    InjectionKind,
+    Latency,
+    SandboxError,
+    injection_of_text,
+    injections_of_file,
+)
+from replay.sandbox.injection.latency import latency_of
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "injection"),
     [
-        ("busy", Fault(FaultKind.BUSY)),
-        ("error=16 remark='not so'", Fault(FaultKind.ERROR, code=16, remark="not so")),
-        ("error code=SYSTEM_BUSY", Fault(FaultKind.ERROR, code=2)),
+        ("busy", Injection(InjectionKind.BUSY)),
+        ("error=16 remark='not so'", Injection(InjectionKind.ERROR, code=16, remark="not so")),
+        ("error code=SYSTEM_BUSY", Injection(InjectionKind.ERROR, code=2)),
         (
             "latency=20ms..200ms broker=broker-b topic=Order* from=5s until=1m",
-            Fault(
-                FaultKind.LATENCY,
+            Injection(
+                InjectionKind.LATENCY,
                 "broker-b",
                 "Order*",
                 from_ms=5000,
@@ -31,21 +38,21 @@ from replay.sandbox.latency import latency_of
         ),
         (
             "drop p=5% requests=pull,310 times=2 stored=yes",
-            Fault(
-                FaultKind.DROP,
+            Injection(
+                InjectionKind.DROP,
                 codes=frozenset({11, 361, 200050, 200070, 310}),
                 probability=0.05,
                 times=2,
                 stored=True,
             ),
         ),
-        ("silent requests=all", Fault(FaultKind.SILENT, codes=frozenset())),
-        ("slow-read=2KiB/s", Fault(FaultKind.SLOW_READ, rate=2048)),
-        ("freeze every=30s for=5s", Fault(FaultKind.FREEZE, every_ms=30_000, for_ms=5000)),
+        ("silent requests=all", Injection(InjectionKind.SILENT, codes=frozenset())),
+        ("slow-read=2KiB/s", Injection(InjectionKind.SLOW_READ, rate=2048)),
+        ("freeze every=30s for=5s", Injection(InjectionKind.FREEZE, every_ms=30_000, for_ms=5000)),
     ],
 )
-def test_a_fault_of_one_line(text: str, fault: Fault) -> None:
-    assert fault_of_text(text) == fault
+def test_an_injection_of_one_line(text: str, injection: Injection) -> None:
+    assert injection_of_text(text) == injection
 
 
 @pytest.mark.parametrize(
@@ -57,7 +64,7 @@ def test_a_fault_of_one_line(text: str, fault: Fault) -> None:
         ("busy p=2", "no probability"),
         ("busy p=x", "no probability"),
         ("busy p=nan", "no probability"),
-        ("busy from=5", "no duration"),
+        ("busy from=5", "not a valid duration"),
         ("busy from=5s until=2s", "before it begins"),
         ("busy every=5s", "belong together"),
         ("busy every=5s for=6s", "belong together"),
@@ -77,10 +84,10 @@ def test_a_fault_of_one_line(text: str, fault: Fault) -> None:
 )
 def test_nonsense_is_refused_with_its_reason(text: str, reason: str) -> None:
     with pytest.raises(SandboxError, match=reason):
-        fault_of_text(text)
+        injection_of_text(text)
 
 
-def test_faults_of_a_file(tmp_path: Path) -> None:
+def test_injections_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "faults.toml"
     path.write_text(
         """
@@ -96,11 +103,11 @@ def test_faults_of_a_file(tmp_path: Path) -> None:
         stored = true
         """
     )
-    faults, seed = faults_of_file(path)
+    injections, seed = injections_of_file(path)
     assert seed == 7
-    assert faults == [
-        fault_of_text("busy p=0.3 requests=send,pull from=5s"),
-        fault_of_text("error=14 stored=true"),
+    assert injections == [
+        injection_of_text("busy p=0.3 requests=send,pull from=5s"),
+        injection_of_text("error=14 stored=true"),
     ]
 
 
@@ -120,12 +127,12 @@ def test_a_file_that_makes_no_sense(tmp_path: Path, text: str, reason: str) -> N
     path = tmp_path / "faults.toml"
     path.write_text(text)
     with pytest.raises(SandboxError, match=reason):
-        faults_of_file(path)
+        injections_of_file(path)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=r"none\.toml: No such file"):
-        faults_of_file(tmp_path / "none.toml")
+        injections_of_file(tmp_path / "none.toml")
 
 
 def drawn(text: str) -> list[float]:

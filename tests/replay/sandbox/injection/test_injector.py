@@ -10,29 +10,30 @@ from contextlib import AbstractContextManager
 import pytest
 
 from replay.sandbox import (
-    Event,
     EventKind,
+    SandboxEvent,
     SandboxOptions,
     SandboxThread,
     TopicSpec,
-    fault_of_text,
+    injection_of_text,
     sandbox_thread,
 )
+from tests.patience import PATIENCE, Stopwatch, wait_for
 
-from .talk import Talk, heartbeat, send_fields, within
+from ..talk import Talk, heartbeat, send_fields, within
 
 TOPIC = "Orders"
 
 
 def running(
-    *faults: str, brokers: int = 1, seed: int = 0, events: list[Event] | None = None
+    *injections: str, brokers: int = 1, seed: int = 0, events: list[SandboxEvent] | None = None
 ) -> AbstractContextManager[SandboxThread]:
-    """A sandbox with these faults."""
+    """A sandbox with these injections."""
     return sandbox_thread(
         SandboxOptions(
             brokers=brokers,
             topics=[TopicSpec(TOPIC)],
-            faults=[fault_of_text(text) for text in faults],
+            injections=[injection_of_text(text) for text in injections],
             seed=seed,
             on_event=events.append if events is not None else None,
         )
@@ -80,11 +81,11 @@ def test_an_error_after_the_work_stores_the_message() -> None:
         assert stored(broker) == 1
 
 
-def test_faults_choose_broker_topic_and_requests(box: SandboxThread) -> None:
-    box.add_faults(
-        fault_of_text("error=1 broker=broker-b"),
-        fault_of_text("error=2 topic=Pay*"),
-        fault_of_text("error=3 requests=QUERY_CONSUMER_OFFSET"),
+def test_injections_choose_broker_topic_and_requests(box: SandboxThread) -> None:
+    box.add_injections(
+        injection_of_text("error=1 broker=broker-b"),
+        injection_of_text("error=2 topic=Pay*"),
+        injection_of_text("error=3 requests=QUERY_CONSUMER_OFFSET"),
     )
     with Talk(box.addresses["broker-a"]) as first, Talk(box.addresses["broker-b"]) as second:
         assert send(second) == 1
@@ -92,18 +93,18 @@ def test_faults_choose_broker_topic_and_requests(box: SandboxThread) -> None:
         assert send(first, topic="Payments") == 2
         offset = {"consumerGroup": "g", "topic": TOPIC, "queueId": "0"}
         assert first.ask(14, offset).code == 3
-        box.clear_faults()
+        box.clear_injections()
         assert send(second) == 0
 
 
 def sends_for(box: SandboxThread, seconds: float, text: str) -> list[tuple[float, float, int]]:
-    """(begin, end, code) of sends one after the other, after a fault was added at 0."""
+    """(begin, end, code) of sends one after the other, after an injection was added at 0."""
     seen = []
     with Talk(box.addresses["broker-a"]) as broker:
         send(broker)
         zero = time.monotonic()
-        box.add_faults(fault_of_text(text))
-        late = time.monotonic() - zero  # the fault's own clock began some time between the two
+        box.add_injections(injection_of_text(text))
+        late = time.monotonic() - zero  # the injection's own clock began some time between the two
         while (at := time.monotonic() - zero) < seconds:
             code = send(broker)
             seen.append((at - late, time.monotonic() - zero, code))
@@ -111,14 +112,24 @@ def sends_for(box: SandboxThread, seconds: float, text: str) -> list[tuple[float
     return seen
 
 
-def test_faults_last_for_their_windows(box: SandboxThread) -> None:
-    seen = sends_for(box, 1.0, "busy from=300ms until=700ms")
-    assert {code for _, end, code in seen if end < 0.3} == {0}
-    assert {code for begin, end, code in seen if begin > 0.3 and end < 0.7} == {2}
-    assert {code for begin, _, code in seen if begin > 0.7} == {0}
+@pytest.mark.slow
+def test_injections_last_for_their_windows(box: SandboxThread) -> None:
+    for _ in range(5):  # a busy machine may leave a window without a whole send
+        seen = sends_for(box, 1.0, "busy from=300ms until=700ms")
+        box.clear_injections()
+        before = {code for _, end, code in seen if end < 0.3}
+        within = {code for begin, end, code in seen if begin > 0.3 and end < 0.7}
+        after = {code for begin, _, code in seen if begin > 0.7}
+        assert before <= {0}
+        assert within <= {2}
+        assert after <= {0}
+        if before and within and after:
+            return
+    pytest.fail("no sends in a window")
 
 
-def test_faults_come_back(box: SandboxThread) -> None:
+@pytest.mark.slow
+def test_injections_come_back(box: SandboxThread) -> None:
     seen = sends_for(box, 1.6, "busy every=800ms for=400ms")
     for window, expected in enumerate((2, 0, 2, 0)):
         inside = {
@@ -140,16 +151,17 @@ def test_chance_is_repeated_with_its_seed() -> None:
     assert 10 < first.count(2) < 40
 
 
-def test_a_fault_hits_so_often_and_no_more() -> None:
+def test_an_injection_hits_so_often_and_no_more() -> None:
     with running("busy times=3") as box, Talk(box.addresses["broker-a"]) as broker:
         assert [send(broker) for _ in range(5)] == [2, 2, 2, 0, 0]
 
 
 def test_latency_delays_answers_and_not_the_others() -> None:
     with running("latency=200ms..300ms") as box, Talk(box.addresses["broker-a"]) as broker:
-        begin = time.monotonic()
+        watch = Stopwatch()
         assert send(broker) == 0
-        assert 0.19 < time.monotonic() - begin < 0.6
+        assert watch.seconds > 0.19
+        assert watch.own < 0.6
         with within(0.15):
             assert stored(broker) == 1
 
@@ -157,15 +169,16 @@ def test_latency_delays_answers_and_not_the_others() -> None:
 def test_latency_comes_before_an_error() -> None:
     both = ("latency=150ms", "busy latency=150ms")
     with running(*both) as box, Talk(box.addresses["broker-a"]) as broker:
-        begin = time.monotonic()
+        watch = Stopwatch()
         assert send(broker) == 2
-        assert time.monotonic() - begin > 0.29
+        assert watch.seconds > 0.29
 
 
 def test_no_answer() -> None:
     with running("silent times=1") as box, Talk(box.addresses["broker-a"], 0.5) as broker:
         with pytest.raises(TimeoutError):
             send(broker)
+        broker.socket.settimeout(PATIENCE)
         assert send(broker) == 0
         assert stored(broker) == 1
 
@@ -175,6 +188,7 @@ def test_no_answer_although_it_is_stored() -> None:
     with running(silent) as box, Talk(box.addresses["broker-a"], 0.5) as broker:
         with pytest.raises(TimeoutError):
             send(broker)
+        broker.socket.settimeout(PATIENCE)
         assert stored(broker) == 1
 
 
@@ -206,27 +220,34 @@ def test_bytes_that_are_no_frame() -> None:
 
 
 def test_a_frozen_broker_does_everything_later(box: SandboxThread) -> None:
-    box.add_faults(fault_of_text("freeze requests=all until=500ms broker=broker-a"))
     with Talk(box.addresses["broker-a"]) as broker, Talk(box.addresses["broker-b"]) as other:
-        begin = time.monotonic()
+        watch = Stopwatch()
+        box.add_injections(injection_of_text("freeze requests=all until=500ms broker=broker-a"))
         assert send(other) == 0
-        assert time.monotonic() - begin < 0.4
+        assert watch.own < 0.4
         assert send(broker) == 0
-        assert 0.4 < time.monotonic() - begin < 1.5
+        assert watch.seconds > 0.4
+        assert watch.own < 1.5
         assert stored(broker) == 1
 
 
 def test_a_broker_that_is_down_and_comes_back(box: SandboxThread) -> None:
     with Talk(box.addresses["broker-a"]) as broker:
         assert send(broker) == 0
-        box.add_faults(fault_of_text("down until=400ms broker=broker-a"))
+        box.add_injections(injection_of_text("down until=2s broker=broker-a"))
         with pytest.raises(OSError, match=r"reset|ended"):
             send(broker)
         with pytest.raises(OSError, match=r"reset|ended"), Talk(box.addresses["broker-a"]) as again:
             send(again)
-    time.sleep(0.5)
-    with Talk(box.addresses["broker-a"]) as broker:
-        assert send(broker) == 0
+
+    def is_back() -> bool:
+        try:
+            with Talk(box.addresses["broker-a"]) as broker:
+                return send(broker) == 0
+        except OSError:
+            return False
+
+    wait_for("the broker is back", is_back, pause=0.1)
 
 
 def test_a_broker_that_leaves_the_route(box: SandboxThread) -> None:
@@ -236,14 +257,14 @@ def test_a_broker_that_leaves_the_route(box: SandboxThread) -> None:
         return [data["brokerName"] for data in route["brokerDatas"]]
 
     assert names() == ["broker-a", "broker-b"]
-    box.add_faults(fault_of_text("leave-route broker=broker-a"))
+    box.add_injections(injection_of_text("leave-route broker=broker-a"))
     assert names() == ["broker-b"]
     with Talk(box.addresses["broker-a"]) as broker:
         assert send(broker) == 0
 
 
 def test_a_read_only_broker_in_routes(box: SandboxThread) -> None:
-    box.add_faults(fault_of_text("read-only broker=broker-b"))
+    box.add_injections(injection_of_text("read-only broker=broker-b"))
     with Talk(box.namesrv) as namesrv:
         route = json.loads(namesrv.ask(105, {"topic": TOPIC}).body)
     assert [data["perm"] for data in route["queueDatas"]] == [6, 4]
@@ -251,30 +272,31 @@ def test_a_read_only_broker_in_routes(box: SandboxThread) -> None:
 
 def test_slow_reads() -> None:
     with running("slow-read=100KiB/s") as box, Talk(box.addresses["broker-a"], 10) as broker:
-        begin = time.monotonic()
+        watch = Stopwatch()
         for _ in range(3):
             assert send(broker, b"x" * 20_000) == 0
-        assert 0.35 < time.monotonic() - begin < 3
+        assert watch.seconds > 0.35
+        assert watch.own < 3
 
 
-def test_the_nameserver_has_faults_of_its_own() -> None:
-    faults = ("error=1 broker=namesrv requests=route", "busy requests=all")
-    with running(*faults) as box, Talk(box.namesrv) as namesrv:
+def test_the_nameserver_has_injections_of_its_own() -> None:
+    injections = ("error=1 broker=namesrv requests=route", "busy requests=all")
+    with running(*injections) as box, Talk(box.namesrv) as namesrv:
         assert namesrv.ask(105, {"topic": TOPIC}).code == 1
         assert namesrv.ask(106).code == 0
 
 
-def test_faults_are_told_of() -> None:
-    events: list[Event] = []
+def test_injections_are_told_of() -> None:
+    events: list[SandboxEvent] = []
     with running("busy from=100ms until=300ms", events=events) as box:
         time.sleep(0.2)
         with Talk(box.addresses["broker-a"]) as broker:
             send(broker)
         time.sleep(0.2)
-    told = [(e.kind, e.detail) for e in events if e.kind in (EventKind.FAULT, EventKind.WINDOW)]
+    told = [(e.kind, e.detail) for e in events if e.kind in (EventKind.INJECTED, EventKind.WINDOW)]
     assert told == [
         (EventKind.WINDOW, "begins: busy"),
-        (EventKind.FAULT, "busy: request 310 of Orders"),
+        (EventKind.INJECTED, "busy: request 310 of Orders"),
         (EventKind.WINDOW, "ends: busy"),
     ]
     answered = next(event for event in events if event.kind is EventKind.ANSWERED)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from dissectors.remoting.message import StoredMessage, decode_messages
+from dissectors.remoting.messages.message import StoredMessage, decode_messages
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
 
-from .talk import Reply, Talk, heartbeat, send_fields, within
+from ..talk import Reply, Talk, heartbeat, send_fields, within
 
 TOPIC = "Orders"
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.message import decode_messages, encode_message
-from replay.sandbox.shelf import Queue, Record, Shelf
-from replay.sandbox.store import MessageStore, NewMessage, StoreFull, offset_id
+from dissectors.remoting.messages.message import decode_messages, encode_message
+from replay.sandbox.store.memory import MessageStore, NewMessage, StoreFull, offset_id
+from replay.sandbox.store.shelf import Shelf, StoredQueue, StoredRecord
+from tests.profiles import examples
 
 
-def record(number: int, store_ms: int = 0) -> Record:
-    return Record(b"", "T", 0, number, number * 10, store_ms, "")
+def record(number: int, store_ms: int = 0) -> StoredRecord:
+    return StoredRecord(b"", "T", 0, number, number * 10, store_ms, "")
 
 
 @given(st.lists(st.booleans(), max_size=300))
@@ -33,7 +35,7 @@ def test_a_shelf_is_a_list_that_forgets_its_front(steps: list[bool]) -> None:
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=60).map(sorted), st.integers(-1, 51))
 def test_offsets_at_a_time(times: list[int], wanted: int) -> None:
-    queue = Queue()
+    queue = StoredQueue()
     queue.min_offset = 100
     for number, time in enumerate(times):
         queue.records.append(record(number, time))
@@ -47,7 +49,8 @@ topics = st.text("abcXYZ_-%", min_size=1, max_size=200)
 hosts = st.sampled_from(["10.0.0.1:1", "[::1]:65535", "255.255.255.255:0"])
 
 
-@settings(max_examples=200)
+@pytest.mark.slow
+@examples(3)
 @given(
     topics,
     st.binary(max_size=50),

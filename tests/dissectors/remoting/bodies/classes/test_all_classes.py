@@ -12,6 +12,9 @@ from ...protocol_facts import table
 
 ADDED = {
     "ConsumerOffsetSerializeWrapper": {"groupTopicMap", "pullOffsetTable"},  # of the manager object
+    "DataVersion": {"timestatmp"},  # so spelled in 3.2.6
+    "QueueData": {"topicSynFlag"},  # 3.2.6 to 4.6.1
+    "TopicRouteData": {"topicQueueMappingInfo"},  # of a NameServer that is not Java's
 }
 LATER = {"PopCheckPoint": {"sp"}, "MessageModel": {"LITE_SELECTIVE"}}
 """Members and constants of 5.4 and 5.5, which tests/test_reflection_bodies.py compares."""

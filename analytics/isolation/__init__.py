@@ -1,0 +1,3 @@
+"""Replay the fault strategy over captured attempts and judge whether clients followed it.
+
+May import `sends`, `spark` and `replay.fault`."""

@@ -1,0 +1,165 @@
+"""What a report is: a description with documented tables, and a pure function that fills them.
+
+A report is one file in `reports/` that exports `REPORT`. Rules: `build` takes DataFrames and gives
+DataFrames, one for each table it describes, with at least the table's columns (`conforming` takes
+those, in order and typed); it starts no Spark job itself and reads no file. What is asked for more
+than once is kept by `ReportInput.kept`, and let go when no report that is wanted needs it. Built-in
+functions rather than Python ones; where state is sequential, ``groupBy(...).applyInArrow``. Rows
+that are not there are unknown: `ReportInput.conversations` is None for input that has no
+connections, and no column may then say zero. To add a report: its file, and its name in
+`reports.REPORT_MODULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from .kept import Kept
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Row = Mapping[str, object]
+"""A row of a table that was computed: column -> value; a time is a datetime in UTC."""
+Rows = Mapping[str, Sequence[Row]]
+"""Name of a table -> its rows."""
+
+
+class TableColumn(NamedTuple):
+    """A column of a report table."""
+
+    name: str
+    """as in all outputs"""
+    type: str
+    """string, int, float, bool, time or list, as in `analytics.schema.TYPES`"""
+    unit: str
+    """unit of a number: µs, bytes, share (0 to 1), 1/s; empty: none"""
+    meaning: str
+    """one line for the documentation"""
+
+
+class ReportTable(NamedTuple):
+    """A table of a report."""
+
+    name: str
+    """as in all outputs; unique among all reports"""
+    title: str
+    """heading for people"""
+    meaning: str
+    """what a row is, and what the rows are ordered by"""
+    columns: tuple[TableColumn, ...]
+    """in order"""
+    order: tuple[str, ...] = ()
+    """columns that the rows are sorted by, `-name` for the largest first; must settle the order"""
+    brief: tuple[str, ...] = ()
+    """columns that a terminal shows, the most important first; empty: all, in order"""
+    shown: int = 20
+    """rows that a terminal shows; 0: none, the table is for files and for the page"""
+
+
+class Chart(NamedTuple):
+    """A chart of the HTML page: which columns of a table play which part.
+
+    kind: parts. `lines`: x (time), y (number columns, separated by blanks), and optionally width
+    (length of a window in µs: a missing one interrupts the line), only (column: rows in which it is
+    absent are drawn) or by (column: a line for each of its values). `heat`: x (time), y (number,
+    lower bound of a bucket), value, width. `flows`: start, end, value, and optionally label.
+    `timeline`: row (text columns, separated by blanks), start, end (times; no end: until the end),
+    colour (text column: what kind of stretch it is).
+    """
+
+    kind: str
+    """lines, heat, flows or timeline"""
+    title: str
+    """heading for people"""
+    table: str
+    """table that it shows"""
+    parts: Mapping[str, str]
+    """part -> column"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportInput:
+    """What reports are made from. All tables have the column `source` besides their own."""
+
+    exchanges: DataFrame
+    """one row per exchange: `analytics.schema.exchange_schema`"""
+    conversations: DataFrame | None = None
+    """one row per TCP connection: `conversation_schema`; None: unknown to the input"""
+    findings: DataFrame | None = None
+    """one row per finding: `finding_schema`; None: the input does not say"""
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
+    """what reports made of these tables and ask for more than once"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What can be set."""
+
+    tables: frozenset[str] | None = None
+    """names of the tables that are wanted, others may be left out; None: all"""
+    window_us: int | None = None
+    """length of a window over time; None: chosen so that there are about sixty"""
+    slowest: int = 20
+    """how many of the slowest exchanges are listed"""
+    send_timeout_ms: int | None = None
+    """sendMsgTimeout of the producers; None: 3000, the default of the Java client"""
+    retry_times: int | None = None
+    """retryTimesWhenSendFailed of the producers; None: 2, the default"""
+    generation: str | None = None
+    """generation of the fault strategy, a name of `replay.fault`; None: by the client's version"""
+    latency_max_ms: tuple[int, ...] | None = None
+    """latencyMax of the fault strategy; None: that of the generation"""
+    not_available_ms: tuple[int, ...] | None = None
+    """notAvailableDuration of the fault strategy; None: that of the generation"""
+    fault_strategy: bool | None = None
+    """whether the clients had sendLatencyFaultEnable; None: judged by what they did"""
+
+
+Build = Callable[[ReportInput, ReportOptions], Mapping[str, "DataFrame"]]
+
+
+def _nothing_to_say(rows: Rows) -> list[str]:  # noqa: ARG001
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report: what `rmqtool report NAME` shows."""
+
+    name: str
+    """as on the command line"""
+    title: str
+    """heading for people"""
+    question: str
+    """what it answers, one sentence"""
+    tables: tuple[ReportTable, ...]
+    """what it consists of, in order"""
+    build: Build
+    """(input, options) -> name of a table -> DataFrame; a table may be absent where the input
+    cannot say anything about it, which is then shown as unknown"""
+    charts: tuple[Chart, ...] = ()
+    """what the HTML page draws above the tables"""
+    remarks: Callable[[Rows], list[str]] = field(default=_nothing_to_say)
+    """tables as computed -> sentences shown above them: what a reader must know first"""
+    shares: tuple[str, ...] = ()
+    """what it takes from `ReportInput.kept` that other reports may have made, or may use"""
+
+
+def conforming(frame: DataFrame, table: ReportTable) -> DataFrame:
+    """Return the columns of `table` of a frame: in order, typed, the rows sorted."""
+    from pyspark.sql import functions as F
+
+    from .schema import TYPES
+
+    chosen = frame.select(*(F.col(c.name).cast(TYPES[c.type]).alias(c.name) for c in table.columns))
+    if not table.order:
+        return chosen
+    return chosen.orderBy(
+        *(
+            F.desc_nulls_last(name[1:]) if name.startswith("-") else F.asc_nulls_last(name)
+            for name in table.order
+        )
+    )

@@ -1,0 +1,3 @@
+"""Stitch the attempts of each message together and name the brokers.
+
+May import `spark` and the contract in `report`."""

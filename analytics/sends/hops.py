@@ -1,0 +1,156 @@
+"""Relays: an address that takes a send and makes it again to a broker, as a proxy of 5.x does.
+
+Rules: the broker's message id is proof. Two answers with one id are one stored message, so the
+exchange that took longer is the outer hop, the other the inner one. So is topology: a send of a
+message from the address that was asked to send it, and not from the one that asked. What proves a
+relay once (its address, from which address it asks, whom) tells the hops of other sends from
+attempts, also of refused, unanswered and one-way ones, by their time within the outer exchange.
+RocketMQ: RemotingProtocolServer, SendMessageActivity of the proxy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from ..report import ReportInput, TableColumn
+from ..spark.expressions import adding, grouped
+from . import sends
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RELAYS = "relays"
+"""The share of `ReportInput.kept` that these are."""
+OWN = "sends of relays themselves"
+"""The share of those."""
+WITHIN_US = 3_000_000
+"""An inner hop begins so soon where the outer one has no answer."""
+
+RELAY_COLUMNS: tuple[TableColumn, ...] = (
+    TableColumn("relay", "string", "", "`address:port` that took the sends and made them again"),
+    TableColumn("server", "string", "", "`address:port` that it made them to"),
+    TableColumn("from_host", "string", "", "address from which it did"),
+    TableColumn("sends", "int", "", "sends that were seen on both sides and answered"),
+    TableColumn("outer_p50_us", "int", "µs", "median latency of the outer hop: what clients wait"),
+    TableColumn("inner_p50_us", "int", "µs", "median latency of the inner hop: the broker"),
+    TableColumn("own_p50_us", "int", "µs", "median of the difference: the relay itself"),
+    TableColumn("outer_p99_us", "int", "µs", "99th percentile of the outer hop"),
+    TableColumn("inner_p99_us", "int", "µs", "of the inner hop"),
+    TableColumn("own_p99_us", "int", "µs", "of the difference"),
+    TableColumn("own_max_us", "int", "µs", "the largest difference"),
+)
+"""A row a relay and server behind it."""
+
+_HOP = "struct(latency_us, responder, requester, id)"
+_SEND = "struct(request_time, responder, requester)"
+_FOUND = ("relay", "from_host", "server")
+
+
+def relays(given: ReportInput) -> DataFrame:
+    """Return (relay, from_host, server), each once: who makes sends again, from where, to whom."""
+    return given.kept.once(RELAYS, None, lambda: _relays(given))
+
+
+def _relays(given: ReportInput) -> DataFrame:
+    seen = sends.sends_of(given.exchanges).where("unique_key is not null and not " + sends.LOGGED)
+    numbered = adding(seen, {"key": sends.KEY, "id": "xxhash64(offset_msg_id)"})
+    stored = f"if(offset_msg_id is not null and latency_us is not null, {_HOP}, null)"
+    each = grouped(
+        numbered,
+        ("key",),
+        {
+            "seen": "count(*)",
+            "outer": f"max({stored})",
+            "inner": f"min({stored})",
+            "first": f"min({_SEND})",
+            "last": f"max({_SEND})",
+        },
+    ).where("seen > 1")
+    by_id = each.where("outer.id = inner.id and outer.responder != inner.responder")
+    first, relay = sends.host_of("first.requester"), sends.host_of("first.responder")
+    last = sends.host_of("last.requester")
+    by_place = each.where(
+        f"{relay} = {last} and {first} != {last} and first.responder != last.responder"
+    )
+    found = by_id.select("outer.responder", "inner.requester", F.col("inner.responder").alias("to"))
+    placed = by_place.select(
+        "first.responder", "last.requester", F.col("last.responder").alias("to")
+    )
+    found = found.unionByName(placed).selectExpr(
+        "responder as relay", f"{sends.host_of('requester')} as from_host", "to as server"
+    )
+    return given.kept.frame(found.distinct(), RELAYS)
+
+
+def without_inner(given: ReportInput) -> DataFrame:
+    """Return the sends without those that a relay made: what is left are attempts of clients."""
+    known = relays(given)
+    produced = adding(sends.sends_of(given.exchanges), {"from_host": sends.host_of("requester")})
+    behind = F.broadcast(known.selectExpr("from_host", "server as responder").distinct())
+    others = produced.join(behind, ["from_host", "responder"], "left_anti")
+
+    def own() -> DataFrame:  # few: what the host of a relay sent by itself
+        perhaps = produced.join(behind, ["from_host", "responder"], "left_semi")
+        keyed = adding(perhaps, {"key": sends.KEY}).alias("one")
+        outer = _outer(produced.drop("from_host"), known).alias("of")
+        return given.kept.frame(keyed.join(outer, F.expr(_IS_INNER), "left_anti").drop("key"), OWN)
+
+    return others.unionByName(given.kept.once(OWN, None, own)).drop("from_host")
+
+
+def _outer(produced: DataFrame, known: DataFrame) -> DataFrame:
+    taken = produced.join(
+        F.broadcast(known.withColumnRenamed("relay", "responder")), "responder"
+    ).where("unique_key is not null and request_packet is not null")
+    return taken.selectExpr(
+        f"{sends.KEY} as key",
+        "responder as relay",
+        "from_host",
+        "server",
+        "request_time as begin",
+        f"coalesce(response_time, request_time + make_dt_interval(0, 0, 0, {WITHIN_US / 1e6}))"
+        " as end",
+        "offset_msg_id as id",
+        "latency_us",
+    )
+
+
+_IS_INNER = (
+    "one.key = of.key and one.from_host = of.from_host and one.responder = of.server"
+    " and (coalesce(one.offset_msg_id = of.id, false)"
+    " or one.request_time between of.begin and of.end)"
+)
+"""SQL: a send is the inner hop of another."""
+
+
+def relay_latencies(given: ReportInput) -> DataFrame:
+    """Return RELAY_COLUMNS."""
+    known = relays(given)
+    produced = sends.sends_of(given.exchanges)
+    behind = F.broadcast(known.selectExpr("from_host", "server as responder").distinct())
+    placed = adding(produced, {"from_host": sends.host_of("requester"), "key": sends.KEY})
+    inner = placed.join(behind, ["from_host", "responder"], "left_semi")
+    both = inner.alias("one").join(_outer(produced, known).alias("of"), F.expr(_IS_INNER))
+    told = both.where("one.latency_us is not null and of.latency_us is not null").selectExpr(
+        "of.relay as relay",
+        "of.server as server",
+        "of.from_host as from_host",
+        "of.latency_us as outer_us",
+        "one.latency_us as inner_us",
+        "greatest(of.latency_us - one.latency_us, 0L) as own_us",
+    )
+    return grouped(
+        told,
+        _FOUND,
+        {
+            "sends": "count(*)",
+            **{
+                f"{hop}_p{place}_us": f"percentile_approx({hop}_us, 0.{place}, 1000)"
+                for hop in ("outer", "inner", "own")
+                for place in (50, 99)
+            },
+            "own_max_us": "max(own_us)",
+        },
+    )

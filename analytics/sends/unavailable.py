@@ -1,0 +1,308 @@
+"""Connects that failed: evidence of an outage even where no send can be tied to them.
+
+A producer that has only one broker, and that one gone, sends nothing: the capture has its refused
+connects and no request. Rules: only servers count that RocketMQ was spoken with, or that a route
+names; a connect is told from a probe's by what else its host asked there, for one packet looks like
+the other. Where a host's own program also makes connections without a word, nobody can tell its
+failed connects from the client's, and the row says so.
+RocketMQ: NettyRemotingClient.createChannel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import functions as F
+
+from dissectors.remoting.broker_addresses import SEPARATOR
+from dissectors.remoting.code_sets import SENDS
+
+from ..report import ReportInput, Row, TableColumn
+from ..schema import SOURCE
+from ..spark.expressions import adding, grouped, numbers
+from . import sends
+from .broker_names import broker_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+UNAVAILABLE = "failed connects"
+"""The share of `ReportInput.kept` that these are."""
+PRODUCER, CLIENT, STRANGER = "producer", "client", "stranger"
+"""Who connected: an address that sent messages there, one that asked for something else or was told
+of the server by a route, one that never asked for anything."""
+MOST_SAID = 5
+"""Sentences about failed connects; the table has them all."""
+GAP_US = 10_000_000
+"""Failed connects so far apart are taken for two outages."""
+BURST_US = 200_000
+"""A client that cannot connect for a message tries again within such a time."""
+FAILED = "`end` in ('refused', 'no_answer')"
+"""SQL: a connection never came about."""
+
+_COUNTS = (
+    TableColumn("connects", "int", "", "connects that failed"),
+    TableColumn("refused", "int", "", "of them refused: SYN answered by RST"),
+    TableColumn("no_answer", "int", "", "of them without any answer to the SYN"),
+)
+_TIMES = (
+    TableColumn("first_time", "time", "", "the first of them"),
+    TableColumn("last_time", "time", "", "the last"),
+)
+CONNECT_COLUMNS: tuple[TableColumn, ...] = (
+    TableColumn("broker", "string", "", "broker name, else address"),
+    TableColumn("server", "string", "", "`address:port`"),
+    TableColumn("client", "string", "", "address that connected, without port"),
+    TableColumn(
+        "who",
+        "string",
+        "",
+        "`producer`: the address sent messages there; `client`: it asked for something else, or a"
+        " route told it of the server; `stranger`: it never asked for anything, as a port probe, a"
+        " health check, or a client of which no more was captured",
+    ),
+    *_COUNTS,
+    TableColumn(
+        "silent",
+        "int",
+        "",
+        "connections of the address to the server on which nothing was asked: where there are any,"
+        " a part of the failed connects may be a probe's",
+    ),
+    *_TIMES,
+    TableColumn("capture", "string", "", "capture of the first of them"),
+    TableColumn("conversation", "int", "", "its TCP connection"),
+)
+"""A row a server and client address with connects that failed."""
+OUTAGE_COLUMNS: tuple[TableColumn, ...] = (
+    TableColumn("broker", "string", "", "broker name, else address"),
+    TableColumn("server", "string", "", "`address:port`"),
+    *_TIMES,
+    TableColumn(
+        "lasted_us", "int", "µs", "from the first to the last: unavailable at least so long"
+    ),
+    *_COUNTS,
+    TableColumn("producers", "int", "", "addresses of producers that connected in vain"),
+    TableColumn("clients", "int", "", "addresses of other clients"),
+    TableColumn("strangers", "int", "", "addresses that never asked for anything there"),
+)
+"""A row a time in which connects to a server failed."""
+
+
+def failed_connects(given: ReportInput) -> DataFrame | None:
+    """Return a row a failed connect, with who it was of; None: the input has no connections."""
+    if given.conversations is None:
+        return None
+    return given.kept.once(UNAVAILABLE, None, lambda: _failed_connects(given))
+
+
+def _failed_connects(given: ReportInput) -> DataFrame:
+    conversations = given.conversations
+    assert conversations is not None
+    names = broker_names(given)
+    failed = conversations.where(FAILED).selectExpr(
+        "server",
+        f"{sends.host_of('client')} as client",
+        "`end` = 'refused' as was_refused",
+        "start_time as begin",
+        SOURCE,
+        "capture",
+        "conversation",
+    )
+    asked = _asked(given, failed)
+    spoken = asked.where("requests > 0").select("server").distinct()
+    named = names.selectExpr("responder as server", "broker")
+    known = spoken.join(named, "server", "full")
+    facts = asked.unionByName(_silent(conversations, failed), allowMissingColumns=True)
+    summed = grouped(
+        facts,
+        ("server", "client"),
+        {name: f"coalesce(sum({name}), 0L)" for name in ("requests", "sends", "told", "silent")},
+    )
+    placed = failed.join(F.broadcast(known), "server")
+    told = placed.join(F.broadcast(summed), ["server", "client"], "left")
+    found = adding(
+        told.withColumnRenamed("broker", "_broker"),
+        {
+            "broker": "coalesce(_broker, server)",
+            "who": f"case when sends > 0 then '{PRODUCER}'"
+            f" when requests > 0 or told > 0 then '{CLIENT}' else '{STRANGER}' end",
+        },
+    ).drop("_broker")
+    return given.kept.frame(found, UNAVAILABLE)
+
+
+def _asked(given: ReportInput, failed: DataFrame) -> DataFrame:
+    """Return what each address asked the servers in question, and was told of them by routes."""
+    servers = F.broadcast(failed.select("server").distinct())
+    exchanges = given.exchanges.where("requester is not null and responder is not null")
+    seen = exchanges.selectExpr(
+        "responder as server",
+        f"{sends.host_of('requester')} as client",
+        "1L as requests",
+        f"if(request_code in {numbers(SENDS)}, 1L, 0L) as sends",
+        "0L as told",
+    )
+    routes = exchanges.where("size(brokers) > 0 and request_name = 'GET_ROUTEINFO_BY_TOPIC'")
+    told = routes.selectExpr(
+        "explode(brokers) as named", f"{sends.host_of('requester')} as client"
+    ).selectExpr(
+        f"substring_index(named, '{SEPARATOR}', -1) as server",
+        "client",
+        "0L as requests",
+        "0L as sends",
+        "1L as told",
+    )
+    chosen = seen.unionByName(told).join(servers, "server", "left_semi")
+    names = ("requests", "sends", "told")
+    return grouped(chosen, ("server", "client"), {name: f"sum({name})" for name in names})
+
+
+def _silent(conversations: DataFrame, failed: DataFrame) -> DataFrame:
+    """Return how many connections without a word came about between the same two."""
+    servers = F.broadcast(failed.select("server").distinct())
+    mute = conversations.where(f"start = 'handshake' and not {FAILED} and commands = 0")
+    placed = mute.selectExpr("server", f"{sends.host_of('client')} as client")
+    return grouped(
+        placed.join(servers, "server", "left_semi"), ("server", "client"), {"silent": "count(*)"}
+    )
+
+
+_COUNTED = {
+    "connects": "count(*)",
+    "refused": "count_if(was_refused)",
+    "no_answer": "count_if(not was_refused)",
+    "first_time": "min(begin)",
+    "last_time": "max(begin)",
+}
+
+
+def connects(failed: DataFrame) -> DataFrame:
+    """Return CONNECT_COLUMNS."""
+    place = "min_by(struct(capture, conversation), struct(begin, capture, conversation))"
+    found = grouped(
+        failed,
+        ("broker", "server", "client", "who"),
+        {**_COUNTED, "silent": "max(coalesce(silent, 0L))", "place": place},
+    )
+    return adding(found, {"capture": "place.capture", "conversation": "place.conversation"})
+
+
+def outages(failed: DataFrame) -> DataFrame:
+    """Return OUTAGE_COLUMNS: the failed connects to a server, those near in time together."""
+    by_time = "over (partition by server order by begin, capture, conversation)"
+    gap = f"unix_micros(begin) - unix_micros(lag(begin) {by_time})"
+    parted = adding(failed, {"parted": f"coalesce({gap} > {GAP_US}, true)"})
+    numbered = adding(parted, {"number": f"count_if(parted) {by_time}"})
+    kinds = {"producers": PRODUCER, "clients": CLIENT, "strangers": STRANGER}
+    found = grouped(
+        numbered,
+        ("broker", "server", "number"),
+        {
+            **_COUNTED,
+            **{
+                name: f"count(distinct if(who = '{who}', client, null))"
+                for name, who in kinds.items()
+            },
+        },
+    )
+    lasted = "unix_micros(last_time) - unix_micros(first_time)"
+    return adding(found, {"lasted_us": lasted})
+
+
+def about_connects(rows: Sequence[Row]) -> list[str]:
+    """Return what CONNECT_COLUMNS say that must not be overlooked."""
+    said = []
+    for row in rows:
+        if row["who"] == STRANGER or row["connects"] == row.get("attempts", 0):
+            continue
+        perhaps = (
+            f"; {row['silent']} other connects of it said nothing, so some may be a probe's"
+            if row["silent"]
+            else ""
+        )
+        what = "sends messages to it" if row["who"] == PRODUCER else "is one of its clients"
+        said.append(
+            f"{row['broker']} could not be reached: {row['connects']} connects of {row['client']},"
+            f" which {what}, failed{perhaps}. What was meant for it then was never on the wire and"
+            " is in no count."
+        )
+    strangers = [row["connects"] for row in rows if row["who"] == STRANGER]
+    if count := sum(number for number in strangers if isinstance(number, int)):
+        said = said[: MOST_SAID - 1]
+        said.append(
+            f"{count} connects failed of addresses that never asked for anything there: port"
+            " probes, health checks, or clients of which no more was captured."
+        )
+    return said[:MOST_SAID]
+
+
+class Gone(NamedTuple):
+    """A time in which connects of one address to one broker failed; µs since the epoch."""
+
+    broker: str
+    begin: int
+    end: int
+    connects: int
+    unseen_from: int | None
+    """when a message failed of which only these connects were seen; None: there was none"""
+    unseen_to: int | None
+
+
+def gone_by_time(failed: DataFrame, attempts: DataFrame) -> DataFrame:
+    """Return (client, bucket, gone): what an attempt that began in a bucket is told of outages.
+
+    `gone` are `Gone` as text (`gone_in` reads it), `BUCKET` is the bucket of a time. A client tries
+    again at once, so several connects to a broker in a row that no send is tied to are a message
+    that failed unseen; heartbeats and probes try once.
+    """
+    number = (SOURCE, "conversation")
+    tied = adding(attempts.where("inferred").select(*number), {"is_tied": "true"})
+    theirs = failed.where(f"who != '{STRANGER}'").join(F.broadcast(tied), list(number), "left")
+    by_time = "over (partition by client, server order by begin, capture, conversation)"
+    since = f"unix_micros(begin) - unix_micros(lag(begin) {by_time})"
+    told = adding(theirs, {"at": "unix_micros(begin)", "since": since, "free": "is_tied is null"})
+    burst = f"free and lag(free) {by_time} and since <= {BURST_US}"
+    marked = adding(told, {"burst": burst, "parted": f"coalesce(since > {GAP_US}, true)"})
+    numbered = adding(marked, {"number": f"count_if(parted) {by_time}"})
+    spans = grouped(
+        numbered,
+        ("client", "broker", "server", "number"),
+        {
+            "first": "min(at)",
+            "last": "max(at)",
+            "connects": "count(*)",
+            "unseen_from": "min(if(burst, at - since, null))",
+            "unseen_to": "max(if(burst, at, null))",
+        },
+    )
+    unseen = ", ".join(
+        f"coalesce(cast({name} as string), '')" for name in ("unseen_from", "unseen_to")
+    )
+    fields = f"broker, first, last, connects, {unseen}"
+    placed = spans.selectExpr(
+        "client",
+        f"concat_ws('{_FIELD}', {fields}) as one",
+        f"explode(sequence(first div {GAP_US} - 1, last div {GAP_US} + 1)) as bucket",
+    )
+    every = f"concat_ws('{_ROW}', slice(array_sort(collect_set(one)), 1, {MOST_GONE}))"
+    return grouped(placed, ("client", "bucket"), {"gone": every})
+
+
+BUCKET = f"begin div {GAP_US}"
+"""SQL: the bucket of `begin` in µs."""
+MOST_GONE = 64
+"""Brokers that an address cannot reach at once, as far as they are told."""
+_FIELD, _ROW = "\\u001f", "\\u001e"
+
+
+def gone_in(texts: Iterable[str | None]) -> list[Gone]:
+    """Return what these texts of `gone_by_time` say, each once, by time."""
+    found = set()
+    for text in texts:
+        for row in text.split("\x1e") if text else ():
+            broker, *numbers = row.rsplit("\x1f", 5)
+            begin, end, connects, first, last = (int(one) if one else None for one in numbers)
+            found.add(Gone(broker, begin or 0, end or 0, connects or 0, first, last))
+    return sorted(found, key=lambda one: (one.begin, one.broker, one.end))

@@ -1,0 +1,382 @@
+"""A conversation: both directions of one TCP connection, segments in, PDUs out.
+
+Each direction has a reassembler and a frame decoder. What the conversation speaks is found by its
+bytes; what is done with them is said by its `ConversationState`, of which `conversation_states` has
+one for each thing that it may be. A request is told from a response by its flag, never by a port:
+brokers send requests too.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from ..expert import ExpertInfo, ExpertKind
+from ..remoting.command import RemotingCommand
+from ..remoting.framing.frame import PREFIX, Frame, FrameDecoder
+from ..replication.progress import Replication
+from ..tcp.reassembly import Piece, StreamReassembler
+from ..tcp.segment import FIN, RST, SYN, Segment
+from .keys import reversed_key, source_of
+from .recognition import NO_PAYLOAD, UNKNOWN
+
+LINGER: Final = 2_000_000_000
+"""nanoseconds that a closed conversation waits for packets captured late"""
+HALF_LINGER: Final = 120_000_000_000
+"""the same where only one end has closed: the other may still have something to say"""
+
+
+@final
+class Pdu:
+    """A command where it was seen: when, from whom, in which packets."""
+
+    __slots__ = (
+        "body",
+        "body_length",
+        "brokers",
+        "command",
+        "conversation",
+        "direction",
+        "expert",
+        "flag",
+        "frame_bytes",
+        "groups",
+        "header_length",
+        "message_count",
+        "missing",
+        "offset",
+        "opaque",
+        "packet",
+        "ts",
+    )
+
+    def __init__(self, direction: Direction, frame: Frame, command: RemotingCommand) -> None:
+        self.direction = direction
+        self.conversation: i64 = direction.conversation.number
+        """number of the conversation"""
+        self.command = command
+        self.flag: i64 = command.flag
+        """the command's flag"""
+        self.opaque = command.opaque
+        """the command's opaque"""
+        self.body = frame.body
+        """the body up to the first hole; empty where bodies are not kept"""
+        self.body_length: i64 = frame.body_length
+        """bytes of the body on the wire"""
+        self.header_length: i64 = len(frame.header)
+        """bytes of the header"""
+        self.frame_bytes: i64 = PREFIX + len(frame.header) + frame.body_length
+        """bytes of the whole frame, prefix included"""
+        self.missing: i64 = frame.missing
+        """bytes of the body that the capture does not have"""
+        self.packet: i64 = frame.packet
+        """id of the last packet that was needed for it"""
+        self.ts: i64 = frame.ts
+        """time of that packet, nanoseconds since the epoch"""
+        self.offset: i64 = frame.offset
+        """offset in the stream"""
+        self.message_count: i64 = -1
+        """messages in the body where they were counted; -1: not"""
+        self.groups: str | None = None
+        """groups that a heartbeat announces, joined by commas"""
+        self.brokers: list[str] | None = None
+        """addresses of brokers that a NameServer's answer names, see `broker_addresses_of`"""
+        self.expert: list[ExpertInfo] | None = None
+        """findings about this frame; None: none"""
+
+    @property
+    def src(self) -> str:
+        """`address:port` of the sender."""
+        return self.direction.src
+
+    @property
+    def dst(self) -> str:
+        """`address:port` of the receiver."""
+        return self.direction.peer.src
+
+    def say(self, kind: ExpertKind, detail: str) -> ExpertInfo:
+        """Attaches a finding to this frame and gives it back."""
+        info = ExpertInfo(kind, detail, self.ts, self.packet, self.conversation, self.offset)
+        if self.expert is None:
+            self.expert = []
+        self.expert.append(info)
+        return info
+
+
+@final
+class Direction:
+    """One direction of a conversation."""
+
+    __slots__ = (
+        "conversation",
+        "decoder",
+        "early",
+        "finished",
+        "first_seq",
+        "isn",
+        "key",
+        "listed",
+        "packets",
+        "payload_bytes",
+        "peer",
+        "reassembler",
+        "requests",
+        "src",
+        "syn_ts",
+        "syns",
+        "truncated",
+        "zero_windows",
+    )
+
+    def __init__(self, conversation: Conversation, key: bytes, keep: i64) -> None:
+        self.conversation = conversation
+        self.key = key
+        self.src = source_of(key)
+        """`address:port` of who sends in this direction"""
+        self.peer: Direction = self
+        """the other direction; set by the conversation"""
+        self.reassembler = StreamReassembler(conversation.number, conversation.experts)
+        self.decoder = FrameDecoder(conversation.number, conversation.experts, keep, False)
+        self.requests: dict[int, Pdu] = {}
+        """unanswered requests that were sent in this direction, by opaque"""
+        self.early: dict[int, Pdu] = {}
+        """responses to requests of this direction that were seen before their request"""
+        self.listed = False
+        """`ExchangeMatcher` knows that requests may be waiting here"""
+        self.isn: i64 = -1
+        """sequence number of the SYN; -1: none seen"""
+        self.first_seq: i64 = -1
+        """sequence number of the first segment seen; -1: none"""
+        self.finished = False
+        """FIN or RST was seen"""
+        self.truncated = False
+        """it was said that the snap length cuts packets off"""
+        self.packets: i64 = 0
+        """packets with payload, SYN, FIN or RST"""
+        self.payload_bytes: i64 = 0
+        """bytes of payload in them as they were sent, repeated ones too"""
+        self.zero_windows: i64 = 0
+        """packets that say that there is no room left for what the other end sends"""
+        self.syns: i64 = 0
+        """packets with SYN"""
+        self.syn_ts: i64 = 0
+        """time of the last of them"""
+
+    @property
+    def earliest_held(self) -> i64:
+        """Id of the earliest packet that waits for a hole or may begin a frame; -1: none."""
+        waits: i64 = self.reassembler.earliest_held if self.reassembler.waiting else -1
+        sought: i64 = self.decoder.earliest_sought
+        if waits < 0 or 0 <= sought < waits:
+            return sought
+        return waits
+
+
+class ConversationState:
+    """What a conversation is taken to be: what is done with its bytes."""
+
+    __slots__ = ("conversation", "is_rocketmq", "may_give_commands")
+
+    def __init__(
+        self, conversation: Conversation, is_rocketmq: bool, may_give_commands: bool
+    ) -> None:
+        self.conversation = conversation
+        self.is_rocketmq = is_rocketmq
+        """it is certain that it is RocketMQ with commands"""
+        self.may_give_commands = may_give_commands
+        """commands may be in what is held"""
+
+    @property
+    def protocol(self) -> str:
+        """What the conversation speaks, in the words of its row."""
+        return self.conversation.protocol
+
+    def start(self, direction: Direction) -> None:
+        """Handle the SYN of a direction: its first byte begins a frame, if it is RocketMQ."""
+        direction.decoder.started = True
+
+    def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
+        """Append the PDUs that are complete with these pieces."""
+        raise NotImplementedError
+
+    def finish(self, direction: Direction, out: list[Pdu]) -> None:
+        """Append what can still be decoded: no more comes of this direction."""
+
+    def give_up(self) -> None:
+        """Decide what it is, as far as that is open: no more comes."""
+
+    def replication(self) -> Replication | None:
+        """Return what is known of a replication by now; None: it is none."""
+        return None
+
+
+@final
+class Conversation:
+    """Both directions of one TCP connection."""
+
+    __slots__ = (
+        "_payload_seen",
+        "_pieces",
+        "_reset",
+        "client",
+        "closed_by",
+        "closing",
+        "commands",
+        "established_ts",
+        "experts",
+        "first",
+        "first_packet",
+        "first_ts",
+        "frames",
+        "ignored",
+        "last_ts",
+        "linger",
+        "mine",
+        "number",
+        "protocol",
+        "reset_by",
+        "second",
+        "shaking",
+        "state",
+    )
+
+    state: ConversationState
+    """what it is taken to be; set by whoever opens the conversation"""
+
+    def __init__(self, number: i64, key: bytes, keep: i64, experts: list[ExpertInfo]) -> None:
+        self.number: i64 = number
+        """number in order of appearance, from 0"""
+        self.experts = experts
+        """where findings are put"""
+        self.protocol = NO_PAYLOAD
+        """what it speaks, where it is not decoded"""
+        self.ignored = False
+        """nothing more of it is looked at"""
+        self.closing = False
+        """FIN or RST was seen, and no data since"""
+        self.linger: i64 = LINGER
+        """nanoseconds that it waits then for what is captured late"""
+        self.mine = True
+        """it is decoded here; else only followed for its number"""
+        self.first_packet: i64 = 0
+        """id of the first packet"""
+        self.first_ts: i64 = 0
+        """time of the first packet"""
+        self.last_ts: i64 = 0
+        """time of the last segment"""
+        self.client: Direction | None = None
+        """the end that connected; where that was not captured, the one that asked first"""
+        self.shaking = False
+        """SYN and SYN/ACK were seen, the acknowledgement that completes the handshake was not"""
+        self.established_ts: i64 = 0
+        """time of that acknowledgement; 0: not seen"""
+        self.closed_by: Direction | None = None
+        """who sent the first FIN"""
+        self.reset_by: Direction | None = None
+        """who sent the first RST"""
+        self.frames: i64 = 0
+        self.commands: i64 = 0
+        self._payload_seen = False
+        self._reset = False
+        self._pieces: list[Piece] = []
+        self.first = Direction(self, key, keep)
+        self.second = Direction(self, reversed_key(key), keep)
+        self.first.peer = self.second
+        self.second.peer = self.first
+
+    def receive(self, direction: Direction, segment: Segment, out: list[Pdu]) -> None:
+        """Append the PDUs that are complete with this segment."""
+        if self.ignored:
+            return
+        pieces = self._pieces
+        if segment.flags & (SYN | FIN | RST):
+            self._control(direction, segment, pieces)
+        if segment.end > segment.start or segment.missing:
+            self._note_first(direction, segment)
+            direction.reassembler.receive(segment, pieces)
+        if pieces:
+            self.state.receive(direction, pieces, out)
+            pieces.clear()
+        peer = direction.peer
+        if peer.reassembler.waiting:
+            peer.reassembler.acknowledge(segment, pieces)
+            if pieces:
+                self.state.receive(peer, pieces, out)
+                pieces.clear()
+
+    def finish(self, out: list[Pdu]) -> None:
+        """No more comes: appends what can still be decoded."""
+        self.release_holes(out)
+        self.state.finish(self.first, out)
+        self.state.finish(self.second, out)
+        self.state.give_up()
+
+    def release_holes(self, out: list[Pdu]) -> None:
+        """Give out what waits for holes to be filled: nothing more comes for now.
+
+        Both directions in the order of their packets, so that requests come before responses.
+        """
+        first: list[Piece] = []
+        second: list[Piece] = []
+        self.first.reassembler.finish(first)
+        self.second.reassembler.finish(second)
+        at: i64 = 0
+        for piece in first:
+            while at < len(second) and second[at].packet < piece.packet:
+                self.state.receive(self.second, [second[at]], out)
+                at += 1
+            self.state.receive(self.first, [piece], out)
+        self.state.receive(self.second, second[at:], out)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a direction waits for a hole to be filled."""
+        return self.first.reassembler.waiting or self.second.reassembler.waiting
+
+    @property
+    def earliest_held(self) -> i64:
+        """Id of the earliest packet that is held and may hold a command; -1: none is."""
+        if not self.state.may_give_commands:
+            return -1
+        earliest: i64 = self.first.earliest_held
+        other: i64 = self.second.earliest_held
+        if earliest < 0 or 0 <= other < earliest:
+            return other
+        return earliest
+
+    @property
+    def held_bytes(self) -> i64:
+        """Bytes held in both directions."""
+        first = self.first
+        second = self.second
+        held: i64 = first.decoder.held_bytes + second.decoder.held_bytes
+        return held + first.reassembler.pending_bytes + second.reassembler.pending_bytes
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _control(self, direction: Direction, segment: Segment, pieces: list[Piece]) -> None:
+        if segment.flags & SYN:
+            direction.reassembler.synchronize(segment, pieces)
+            self.state.start(direction)
+            segment.seq = (segment.seq + 1) & 0xFFFFFFFF  # the SYN has a number of its own
+        if segment.flags & RST and not self._reset:
+            self._reset = True
+            self._say(ExpertKind.RESET, f"by {direction.src}", segment)
+        if segment.flags & RST:
+            segment.end = segment.start  # may hold a text for people, which is no data (RFC 9293)
+            segment.missing = 0
+
+    def _note_first(self, direction: Direction, segment: Segment) -> None:
+        if not self._payload_seen:
+            self._payload_seen = True
+            self.protocol = UNKNOWN
+            if direction.reassembler.isn < 0:
+                self._say(ExpertKind.MIDSTREAM, "no SYN was captured", segment)
+        if segment.missing and not direction.truncated:
+            direction.truncated = True
+            detail = f"{segment.missing} bytes were not captured, here and maybe further on"
+            self._say(ExpertKind.PACKET_TRUNCATED, detail, segment)
+
+    def _say(self, kind: ExpertKind, detail: str, segment: Segment) -> None:
+        self.experts.append(ExpertInfo(kind, detail, segment.ts, segment.packet, self.number, -1))

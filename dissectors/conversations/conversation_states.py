@@ -1,0 +1,321 @@
+"""What a conversation may be, and what is done with its bytes then.
+
+It begins as `Undecided`, unless the user says what it is. The first frame makes it `RocketMq`, what
+a slave and its master write makes it `Replicating`, the first bytes of another protocol, or too
+many bytes without a frame, make it `Foreign`. None of these three becomes another one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..remoting.command import RemotingCommand
+from ..remoting.framing.frame import Frame
+from ..remoting.header_codec import decode_header
+from ..replication.progress import Reading, Replication, ReplicationFinder
+from ..tcp.reassembly import Data, Gap, Piece
+from .conversation import Conversation, ConversationState, Direction, Pdu
+from .recognition import HAPROXY, HTTP2, UNKNOWN, protocol_of, refined
+
+DETECT_LIMIT: Final = 1024 * 1024
+"""bytes of a direction searched for a frame before the conversation is given up as unknown"""
+DETECT_LIMIT_FROM_START: Final = 128 * 1024
+"""the same where the start was captured: a first frame's header is not larger"""
+HEAD: Final = 1024
+"""first bytes of a direction that are looked at to see which other protocol it is"""
+REFINE_BYTES: Final = 16 * 1024
+"""bytes of an HTTP/2 conversation that are looked at to see whether it carries gRPC"""
+REFINE_KEPT: Final = 15
+"""bytes that are looked at again with those that follow"""
+
+
+def open_conversation(
+    number: i64, key: bytes, keep: i64, experts: list[ExpertInfo], is_rocketmq: bool
+) -> Conversation:
+    """Return a conversation that was not seen before; `is_rocketmq`: the user says so."""
+    conversation = Conversation(number, key, keep, experts)
+    if is_rocketmq:
+        conversation.state = RocketMq(conversation, True)
+    else:
+        conversation.state = Undecided(conversation)
+    return conversation
+
+
+@final
+class Undecided(ConversationState):
+    """Nothing certain was found yet: a frame, a replication and other protocols are looked for."""
+
+    __slots__ = ("_finder", "_first_head", "_frames", "_second_head")
+
+    def __init__(self, conversation: Conversation) -> None:
+        super().__init__(conversation, False, True)
+        self._finder: ReplicationFinder | None = None
+        self._first_head = b""
+        self._second_head = b""
+        self._frames: list[Frame] = []
+
+    def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
+        """Look for the first frame, or for what tells another protocol."""
+        conversation = self.conversation
+        decoder = direction.decoder
+        frames = self._frames
+        for at, piece in enumerate(pieces):
+            if not isinstance(piece, Data):
+                decoder.receive_gap(piece.length, piece.packet, piece.ts, frames)
+            elif piece.offset < HEAD and self._is_foreign(direction, piece):
+                conversation.state.receive(direction, pieces[at:], out)
+                break
+            else:
+                decoder.receive(
+                    piece.data, piece.start, piece.end, piece.offset, piece.packet, piece.ts, frames
+                )
+        if conversation.state is self:
+            if frames or decoder.synchronized:
+                self._recognize(direction)
+            else:
+                self._try_replication(direction, pieces, out)
+        if frames:
+            _give_commands(direction, frames, out)
+        elif conversation.state is self:
+            self._decide(direction)
+
+    def finish(self, direction: Direction, out: list[Pdu]) -> None:
+        """Append what can still be decoded; a frame decides what the conversation is."""
+        frames = self._frames
+        direction.decoder.finish(frames)
+        if frames:
+            self._recognize(direction)
+            _give_commands(direction, frames, out)
+
+    def give_up(self) -> None:
+        """Nothing was found: it is taken for something else."""
+        _pass_over(self.conversation, self.conversation.protocol)
+
+    def _recognize(self, direction: Direction) -> None:
+        """Handle a frame, or the header of one, that was found in this direction."""
+        self.conversation.state = RocketMq(self.conversation, False)
+        peer = direction.peer
+        if peer.reassembler.isn >= 0 and peer.reassembler.empty:
+            peer.decoder.synchronized = True
+
+    def _is_foreign(self, direction: Direction, piece: Data) -> bool:
+        """Look at the first bytes of a direction: do they belong to another protocol?"""
+        conversation = self.conversation
+        is_first = direction is conversation.first
+        head = self._first_head if is_first else self._second_head
+        if len(head) != piece.offset:
+            return False  # a hole is among them
+        stop: i64 = min(piece.end, piece.start + HEAD - piece.offset)
+        head = head + piece.data[piece.start : stop]
+        if is_first:
+            self._first_head = head
+        else:
+            self._second_head = head
+        protocol = protocol_of(head)
+        if protocol is None:
+            return False
+        if protocol != HAPROXY:
+            _pass_over(conversation, protocol)
+            return True
+        if conversation.protocol != HAPROXY:
+            conversation.protocol = HAPROXY
+            kind = ExpertKind.PROXY_HEADER
+            conversation.experts.append(
+                ExpertInfo(kind, HAPROXY, piece.ts, piece.packet, conversation.number, 0)
+            )
+        return False
+
+    def _try_replication(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
+        """No frame in these pieces: are they what a slave and its master write?"""
+        conversation = self.conversation
+        finder = self._finder
+        if finder is None:
+            finder = ReplicationFinder(conversation.number)
+            self._finder = finder
+        elif not finder.possible:
+            return
+        first = direction is conversation.first
+        started = direction.reassembler.isn >= 0
+        for at, piece in enumerate(pieces):
+            if isinstance(piece, Gap):
+                finder.receive_gap(first, piece.length)
+                continue
+            data = piece.data[piece.start : piece.end]
+            reading = finder.receive(first, data, piece.offset, piece.packet, piece.ts, started)
+            if reading is not None:
+                conversation.state = Replicating(conversation, reading)
+                conversation.state.receive(direction, pieces[at + 1 :], out)
+                return
+
+    def _decide(self, direction: Direction) -> None:
+        searched: i64 = direction.decoder.searched
+        limit: i64 = DETECT_LIMIT
+        if direction.reassembler.isn >= 0 and direction.reassembler.gaps == 0:
+            limit = DETECT_LIMIT_FROM_START
+        if searched > limit:
+            _pass_over(self.conversation, UNKNOWN)
+
+
+@final
+class RocketMq(ConversationState):
+    """Frames with commands."""
+
+    __slots__ = ("_frames", "_said")
+
+    def __init__(self, conversation: Conversation, said: bool) -> None:
+        """`said`: the user says that it is RocketMQ, so that the first byte begins a frame."""
+        super().__init__(conversation, True, True)
+        self._said = said
+        self._frames: list[Frame] = []
+
+    @property
+    def protocol(self) -> str:
+        """What the conversation speaks, in the words of its row."""
+        return "ROCKETMQ"
+
+    def start(self, direction: Direction) -> None:
+        """Handle the SYN of a direction."""
+        direction.decoder.started = True
+        if self._said:
+            direction.decoder.synchronized = True
+
+    def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
+        """Append the commands that are complete with these pieces."""
+        decoder = direction.decoder
+        frames = self._frames
+        for piece in pieces:
+            if isinstance(piece, Data):
+                decoder.receive(
+                    piece.data, piece.start, piece.end, piece.offset, piece.packet, piece.ts, frames
+                )
+            else:
+                decoder.receive_gap(piece.length, piece.packet, piece.ts, frames)
+        if frames:
+            _give_commands(direction, frames, out)
+
+    def finish(self, direction: Direction, out: list[Pdu]) -> None:
+        """Append the frame that the end cuts off, as far as it goes."""
+        frames = self._frames
+        direction.decoder.finish(frames)
+        if frames:
+            _give_commands(direction, frames, out)
+
+
+@final
+class Replicating(ConversationState):
+    """What a slave fetches from its master: no commands, but progress."""
+
+    __slots__ = ("_reading",)
+
+    def __init__(self, conversation: Conversation, reading: Reading) -> None:
+        super().__init__(conversation, False, False)
+        self._reading = reading
+        reading.experts = conversation.experts
+        conversation.first.decoder.forget()
+        conversation.second.decoder.forget()
+
+    @property
+    def protocol(self) -> str:
+        """What the conversation speaks, in the words of its row."""
+        return "REPLICATION"
+
+    def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:  # noqa: ARG002
+        """Follow the progress; there are no commands."""
+        first = direction is self.conversation.first
+        for piece in pieces:
+            if isinstance(piece, Gap):
+                self._reading.receive_gap(first, piece.length)
+            else:
+                self._read(first, piece)
+
+    def replication(self) -> Replication | None:
+        """Return what is known of it by now."""
+        conversation = self.conversation
+        return self._reading.value(conversation.first.src, conversation.second.src)
+
+    def _read(self, first: bool, piece: Data) -> None:
+        data = piece.data[piece.start : piece.end]
+        try:
+            self._reading.receive(first, data, piece.offset, piece.packet, piece.ts, False)
+        except Exception as error:  # the last line of defence: one piece never ends a run
+            kind, detail = ExpertKind.BAD_REPLICATION, undecoded(error)
+            number = self.conversation.number
+            self.conversation.experts.append(
+                ExpertInfo(kind, detail, piece.ts, piece.packet, number, piece.offset)
+            )
+
+
+@final
+class Foreign(ConversationState):
+    """Another protocol: only counted, but of HTTP/2 it is looked whether it carries gRPC."""
+
+    __slots__ = ("_head", "_left")
+
+    def __init__(self, conversation: Conversation) -> None:
+        super().__init__(conversation, False, False)
+        self._head = b""
+        self._left: i64 = REFINE_BYTES
+        conversation.first.decoder.forget()
+        conversation.second.decoder.forget()
+        if conversation.protocol != HTTP2:
+            self._ignore()
+
+    def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:  # noqa: ARG002
+        """Look at the bytes as long as they may tell more."""
+        conversation = self.conversation
+        for piece in pieces:
+            if conversation.ignored or not isinstance(piece, Data):
+                continue
+            head = self._head + piece.data[piece.start : piece.end]
+            self._head = head[-REFINE_KEPT:]
+            conversation.protocol = refined(conversation.protocol, head)
+            self._left -= piece.end - piece.start
+            if self._left <= 0 or conversation.protocol != HTTP2:
+                self._ignore()
+
+    def _ignore(self) -> None:
+        """Nothing more of the conversation is looked at."""
+        self._head = b""
+        self.conversation.ignored = True
+        self.conversation.first.reassembler.forget()
+        self.conversation.second.reassembler.forget()
+
+
+def _pass_over(conversation: Conversation, protocol: str) -> None:
+    """Only count the conversation from now on: it is not RocketMQ."""
+    conversation.protocol = protocol
+    conversation.state = Foreign(conversation)
+
+
+def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) -> None:
+    """Append the commands of these frames, and forget them."""
+    conversation = direction.conversation
+    for frame in frames:
+        conversation.frames += 1
+        command: RemotingCommand | None = None
+        try:
+            command = decode_header(frame.serialize_type, frame.header)
+        except Exception as error:  # the last line of defence: one frame never ends a run
+            _say(conversation, frame, ExpertKind.BAD_BODY, undecoded(error))
+            continue
+        if command is None:
+            _say(conversation, frame, ExpertKind.BAD_HEADER, repr(frame.header[:40]))
+            continue
+        conversation.commands += 1
+        pdu = Pdu(direction, frame, command)
+        if conversation.client is None:
+            conversation.client = direction.peer if pdu.flag & 1 else direction
+        if frame.missing:
+            pdu.say(ExpertKind.GAP, f"{frame.missing} of {frame.body_length} body bytes")
+        out.append(pdu)
+    frames.clear()
+
+
+def _say(conversation: Conversation, frame: Frame, kind: ExpertKind, detail: str) -> None:
+    number = conversation.number
+    conversation.experts.append(
+        ExpertInfo(kind, detail, frame.ts, frame.packet, number, frame.offset)
+    )

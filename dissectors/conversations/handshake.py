@@ -1,0 +1,68 @@
+"""What SYN, FIN, RST and acknowledgements tell of a connection: who opened it, how far, and who
+ended it.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from ..tcp.segment import ACK, FIN, RST, SYN, Segment
+from .conversation import HALF_LINGER, LINGER, Conversation, Direction
+
+
+def note_start(direction: Direction, segment: Segment) -> None:
+    """Follow what tells one connection from the next on the same ports, and its end."""
+    if direction.first_seq < 0:
+        direction.first_seq = segment.seq
+    conversation = direction.conversation
+    if segment.flags & SYN:
+        if direction.isn < 0:
+            direction.isn = segment.seq
+        _note_syn(direction, segment)
+    closing = segment.flags & (FIN | RST) != 0
+    direction.finished = direction.finished or closing
+    if segment.flags & RST:
+        if conversation.reset_by is None:
+            conversation.reset_by = direction
+    elif closing and conversation.closed_by is None:
+        conversation.closed_by = direction
+    conversation.closing = closing
+    half = not (segment.flags & RST or direction.peer.finished)
+    conversation.linger = HALF_LINGER if half else LINGER
+
+
+def note_ack(direction: Direction, segment: Segment) -> None:
+    """Handle a packet without payload, SYN, FIN or RST."""
+    if segment.window == 0:
+        direction.zero_windows += 1
+    conversation = direction.conversation
+    if conversation.shaking and conversation.client is direction and segment.flags & ACK:
+        conversation.shaking = False
+        conversation.established_ts = segment.ts
+
+
+def round_trip_of(conversation: Conversation) -> i64:
+    """Nanoseconds from SYN to the acknowledgement of SYN/ACK; -1 where that cannot be said.
+
+    With a repeated SYN or SYN/ACK nobody knows which of them was answered.
+    """
+    client = conversation.client
+    established: i64 = conversation.established_ts
+    if client is None or established == 0:
+        return -1
+    if client.syns != 1 or client.peer.syns != 1 or established < client.syn_ts:
+        return -1
+    return established - client.syn_ts
+
+
+def _note_syn(direction: Direction, segment: Segment) -> None:
+    conversation = direction.conversation
+    direction.syns += 1
+    direction.syn_ts = segment.ts
+    if segment.flags & ACK == 0:
+        if conversation.client is None:
+            conversation.client = direction
+    elif direction.peer.syns > 0 and direction.syns == 1:
+        conversation.shaking = conversation.mine
+    elif conversation.client is None:
+        conversation.client = direction.peer

@@ -1,0 +1,336 @@
+"""The stages joined: packets in; exchanges or commands, and findings out.
+
+`Stages` is the way of a datum from a packet to a PDU, with the table of conversations in between;
+`ExchangeStages` and `CommandStages` say what becomes of the PDUs. It may be one of several shards
+that all read every packet: a conversation is decoded by one of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, final
+
+from mypy_extensions import i64
+
+from ..conversations.conversation import Conversation, Direction, Pdu
+from ..conversations.conversation_table import (
+    SWEEP_BYTES,
+    SWEEP_PACKETS,
+    ConversationTable,
+    GivenOut,
+)
+from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..remoting import row_bodies
+from ..remoting.broker_addresses import broker_addresses_of
+from ..remoting.framing.frame import KEEP_ALL
+from ..remoting.heartbeat import groups_of
+from ..remoting.messages.counting import count_batch, count_messages
+from ..tcp.capture import Packet
+from ..tcp.segment import SegmentReader
+from .command_order import CommandOrder
+from .exchange import Exchange, ExchangeMatcher
+
+MAX_EXPERTS: Final = 100_000
+"""findings that wait to be taken; the rest is only counted"""
+_COUNTED: Final = row_bodies.COUNTED_REQUEST
+_NAMING: Final = row_bodies.NAMING_REQUEST
+_WANTED: Final = row_bodies.WANTED_RESPONSE
+LAST: Final = 1 << 62
+"""order of what is given out at the end"""
+OWN: Final = 1 << 30
+"""place of a packet's own results behind those of conversations that it ended"""
+
+
+class CommandSeen(NamedTuple):
+    """A command in the order of packets, with the request where it is a response."""
+
+    pdu: Pdu
+    request: Pdu | None
+    """the request of a response, where it is known"""
+    latency: int | None
+    """nanoseconds from request to response"""
+
+
+class Stages:
+    """Packets in; PDUs to the classes below, and findings out."""
+
+    def __init__(
+        self,
+        decode_as: frozenset[int],
+        keep: i64,
+        shard: i64 = 0,
+        shards: i64 = 1,
+        conversations: bool = False,
+    ) -> None:
+        self.experts: list[ExpertInfo] = []
+        """findings since they were last taken"""
+        self.packets: i64 = 0
+        self.segments = SegmentReader()
+        self.table = ConversationTable(decode_as, keep, self.experts, shard, shards, conversations)
+        self.matcher = ExchangeMatcher(self.experts)
+        self._keep_all = keep == KEEP_ALL
+        self._waiting: i64 = 0
+        self._shaking: i64 = 0
+        self._swept: i64 = 0
+        self._bytes: i64 = 0
+        self._given: list[GivenOut] = []
+        self._found: list[Pdu] = []
+
+    def receive(self, packets: list[Packet]) -> None:
+        """Receive the next packets of the capture."""
+        reader = self.segments
+        table = self.table
+        given = self._given
+        found = self._found
+        ts: i64 = 0
+        for packet in packets:
+            segment = reader.segment_of(packet)
+            if segment is None:
+                continue
+            direction = table.direction_of(segment, given)
+            if table.shaking != self._shaking:
+                self._want_acks()
+            if given:
+                self._take_given(packet.packet)
+            if direction is None or not direction.conversation.mine:
+                continue
+            conversation = direction.conversation
+            waited = conversation.waiting
+            conversation.receive(direction, segment, found)
+            if found:
+                self._receive_pdus(found, packet.packet, OWN)
+            if waited != conversation.waiting:
+                self._waiting += -1 if waited else 1
+                self._want_acks()
+            self._note_received(conversation)
+        if not packets:
+            return
+        ts = packets[-1].ts
+        self.packets += len(packets)
+        self._bytes += len(packets[0].data)
+        if self.packets - self._swept >= SWEEP_PACKETS or self._bytes >= SWEEP_BYTES:
+            self._swept = self.packets
+            self._bytes = 0
+            table.sweep(ts, given)
+            self._take_given(packets[-1].packet)
+
+    def release_holes(self) -> None:
+        """No packets for a while: gives out what waits for holes to be filled."""
+        self.table.release_holes(self._given)
+        self._take_given(LAST)
+
+    def finish(self) -> None:
+        """Finish after the last packet: give out what is still held."""
+        self.segments.finish()
+        self.table.finish(self._given)
+        self._take_given(LAST)
+
+    def take_experts(self) -> list[ExpertInfo]:
+        """Return the findings since the last call."""
+        taken = self.segments.experts[:]
+        self.segments.experts.clear()
+        taken.extend(self.experts)
+        self.experts.clear()
+        if len(taken) > MAX_EXPERTS:
+            last = taken[-1]
+            left = len(taken) - MAX_EXPERTS
+            del taken[MAX_EXPERTS:]
+            detail = f"{left} more"
+            taken.append(ExpertInfo(ExpertKind.EXPERT_LIMIT, detail, last.ts, last.packet, -1, -1))
+        return taken
+
+    def _take_given(self, packet: i64) -> None:
+        """Results of conversations that ended or were made to give out what they hold."""
+        for place, one in enumerate(self._given):
+            conversation = one.conversation
+            if one.waited:
+                self._waiting -= 1
+            if conversation.mine:
+                if one.pdus:
+                    self._receive_pdus(one.pdus, packet, place)
+                if one.ended:
+                    self._finish_direction(conversation.first)
+                    self._finish_direction(conversation.second)
+                    self._note_place(packet, place)
+        self._given.clear()
+        self._want_acks()
+
+    def _want_acks(self) -> None:
+        """Pure ACKs are looked at only while a hole or the end of a handshake is waited for."""
+        self._shaking = self.table.shaking
+        self.segments.acks_wanted = self._waiting > 0 or self._shaking > 0
+
+    def _receive_pdus(self, pdus: list[Pdu], packet: i64, place: i64) -> None:
+        for pdu in pdus:
+            if pdu.body:
+                self._read_body(pdu)
+            self._receive_pdu(pdu)
+        pdus.clear()
+        self._note_place(packet, place)
+
+    def _receive_pdu(self, pdu: Pdu) -> None:
+        """Take the next PDU, its body read."""
+        raise NotImplementedError
+
+    def _finish_direction(self, direction: Direction) -> None:
+        """No more comes of this direction."""
+        raise NotImplementedError
+
+    def _note_received(self, conversation: Conversation) -> None:
+        """Note a segment of this conversation."""
+
+    def _note_place(self, packet: i64, place: i64) -> None:
+        """Note that what came out since the last call was given out by this packet, at this
+        place.
+        """
+
+    def _read_body(self, pdu: Pdu) -> None:
+        """Take from a body what a row needs; let it go where bodies are not kept."""
+        try:
+            self._count_and_name(pdu)
+        except Exception as error:  # the last line of defence: one body never ends a run
+            self.experts.append(pdu.say(ExpertKind.BAD_BODY, undecoded(error)))
+        if not self._keep_all:
+            pdu.body = b""
+
+    def _count_and_name(self, pdu: Pdu) -> None:
+        """Count the messages of a body, or name the groups of a heartbeat."""
+        command = pdu.command
+        if pdu.flag & 1:
+            count: i64 = 0
+            if command.code == _WANTED:
+                count = count_messages(pdu.body, pdu.missing)
+                if count == 0:
+                    pdu.brokers = broker_addresses_of(pdu.body)
+        elif command.code == _COUNTED:
+            count = count_batch(pdu.body, pdu.missing)
+        else:
+            count = 0
+            if command.code == _NAMING:
+                groups = groups_of(pdu.body)
+                pdu.groups = groups.names
+                if groups.problem is not None and not pdu.missing:
+                    self.experts.append(pdu.say(ExpertKind.BAD_BODY, groups.problem))
+        if count > 0:
+            pdu.message_count = count
+
+
+@final
+class ExchangeStages(Stages):
+    """Packets in, exchanges out, in the order they are settled."""
+
+    def __init__(
+        self,
+        decode_as: frozenset[int],
+        keep: i64,
+        shard: i64 = 0,
+        shards: i64 = 1,
+        conversations: bool = False,
+    ) -> None:
+        super().__init__(decode_as, keep, shard, shards, conversations)
+        self.exchanges: list[Exchange] = []
+        """exchanges since they were last taken"""
+        self.order: list[tuple[int, int]] = []
+        """for each of them the packet and the place that gave it out; only with several shards"""
+        self._ordered = shards > 1
+
+    def take_exchanges(self) -> list[Exchange]:
+        """Return the exchanges since the last call."""
+        return self.take_ordered()[0]
+
+    def take_ordered(self) -> tuple[list[Exchange], list[tuple[int, int]]]:
+        """Return the exchanges since the last call, and their places among those of all shards."""
+        taken = self.exchanges, self.order
+        self.exchanges = []
+        self.order = []
+        return taken
+
+    def _receive_pdu(self, pdu: Pdu) -> None:
+        self.matcher.receive(pdu, self.exchanges)
+
+    def _finish_direction(self, direction: Direction) -> None:
+        self.matcher.finish(direction, self.exchanges)
+
+    def _note_place(self, packet: i64, place: i64) -> None:
+        if self._ordered:
+            for _ in range(len(self.exchanges) - len(self.order)):
+                self.order.append((packet, place))
+
+
+@final
+class CommandStages(Stages):
+    """Packets in, commands with their bodies out, in the order of packets."""
+
+    def __init__(
+        self,
+        decode_as: frozenset[int],
+        shard: i64 = 0,
+        shards: i64 = 1,
+        conversations: bool = False,
+        patience: i64 = 0,
+    ) -> None:
+        """`patience` is how long a command is held back, ns of capture time; 0: without limit."""
+        super().__init__(decode_as, KEEP_ALL, shard, shards, conversations)
+        self._line = CommandOrder(int(patience))
+        self._late: dict[Conversation, None] = {}
+        self._settled: list[Exchange] = []
+        self._ready: list[Exchange] = []
+
+    def release_holes(self) -> None:
+        """No packets for a while: gives out what waits for holes to be filled, and its order."""
+        super().release_holes()
+        self._ready.extend(self._line.finish())
+
+    def finish(self) -> None:
+        """Finish after the last packet: give out what is still held."""
+        super().finish()
+        self._ready.extend(self._line.finish())
+
+    def take_commands(self) -> list[CommandSeen]:
+        """Return the commands since the last call, as far as none of an earlier packet can come."""
+        self._ready.extend(self._line.take(self._floor()))
+        taken = [_seen(one) for one in self._ready]
+        self._ready.clear()
+        return taken
+
+    def _receive_pdu(self, pdu: Pdu) -> None:
+        self._line.add(pdu)
+        self.matcher.receive(pdu, self._settled)
+        self._take_responses()
+
+    def _finish_direction(self, direction: Direction) -> None:
+        self.matcher.finish(direction, self._settled)
+        self._take_responses()
+
+    def _note_received(self, conversation: Conversation) -> None:
+        if conversation.earliest_held >= 0:
+            self._late[conversation] = None
+
+    def _take_responses(self) -> None:
+        """Note which requests the responses among what is settled answer."""
+        for one in self._settled:
+            response = one.response
+            if response is not None:
+                self._line.pair(one.request, response)
+        self._settled.clear()
+
+    def _floor(self) -> int:
+        """Id of the earliest packet of which a command may still come; -1: of none."""
+        floor: i64 = -1
+        settled: list[Conversation] = []
+        for conversation in self._late:
+            earliest: i64 = conversation.earliest_held
+            if earliest < 0:
+                settled.append(conversation)
+            elif floor < 0 or earliest < floor:
+                floor = earliest
+        for conversation in settled:
+            del self._late[conversation]
+        return int(floor)
+
+
+def _seen(one: Exchange) -> CommandSeen:
+    """Return what the order of commands gives: a request alone, or a response with its request."""
+    if one.response is not None:
+        return CommandSeen(one.response, one.request, one.latency)
+    assert one.request is not None
+    return CommandSeen(one.request, None, None)

@@ -1,0 +1,40 @@
+"""Endpoints as text, for all packages: `host:port`, an IPv6 host in brackets."""
+
+from __future__ import annotations
+
+
+def endpoint_text(host: str, port: int) -> str:
+    """Return `host:port`; an IPv6 address goes in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def endpoint_of_socket(name: object) -> str:
+    """Return `host:port` of a socket's name as Python gives it; empty where it is none."""
+    if not isinstance(name, tuple) or len(name) < 2:
+        return ""
+    return endpoint_text(str(name[0]), name[1])
+
+
+def split_endpoint(text: str) -> tuple[str, int] | None:
+    """Return host and port of `host:port` or `[ipv6]:port`; None for any other text.
+
+    The port is 1 to 65535. For texts that a user or a peer wrote.
+    """
+    host, colon, port = text.rpartition(":")
+    if host.startswith("["):
+        host = host[1:-1] if host.endswith("]") else ""
+    if not colon or not host or not (port.isascii() and port.isdecimal()):
+        return None
+    number = int(port[:6])
+    return (host, number) if 0 < number < 65536 else None
+
+
+def host_and_port_text(endpoint: str) -> tuple[str, str]:
+    """Return the host without brackets and the text of the port; unchecked, both may be empty."""
+    host, _, port = endpoint.rpartition(":")
+    return host.strip("[]"), port
+
+
+def host_of(endpoint: str) -> str:
+    """Return the host of `host:port`, an IPv6 address without its brackets; unchecked."""
+    return host_and_port_text(endpoint)[0]

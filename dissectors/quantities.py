@@ -1,0 +1,55 @@
+"""Durations and sizes as people write them: one grammar for options, filters, faults and lines.
+
+A number, perhaps with a fraction, then a unit; blanks between and capitals do not matter. `m` and
+`min` are minutes. Sizes with an `i` are powers of 1024, those without powers of 1000.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+_SECOND = 1_000_000_000
+DURATION_UNITS: Mapping[str, int] = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,  # the micro sign
+    "μs": 1_000,  # the Greek letter
+    "ms": 1_000_000,
+    "s": _SECOND,
+    "m": 60 * _SECOND,
+    "min": 60 * _SECOND,
+    "h": 3_600 * _SECOND,
+    "d": 86_400 * _SECOND,
+}
+"""unit of a duration → nanoseconds"""
+SIZE_UNITS: Mapping[str, int] = {"b": 1, "bytes": 1} | {
+    f"{letter}{mark}b": base**power
+    for power, letter in enumerate("kmg", 1)
+    for mark, base in (("", 1000), ("i", 1024))
+}
+"""unit of a size, in small letters → bytes"""
+DURATIONS_SPELLED = "ns, us, ms, s, m, min, h, d"
+SIZES_SPELLED = "B, kB, KiB, MB, MiB, GB, GiB"
+_QUANTITY = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([a-zµμ]*)", re.ASCII)
+
+
+def duration_ns(text: str, bare: str = "") -> Fraction | None:
+    """Return the nanoseconds of ``200ms``, ``1.5 s``, ``5m`` or ``5min``; None if it is none.
+
+    `bare` is the unit of a number without one; empty: such a number is no duration.
+    """
+    return _value(text, DURATION_UNITS, bare)
+
+
+def size_bytes(text: str) -> int | None:
+    """Return the bytes of ``512``, ``4KiB`` or ``1.5 MB``; None if it is no size."""
+    value = _value(text, SIZE_UNITS, "b")
+    return None if value is None else int(value)
+
+
+def _value(text: str, units: Mapping[str, int], bare: str) -> Fraction | None:
+    match = _QUANTITY.fullmatch(text.strip().lower())
+    factor = units.get(match[2] or bare) if match else None
+    return None if match is None or factor is None else Fraction(match[1]) * factor

@@ -1,0 +1,3 @@
+"""Read and write JSON in fastjson's dialect.
+
+Imports nothing else of the project."""

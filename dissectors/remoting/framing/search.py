@@ -1,0 +1,224 @@
+"""Looking for a frame in a stream of which the frame boundary is not known.
+
+What is searched is kept only as long as it may become a frame. A frame is certain when prefix and
+header agree: JSON that parses and has `code` and `opaque`, or a binary header whose lengths add
+up. Bytes are kept with the packet that brought them, so that what is found is found in its packet.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, final
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
+from ..header_codec import is_header
+from .layout import PREFIX, header_length_of, is_prefix, type_of
+
+MAX_SOUGHT_HEADER: Final = 64 * 1024
+"""largest header that is believed while looking for a frame; properties are at most 32 KiB"""
+
+WORK_PER_BYTE: Final = 16
+"""bytes of claimed headers that each byte passed over pays for: a few times what traffic needs"""
+FREE_WORK: Final = 16 * MAX_SOUGHT_HEADER
+"""the same at the start of a stream, where nothing was passed over yet"""
+
+_CANDIDATE: Final = re.compile(rb"(?=\x00[\x00-\xff]{3}(?:\x00[\x00-\xff]{3}\{|\x01\x00))")
+"""what a frame begins with: total length below 16 MiB, type, header length, first byte"""
+
+
+@final
+class Range:
+    """Bytes of a stream that are to be read once more."""
+
+    __slots__ = ("at", "data", "end", "offset", "packet", "ts")
+
+    def __init__(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:
+        self.data = data
+        self.at: i64 = at
+        self.end: i64 = end
+        self.offset: i64 = offset
+        """offset in the stream of `data[at]`"""
+        self.packet: i64 = packet
+        self.ts: i64 = ts
+
+
+@final
+class FrameSearch:
+    """Bytes in; the ranges from the first certain frame on out.
+
+    What a candidate claims for its header is paid for before it is kept or judged, from what the
+    bytes passed over have earned; one that cannot pay is no candidate. So work and copies grow
+    with the stream and not with its square, and what is found does not depend on packets.
+    """
+
+    __slots__ = (
+        "_from",
+        "_held",
+        "_kept",
+        "_need",
+        "_paid",
+        "_parts",
+        "_passed",
+        "_pieces",
+        "_spent",
+        "searched",
+        "started",
+        "work",
+    )
+
+    def __init__(self) -> None:
+        self.searched: i64 = 0
+        """bytes that were searched in vain since the last frame"""
+        self.started = False
+        """offset 0 is known to be where the stream starts"""
+        self.work: i64 = 0
+        """bytes looked at, joined or judged since the stream began"""
+        self._parts: list[bytes] = []
+        self._held: i64 = 0
+        self._pieces: list[tuple[int, int, int]] = []
+        self._from: i64 = 0  # offset in the stream of what is kept
+        self._need: i64 = 0  # bytes that must be kept before the candidate at their start is judged
+        self._kept: i64 = 0  # where in the bytes that were scanned the part begins that is kept
+        self._paid: i64 = -1  # offset in the stream of the candidate that is kept and has paid
+        self._passed: i64 = 0  # bytes passed over since the stream began
+        self._spent: i64 = 0
+
+    @property
+    def held_bytes(self) -> i64:
+        """Bytes that are kept because they may become a frame."""
+        return self._held
+
+    @property
+    def earliest_held(self) -> i64:
+        """Id of the packet where a candidate begins that cannot be judged yet; -1: none does."""
+        if self._need <= PREFIX or not self._pieces:
+            return -1
+        return self._pieces[0][1]
+
+    def clear(self) -> None:
+        """Forget what is kept: the stream goes on elsewhere."""
+        self._parts = []
+        self._held = 0
+        self._pieces = []
+        self._need = 0
+        self._paid = -1
+
+    def receive(
+        self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64
+    ) -> list[Range]:
+        """Return the ranges from a certain frame on; none where there is no such frame yet."""
+        self.searched += end - at
+        if not self._held:
+            place = self._scan(data, at, at, end, offset, False)
+            if place >= 0:
+                self.clear()
+                self.searched = 0
+                return [Range(data, place, end, offset + place - at, packet, ts)]
+            self._keep(data[self._kept : end], offset + self._kept - at)
+            self._pieces = [(int(self._from), int(packet), int(ts))] if self._held else []
+            return []
+        self._parts.append(data[at:end])
+        self._held += end - at
+        self.work += end - at
+        self._pieces.append((int(offset), int(packet), int(ts)))
+        return self._scan_kept(0, False) if self._held >= self._need else []
+
+    def settle(self) -> list[Range]:
+        """Return the ranges from the next frame on; what is not whole by now will never be."""
+        return self._scan_kept(1, True) if self._held > PREFIX else []
+
+    def _scan_kept(self, place: i64, final: bool) -> list[Range]:
+        window = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self.work += len(window)
+        found = self._scan(window, 0, place, len(window), self._from, final)
+        if found >= 0:
+            return self._ranges_from(window, found)
+        self._keep(window[self._kept :], self._from + self._kept)
+        pieces = self._pieces
+        passed: i64 = 0
+        while passed + 1 < len(pieces) and pieces[passed + 1][0] <= self._from:
+            passed += 1
+        if passed:
+            del pieces[:passed]
+        return []
+
+    def _keep(self, rest: bytes, offset: i64) -> None:
+        self._parts = [rest] if rest else []
+        self._held = len(rest)
+        self.work += self._held
+        self._from = offset
+
+    def _scan(
+        self, window: bytes, start: i64, place: i64, end: i64, offset: i64, final: bool
+    ) -> i64:
+        """Return where in `window[place:end]` a certain frame begins; -1 where none does.
+
+        `offset` is that of `window[start]`. Sets what is to be kept and how much is needed;
+        `final`: what is not whole by now will never be.
+        """
+        self._need = 0
+        first: i64 = place
+        while True:
+            found = _CANDIDATE.search(window, place, end)
+            if found is None:
+                place = max(place, end - PREFIX)  # a prefix may straddle two pieces
+                break
+            place = found.start()
+            if place + PREFIX > end:
+                if not final:
+                    self._need = PREFIX
+                    break
+            elif self._may_begin(window, start, place, offset):
+                prefix = read_i64_be(window, place)
+                stop: i64 = place + PREFIX + header_length_of(prefix)
+                if stop <= end:
+                    # At the start of a stream a frame is expected: any header that Java reads.
+                    tolerant = self.started and offset + place == start
+                    if is_header(type_of(prefix), window[place + PREFIX : stop], tolerant):
+                        self._passed += place - start
+                        self.work += place - first
+                        return place
+                elif not final:
+                    self._need = stop - place
+                    break
+            place += 1
+        self._passed += place - start
+        self.work += end - first
+        self._kept = place
+        return -1
+
+    def _may_begin(self, window: bytes, start: i64, place: i64, offset: i64) -> bool:
+        """Whether a prefix stands here, and what its header costs can be paid."""
+        prefix = read_i64_be(window, place)
+        size: i64 = header_length_of(prefix)
+        if not is_prefix(prefix) or size > MAX_SOUGHT_HEADER:
+            return False
+        where: i64 = offset + place - start
+        if where == self._paid:
+            return True
+        passed: i64 = self._passed + place - start
+        if self._spent + size > FREE_WORK + WORK_PER_BYTE * passed:
+            return False
+        self._spent += size
+        self._paid = where
+        self.work += size
+        return True
+
+    def _ranges_from(self, window: bytes, place: i64) -> list[Range]:
+        """Return what is kept from this place on, each part with the packet that brought it."""
+        pieces = self._pieces
+        start: i64 = self._from
+        self.clear()
+        self.searched = 0
+        ranges: list[Range] = []
+        for index in range(len(pieces)):
+            offset, packet, ts = pieces[index]
+            low: i64 = max(place, offset - start)
+            high: i64 = len(window)
+            if index + 1 < len(pieces):
+                high = pieces[index + 1][0] - start
+            if low < high:
+                ranges.append(Range(window, low, high, start + low, packet, ts))
+        return ranges

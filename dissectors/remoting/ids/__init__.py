@@ -1,0 +1,3 @@
+"""Take identifiers apart: message ids, POP receipts, recall handles, trace contexts.
+
+May import `dissectors.endpoint`."""

@@ -1,0 +1,3 @@
+"""Tables of operations: what each request code carries, and what each response code says.
+
+Imports nothing else of the project."""

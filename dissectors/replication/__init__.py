@@ -1,0 +1,3 @@
+"""Decode replication between brokers: what a slave fetched and how far behind it is.
+
+Knows no capture; may import `expert` and `histogram`."""

@@ -1,0 +1,168 @@
+"""The exchange as one flat row: the contract between decode, replay and the reports.
+
+A column is one field of `ExchangeRecord` with its `Description`; JSONL, CSV, Arrow and Spark forms,
+the ``--where`` filter and ``docs/decoded-log.md`` follow from it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+from .column import Description, columns_of
+
+ANSWERED = "answered"
+UNANSWERED = "unanswered"
+ONEWAY = "oneway"
+ORPHAN = "orphan"
+STATUSES = (ANSWERED, UNANSWERED, ONEWAY, ORPHAN)
+
+
+class ExchangeRecord(msgspec.Struct, gc=False):
+    """A request and its response, or what is known of them, as one row.
+
+    Times are nanoseconds since the epoch here; JSONL and CSV show them as ISO 8601 in UTC,
+    Parquet as UTC timestamps of microseconds.
+    """
+
+    capture: Annotated[
+        str, Description("name of the capture file", "the file; `-` is standard input")
+    ]
+    conversation: Annotated[
+        int, Description("number of the TCP connection, in order of appearance", "TCP")
+    ]
+    requester: Annotated[
+        str, Description("`address:port` that sent the request", "IP and TCP header")
+    ]
+    responder: Annotated[str, Description("`address:port` that must answer", "IP and TCP header")]
+    status: Annotated[str, Description("`answered`, `unanswered`, `oneway` or `orphan`", "pairing")]
+    request_packet: Annotated[
+        int | None, Description("packet that completed the request", "capture")
+    ]
+    response_packet: Annotated[
+        int | None, Description("packet that completed the response", "capture")
+    ]
+    request_time: Annotated[int | None, Description("time of that packet", "capture", type="time")]
+    response_time: Annotated[int | None, Description("time of that packet", "capture", type="time")]
+    latency_us: Annotated[
+        int | None, Description("response time less request time", "capture", unit="µs")
+    ]
+    opaque: Annotated[int, Description("number that pairs request and response", "frame header")]
+    request_code: Annotated[
+        int | None,
+        Description("request code, the real one where the header cut it", "frame header"),
+    ]
+    request_name: Annotated[str | None, Description("its name", "RequestCode")]
+    response_code: Annotated[int | None, Description("response code", "frame header")]
+    response_name: Annotated[str | None, Description("its name", "ResponseCode")]
+    remark: Annotated[
+        str | None, Description("remark of the response, else of the request", "frame header")
+    ]
+    language: Annotated[
+        str | None,
+        Description("language of the requester (of the responder for an orphan)", "frame header"),
+    ]
+    version: Annotated[int | None, Description("MQVersion ordinal of the same", "frame header")]
+    version_name: Annotated[str | None, Description("its name", "MQVersion")]
+    serialize_type: Annotated[
+        str,
+        Description(
+            "`JSON` or `ROCKETMQ`, of the request (of an orphan: the response)", "frame prefix"
+        ),
+    ]
+    topic: Annotated[
+        str | None, Description("topic of the request", "ext fields `topic`, `b`, `originTopic`")
+    ]
+    group: Annotated[
+        str | None,
+        Description("producer or consumer group of the request", "ext fields; heartbeat: body"),
+    ]
+    queue_id: Annotated[
+        int | None,
+        Description("queue of the request, else of the response", "ext fields `queueId`, `e`"),
+    ]
+    broker_name: Annotated[
+        str | None,
+        Description("broker name of the request", "ext fields `bname`, `n`, `brokerName`"),
+    ]
+    unique_key: Annotated[
+        str | None,
+        Description(
+            "client's message id", "property `UNIQ_KEY`; send back and end transaction: ext field"
+        ),
+    ]
+    keys: Annotated[
+        str | None, Description("keys of the message, separated by blanks", "property `KEYS`")
+    ]
+    tags: Annotated[str | None, Description("tag of the message", "property `TAGS`")]
+    body_bytes: Annotated[
+        int,
+        Description(
+            "body length of the request, or of the response where the request has none",
+            "frame prefix",
+            unit="bytes",
+        ),
+    ]
+    request_bytes: Annotated[
+        int | None,
+        Description(
+            "whole frame of the request, length prefix included", "frame prefix", unit="bytes"
+        ),
+    ]
+    response_bytes: Annotated[
+        int | None, Description("whole frame of the response", "frame prefix", unit="bytes")
+    ]
+    missing_bytes: Annotated[
+        int, Description("bytes of both bodies that the capture does not have", "TCP", unit="bytes")
+    ]
+    message_count: Annotated[
+        int | None, Description("messages sent, or messages in the response", "body")
+    ]
+    queue_offset: Annotated[
+        int | None,
+        Description(
+            "offset in the queue: of the response, else the one asked for",
+            "ext fields `queueOffset`, `offset`, `commitOffset`",
+        ),
+    ]
+    offset_msg_id: Annotated[
+        str | None, Description("broker's message id", "ext field `msgId` of a send response")
+    ]
+    rtt_us: Annotated[
+        int | None,
+        Description(
+            "round trip of the connection: from its SYN to the acknowledgement of the SYN/ACK",
+            "TCP handshake, where it was captured",
+            unit="µs",
+        ),
+    ]
+    end: Annotated[
+        str | None,
+        Description(
+            "how the connection of a request without answer ended: `reset`, `closed` or `open`"
+            " (it had not when the request was given up)",
+            "TCP",
+        ),
+    ]
+    expert: Annotated[
+        list[str], Description("kinds of the findings about the two frames", "ExpertKind")
+    ]
+    max_reconsume_times: Annotated[
+        int | None,
+        Description(
+            "how often the message may have been delivered again before it goes to the dead"
+            " letters; 0: it goes there at once",
+            "ext fields `maxReconsumeTimes`, `delayLevel` of a send back",
+        ),
+    ] = None
+    brokers: Annotated[
+        list[str],
+        Description(
+            "addresses of brokers that the exchange names, as `name=address:port`",
+            "response body of a route or cluster query; ext fields of a registration",
+        ),
+    ] = []
+
+
+COLUMNS: Final = columns_of(ExchangeRecord)

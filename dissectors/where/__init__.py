@@ -1,0 +1,3 @@
+"""Turn a filter expression (`--where`) into a test of rows.
+
+May import `rows` and `remoting`."""

@@ -1,0 +1,3 @@
+"""Carry out a plan: order, rate, journal, resume and comparison with the capture.
+
+May import all of `replay`."""

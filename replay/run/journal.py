@@ -1,0 +1,373 @@
+"""The journal of a replay: a folder that says what was sent, how it came out, and what is left.
+
+Files, each of JSON lines but the first: ``run.json`` (sources and options), ``steps.jsonl`` (a row
+``begin`` before each send and a row ``outcome`` after it), ``attempts.jsonl`` (every attempt as an
+exchange record, for `rmqtool report`), ``skipped.jsonl`` (sends that were not replayed, and why).
+
+Rules: a ``begin`` is written to the system before the message can leave, so whatever kills the
+process, the journal names every message that may have left without a known outcome. A last line
+that was cut is dropped. `Sync` says when the system is told to write to the disk, which matters
+only where the machine itself goes down.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
+from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.tables import encodable_value, jsonl_of
+
+from .journal_rows import (
+    ATTEMPTS,
+    FORMAT,
+    RUN,
+    SKIPPED,
+    STEPS,
+    Begin,
+    JournalError,
+    OutcomeEntry,
+    Result,
+    Run,
+    SkippedRow,
+    SourceEntry,
+    Sync,
+)
+
+_ENCODER: Final = msgspec.json.Encoder()
+_READ: Final = 1 << 20
+_RESERVE: Final = ".reserve"
+"""file that keeps space for outcomes, while the journal is open"""
+_OUTCOME_BYTES: Final = 2048
+"""bytes that a row with an outcome and its attempt need, with ids and remarks of usual length"""
+_MAX_RESERVED: Final = 8192
+"""sends that space is kept for, at most"""
+_MAX_RUN: Final = 16 << 20
+"""bytes of a ``run.json``: a thousand captures need some hundred KiB"""
+
+
+class JournalWriter:
+    """Writes rows; those of a call of `flush` are with the system when it returns.
+
+    A write that fails leaves whole lines: what was written of it is cut off. Space is kept for the
+    outcomes of what is in flight then.
+    """
+
+    def __init__(self, folder: Path, sync: Sync = Sync.second, in_flight: int = 0) -> None:
+        """Open the files of a journal that `create_journal` made, to add rows to them.
+
+        Space for the outcomes of `in_flight` sends is kept. Raises JournalError where there is
+        none, or where a file is not the journal's own.
+        """
+        self.folder = folder
+        """where it is"""
+        self.begun = 0
+        """rows `begin` that were written by this run"""
+        self.ended = 0
+        """rows `outcome` that were written by this run"""
+        self._sync = sync
+        self._files = {name: _open(folder / name) for name in (ATTEMPTS, SKIPPED, STEPS)}
+        self._waiting: dict[str, list[bytes]] = {name: [] for name in self._files}
+        self._begins: list[int] = []
+        self._records: list[ExchangeRecord] = []
+        self._synced = 0.0
+        self._reserve(min(in_flight, _MAX_RESERVED) * _OUTCOME_BYTES)
+
+    def write(self, row: Begin | OutcomeEntry) -> None:
+        """Add the row of a step; it is written with the next `flush`."""
+        lines = self._waiting[STEPS]
+        if isinstance(row, Begin):
+            self._begins.append(len(lines))
+        lines.append(_line_of(row))
+
+    def write_skipped(self, row: SkippedRow) -> None:
+        """Add a row of what is not replayed."""
+        self._waiting[SKIPPED].append(_line_of(row))
+
+    def write_attempt(self, record: ExchangeRecord) -> None:
+        """Add an attempt as the row of a decoded log."""
+        self._records.append(record)
+
+    def flush(self, now: float = 0.0) -> None:
+        """Give all rows to the system; `now` in seconds says when they were last on the disk.
+
+        Raises JournalError where one cannot be written. Rows `begin` are dropped then: their steps
+        must not be sent. All others wait for the next call.
+        """
+        if self._records:
+            self._waiting[ATTEMPTS].append(jsonl_of(self._records))
+            self._records = []
+        try:
+            for name in (ATTEMPTS, SKIPPED, STEPS):  # steps last: a begin is written, or not sent
+                self._write_waiting(name)
+        except JournalError:
+            self._release()
+            for place in reversed(self._begins):
+                del self._waiting[STEPS][place]
+            self._begins.clear()
+            for name in (STEPS, ATTEMPTS, SKIPPED):
+                with suppress(JournalError):
+                    self._write_waiting(name)
+            raise
+        due = self._sync is Sync.second and now - self._synced >= 1.0
+        if due or self._sync is Sync.always:
+            self._synced = now
+            with _said(self.folder / STEPS):
+                os.fsync(self._files[STEPS])
+
+    def _write_waiting(self, name: str) -> None:
+        lines = self._waiting[name]
+        if not lines:
+            return
+        self._write(name, b"".join(lines))
+        if name == STEPS:
+            self.begun += len(self._begins)
+            self.ended += len(lines) - len(self._begins)
+            self._begins.clear()
+        lines.clear()
+
+    def _reserve(self, size: int) -> None:
+        if size:
+            path = self.folder / _RESERVE
+            with _said(path):
+                number = _open_own(path, os.O_RDWR | os.O_CREAT)
+                try:
+                    os.posix_fallocate(number, 0, size)
+                except OSError:
+                    self._release()
+                    raise
+                finally:
+                    os.close(number)
+
+    def _release(self) -> None:
+        """Give back the space that was kept."""
+        with suppress(OSError):
+            (self.folder / _RESERVE).unlink(missing_ok=True)
+
+    def _write(self, name: str, data: bytes) -> None:
+        """Add whole lines to a file, all or none."""
+        number = self._files[name]
+        with _said(self.folder / name):
+            size = os.fstat(number).st_size
+            try:
+                _write_all(number, data)
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(number, size)
+                raise
+
+    def close(self) -> None:
+        """Write what waits, to the disk too, and close the files; JournalError as `flush`."""
+        files, problem = self._files, None
+        try:
+            self.flush()
+        except JournalError as error:
+            problem = error
+        self._files = {}
+        self._release()
+        for name, number in files.items():
+            try:
+                if self._sync is not Sync.never and problem is None:
+                    with _said(self.folder / name):
+                        os.fsync(number)
+            except JournalError as error:
+                problem = error
+            finally:
+                os.close(number)
+        if problem is not None:
+            raise problem
+
+
+def create_journal(folder: Path, run: Run) -> None:
+    """Make the folder and its ``run.json``; JournalError where that cannot be done."""
+    text = msgspec.json.format(_ENCODER.encode(run), indent=1) + b"\n"
+    temporary = folder / f".{RUN}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            hint = "--resume goes on with a journal; else name another folder"
+            raise JournalError(f"{folder} is not empty; {hint}")
+        with _said(folder / RUN):
+            try:
+                temporary.write_bytes(text)
+                temporary.replace(folder / RUN)
+            except OSError:
+                with suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+                raise
+    except (FileExistsError, NotADirectoryError):
+        raise JournalError(f"{folder} is a file, a journal is a folder") from None
+
+
+@contextmanager
+def _said(path: Path) -> Iterator[None]:
+    """Turn what the system says about a write into a JournalError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise JournalError(f"the journal {path} cannot be written: {reason}") from None
+
+
+def read_run(folder: Path) -> Run:
+    """Return what a journal says of its run; JournalError where it is none."""
+    path = folder / RUN
+    if not path.is_file():
+        raise JournalError(f"{folder} is no journal: there is no {RUN} in it")
+    try:
+        with path.open("rb") as file:
+            run = msgspec.json.decode(file.read(_MAX_RUN), type=Run)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise JournalError(f"{path}: {error}") from None
+    if run.format != FORMAT or run.version != 1:
+        raise JournalError(f"{folder} was written by another version of rmqtool")
+    return run
+
+
+def read_steps(folder: Path) -> Iterator[Begin | OutcomeEntry]:
+    """Yield the rows of the steps, in the order written; a last line that was cut is left out."""
+    decoder = msgspec.json.Decoder(Begin | OutcomeEntry)
+    for number, line in enumerate(_lines_of(folder / STEPS), 1):
+        try:
+            yield decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise JournalError(f"{folder / STEPS}, line {number}: {error}") from None
+
+
+def read_skipped(folder: Path) -> Iterator[SkippedRow]:
+    """Yield the sends that were not replayed."""
+    decoder = msgspec.json.Decoder(SkippedRow)
+    for line in _lines_of(folder / SKIPPED):
+        yield decoder.decode(line)
+
+
+def _lines_of(path: Path) -> Iterator[bytes]:
+    """Yield the whole lines of a file."""
+    lines = BoundedLines()
+    try:
+        number = _open_own(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    with os.fdopen(number, "rb", buffering=0) as file:
+        while chunk := file.read(_READ):
+            try:
+                yield from lines.receive(chunk)
+            except LineTooLong as problem:
+                raise JournalError(f"{path}: {problem}") from None
+
+
+def _open_own(path: Path, flags: int) -> int:
+    """Open a regular file that no other name leads to; JournalError for anything else.
+
+    A journal may come from somebody else: a link in it would have another file changed.
+    """
+    try:
+        number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise JournalError(f"{path} is no file of its own") from None
+        raise
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(number)
+        raise JournalError(f"{path} is no file of its own")
+    return number
+
+
+def _open(path: Path) -> int:
+    """Open a file to add lines; a last line without its end is cut off."""
+    number = _open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    size = os.fstat(number).st_size
+    at = size
+    while at > 0:
+        start = max(0, at - _READ)
+        found = os.pread(number, at - start, start).rfind(b"\n")
+        if found >= 0:
+            at = start + found + 1
+            break
+        at = start
+    if at != size:
+        os.ftruncate(number, at)
+    return number
+
+
+def _write_all(number: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(number, view) :]
+
+
+def _line_of(row: Begin | OutcomeEntry | SkippedRow) -> bytes:
+    try:
+        return _ENCODER.encode(row) + b"\n"
+    except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
+        return _ENCODER.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"
+
+
+class Progressed:
+    """Which steps of a journal are done, and which may have left without a known outcome."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, list[str]] = {}
+        """begun without an outcome: step → UNIQ_KEYs; sent again, they may be twice"""
+        self.failed: dict[int, bool] = {}
+        """not stored: step → whether it may be stored all the same; these are sent again"""
+        self._low = 0
+        self._above: set[int] = set()
+
+    def receive(self, rows: Iterable[Begin | OutcomeEntry]) -> Iterator[OutcomeEntry]:
+        """Read rows; the outcomes of steps that are done come out, for the comparison."""
+        for row in rows:
+            step = row.step
+            if isinstance(row, Begin):
+                self.open[step] = row.unique_keys
+                continue
+            self.open.pop(step, None)
+            if row.result in (Result.failed, Result.unknown):
+                self.failed[step] = row.result is Result.unknown or row.maybe_twice
+                self._note_ended(step)
+                continue
+            self.failed.pop(step, None)
+            self._note_ended(step)
+            yield row
+
+    def is_done(self, step: int) -> bool:
+        """Whether a step needs nothing more."""
+        ended = step < self._low or step in self._above
+        return ended and step not in self.failed and step not in self.open
+
+    @property
+    def done(self) -> int:
+        """How many steps need nothing more."""
+        return self._low + len(self._above) - len(self.failed)
+
+    def _note_ended(self, step: int) -> None:
+        if step < self._low:
+            return
+        self._above.add(step)
+        while self._low in self._above:
+            self._above.remove(self._low)
+            self._low += 1
+
+
+def sources_of(names: Sequence[str]) -> list[SourceEntry]:
+    """Return the files of a run, so that a later one can see that they are the same."""
+    import hashlib
+
+    sources = []
+    for name in names:
+        if name == "-":
+            sources.append(SourceEntry("-", 0, ""))
+            continue
+        with Path(name).open("rb") as file:
+            digest = hashlib.blake2b(file.read(_READ), digest_size=16).hexdigest()
+        sources.append(SourceEntry(name, os.stat(name).st_size, digest))
+    return sources

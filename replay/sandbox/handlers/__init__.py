@@ -1,0 +1,3 @@
+"""Answer requests, one module per family of request codes.
+
+May import `store` and the broker's state."""

@@ -1,0 +1,3 @@
+"""Store the sandbox's messages, topics and offsets, in memory and in a file.
+
+May import `dissectors.remoting`, `groups` and `topics`."""

@@ -1,0 +1,1 @@
+"""Implement `rmqtool decode pcap`: options, run, views, sinks."""

@@ -1,0 +1,59 @@
+"""What to do when nothing of a capture could be decoded, by what is spoken in it instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dissectors.conversations.recognition import (
+    AMQP,
+    GRPC,
+    HTTP,
+    HTTP2,
+    KAFKA,
+    NO_PAYLOAD,
+    REDIS,
+    TLS,
+    UNKNOWN,
+)
+
+from ..ui.figures import counted, text_of_counts
+from ..ui.status import CommandError
+
+if TYPE_CHECKING:
+    from dissectors.decode.pipeline import DecodeStats
+
+_OTHER = "another program; capture the ports of NameServers (9876), brokers (10911) and clients"
+_PROXY = (
+    "clients of 5.x talk to a proxy in gRPC, which is not decoded; capture between the proxy and"
+    " the brokers, which talk in RocketMQ's own protocol"
+)
+_WAYS_OUT: Mapping[str, str] = {
+    TLS: "encrypted. Capture where it is plain, or decrypt it in Wireshark: rmqtool wireshark"
+    " --install, then tshark -o tls.keylog_file:KEYS -r FILE",
+    GRPC: _PROXY,
+    HTTP2: f"probably gRPC: {_PROXY}",
+    HTTP: _OTHER,
+    KAFKA: _OTHER,
+    AMQP: _OTHER,
+    REDIS: _OTHER,
+    UNKNOWN: "no protocol that is known here; if a port is RocketMQ: --decode-as PORT",
+}
+"""protocol → what it means and the way out"""
+
+
+def nothing_decoded(stats: DecodeStats) -> CommandError | None:
+    """Return the error of a capture whose conversations are all of other protocols, else None.
+
+    Conversations without payload are no reason: refused connections are evidence.
+    """
+    others = {name: n for name, n in stats.not_decoded.items() if name != NO_PAYLOAD}
+    if stats.rocketmq_conversations or stats.replication_conversations or not others:
+        return None
+    message = (
+        f"no RocketMQ in {counted(stats.conversations, 'conversation')}"
+        f" ({text_of_counts(stats.not_decoded)})"
+    )
+    ranked = sorted(others, key=lambda name: -others[name])
+    hints = [f"{name}: {_WAYS_OUT.get(name, _OTHER)}" for name in ranked]
+    return CommandError(message, "\n".join(hints))

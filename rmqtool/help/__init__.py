@@ -1,0 +1,1 @@
+"""Implement `rmqtool help`: the project's documents as help topics."""

@@ -1,0 +1,112 @@
+"""`rmqtool help`: the documents of the project and the help of each command."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ..ui import common_options as options
+from ..ui.console import When, terminal_of
+from ..ui.errors import guarded
+from ..ui.status import CommandError, ExitStatus
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TOPIC [SECTION]]",
+        help="A document and, perhaps, words of a heading in it; or a command. "
+        "Without it the topics are listed.",
+        show_default=False,
+    ),
+]
+_WIDEST = 120
+"""Cells of a line of text; longer ones are hard to read."""
+
+
+def help_(context: typer.Context, words: Words = None, color: options.Color = When.auto) -> None:
+    """Show a document: columns, filters, reports, sandbox faults, replay rules and more.
+
+    Examples:
+
+    \b
+      rmqtool help
+      rmqtool help decoded-log filters
+      rmqtool help sandbox faults
+      rmqtool help decode pcap            the same as: rmqtool decode pcap --help
+    """
+
+    def run() -> ExitStatus:
+        if not words:
+            return _list_topics(color)
+        from .documents import topics
+
+        path = topics().get(words[0])
+        if path is not None:
+            return _show(words[0], " ".join(words[1:]), color)
+        return _help_of_command(context, words)
+
+    raise typer.Exit(int(guarded(run)))
+
+
+def _list_topics(color: When) -> ExitStatus:
+    from .documents import document, title_of, topics
+
+    found = topics()
+    width = max(map(len, found), default=0)
+    _write_markdown("Topics: `rmqtool help TOPIC`, or `rmqtool help TOPIC SECTION`", color)
+    for name, path in found.items():
+        print(f"  {name:{width}}  {title_of(document(path)).replace('`', '')}")
+    return ExitStatus.OK
+
+
+def _show(topic: str, words: str, color: When) -> ExitStatus:
+    from .documents import chosen_sections, document, sections, topics
+
+    text = document(topics()[topic])
+    if words:
+        chosen = chosen_sections(text, words)
+        if not chosen:
+            titles = "\n".join(section.title for section in sections(text))
+            raise CommandError(f"{topic} has no section {words!r}; it has:", titles)
+        text = "\n".join(line for section in chosen for line in (*section.lines, ""))
+    _write_markdown(text, color)
+    return ExitStatus.OK
+
+
+def _write_markdown(text: str, color: When) -> None:
+    """Write a document of the project: laid out on a terminal, as it is elsewhere."""
+    terminal = terminal_of(sys.stdout, color)
+    if not terminal.is_terminal and color is not When.always:
+        print(text.rstrip("\n"))
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(
+        width=min(terminal.width, _WIDEST),
+        force_terminal=terminal.colour or None,
+        no_color=not terminal.colour,
+    )
+    console.print(Markdown(text))
+
+
+def _help_of_command(context: typer.Context, words: list[str]) -> ExitStatus:
+    command = context.find_root().command
+    names = getattr(command, "commands", {})
+    if words[0] not in names:
+        from dissectors.where.fields import suggestion
+
+        from .documents import topics
+
+        near = suggestion(words[0], {*topics(), *names}, "topics")
+        raise CommandError(f"no topic {words[0]!r}{near}", "rmqtool help", ExitStatus.USAGE)
+    try:
+        command.main([*words, "--help"], prog_name="rmqtool", standalone_mode=False)
+    except Exception as error:  # a subcommand that is not there
+        message = getattr(error, "message", None)
+        if message is None:
+            raise
+        raise CommandError(str(message), status=ExitStatus.USAGE) from None
+    return ExitStatus.OK

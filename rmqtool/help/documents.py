@@ -1,0 +1,90 @@
+"""The project's documents, as `rmqtool help` shows them: a wheel has them beside this module.
+
+In the source tree they are the files of `docs/`; `setup.py` copies them into the wheel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+FOLDERS = (_PACKAGE / "documents", _PACKAGE.parent / "docs")
+"""Where the documents are: in a wheel, in the source tree."""
+_HEAD = re.compile(r"(#{1,6})\s+(.*\S)")
+_LINK = re.compile(r"\[([^\]]*)\]\((?:docs/)?([a-z-]+)\.md\)")
+_PATH = re.compile(r"`?docs/([a-z-]+)\.md`?")
+_FENCE = "```"
+
+
+class Section(NamedTuple):
+    """A heading with what follows it, the sections below it included."""
+
+    title: str
+    """text of the heading"""
+    level: int
+    """1 for the document itself"""
+    lines: Sequence[str]
+    """its lines, the heading first"""
+
+
+def topics() -> dict[str, Path]:
+    """Return the documents that are installed, by topic; empty where there are none."""
+    for folder in FOLDERS:
+        found = {path.stem: path for path in sorted(folder.glob("*.md"))}
+        if found:
+            return found
+    return {}
+
+
+def document(path: Path) -> str:
+    """Return a document; references to other documents name the command that shows them."""
+    text = path.read_text(encoding="utf-8")
+    text = _LINK.sub(lambda match: f"{match[1]} (`rmqtool help {match[2]}`)", text)
+    return _PATH.sub(lambda match: f"`rmqtool help {match[1]}`", text)
+
+
+def title_of(text: str) -> str:
+    """Return the title of a document."""
+    return next((section.title for section in sections(text)), "")
+
+
+def sections(text: str) -> list[Section]:
+    """Return the sections of a document in order; a section contains those below it."""
+    lines = text.splitlines()
+    heads = _heads(lines)
+    found = []
+    for position, (start, level, title) in enumerate(heads):
+        later = (line for line, other, _ in heads[position + 1 :] if other <= level)
+        found.append(Section(title, level, lines[start : next(later, len(lines))]))
+    return found
+
+
+def chosen_sections(text: str, words: str) -> list[Section]:
+    """Return the sections whose headings contain `words`, without those inside another of them."""
+    wanted = words.lower()
+    chosen: list[Section] = []
+    inside = 0
+    for section in sections(text):
+        if inside and section.level > inside:
+            continue
+        inside = 0
+        if wanted in section.title.lower():
+            chosen.append(section)
+            inside = section.level
+    return chosen
+
+
+def _heads(lines: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Return (line, level, title) of all headings; a fenced block has none."""
+    heads = []
+    fenced = False
+    for number, line in enumerate(lines):
+        if line.startswith(_FENCE):
+            fenced = not fenced
+        match = None if fenced else _HEAD.match(line)
+        if match:
+            heads.append((number, len(match[1]), match[2].replace("`", "")))
+    return heads

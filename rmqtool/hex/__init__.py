@@ -1,0 +1,1 @@
+"""Implement `rmqtool decode hex` and `rmqtool decode stream`."""

@@ -1,0 +1,32 @@
+"""`rmqtool send`: its help; its options are in `arguments`, the work is in `run`."""
+
+from __future__ import annotations
+
+from ..ui.declared import command_with
+from ..ui.status import ExitStatus
+from .arguments import SendArguments
+
+
+def _run(given: SendArguments) -> ExitStatus:
+    """Send messages, and show every attempt: which broker, why that one, how long, what came of it.
+
+    Examples:
+
+    \b
+      rmqtool send -n 127.0.0.1:9876 -t Orders --body hello --tags paid -k order-17
+      rmqtool send -n 127.0.0.1:9876 -t Orders --file body.bin -b broker-a --queue 2
+      rmqtool send -t Orders --body hello --count 100000 --mode async --in-flight 256
+      rmqtool send -t Orders --body hello --count 600 --rate 10/s --fault-strategy 5.1 -V
+      rmqtool send -t Orders --body hello --transaction rollback
+      rmqtool send -t Orders - < lines.txt
+      rmqtool send events.jsonl --log attempts.parquet --capture sent.pcapng
+
+    The brokers in the answer of the NameServer are the only ones reached. More: rmqtool help send.
+    """
+    from .options import command_of
+    from .run import run_send
+
+    return run_send(command_of(given))
+
+
+send = command_with(SendArguments, _run)

@@ -1,0 +1,1 @@
+"""Build and print the summary of a decode run."""

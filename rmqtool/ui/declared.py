@@ -1,0 +1,42 @@
+"""A command whose options are the fields of a dataclass: declared once, given on as one value."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import Any, TypeVar, get_type_hints
+
+import typer
+
+from .errors import guarded
+from .status import ExitStatus
+
+Arguments = TypeVar("Arguments")
+
+
+def command_with(
+    arguments: type[Arguments], run: Callable[[Arguments], ExitStatus]
+) -> Callable[..., None]:
+    """Return a function for typer that reads the command line as `arguments` and runs `run`.
+
+    The fields of `arguments`, a dataclass, are the options: annotated as typer wants parameters to
+    be. The help is the docstring of `run`.
+    """
+    hints = get_type_hints(arguments, include_extras=True)
+
+    def command(**values: Any) -> None:
+        raise typer.Exit(int(guarded(lambda: run(arguments(**values)))))
+
+    parameters = [
+        Parameter(
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in dataclasses.fields(arguments)  # type: ignore[arg-type]
+    ]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__doc__ = run.__doc__
+    return command

@@ -1,0 +1,86 @@
+"""Signals that end a run: once, however many come, so that nothing is left half.
+
+Rules: `timeout`, service managers and terminals send a signal twice within milliseconds; these are
+one. While a run ends on one, further ones wait. Ctrl-C while rows come as they happen ends the
+reading at first: what was read is finished as if the captures had ended there, requests that wait
+are given out unanswered, the summary is shown, files are completed. The second ends the program.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from types import FrameType
+from typing import Final
+
+from .status import Terminated
+
+_TOGETHER_SECONDS: Final = 0.25
+"""signals that come so soon after one are the same one"""
+_ENDING_SECONDS: Final = 10.0
+"""time in which a run that was told to end is not told again"""
+_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class _Ending:
+    """When this process was told to end."""
+
+    since: float | None = None
+
+
+def install_handlers() -> None:
+    """Let SIGINT, SIGTERM and SIGHUP end the run in order; those that are ignored stay so."""
+    for name in _NAMES:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+
+
+def restore_handlers() -> None:
+    """Let a signal end the process at once: the run is over. Do nothing if it ends on one
+    already.
+    """
+    if _Ending.since is not None:
+        return
+    for name in _NAMES:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is _end:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    now = monotonic()
+    if _Ending.since is not None and now - _Ending.since < _ENDING_SECONDS:
+        return
+    _Ending.since = now
+    raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+@contextmanager
+def first_ends(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` at the first SIGINT; a further one does what it did before."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    stopped: float | None = None
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal stopped
+        now = monotonic()
+        if stopped is None:
+            stopped = now
+            stop()
+        elif now - stopped >= _TOGETHER_SECONDS:
+            if not callable(before):
+                raise KeyboardInterrupt
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

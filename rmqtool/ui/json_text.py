@@ -1,0 +1,34 @@
+"""JSON for people and programs: the same values, and nothing that a terminal acts on.
+
+Rules: JSON may have any character as an escape, so what does not print is one. Half a surrogate
+pair, which UTF-8 cannot write, is an escape, too.
+"""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+
+def json_line(value: object) -> bytes:
+    """Return a value as one line of JSON that a terminal may show."""
+    try:
+        data = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # half a surrogate pair
+        data = json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
+    return visible_json(data) + b"\n"
+
+
+def visible_json(data: bytes) -> bytes:
+    """Return the same JSON with what does not print as ``\\u`` escapes; line ends stay."""
+    if data.isascii() and b"\x7f" not in data:
+        return data
+    text = data.decode("utf-8", "replace")
+    if text.isprintable():
+        return data
+    return "".join(map(_visible, text)).encode()
+
+
+def _visible(char: str) -> str:
+    return char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1]

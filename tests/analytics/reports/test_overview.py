@@ -1,0 +1,101 @@
+"""The overview: what is a failure, what every healthy client shows, what is said above it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.analytics.reported import Tables, tables_from, tables_of
+from tests.analytics.rows import conversations, exchanges, moment, report_input, row
+from tests.expected import SAMPLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def recorded(spark: SparkSession) -> Tables:
+    """A frozen broker, a master without its slave, and a healthy consumer that comes and goes."""
+    names = ("fault-freeze-plain-5x", "ha-replication-4x", "push-consumer-5x")
+    return tables_of(spark, "overview", [str(SAMPLES / f"{name}.pcap") for name in names])
+
+
+def test_a_message_that_is_stored_is_no_failure(recorded: Tables) -> None:
+    (weak,) = (one for one in recorded["errors"] if one["answer"] == "SLAVE_NOT_AVAILABLE")
+    assert (weak["class"], weak["exchanges"]) == ("stored, not durable", 2)
+    (topic,) = (one for one in recorded["topics"] if one["topic"] == "ReplicaTopic")
+    assert (topic["sends"], topic["sent"]) == (10, 10)
+    assert (topic["failed"], topic["not_durable"]) == (0, 2)
+
+
+def test_a_retry_topic_that_is_not_made_yet_is_expected(recorded: Tables) -> None:
+    last = recorded["errors"][-1]
+    assert (last["class"], last["answer"]) == ("expected", "TOPIC_NOT_EXIST")
+    assert last["topics"] == ["%RETRY%push_group"]
+    assert sum(int(str(one["failed"])) for one in recorded["operations"]) == 0
+
+
+def test_pulls_that_end_with_the_consumer_come_last(recorded: Tables) -> None:
+    found = [
+        (one["operation"], one["proven"], one["withdrawn"], one["exchanges"])
+        for one in recorded["unanswered"]
+    ]
+    assert found == [
+        ("SEND_MESSAGE_V2", True, False, 6),
+        ("HEART_BEAT", True, False, 5),
+        ("PULL_MESSAGE", True, True, 4),
+    ]
+    pulls = next(one for one in recorded["operations"] if one["operation"] == "PULL_MESSAGE")
+    assert pulls["no_answer"] == 0
+
+
+def test_what_was_not_answered_is_said_first(recorded: Tables) -> None:
+    from analytics.reports.overview import remarks
+
+    said = remarks(recorded)
+    assert said[0] == "11 requests were never answered: their connections ended first."
+    assert said[1] == "None of the answers that came says that something is wrong."
+    assert said[2].startswith("2 sends were stored, but not on disk or on a slave in time")
+    assert len(said) == 3
+    assert remarks({}) == []
+
+
+def test_only_a_long_poll_that_its_own_side_ended_is_withdrawn(spark: SparkSession) -> None:
+    from analytics.report import ReportInput
+
+    pull = {"request_name": "PULL_MESSAGE", "latency_us": None, "end": "closed"}
+    rows = [
+        row(0, conversation=0, **pull),
+        row(0, conversation=1, **pull),
+        row(0, conversation=2, **pull),
+        row(0, conversation=0, latency_us=None, end="closed"),
+    ]
+    connection = {"source": "test.pcap", "start_time": moment(0), "directions": "both", "gaps": 0}
+    connections = [
+        {**connection, "conversation": 0, "ended_by": "client"},
+        {**connection, "conversation": 1, "ended_by": "server"},
+    ]
+    given = ReportInput(exchanges(spark, rows), conversations(spark, connections))
+    tables = tables_from("overview", given)
+    found = [(one["operation"], one["proven"], one["withdrawn"]) for one in tables["unanswered"]]
+    assert found == [
+        ("PULL_MESSAGE", True, False),
+        ("SEND_MESSAGE_V2", True, False),
+        ("PULL_MESSAGE", False, False),
+        ("PULL_MESSAGE", True, True),
+    ]
+
+
+def test_another_topic_without_a_route_is_a_failure(spark: SparkSession) -> None:
+    route = {
+        "request_name": "GET_ROUTEINFO_BY_TOPIC",
+        "response_code": 17,
+        "response_name": "TOPIC_NOT_EXIST",
+    }
+    rows = [row(0, topic="orders", **route), *(row(9, topic="%RETRY%g", **route) for _ in "ab")]
+    tables = tables_from("overview", report_input(spark, rows))
+    assert [(one["class"], one["exchanges"]) for one in tables["errors"]] == [
+        ("failed", 1),
+        ("expected", 2),
+    ]

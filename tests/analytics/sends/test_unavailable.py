@@ -1,0 +1,161 @@
+"""Connects that failed: of producers without another broker, of other clients, of probes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.analytics.reported import Tables, tables_from, tables_of
+from tests.analytics.rows import conversations, exchanges, moment, row
+from tests.expected import SAMPLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OUTAGE = "outage-5x"
+PROBES = 12
+"""the other program of the recording connects every 0.4 s for 5 s"""
+
+
+def lost_sends() -> int:
+    """Return how many calls of the recorded producer failed while there was no broker."""
+    known = json.loads((SAMPLES / f"{OUTAGE}.producer.json").read_text())
+    return sum(one.get("error") == "MQClientException" for one in known)
+
+
+@pytest.fixture(scope="module", params=["retries", "overview", "latency", "isolation"])
+def recorded(spark: SparkSession, request: pytest.FixtureRequest) -> tuple[str, Tables]:
+    """A report of the recorded outage."""
+    return request.param, tables_of(
+        spark, request.param, [str(SAMPLES / f"{OUTAGE}.pcap")], send_timeout_ms=1500
+    )
+
+
+def test_an_outage_of_the_only_broker_is_in_every_report(recorded: tuple[str, Tables]) -> None:
+    from analytics.reports import report_of
+
+    name, tables = recorded
+    said = " ".join(report_of(name).remarks(tables))
+    assert "broker-a" in said
+    assert "no broker failed" not in said
+    if name in ("retries", "overview"):
+        (found,) = tables["retry_connects" if name == "retries" else "unreachable"]
+        assert (found["broker"], found["client"], found["who"]) == (
+            "broker-a",
+            "127.0.0.1",
+            "producer",
+        )
+        tries = 3 * lost_sends()
+        assert tries < int(str(found["connects"])) <= tries + PROBES
+        assert (found["refused"], found["no_answer"]) == (found["connects"], 0)
+        assert found["silent"], "the probe also came through, so some may be the probe's"
+        assert "may be a probe's" in said
+    elif name == "latency":
+        (outage,) = tables["latency_unavailable"]
+        assert 10_000_000 < int(str(outage["lasted_us"])) < 30_000_000
+        assert (outage["producers"], outage["clients"], outage["strangers"]) == (1, 0, 0)
+    else:
+        (producer,) = tables["isolation_producers"]
+        assert producer["unreachable"] == "broker-a"
+        assert int(str(producer["connects_failed"])) > 3 * lost_sends()
+
+
+def failed(
+    number: int, client: str, at: int, server: str, end: str = "refused"
+) -> dict[str, object]:
+    return {
+        "source": "test.pcap",
+        "capture": "test.pcap",
+        "conversation": number,
+        "client": f"{client}:{40_000 + number}",
+        "server": server,
+        "start": "syn",
+        "end": end,
+        "start_time": moment(at),
+        "end_time": moment(at + 100),
+        "directions": "both",
+        "commands": 0,
+    }
+
+
+A, B, C = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:3306"
+SECOND = 1_000_000
+CONNECTIONS = [
+    failed(10, "10.0.0.9", 0, A),
+    failed(11, "10.0.0.9", SECOND, A, "no_answer"),
+    failed(12, "10.0.0.9", 60 * SECOND, A),
+    failed(13, "10.0.0.8", 2 * SECOND, A),
+    failed(14, "10.0.0.7", 3 * SECOND, A),
+    failed(15, "10.0.0.7", 3 * SECOND, B),
+    failed(16, "10.0.0.7", 3 * SECOND, C),
+    {**failed(17, "10.0.0.7", 0, A, "fin"), "start": "handshake"},
+]
+ROWS = [
+    row(0),
+    row(
+        5,
+        requester="10.0.0.8:1",
+        responder="10.0.0.5:9876",
+        request_code=105,
+        request_name="GET_ROUTEINFO_BY_TOPIC",
+        broker_name=None,
+        brokers=["broker-a=10.0.0.1:10911", "broker-b=10.0.0.2:10911"],
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession) -> Tables:
+    """The overview and the latency of rows made up."""
+    from analytics.report import ReportInput
+
+    given = ReportInput(exchanges(spark, ROWS), conversations(spark, CONNECTIONS))
+    return {**tables_from("overview", given), **tables_from("latency", given)}
+
+
+def test_who_connected_is_told_by_what_it_asked(made: Tables) -> None:
+    found = {
+        (one["broker"], one["client"]): (
+            one["who"],
+            one["refused"],
+            one["no_answer"],
+            one["silent"],
+        )
+        for one in made["unreachable"]
+    }
+    assert found == {
+        ("broker-a", "10.0.0.9"): ("producer", 2, 1, 0),
+        ("broker-a", "10.0.0.8"): ("client", 1, 0, 0),
+        ("broker-a", "10.0.0.7"): ("stranger", 1, 0, 1),
+        ("broker-b", "10.0.0.7"): ("stranger", 1, 0, 0),
+    }, "and a server that nobody spoke RocketMQ with is none"
+
+
+def test_failed_connects_far_apart_are_two_outages(made: Tables) -> None:
+    found = [
+        (one["broker"], one["lasted_us"], one["connects"], one["producers"], one["strangers"])
+        for one in made["latency_unavailable"]
+    ]
+    assert found == [
+        ("broker-a", 3 * SECOND, 4, 1, 1),
+        ("broker-b", 0, 1, 0, 1),
+        ("broker-a", 0, 1, 1, 0),
+    ]
+
+
+def test_strangers_are_said_apart(made: Tables) -> None:
+    from analytics.reports.overview import remarks
+
+    said = remarks(made)
+    assert said[0].startswith("broker-a could not be reached: 3 connects of 10.0.0.9, which sends")
+    assert said[1].startswith("broker-a could not be reached: 1 connects of 10.0.0.8, which is one")
+    assert said[2].startswith("2 connects failed of addresses that never asked for anything")
+
+
+def test_without_connections_nothing_is_said(spark: SparkSession) -> None:
+    from analytics.report import ReportInput
+
+    tables = tables_from("overview", ReportInput(exchanges(spark, ROWS)))
+    assert "unreachable" not in tables

@@ -1,0 +1,112 @@
+"""Outages that a producer cannot get around, and what else on its host looks like it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+from .. import faults
+from ..artifacts import NEWEST_4, NEWEST_5, OLD_4
+from ..cluster import Node
+from .faulty import faulty, masters_5x, states
+from .scene import Scenario, Scene, single_5x
+
+PROBE_SECONDS = 0.4
+KNOWN = "producer"
+"""What the producer knew is kept apart from the runs that all rules of the strategy are held to."""
+
+
+@contextlib.contextmanager
+def probed(node: Node) -> Iterator[None]:
+    """Another program on the client's host connects to a server's port and says nothing."""
+    ended = threading.Event()
+
+    def connect() -> None:
+        while not ended.wait(PROBE_SECONDS):
+            with contextlib.suppress(OSError):
+                socket.create_connection(node.address, 1.0).close()
+
+    prober = threading.Thread(target=connect, name="probe", daemon=True)
+    prober.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        prober.join()
+
+
+def only_broker_killed(scene: Scene) -> None:
+    """The only broker is killed while a producer goes on sending, then comes back."""
+    scene.cluster.make_topic("OutageTopic", queues=2)
+    broker = scene.broker
+    with scene.capture():
+        sender = scene.start(
+            "FaultSend",
+            topic="OutageTopic",
+            instance="producer",
+            timeout_ms=1500,
+            pause_ms=150,
+            poll_ms=3000,
+            fault_strategy=True,
+        )
+        sender.wait_for('"kind":"send"')
+        time.sleep(1.5)
+        with probed(broker):
+            time.sleep(1.0)
+            faults.kill(broker)
+            time.sleep(4.0)
+        faults.restart(scene.cluster, broker)
+        time.sleep(2.0)
+        sender.end_input()
+        scene.write_json(states(sender), KNOWN)
+
+
+def killed_beside(scene: Scene, proxy: faults.Proxy) -> None:
+    """A broker is killed; another program of the same host goes on connecting to it."""
+    broker = scene.cluster.broker("broker-b")
+    with probed(broker):
+        time.sleep(1)
+        faults.kill(broker)
+        time.sleep(6)
+    faults.restart(scene.cluster, broker)
+    time.sleep(4)
+
+
+def frozen_beyond_timeout(scene: Scene, proxy: faults.Proxy) -> None:
+    """A broker stops running for longer than the timeout, not so long that anybody hangs up."""
+    with faults.frozen(scene.cluster.broker("broker-a")):
+        time.sleep(4.4)
+    time.sleep(4)
+
+
+OUTAGES: tuple[Scenario, ...] = (
+    Scenario(
+        "outage-5x",
+        single_5x,
+        only_broker_killed,
+        "The only broker is killed and comes back; another program connects to its port meanwhile",
+        "no send is seen while it is gone, only refused connects: of the client, which goes on"
+        " afterwards, and of a program that never asks for anything",
+        NEWEST_5,
+    ),
+    Scenario(
+        "fault-kill-beside-4x",
+        masters_5x,
+        faulty(killed_beside, kept_as=KNOWN),
+        "As fault-kill-4x while another program of the host connects to the broker's port",
+        "most refused connects are not the producer's",
+        NEWEST_4,
+    ),
+    Scenario(
+        "fault-freeze-43",
+        masters_5x,
+        faulty(frozen_beyond_timeout, kept_as=KNOWN, timeout_ms=3000, warm=True),
+        "A broker stops running for longer than the timeout of a client of 4.3.2",
+        "the client keeps the connection: the answer to the send that timed out comes late on it;"
+        " no request names its broker",
+        OLD_4,
+    ),
+)

@@ -1,0 +1,91 @@
+"""Names of a filter beside the columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dissectors.rows.record import COLUMNS
+from dissectors.where.aliases import ALIASES
+from dissectors.where.fields import exchange_fields
+from dissectors.where.filter import WhereError, compile_where
+
+from ..made_rows import record, unanswered
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def found(expression: str, **changes: object) -> bool:
+    return compile_where(expression, exchange_fields())(record(**changes))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "not failed",
+        "failed == false and failed != yes",
+        "outcome == SUCCESS",
+        "outcome in (success, unanswered)",
+        "answer == SUCCESS and code == SUCCESS and code == 0",
+        "request == SEND_MESSAGE_V2 and operation ~ ^SEND",
+        "client == 10.0.0.5",
+        "client ~ '^10[.]0[.]0[.]5:[0-9]+$'",
+        "ip == 10.0.0.5 and ip == 10.0.0.1",
+        "ip != 10.0.0.6",
+        "broker == broker-a and broker == 10.0.0.1",
+        "packet > 0 and has time and body == 324",
+        "latency == 1.234ms",
+    ],
+)
+def test_what_holds_for_a_good_send(expression: str) -> None:
+    assert found(expression)
+    assert not found(f"not ({expression})")
+
+
+def test_what_went_wrong() -> None:
+    full = {"response_code": 14, "response_name": "SERVICE_NOT_AVAILABLE", "remark": "disk full"}
+    assert found("failed and outcome == SERVICE_NOT_AVAILABLE and note ~ disk", **full)
+    silent = compile_where("outcome == unanswered and not failed", exchange_fields())
+    assert silent(unanswered())
+    gone = {"status": "orphan", "request_packet": None, "response_packet": None}
+    assert found("outcome == orphan and absent packet", **gone)
+    assert found("ip == '::1'", requester="[::1]:40000")
+
+
+def test_each_name_stands_once() -> None:
+    names = [*(column.name for column in COLUMNS), *(alias.name for alias in ALIASES)]
+    assert len(set(names)) == len(names)
+    assert {column for alias in ALIASES for column in alias.columns} <= set(names)
+
+
+def test_what_tables_show_can_be_filtered() -> None:
+    from rmqtool.decode.exchange_lines import exchange_columns
+    from rmqtool.ui.console import Terminal
+
+    heads = [column.title.lower() for column in exchange_columns(Terminal(False, 80, False), 2)]
+    assert all(exchange_fields().find(head) is not None for head in heads)
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("outcom == SUCCESS", "there is no column 'outcom'; did you mean outcome?"),
+        ("xyzzy == 1", "there is no column 'xyzzy'; the columns are: capture, conversation"),
+        ("outcome == DISK_FULL", "outcome is never 'DISK_FULL'"),
+        ("failed == maybe", "failed is true or false, not 'maybe'"),
+        ("failed > 1", "failed has no order"),
+        ("failed ~ x", "failed is no text"),
+        ("code == SEND_MESSAGE", "code is a number or a name"),
+    ],
+)
+def test_what_is_wrong_is_said(expression: str, reason: str) -> None:
+    with pytest.raises(WhereError) as caught:
+        compile_where(expression, exchange_fields())
+    assert reason in caught.value.reason
+
+
+def test_the_documents_name_them_all() -> None:
+    page = (ROOT / "docs" / "decoded-log.md").read_text()
+    for alias in ALIASES:
+        assert f"| `{alias.name}` | {alias.meaning} |" in page

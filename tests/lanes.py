@@ -1,0 +1,108 @@
+"""Which tests share a worker of pytest-xdist, and in which order the workers take them.
+
+Rules: a file is a lane, so fixtures of modules are made once; files that share a session fixture
+that is dear (Spark, a cluster) are one lane. Long lanes come first. Those of clusters mostly wait:
+they take half of the workers at most, the others compute meanwhile.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from xdist.scheduler import LoadScopeScheduling
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+
+class Lane(NamedTuple):
+    """Tests that run on one worker, one after the other."""
+
+    name: str
+    patterns: tuple[str, ...]
+    """node ids: one must fit, and none with an exclamation mark"""
+    waits: bool = False
+    """its processes do most of the work, and it waits for them"""
+    apart: bool = False
+    """its tests share nothing: each is a lane of its own"""
+
+
+def _cluster(*names: str, apart: bool = False) -> Lane:
+    patterns = tuple(f"tests/cluster/*test_{name}" for name in names)
+    return Lane(names[0], patterns, waits=True, apart=apart)
+
+
+LANES: Final = (
+    Lane("spark reports", ("tests/analytics/reports/*",)),
+    Lane("spark", ("tests/analytics/*", "tests/rmqtool/report/*", "!*/page/*")),
+    _cluster("cluster.py::*", "messages.py::*", "producer_core.py::*"),
+    _cluster("producer_faults.py::*"),
+    _cluster("producer_kinds.py::*[[]5*"),
+    _cluster("producer_refusals.py::*"),
+    _cluster("replay_samples.py::*[[]5*"),
+    _cluster("replay_samples.py::*[[]4*"),
+    _cluster("replay_pace.py::*"),
+    _cluster("send_command.py::*"),
+    _cluster("replay_faults.py::*"),
+    _cluster("producer_kinds.py::*[[]4*"),
+    _cluster("sandbox_clients.py::*", "sandbox_faults.py::*", apart=True),
+    Lane("other clusters", ("tests/cluster/*",), waits=True),
+    Lane("growth", ("tests/dissectors/wireshark/test_growth.py::*",), apart=True),
+    Lane("live", ("tests/rmqtool/live/*",)),
+    Lane("damage", ("tests/dissectors/wireshark/test_damage.py::*",)),
+    Lane("samples", ("tests/dissectors/wireshark/test_samples.py::*",)),
+    Lane("traffic", ("tests/dissectors/decode/test_any_traffic.py::*",), apart=True),
+    Lane("transport", ("tests/replay/transport/*",)),
+    Lane("robustness", ("tests/replay/sandbox/test_robustness.py::*",)),
+)
+"""the first that fits a node id counts, longest first; any other test is in the lane of its file"""
+
+
+@cache
+def place_of(node_id: str) -> int:
+    """Return the place in LANES of the lane of a test, behind them all where it has none."""
+    for place, lane in enumerate(LANES):
+        fits = [one for one in lane.patterns if fnmatchcase(node_id, one.removeprefix("!"))]
+        if fits and not any(one.startswith("!") for one in fits):
+            return place
+    return len(LANES)
+
+
+@cache
+def lane_of(node_id: str) -> str:
+    """Return the name of the lane that a test runs in."""
+    place = place_of(node_id)
+    if place == len(LANES):
+        return node_id.partition("::")[0]
+    return node_id if LANES[place].apart else LANES[place].name
+
+
+def _waits(tests: dict[str, bool]) -> bool:
+    """Return whether tests of a lane, of which it is known whether they ended, are such a lane."""
+    place = place_of(next(iter(tests)))
+    return place < len(LANES) and LANES[place].waits
+
+
+class LaneScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives each worker one lane after the other."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return lane_of(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Give a worker the first lane, or the first that computes where enough of them wait."""
+        queue = self.workqueue
+        lanes = sorted(queue, key=lambda name: place_of(next(iter(queue[name]))))
+        if self._waiting() >= max(1, self.numnodes // 2):
+            lanes = [name for name in lanes if not _waits(queue[name])] or lanes
+        queue.move_to_end(lanes[0], last=False)
+        super()._assign_work_unit(node)
+
+    def _waiting(self) -> int:
+        """Return how many workers are in a lane that waits."""
+        return sum(
+            any(_waits(tests) and not all(tests.values()) for tests in lanes.values())
+            for lanes in self.assigned_work.values()
+        )

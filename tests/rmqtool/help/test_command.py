@@ -1,0 +1,163 @@
+"""`rmqtool help`, and what is said where an optional library is missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from rmqtool.cli import app
+from rmqtool.help.documents import chosen_sections, document, sections, topics
+from rmqtool.ui.status import ExitStatus
+
+from ..command import ROOT, rmqtool
+
+TEXT = """# One
+
+intro
+
+## Two words
+
+```
+# no heading
+```
+
+### Deeper words
+
+## Last
+"""
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """Every command, as the words that name it."""
+
+    def walk(command: object, way: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        yield way
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from walk(inner, (*way, name))
+
+    return walk(typer.main.get_command(app), ())
+
+
+def test_topics_are_the_documents() -> None:
+    assert set(topics()) == {path.stem for path in (ROOT / "docs").glob("*.md")}
+    listed = rmqtool("help").out
+    assert all(f"  {topic} " in listed for topic in topics())
+
+
+def test_a_document_is_shown_whole_or_by_section() -> None:
+    whole = rmqtool("help", "sandbox").out
+    assert whole.startswith("# The sandbox")
+    part = rmqtool("help", "sandbox", "faults").out
+    assert part.startswith("## Faults")
+    assert part in whole
+
+
+def test_documents_name_the_command_that_shows_other_documents() -> None:
+    for topic, path in topics().items():
+        assert "docs/" not in document(path).replace("readthedocs/", ""), topic
+
+
+def test_sections_contain_those_below_them_and_fences_have_no_headings() -> None:
+    assert [section.title for section in sections(TEXT)] == [
+        "One",
+        "Two words",
+        "Deeper words",
+        "Last",
+    ]
+    (section,) = chosen_sections(TEXT, "WORDS")
+    assert "### Deeper words" in section.lines
+    assert "## Last" not in section.lines
+
+
+def test_an_unknown_section_or_topic_says_what_there_is() -> None:
+    result = rmqtool("help", "sandbox", "nowhere")
+    assert result.status == ExitStatus.FAILURE
+    assert "Faults" in result.err
+    result = rmqtool("help", "wireshrak")
+    assert result.status == ExitStatus.USAGE
+    assert "did you mean wireshark?" in result.err
+    assert rmqtool("help", "decode", "pcp").status == ExitStatus.USAGE
+
+
+def test_help_of_a_command_is_its_own_help() -> None:
+    assert rmqtool("help", "decode", "pcap").out == rmqtool("decode", "pcap", "--help").out
+
+
+@pytest.mark.parametrize("command", list(commands()), ids=lambda way: " ".join(way) or "rmqtool")
+def test_help_names_only_documents_that_are_installed(command: tuple[str, ...]) -> None:
+    text = " ".join(rmqtool(*command, "--help", COLUMNS="1000").out.split())
+    assert ".md" not in text
+    for topic, section in re.findall(r"rmqtool help ([a-z-]+)(?: ([a-z]+))?[.`]", text):
+        assert topic in topics()
+        assert not section or chosen_sections(document(topics()[topic]), section)
+
+
+def test_help_shows_every_word_that_was_written() -> None:
+    """Square brackets are no markup."""
+    for way in commands():
+        command: object = typer.main.get_command(app)
+        for name in way:
+            command = getattr(command, "commands")[name]  # noqa: B009
+        shown = "".join(rmqtool(*way, "--help", COLUMNS="2000").out.split())
+        for parameter in getattr(command, "params", ()):
+            written = str(getattr(parameter, "help", None) or "")
+            assert "".join(written.split()) in shown, (way, parameter)
+
+
+CORE = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("pyspark", "pandas", "pyarrow", "scapy"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+from rmqtool.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [
+        (["report", "{capture}"], "spark"),
+        (["report", "latency", "{capture}", "-o", "x.html"], "spark"),
+        (["report", "--list"], "spark"),
+        (["decode", "pcap", "{capture}", "-o", "x.parquet"], "parquet"),
+        (["decode", "live", "-D"], "live"),
+    ],
+)
+def test_a_core_install_names_the_extra(arguments: list[str], extra: str, tmp_path: Path) -> None:
+    capture = str(ROOT / "samples" / "cut-short-5x.pcap")
+    done = subprocess.run(
+        [sys.executable, "-c", CORE, *(part.format(capture=capture) for part in arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+    )
+    assert done.returncode == ExitStatus.FAILURE
+    assert f"pip install 'rmqtool[{extra}]'" in done.stderr
+    assert "should not have happened" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_extras_are_those_of_the_project() -> None:
+    import tomllib
+
+    from rmqtool.ui.extras import EXTRA_OF, REPORT_LIBRARIES
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = {
+        name: {text.split(">")[0] for text in texts}
+        for name, texts in project["optional-dependencies"].items()
+    }
+    assert all(library in extras[extra] for library, extra in EXTRA_OF.items())
+    assert set(REPORT_LIBRARIES) == extras["spark"]

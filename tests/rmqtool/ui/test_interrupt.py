@@ -1,0 +1,164 @@
+"""Ctrl-C while a capture is followed or comes from a pipe: what was read is finished."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rmqtool.ui.interrupt import first_ends
+from tests.patience import wait_for
+from tests.rmqtool.command import PROGRAM
+
+pytestmark = pytest.mark.slow
+
+SENDS = Path(__file__).resolve().parents[3] / "samples" / "send-sync-5x.pcap"
+SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "push-consumer-5x.pcap"
+
+
+def _start(*arguments: str, **pipes: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "rmqtool", "decode", "pcap", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **pipes)
+
+
+def _wait_for_rows(path: Path) -> None:
+    """Waits until the run has written its temporary output: it is reading by then."""
+    wait_for("rows", lambda: any(entry.stat().st_size for entry in path.parent.glob("*out*")))
+
+
+@pytest.mark.slow
+def test_following_ends_with_what_still_waits(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    process = _start("--follow", str(SAMPLE), "-o", str(out))
+    _wait_for_rows(out)
+    time.sleep(0.5)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    whole = subprocess.run(
+        [sys.executable, "-m", "rmqtool", "decode", "pcap", str(SAMPLE), "--format", "jsonl"],
+        capture_output=True,
+        check=True,
+    ).stdout
+    expected = [json.loads(line) for line in whole.splitlines()]
+    assert len(rows) == len(expected)
+    assert sum(row["status"] == "unanswered" for row in rows) > 0
+    assert b"Traceback" not in errors
+
+
+@pytest.mark.slow
+def test_a_pipe_that_is_interrupted_still_gives_its_summary() -> None:
+    process = _start("-", "--summary", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(SAMPLE.read_bytes())
+    process.stdin.flush()
+    time.sleep(3)
+    os.kill(process.pid, signal.SIGINT)
+    process.stdin.close()
+    process.stdin = None
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert b"PULL_MESSAGE" in output
+    assert b"Traceback" not in errors
+
+
+OUTPUTS = [
+    ("decode", "pcap", "-", "-o", "{folder}/out.jsonl"),
+    ("decode", "pcap", "-", "-o", "{folder}/out.parquet"),
+    ("decode", "pcap", "-", "--format", "jsonl", "-o", "{folder}/out/"),
+    ("decode", "pcap", "-", "--messages", "-o", "{folder}/out"),
+]
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+@pytest.mark.parametrize("pause", [0, 0.001, 0.01])
+def test_two_sigterms_leave_nothing(tmp_path: Path, command: tuple[str, ...], pause: float) -> None:
+    arguments = [part.format(folder=tmp_path) for part in command]
+    with subprocess.Popen(
+        [*PROGRAM, *arguments], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(SAMPLE.read_bytes())
+        process.stdin.flush()
+        wait_for("the temporary output", lambda: any(tmp_path.iterdir()))
+        for _ in range(3):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(pause)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode in (143, -signal.SIGTERM), errors
+    assert b"Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_sigterms_end_a_replay(tmp_path: Path) -> None:
+    journal = tmp_path / "run"
+    command = [*PROGRAM, "replay", str(SENDS), "--rate", "1/s", "--target", "sandbox", "-q"]
+    with subprocess.Popen([*command, "-o", str(journal)], stderr=subprocess.PIPE) as process:
+        steps = journal / "steps.jsonl"
+        wait_for("the first send", lambda: steps.exists() and steps.stat().st_size)
+        for _ in range(3):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.001)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode in (143, -signal.SIGTERM), errors
+    assert b"Traceback" not in errors
+    assert b"Exception" not in errors
+    assert not (journal / ".reserve").exists()
+
+
+def test_two_sigints_within_milliseconds_are_one(tmp_path: Path) -> None:
+    """`timeout -s INT` sends two: the rows that were read are finished all the same."""
+    out = tmp_path / "out.jsonl"
+    with subprocess.Popen(
+        [*PROGRAM, "decode", "pcap", "-", "-o", str(out)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(SAMPLE.read_bytes())
+        process.stdin.flush()
+        wait_for("rows", lambda: any(one.stat().st_size for one in tmp_path.iterdir()))
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert b"Traceback" not in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
+    """`nohup` ignores SIGHUP for its command."""
+    out = tmp_path / "out.jsonl"
+    with subprocess.Popen(
+        ["nohup", *PROGRAM, "decode", "pcap", "-", "-o", str(out)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        wait_for("the temporary output", lambda: any(tmp_path.iterdir()))
+        process.send_signal(signal.SIGHUP)
+        process.stdin.write(SAMPLE.read_bytes())
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert out.exists()
+
+
+def test_the_second_interrupt_ends_what_the_first_did_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = iter([0.0, 0.1, 0.3])
+    monkeypatch.setattr("rmqtool.ui.interrupt.monotonic", lambda: next(times))
+    stops = []
+    with first_ends(lambda: stops.append(1)):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stops == [1]
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)

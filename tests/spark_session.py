@@ -1,0 +1,80 @@
+"""One SparkSession for all tests: it takes some seconds to start, and each query warms it up."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.rmqtool.command import Result
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The shared local session; skips where Spark or Java is not installed."""
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None:
+        pytest.skip("no Java")
+    from analytics.spark.session import SessionOptions, start_session
+
+    session = start_session(SessionOptions("local[2]", memory="4g", settings=_SETTINGS))
+    yield session.spark
+    session.stop()
+
+
+_ENDED = count(1)
+_RELEASED_EVERY = 3
+_SETTINGS = {
+    "spark.sql.ui.retainedExecutions": "5",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+}
+"""Spark remembers little of ended queries: their plans would fill the heap."""
+
+
+@pytest.fixture(autouse=True)
+def _released(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Free what ended tests left in the shared session.
+
+    Spark drops broadcasts and cached tables of frames that nobody holds when Java collects its
+    garbage; without that the heap is full after some hundred reports and jobs wait for ever.
+    """
+    yield
+    if "spark" in request.fixturenames and next(_ENDED) % _RELEASED_EVERY == 0:
+        spark: SparkSession = request.getfixturevalue("spark")
+        spark.catalog.clearCache()
+        gc.collect()
+        jvm = spark.sparkContext._jvm
+        assert jvm is not None
+        jvm.System.gc()
+
+
+@pytest.fixture
+def rmqtool_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs a command in this process; a report computes in the shared session and leaves it on."""
+    from analytics.spark import session
+    from tests.rmqtool.command import rmqtool
+
+    class Shared(session.Session):
+        def stop(self) -> None:
+            """Others go on with it."""
+
+    def start(options: session.SessionOptions) -> session.Session:
+        assert options.is_local
+        return Shared(spark, None, None)
+
+    monkeypatch.setattr(session, "start_session", start)
+
+    def run(*arguments: str | Path) -> Result:
+        return rmqtool(*arguments)
+
+    return run
