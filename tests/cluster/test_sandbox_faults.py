@@ -42,7 +42,7 @@ def test_a_java_producer_under_a_fault(fault: str, failed: int, on_b: int | None
         brokers=2, topics=[TopicSpec(TOPIC)], injections=[injection_of_text(fault)], seed=1
     )
     with sandbox_thread(options) as box:
-        printed = run_java("Send", box.namesrv, count=10, may_fail=True)
+        printed = run_java("Send", box.namesrv, count=10, may_fail=True, timeout_ms=20_000)
         stored = box.call(
             lambda sandbox: {
                 name: broker.state.messages_in for name, broker in sandbox.brokers.items()

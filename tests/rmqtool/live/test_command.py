@@ -307,7 +307,9 @@ def test_ctrl_c_while_nobody_reads_the_output_cuts_no_row() -> None:
     rows = [json.loads(line) for line in out.splitlines()]
     assert status == 0
     assert len(out) > 65_536, "the pipe was not full"
-    assert all(row["status"] == "answered" for row in rows)
+    # The stop may fall between a request and its response: only the last row may lack its answer.
+    assert [row["opaque"] for row in rows] == list(range(len(rows)))
+    assert all(row["status"] == "answered" for row in rows[:-1])
     wire.close()
 
 
