@@ -47,6 +47,7 @@ class SkipReason(StrEnum):
     CUT = "part of the request was not captured"
     DAMAGED = "the request does not decode"
     ANOTHER_ATTEMPT = "another attempt to send a message that is replayed once"
+    INNER_HOP = "a relay made it of a send that is replayed"
     ENDS_TRANSACTION = "goes with the half message that it ends"
     RETRY_TOPIC = "a retry topic"
     DLQ_TOPIC = "a dead-letter topic"
@@ -151,7 +152,7 @@ class CapturedAnswer:
     attempts: int = 1
     """how often it was sent"""
     responder: str = ""
-    """`address:port` of the last attempt"""
+    """`address:port` of the attempt that was answered, else of the last one"""
     broker: str = ""
     """its broker: as the request names it, else as a route does, else the address"""
     queue_id: int | None = None
@@ -221,6 +222,8 @@ class CapturedSend:
     """whether another send of its conversation was under way at the same time"""
     overtaken_by: list[CapturedSend] = field(default_factory=list)
     """later sends of its conversation that were answered while it was not"""
+    further_attempts: list[Refused] = field(default_factory=list)
+    """requests that are attempts of it"""
     settled: bool = False
     """whether all that is waited for is known"""
     due: int = 0
@@ -232,9 +235,11 @@ class CapturedSend:
         self.seen.messages = None
         self.seen.pdu = self.answer.pdu = self.answer.request = None
         self.overtaken_by = []
+        self.further_attempts = []
 
 
-class Refused(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Refused:
     """A send request that is not replayed."""
 
     seen: Seen

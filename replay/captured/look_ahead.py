@@ -7,13 +7,14 @@ the comparison uses; it no longer changes what is sent.
 
 A request with the UNIQ_KEY of one that failed or was not answered is another attempt of the same
 message (a producer keeps that id when it tries again): the message is replayed once, and its
-captured outcome is that of the last attempt.
+captured outcome is that of the last attempt. The inner hop of a relay is no attempt (`relay_hops`):
+the outcome is that of the outer hop, as the client saw it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissectors.conversations.conversation import Pdu
 from dissectors.rows.record import ONEWAY, UNANSWERED
@@ -24,6 +25,7 @@ from .broker_names import BrokerNames
 from .captured_send import (
     END_TRANSACTION,
     CapturedSend,
+    Origin,
     Refusal,
     Refused,
     Seen,
@@ -33,6 +35,7 @@ from .captured_send import (
     send_header_of,
     transaction_state_of,
 )
+from .relay_hops import InnerHop, RelayHops
 
 MAX_WAIT: Final = 15 * SECOND
 """capture time that a response, another attempt or the first end of a transaction is waited for"""
@@ -48,6 +51,19 @@ MAX_KEYS: Final = 65_536
 Key = tuple[str, int, int, int]
 
 
+class _Pending(NamedTuple):
+    """A request whose answer is waited for: the first or a further attempt of a message."""
+
+    captured: CapturedSend
+    """the send that has the outcome"""
+    origin: Origin
+    """the request"""
+    broker: str
+    """broker that it was sent to"""
+    pdu: Pdu | None
+    """the request in the capture"""
+
+
 class LookAhead:
     """Requests and responses as they were seen; send requests out, in order, as they settle."""
 
@@ -58,9 +74,10 @@ class LookAhead:
         """bytes of the bodies that wait"""
         self._raw = raw
         self._queue: deque[CapturedSend | Refused] = deque()
-        self._pending: dict[Key, tuple[CapturedSend, int, Pdu | None]] = {}
+        self._pending: dict[Key, _Pending] = {}
         self._open: dict[tuple[str, int], dict[Key, CapturedSend]] = {}
         self._keys: dict[str, CapturedSend] = {}
+        self._hops = RelayHops()
         self._now = 0
 
     def request(self, seen: Seen) -> None:
@@ -77,7 +94,9 @@ class LookAhead:
         captured = CapturedSend(seen, header, broker)
         captured.answer.responder, captured.answer.broker = seen.origin.responder, broker
         key = None if self._raw else header.unique_key
-        if key is not None and self._is_another_attempt(captured, key):
+        if key is not None and (
+            self._is_inner_hop(seen, key) or self._is_another_attempt(captured, key)
+        ):
             return
         self._note_open(captured, seen)
         if seen.is_oneway:
@@ -101,15 +120,20 @@ class LookAhead:
         found = self._pending.pop(key, None)
         if found is None:
             return
-        captured, asked, request = found
+        captured, origin, broker, request = found
         self._close(key, captured)
         answer = captured.answer
-        if answer.is_stored:  # the late answer to an earlier attempt says nothing new
-            return
-        answered(answer, code, remark, fields)
-        answer.latency_us = (time - asked) // 1000
-        answer.pdu, answer.request = pdu, request
-        if not answer.is_stored:
+        unique_key = (None if self._raw else captured.header.unique_key) or ""
+        proofs = self._hops.answer(origin, unique_key, time, fields.get("msgId") or "")
+        for one in proofs:
+            _note_inner_hop(captured, one)
+        # the late answer to an earlier attempt says nothing new, nor does that of an inner hop
+        if not answer.is_stored or any(one.outer == origin for one in proofs):
+            answered(answer, code, remark, fields)
+            answer.latency_us = (time - origin.time) // 1000
+            answer.pdu, answer.request = pdu, request
+            answer.responder, answer.broker = origin.responder, broker
+        if not answer.is_stored or self._hops.may_be_inner(origin, unique_key):
             return
         if self._raw or not captured.header.is_half or _is_final(captured.state):
             captured.settled = True
@@ -142,9 +166,18 @@ class LookAhead:
             or self.waiting_bytes > MAX_WAITING_BYTES
         )
 
-    def _refuse(self, seen: Seen, refusal: Refusal) -> None:
+    def _refuse(self, seen: Seen, refusal: Refusal) -> Refused:
         seen.body, seen.messages, seen.pdu = b"", None, None
-        self._queue.append(Refused(seen, refusal))
+        refused = Refused(seen, refusal)
+        self._queue.append(refused)
+        return refused
+
+    def _is_inner_hop(self, seen: Seen, key: str) -> bool:
+        """Whether a relay made the request; it is not replayed then."""
+        outer = self._hops.request(seen.origin, key)
+        if outer is not None:
+            self._refuse(seen, _inner_hop_of(outer))
+        return outer is not None
 
     def _is_another_attempt(self, captured: CapturedSend, key: str) -> bool:
         """Whether the message is known and failed so far; the request is then that message's."""
@@ -160,9 +193,10 @@ class LookAhead:
         answer.responder, answer.broker = seen.origin.responder, captured.broker
         answer.status, answer.code, answer.remark = UNANSWERED, None, None
         first.due = self._now + MAX_WAIT
-        self._wait_for(seen, first)
+        self._wait_for(seen, first, captured.broker)
         detail = f"attempt {answer.attempts} of {key}"
-        self._refuse(seen, Refusal(SkipReason.ANOTHER_ATTEMPT, detail))
+        refused = self._refuse(seen, Refusal(SkipReason.ANOTHER_ATTEMPT, detail))
+        first.further_attempts.append(refused)
         return True
 
     def _remember(self, key: str, captured: CapturedSend) -> None:
@@ -181,12 +215,12 @@ class LookAhead:
         if key is not None and self._keys.get(key) is captured:
             del self._keys[key]
 
-    def _wait_for(self, seen: Seen, captured: CapturedSend) -> None:
+    def _wait_for(self, seen: Seen, captured: CapturedSend, broker: str) -> None:
         pending = self._pending
-        pending[seen.key] = (captured, seen.origin.time, seen.pdu)
+        pending[seen.key] = _Pending(captured, seen.origin, broker, seen.pdu)
         while len(pending) > 1:
             oldest = next(iter(pending))
-            if len(pending) <= MAX_KEYS and not self._is_past(pending[oldest][0]):
+            if len(pending) <= MAX_KEYS and not self._is_past(pending[oldest].captured):
                 return
             del pending[oldest]
 
@@ -197,7 +231,7 @@ class LookAhead:
     def _note_open(self, captured: CapturedSend, seen: Seen) -> None:
         if seen.is_oneway:
             return
-        self._wait_for(seen, captured)
+        self._wait_for(seen, captured, captured.broker)
         place = seen.origin.capture, seen.origin.conversation
         others = self._open.setdefault(place, {})
         while others and next(iter(others.values())).due <= self._now:
@@ -229,6 +263,9 @@ class LookAhead:
         """Give a half message its outcome; an unknown one may be followed by another."""
         get = seen.ext_fields.get
         half = self._keys.get(get("msgId") or "") or self._keys.get(get("transactionId") or "")
+        key = get("msgId") or get("transactionId")
+        if key and self._is_inner_hop(seen, f"{END_TRANSACTION} {key}"):
+            return
         state = transaction_state_of(seen.ext_fields)
         if half is None or not half.header.is_half or state is None:
             self._refuse(seen, Refusal(SkipReason.NOT_A_SEND, "END_TRANSACTION"))
@@ -245,3 +282,15 @@ class LookAhead:
 
 def _is_final(state: TransactionState | None) -> bool:
     return state in (TransactionState.COMMIT, TransactionState.ROLLBACK)
+
+
+def _inner_hop_of(outer: Origin) -> Refusal:
+    return Refusal(SkipReason.INNER_HOP, f"made by {outer.responder} of packet {outer.packet}")
+
+
+def _note_inner_hop(captured: CapturedSend, proof: InnerHop) -> None:
+    """Take one of the further attempts for what an answer proved it to be."""
+    for one in captured.further_attempts:
+        if one.seen.origin == proof.inner and one.refusal.why is SkipReason.ANOTHER_ATTEMPT:
+            one.refusal = _inner_hop_of(proof.outer)
+            captured.answer.attempts -= 1

@@ -116,10 +116,14 @@ def _portions(steps: Iterable[PlannedSend | Skipped]) -> Iterator[list[PlannedSe
     yield portion
 
 
+_EACH_ITS_OWN: Final = frozenset(
+    (SkipReason.ANOTHER_ATTEMPT, SkipReason.INNER_HOP, SkipReason.CUT, SkipReason.DAMAGED)
+)
+"""reasons whose detail is another one for each send"""
+
+
 def _detail_of(one: Skipped) -> str:
     """Return what skipped sends are counted by besides the reason: nothing that is another for
     each.
     """
-    if one.why in (SkipReason.ANOTHER_ATTEMPT, SkipReason.CUT, SkipReason.DAMAGED):
-        return ""
-    return one.detail
+    return "" if one.why in _EACH_ITS_OWN else one.detail

@@ -76,12 +76,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 def samples() -> list[Sample]:
     """All samples with something to replay."""
-    # Through a proxy each message is captured on both hops, with one id.
-    names = [
-        path
-        for path in sorted(SAMPLES.iterdir())
-        if ".pcap" in path.name and not path.name.startswith("proxy-")
-    ]
+    names = [path for path in sorted(SAMPLES.iterdir()) if ".pcap" in path.name]
     found = [Sample(path, plan_of(str(path))[0]) for path in names if "expected" not in path.name]
     return [one for one in found if one.steps]
 

@@ -1,0 +1,219 @@
+"""A relay's sends are told from attempts: by addresses, by message ids, within bounded memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from replay.captured import relay_hops
+from replay.captured.captured_send import (
+    END_TRANSACTION,
+    CapturedSend,
+    Refused,
+    Seen,
+    SkipReason,
+)
+from replay.captured.look_ahead import LookAhead
+from replay.captured.relay_hops import MAX_KEY_LENGTH, MAX_OPEN, RelayHops
+from replay.message import TransactionState
+
+from ..replayed import MS, SECOND, START, plan_of, sample, seen
+
+CLIENT, RELAY, RELAY_ITSELF, BROKER = "10.0.0.5:4", "10.0.0.7:8080", "10.0.0.7:50001", "10.0.0.1:11"
+HIDDEN = "172.17.0.1:50002"
+"""an address that says nothing of the relay"""
+SKIPPED = "made by 10.0.0.7:8080 of packet 1"
+
+
+def outer(at: int = 0, key: str = "K1", **more: object) -> Seen:
+    return seen(at, key=key, requester=CLIENT, responder=RELAY, **more)  # type: ignore[arg-type]
+
+
+def inner(at: int, key: str = "K1", requester: str = RELAY_ITSELF, **more: object) -> Seen:
+    request = seen(at, key=key, requester=requester, responder=BROKER, conversation=2, **more)  # type: ignore[arg-type]
+    return request
+
+
+def answer(ahead: LookAhead, request: Seen, at: int, msg_id: str = "", code: int = 0) -> None:
+    fields = {"msgId": msg_id, "queueId": "0", "queueOffset": "5"} if msg_id else {}
+    ahead.response(request.key, START + at, code, None, fields)
+
+
+def reasons(rows: list[CapturedSend | Refused]) -> list[SkipReason | None]:
+    return [one.refusal.why if isinstance(one, Refused) else None for one in rows]
+
+
+def only_send(rows: list[CapturedSend | Refused]) -> CapturedSend:
+    (one,) = [one for one in rows if isinstance(one, CapturedSend)]
+    return one
+
+
+@pytest.mark.parametrize("oneway", [False, True], ids=["answered", "oneway"])
+def test_a_request_from_the_host_that_was_asked_is_an_inner_hop(oneway: bool) -> None:
+    ahead = LookAhead()
+    asked, made = outer(oneway=oneway), inner(2 * MS, oneway=oneway)
+    ahead.request(asked)
+    ahead.request(made)
+    if not oneway:
+        answer(ahead, made, 4 * MS, "ID1")
+        assert ahead.take() == [], "the client's answer is the outcome"
+        answer(ahead, asked, 6 * MS, "ID1")
+    rows = ahead.take()
+    assert reasons(rows) == [None, SkipReason.INNER_HOP]
+    assert isinstance(rows[1], Refused)
+    assert rows[1].refusal.detail == SKIPPED
+    one = only_send(rows)
+    assert (one.answer.attempts, one.answer.responder) == (1, RELAY)
+    assert one.answer.latency_us == (None if oneway else 6000)
+
+
+def test_what_the_relay_tries_again_is_no_attempt_of_the_client() -> None:
+    ahead = LookAhead()
+    asked, first, second = outer(), inner(MS), inner(3 * MS, opaque=9)
+    ahead.request(asked)
+    ahead.request(first)
+    answer(ahead, first, 2 * MS, code=2)
+    ahead.request(second)
+    answer(ahead, second, 4 * MS, "ID1")
+    answer(ahead, asked, 5 * MS, "ID1")
+    rows = ahead.take()
+    assert reasons(rows) == [None, SkipReason.INNER_HOP, SkipReason.INNER_HOP]
+    assert (only_send(rows).answer.attempts, only_send(rows).answer.code) == (1, 0)
+
+
+def test_one_message_id_in_both_answers_proves_a_relay_behind_another_address() -> None:
+    ahead = LookAhead()
+    asked, made = outer(), inner(2 * MS, requester=HIDDEN)
+    ahead.request(asked)
+    ahead.request(made)
+    answer(ahead, made, 4 * MS, "ID1")
+    assert ahead.take() == [], "it may be an attempt or a hop: the open answer tells"
+    answer(ahead, asked, 6 * MS, "ID1")
+    rows = ahead.take()
+    assert reasons(rows) == [None, SkipReason.INNER_HOP]
+    one = only_send(rows)
+    assert (one.answer.attempts, one.answer.latency_us, one.answer.responder) == (1, 6000, RELAY)
+
+
+def test_the_answers_may_be_seen_in_the_other_order() -> None:
+    ahead = LookAhead()
+    asked, made = outer(), inner(2 * MS, requester=HIDDEN)
+    ahead.request(asked)
+    ahead.request(made)
+    answer(ahead, asked, 6 * MS, "ID1")
+    answer(ahead, made, 6 * MS, "ID1")
+    rows = ahead.take()
+    assert reasons(rows) == [None, SkipReason.INNER_HOP]
+    assert (only_send(rows).answer.attempts, only_send(rows).answer.latency_us) == (1, 6000)
+
+
+def test_a_relay_that_is_proved_once_is_known_for_oneway_and_refused_sends() -> None:
+    ahead = LookAhead()
+    asked, made = outer(), inner(2 * MS, requester=HIDDEN)
+    ahead.request(asked)
+    ahead.request(made)
+    answer(ahead, made, 4 * MS, "ID1")
+    answer(ahead, asked, 6 * MS, "ID1")
+    ahead.take()
+    ahead.request(outer(SECOND, "K2", oneway=True))
+    ahead.request(inner(SECOND + MS, "K2", HIDDEN, oneway=True))
+    refused = outer(2 * SECOND, "K3"), inner(2 * SECOND + MS, "K3", HIDDEN)
+    for request in refused:
+        ahead.request(request)
+    for request in reversed(refused):
+        answer(ahead, request, 2 * SECOND + 2 * MS, code=14)
+    rows = ahead.take(everything=True)
+    assert reasons(rows) == [None, SkipReason.INNER_HOP] * 2
+
+
+def test_an_attempt_at_another_broker_stays_one() -> None:
+    ahead = LookAhead()
+    first = seen(0, requester=CLIENT, responder=BROKER)
+    again = seen(10 * MS, requester="10.0.0.5:5", responder="10.0.0.2:11", conversation=2)
+    ahead.request(first)
+    ahead.request(again)
+    answer(ahead, again, 12 * MS, "ID2")
+    answer(ahead, first, 14 * MS, "ID1")
+    rows = ahead.take()
+    assert reasons(rows) == [None, SkipReason.ANOTHER_ATTEMPT]
+    one = only_send(rows)
+    assert (one.answer.attempts, one.answer.latency_us) == (2, 2000)
+    assert one.answer.responder == "10.0.0.2:11"
+
+
+def test_a_client_on_the_host_of_the_broker_may_try_again() -> None:
+    hops = RelayHops()
+    at_broker = BROKER.replace(":11", ":777")
+    first = seen(0, requester=at_broker, responder=RELAY).origin
+    made = inner(MS).origin
+    again = seen(2 * MS, requester=at_broker, responder="10.0.0.8:8080", conversation=3).origin
+    assert hops.request(first, "K1") is None
+    assert hops.request(made, "K1") == first
+    hops.answer(first, "K1", START + 2 * MS, "")
+    assert hops.request(again, "K1") is None
+
+
+def test_hops_through_two_relays_are_all_inner_ones() -> None:
+    hops = RelayHops()
+    second = "10.0.0.8:8080"
+    asked = outer().origin
+    between = seen(MS, requester=RELAY_ITSELF, responder=second, conversation=2).origin
+    last = seen(2 * MS, requester="10.0.0.8:5", responder=BROKER, conversation=3).origin
+    assert [hops.request(one, "K1") for one in (asked, between, last)] == [None, asked, between]
+
+
+def test_what_begins_after_the_answer_is_no_inner_hop() -> None:
+    hops = RelayHops()
+    hops.request(outer().origin, "K1")
+    hops.answer(outer().origin, "K1", START + MS, "ID1")
+    assert hops.request(inner(2 * MS).origin, "K1") is None
+    assert hops.request(outer(SECOND).origin, "K2") is None
+    assert hops.request(inner(SECOND + MAX_OPEN + 1).origin, "K2") is None
+
+
+def test_the_end_of_a_transaction_goes_through_the_relay_too() -> None:
+    ahead = LookAhead()
+    half, made = outer(sys_flag=4), inner(MS, sys_flag=4)
+    ends = outer(10 * MS, code=END_TRANSACTION), inner(11 * MS, code=END_TRANSACTION)
+    ahead.request(half)
+    ahead.request(made)
+    answer(ahead, half, 3 * MS, "ID1")
+    for end in ends:
+        end.ext_fields, end.flag = {"msgId": "K1", "commitOrRollback": "8"}, 2
+        ahead.request(end)
+    rows = ahead.take()
+    assert reasons(rows) == [
+        None,
+        SkipReason.INNER_HOP,
+        SkipReason.ENDS_TRANSACTION,
+        SkipReason.INNER_HOP,
+    ]
+    assert only_send(rows).state is TransactionState.COMMIT
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay_hops, "MAX_KEYS", 3)
+    monkeypatch.setattr(relay_hops, "MAX_HOPS", 2)
+    hops = RelayHops()
+    for n in range(5):
+        hops.request(outer(n, f"K{n}").origin, f"K{n}")
+    assert hops.request(inner(9, "K1").origin, "K1") is None, "the oldest are forgotten"
+    assert hops.request(inner(9, "K4").origin, "K4") is not None
+    for n in range(5):
+        hops.request(inner(10 + n, "K4", opaque=n).origin, "K4")
+    assert len(hops._hops["K4"]) == 2
+    long = "K" * (MAX_KEY_LENGTH + 1)
+    hops.request(outer(20).origin, long)
+    assert long not in hops._hops
+    hops.request(outer(2 * MAX_OPEN).origin, "late")
+    assert list(hops._hops) == ["late"]
+
+
+def test_the_sample_through_a_proxy_is_replayed_as_its_clients_sent_it() -> None:
+    steps, skipped = plan_of(sample("proxy-remoting-5x.pcap"))
+    keys = [step.captured_key for step in steps]
+    assert len(keys) == len(set(keys)) == 12
+    assert {step.origin.responder for step in steps} == {"127.77.0.71:18080"}
+    assert [step.captured.answer.attempts for step in steps] == [1] * 10 + [2] * 2
+    hops = [one for one in skipped if one.why is SkipReason.INNER_HOP]
+    assert {one.origin.responder for one in hops} == {"127.77.0.11:10911"}
+    assert len(hops) == 14
