@@ -218,6 +218,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         "dissectors.remoting",
         "replay.fault",
     ),
+    "analytics.diagnosis": ("analytics.sends.attempts", "analytics.sends.chains", "dissectors"),
     "analytics.reports": (
         *REPORT_CONTRACT,
         "analytics.sends",

@@ -39,6 +39,7 @@ class Pdu:
         "conversation",
         "direction",
         "expert",
+        "facts",
         "flag",
         "frame_bytes",
         "groups",
@@ -82,6 +83,8 @@ class Pdu:
         """groups that a heartbeat announces, joined by commas"""
         self.brokers: list[str] | None = None
         """addresses of brokers that a NameServer's answer names, see `broker_addresses_of`"""
+        self.facts: list[str] | None = None
+        """what its body says that has no column of its own, see `row_facts`; None: nothing"""
         self.expert: list[ExpertInfo] | None = None
         """findings about this frame; None: none"""
 

@@ -19,6 +19,7 @@ from ..remoting import code_sets, row_bodies, send_fields
 from ..remoting.broker_addresses import named_address
 from ..remoting.codes import RequestCode
 from ..remoting.command import RemotingCommand
+from ..remoting.row_facts import HEADER_FACTS, header_facts
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
 from ..remoting.versions import version_name as name_of_version
 from ..rows.record import ExchangeRecord
@@ -42,11 +43,14 @@ _V2_TOPIC: Final = send_fields.V2.topic
 _V2_QUEUE: Final = send_fields.V2.queue_id
 _V2_PROPERTIES: Final = send_fields.V2.properties
 _V2_BROKER: Final = send_fields.V2.broker_name
+_V2_SYS_FLAG: Final = send_fields.V2.sys_flag
+_V2_RECONSUMED: Final = send_fields.V2.reconsume_times
 _BROKER: Final = send_fields.RPC_BROKER_NAME
 
 _NUMBER_MASK: Final = (1 << CAPTURE_SHIFT) - 1
 _NO_BROKERS: Final[list[str]] = []
 """shared by all rows that name none, which are nearly all"""
+_NO_FACTS: Final[list[str]] = []
 
 
 def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
@@ -86,7 +90,7 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
         _body_bytes(request, response), request_bytes, response_bytes, missing_bytes,
         _message_count(request, response), fields.queue_offset, fields.offset_msg_id,
         _rtt_us(one_pdu), _end(request, response), _expert(request, response),
-        fields.max_reconsume_times, _brokers(asked, response),
+        fields.max_reconsume_times, _brokers(asked, response), _facts(request, response),
     )
     # fmt: on
 
@@ -315,6 +319,34 @@ def _brokers(asked: RemotingCommand | None, response: Pdu | None) -> list[str]:
     if response is not None and response.brokers:
         return response.brokers
     return _NO_BROKERS
+
+
+def _facts(request: Pdu | None, response: Pdu | None) -> list[str]:
+    facts = _NO_FACTS
+    if request is not None:
+        code = request.command.code
+        if code in HEADER_FACTS:
+            if response is None:
+                facts = header_facts(code, request.command.ext_fields, -1, None)
+            else:
+                answer = response.command
+                if answer.code == 0 and code in V2_SENDS and _is_plain(request.command.ext_fields):
+                    return _NO_FACTS
+                facts = header_facts(
+                    code, request.command.ext_fields, answer.code, answer.ext_fields
+                )
+        if request.facts is not None:
+            facts = facts + request.facts
+    if response is not None and response.facts is not None:
+        facts = facts + response.facts
+    return facts or _NO_FACTS
+
+
+def _is_plain(fields: dict[str, str]) -> bool:
+    """Return whether a stored send has nothing to say besides its columns."""
+    flag = fields.get(_V2_SYS_FLAG)
+    times = fields.get(_V2_RECONSUMED)
+    return (flag is None or flag == "0") and (times is None or times == "0")
 
 
 def _expert(request: Pdu | None, response: Pdu | None) -> list[str]:

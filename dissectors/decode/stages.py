@@ -24,6 +24,12 @@ from ..remoting.broker_addresses import broker_addresses_of
 from ..remoting.framing.frame import KEEP_ALL
 from ..remoting.heartbeat import groups_of
 from ..remoting.messages.counting import count_batch, count_messages
+from ..remoting.row_facts import (
+    BODY_REQUESTS,
+    message_facts,
+    request_body_facts,
+    response_body_facts,
+)
 from ..tcp.capture import Packet
 from ..tcp.segment import SegmentReader
 from .command_order import CommandOrder
@@ -201,6 +207,9 @@ class Stages:
                 count = count_messages(pdu.body, pdu.missing)
                 if count == 0:
                     pdu.brokers = broker_addresses_of(pdu.body)
+                    pdu.facts = response_body_facts(pdu.body) or None
+                else:
+                    pdu.facts = message_facts(pdu.body)
         elif command.code == _COUNTED:
             count = count_batch(pdu.body, pdu.missing)
         else:
@@ -210,6 +219,8 @@ class Stages:
                 pdu.groups = groups.names
                 if groups.problem is not None and not pdu.missing:
                     self.experts.append(pdu.say(ExpertKind.BAD_BODY, groups.problem))
+            if command.code in BODY_REQUESTS:
+                pdu.facts = request_body_facts(command.code, pdu.body) or None
         if count > 0:
             pdu.message_count = count
 

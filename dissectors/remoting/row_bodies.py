@@ -1,7 +1,7 @@
 """Which bodies a row of an exchange takes something from; all others are passed over.
 
 Batch sends and responses with messages are counted, heartbeats name their groups, routes and
-descriptions of a cluster name brokers.
+descriptions of a cluster name brokers; some bodies give facts (`row_facts`).
 RocketMQ: SendMessageRequestHeader.batch, HeartbeatData, PullMessageResponseHeader,
 PopMessageResponseHeader, QueryMessageResponseHeader, TopicRouteData, ClusterInfo.
 """
@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import Final
 
 from .codes import RequestCode, ResponseCode
+from .row_facts import BODY_REQUESTS
 
 COUNTED_REQUEST: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 """The request whose messages are counted."""
 NAMING_REQUEST: Final = int(RequestCode.HEART_BEAT)
 """The request whose groups are named."""
-WANTED_REQUESTS: Final = (COUNTED_REQUEST, NAMING_REQUEST)
+WANTED_REQUESTS: Final = (COUNTED_REQUEST, *BODY_REQUESTS)
 """Requests of whose body a row needs something."""
 WANTED_RESPONSE: Final = int(ResponseCode.SUCCESS)
 """The only response code of whose body a row needs something."""

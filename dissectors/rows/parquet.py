@@ -35,7 +35,7 @@ _REPETITIVE = (
     "serialize_type", "topic", "group", "queue_id", "broker_name", "tags", "missing_bytes",
     "message_count", "end", "expert.list.element", "kind", "severity", "detail", "client", "server",
     "protocol", "start", "ended_by", "syns", "directions", "max_reconsume_times",
-    "brokers.list.element",
+    "brokers.list.element", "facts.list.element",
 )
 # fmt: on
 
@@ -152,7 +152,7 @@ class ParquetRows:
         """`out` is a path or an open file; `metadata` goes into the footer."""
         import pyarrow.parquet
 
-        names = set(table.schema.names) | {"expert.list.element", "brokers.list.element"}
+        names = set(table.schema.names) | {f"{column.name}.list.element" for column in COLUMNS}
         self.rows = 0
         """rows given so far"""
         self._table = table

@@ -163,6 +163,13 @@ class ExchangeRecord(msgspec.Struct, gc=False):
             "response body of a route or cluster query; ext fields of a registration",
         ),
     ] = []
+    facts: Annotated[
+        list[str],
+        Description(
+            "what diagnosis needs besides, as `name=value`; the names are listed below",
+            "ext fields and bodies",
+        ),
+    ] = []
 
 
 COLUMNS: Final = columns_of(ExchangeRecord)

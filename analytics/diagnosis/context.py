@@ -1,0 +1,209 @@
+"""What all rows together say: names, clients, routes, and how whole the capture is.
+
+Folds are given it when they are asked for their cases. Rules: everything is bounded; two contexts
+of parts of the rows can be merged, so that it may be made on several machines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.remoting.broker_addresses import SEPARATOR
+from dissectors.remoting.code_sets import FETCHES, SENDS
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts import (
+    CLIENT,
+    RoutedBroker,
+    fact_in,
+    routed_brokers_in,
+)
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ExchangeRecord
+
+from .need import Need
+
+MAX_NAMES: Final = 20_000
+"""addresses, clients, topics that are named"""
+ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+_GROUPS: Final = frozenset(
+    int(code)
+    for code in (
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+        RequestCode.LOCK_BATCH_MQ,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
+    )
+)
+_TRANSACTIONS: Final = frozenset(
+    (int(RequestCode.END_TRANSACTION), int(RequestCode.CHECK_TRANSACTION_STATE))
+)
+_NAMED_BY_USE: Final = SENDS | FETCHES
+
+
+@dataclass(slots=True)
+class Quality:
+    """What the capture could not show."""
+
+    connections: int = 0
+    midstream: int = 0
+    """connections whose beginning was not captured"""
+    one_direction: int = 0
+    """connections of which one side was not captured"""
+    with_gaps: int = 0
+    """connections with bytes that were not captured"""
+    damaged: int = 0
+    """findings of packets cut by the snap length, damaged files, limits"""
+
+    def reasons(self) -> list[str]:
+        """Return why the capture is not whole; empty where it is."""
+        said = []
+        if self.with_gaps:
+            said.append(f"bytes are missing in {self.with_gaps} connections")
+        if self.one_direction:
+            said.append(f"one direction of {self.one_direction} connections was not captured")
+        if self.damaged:
+            said.append("packets were cut or lost")
+        return said
+
+
+_DAMAGE: Final = frozenset(
+    (
+        ExpertKind.CAPTURE_DAMAGED,
+        ExpertKind.PACKET_TRUNCATED,
+        ExpertKind.FRAGMENT_LOST,
+        ExpertKind.PAIRING_LIMIT,
+        ExpertKind.CONVERSATION_LIMIT,
+        ExpertKind.REASSEMBLY_LIMIT,
+        ExpertKind.BAD_FRAME,
+    )
+)
+
+
+@dataclass(slots=True)
+class Context:
+    """What is known besides the rows of one fold."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    """address of a broker -> its name"""
+    clients: dict[str, str] = field(default_factory=dict)
+    """`address:port` of a client -> its client id"""
+    routes: dict[str, list[RoutedBroker]] = field(default_factory=dict)
+    """topic -> brokers of its last route"""
+    route_times: dict[str, int] = field(default_factory=dict)
+    """topic -> time of that route, ns"""
+    servers: dict[str, str] = field(default_factory=dict)
+    """`address:port` that answered as a server -> `namesrv` or `broker`"""
+    versions: dict[str, str] = field(default_factory=dict)
+    """`address:port` -> version of the RocketMQ that sent from there"""
+    needs: set[Need] = field(default_factory=set)
+    """what the capture has"""
+    quality: Quality = field(default_factory=Quality)
+    exchanges: int = 0
+    first_time: int | None = None
+    """ns; None: nothing was seen"""
+    last_time: int | None = None
+
+    def broker(self, address: str) -> str:
+        """Return the name of the broker at an address, else the address."""
+        return self.names.get(address, address)
+
+    def client(self, endpoint: str) -> str:
+        """Return the id of the client at `address:port`, else its address without port."""
+        return self.clients.get(endpoint) or host_of(endpoint)
+
+    def brokers_of(self, topic: str | None) -> list[RoutedBroker]:
+        """Return the brokers of a topic by its last route; empty where none was seen."""
+        return self.routes.get(topic, []) if topic is not None else []
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        """Take what one exchange says."""
+        code = row.request_code
+        if row.broker_name and code in _NAMED_BY_USE and row.responder not in self.names:
+            self._name(row.responder, row.broker_name, sure=False)
+        if code == ROUTE:
+            self.needs.add(Need.ROUTES)
+            self.servers.setdefault(row.responder, "namesrv")
+            if row.response_code == _SUCCESS:
+                self._take_route(row)
+        elif code == HEARTBEAT:
+            self.needs.add(Need.HEARTBEATS)
+            client = fact_in(row.facts, CLIENT)
+            if client and len(self.clients) < MAX_NAMES:
+                self.clients[row.requester] = client
+            self.servers.setdefault(row.responder, "broker")
+        elif code in SENDS:
+            self.needs.add(Need.SENDS)
+            self.servers.setdefault(row.responder, "broker")
+        elif code in FETCHES:
+            self.needs.add(Need.PULLS)
+            self.servers.setdefault(row.responder, "broker")
+        elif code in _GROUPS:
+            self.needs.add(Need.GROUPS)
+        elif code in _TRANSACTIONS:
+            self.needs.add(Need.TRANSACTIONS)
+        for named in row.brokers:
+            name, _, address = named.rpartition(SEPARATOR)
+            self._name(address, name, sure=True)
+
+    def add_times(self, first: int, last: int, count: int) -> None:
+        """Note from when to when exchanges were seen, in ns."""
+        self.exchanges += count
+        if self.first_time is None or first < self.first_time:
+            self.first_time = first
+        if self.last_time is None or last > self.last_time:
+            self.last_time = last
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        """Take what one connection says."""
+        self.needs.add(Need.CONNECTIONS)
+        quality = self.quality
+        quality.connections += 1
+        if row.start == tcp.MIDSTREAM:
+            quality.midstream += 1
+        else:
+            self.needs.add(Need.HANDSHAKES)
+        if row.gaps:
+            quality.with_gaps += 1
+        if row.commands and row.directions != tcp.BOTH:
+            quality.one_direction += 1
+
+    def add_finding(self, info: ExpertInfo) -> None:
+        """Take a finding about the input."""
+        if info.kind in _DAMAGE:
+            self.quality.damaged += 1
+
+    def merge(self, other: Context) -> None:
+        """Add what was seen of other rows."""
+        for name in ("names", "clients", "servers", "versions"):
+            mine: dict[str, str] = getattr(self, name)
+            for key, value in getattr(other, name).items():
+                mine.setdefault(key, value)
+        for topic, brokers in other.routes.items():
+            if other.route_times[topic] >= self.route_times.get(topic, -1):
+                self.routes[topic] = brokers
+                self.route_times[topic] = other.route_times[topic]
+        self.needs |= other.needs
+        for part in ("connections", "midstream", "one_direction", "with_gaps", "damaged"):
+            setattr(self.quality, part, getattr(self.quality, part) + getattr(other.quality, part))
+        if other.first_time is not None and other.last_time is not None:
+            self.add_times(other.first_time, other.last_time, other.exchanges)
+
+    def _take_route(self, row: ExchangeRecord) -> None:
+        topic, time = row.topic, row.response_time or 0
+        if topic is None or time < self.route_times.get(topic, -1):
+            return
+        if topic in self.routes or len(self.routes) < MAX_NAMES:
+            self.routes[topic] = routed_brokers_in(row.facts)
+            self.route_times[topic] = time
+
+    def _name(self, address: str, name: str, sure: bool) -> None:
+        if (sure or address not in self.names) and len(self.names) < MAX_NAMES:
+            self.names[address] = name

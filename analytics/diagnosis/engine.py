@@ -1,0 +1,262 @@
+"""All rules in one pass over rows: which rule takes which row, state per key, problems at the end.
+
+Rules: what a row is given to depends on its codes and status alone and is looked up once for each
+combination; memory is bounded by keys a rule (`MAX_KEYS`), beyond which new keys are counted and
+said. Problems come sorted: incidents by their gravest problem, the cause first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from dissectors.expert import ExpertInfo
+from dissectors.remoting.code_sets import SENDS
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ExchangeRecord
+
+from .context import Context
+from .incidents import grouped
+from .messages import AttemptStore, ObservedMessage
+from .need import Need
+from .problem import LOWER, Case, Confidence, Problem, Tally, filter_of
+from .rule import DiagnosisRule, Fold
+
+MAX_KEYS: Final = 10_000
+"""states of one rule"""
+MAX_CASES: Final = 200
+"""problems of one rule; those over it are counted in the last"""
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """What the rules say of a capture."""
+
+    problems: list[Problem]
+    """by incident, the gravest first; in an incident the cause first"""
+    context: Context
+    silent: dict[str, list[str]] = field(default_factory=dict)
+    """what the capture does not have -> rules that could therefore not speak"""
+    spoke: int = 0
+    """rules that could"""
+    limits: list[str] = field(default_factory=list)
+    """bounds that were reached"""
+
+
+class _Taker:
+    """One rule and its states."""
+
+    __slots__ = ("folds", "left_out", "rule")
+
+    def __init__(self, rule: DiagnosisRule) -> None:
+        self.rule = rule
+        self.folds: dict[str, Fold] = {}
+        self.left_out = 0
+
+    def fold(self, key: str) -> Fold | None:
+        """Return the state of a key; None where there are too many."""
+        found = self.folds.get(key)
+        if found is None:
+            if len(self.folds) >= MAX_KEYS:
+                self.left_out += 1
+                return None
+            found = self.folds[key] = self.rule.fold(key)
+        return found
+
+
+Key = Callable[[ExchangeRecord], "str | None"]
+
+
+class Engine:
+    """Rules over rows. Feed it, then ask for `diagnosis`, also several times."""
+
+    def __init__(self, rules: Sequence[DiagnosisRule]) -> None:
+        self.context = Context()
+        self._takers = [_Taker(rule) for rule in rules]
+        self._plans: dict[tuple[int | None, int | None, str], list[tuple[Key, _Taker]]] = {}
+        self._of_connections = [
+            (taker.rule.connections, taker)
+            for taker in self._takers
+            if taker.rule.connections is not None
+        ]
+        self._of_messages = [
+            (taker.rule.messages, taker)
+            for taker in self._takers
+            if taker.rule.messages is not None
+        ]
+        self._store = AttemptStore()
+
+    def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Take exchanges, in any order."""
+        if not rows:
+            return
+        plans, context, store = self._plans, self.context, self._store
+        first = last = None
+        for row in rows:
+            code = row.request_code
+            plan = plans.get((code, row.response_code, row.status))
+            if plan is None:
+                plan = self._plan(row)
+            for key_of, taker in plan:
+                key = key_of(row)
+                if key is not None:
+                    fold = taker.folds.get(key) or taker.fold(key)
+                    if fold is not None:
+                        fold.add_exchange(row)
+            if code in SENDS:
+                store.add(row)
+            context.add_exchange(row)
+            begin = row.request_time if row.request_time is not None else row.response_time
+            if begin is not None:
+                if first is None or begin < first:
+                    first = begin
+                end = row.response_time if row.response_time is not None else begin
+                if last is None or end > last:
+                    last = end
+        if first is not None and last is not None:
+            context.add_times(first, last, len(rows))
+
+    def add_connections(self, rows: Iterable[ConversationRecord]) -> None:
+        """Take TCP connections."""
+        for row in rows:
+            self.context.add_connection(row)
+            self._store.add_connection(row)
+            for key_of, taker in self._of_connections:
+                key = key_of(row)
+                if key is not None:
+                    fold = taker.fold(key)
+                    if fold is not None:
+                        fold.add_connection(row)
+
+    def add_findings(self, found: Iterable[ExpertInfo]) -> None:
+        """Take findings about the input."""
+        for info in found:
+            self.context.add_finding(info)
+
+    def diagnosis(self) -> Diagnosis:
+        """Return what is wrong so far."""
+        folds = {id(taker): taker.folds for taker in self._takers}
+        of_messages = self._message_folds(self._store.messages(self.context.names))
+        problems: list[Problem] = []
+        limits: list[str] = []
+        for taker in self._takers:
+            states = [*folds[id(taker)].values(), *of_messages.get(taker.rule.id, ())]
+            problems.extend(problems_of(taker.rule, states, self.context, limits))
+            if taker.left_out:
+                limits.append(f"{taker.rule.id}: {taker.left_out} rows of further keys")
+        if self._store.left_out:
+            limits.append(f"{self._store.left_out} failed messages were not looked at")
+        return concluded([taker.rule for taker in self._takers], problems, self.context, limits)
+
+    def _message_folds(self, messages: Iterable[ObservedMessage]) -> dict[str, list[Fold]]:
+        """Return states that took the messages, which are stitched anew each time.
+
+        They are apart from the states of exchanges; cases of one subject are joined later.
+        """
+        found: dict[str, dict[str, Fold]] = {}
+        for message in messages:
+            for key_of, taker in self._of_messages:
+                key = key_of(message)
+                if key is None:
+                    continue
+                states = found.setdefault(taker.rule.id, {})
+                fold = states.get(key)
+                if fold is None:
+                    if len(states) >= MAX_KEYS:
+                        continue
+                    fold = states[key] = taker.rule.fold(key)
+                fold.add_message(message)
+        return {rule: list(states.values()) for rule, states in found.items()}
+
+    def _plan(self, row: ExchangeRecord) -> list[tuple[Key, _Taker]]:
+        plan: list[tuple[Key, _Taker]] = []
+        for taker in self._takers:
+            for one in taker.rule.exchanges:
+                if (
+                    (one.requests is None or row.request_code in one.requests)
+                    and (one.responses is None or row.response_code in one.responses)
+                    and (one.statuses is None or row.status in one.statuses)
+                ):
+                    plan.append((one.key, taker))
+        if len(self._plans) < MAX_KEYS:
+            self._plans[row.request_code, row.response_code, row.status] = plan
+        return plan
+
+
+def problems_of(
+    rule: DiagnosisRule, folds: Iterable[Fold], context: Context, limits: list[str]
+) -> list[Problem]:
+    """Return the problems of one rule: its cases, those of one subject together."""
+    merged: dict[object, Case] = {}
+    for fold in folds:
+        for case in fold.cases(context):
+            before = merged.get(case.subject)
+            merged[case.subject] = case if before is None else _joined(before, case)
+    cases = sorted(merged.values(), key=lambda case: (-case.count, case.first_time, case.title))
+    if len(cases) > MAX_CASES:
+        limits.append(f"{rule.id}: {len(cases) - MAX_CASES} further problems")
+        del cases[MAX_CASES:]
+    doubts = context.quality.reasons() if rule.rests_on_absence else []
+    return [_problem(rule, case, doubts) for case in cases]
+
+
+def concluded(
+    rules: Sequence[DiagnosisRule], problems: list[Problem], context: Context, limits: list[str]
+) -> Diagnosis:
+    """Return the diagnosis: problems in incidents, and which rules could not speak."""
+    silent: dict[str, list[str]] = {}
+    for rule in rules:
+        for need in sorted(rule.needs - context.needs):
+            silent.setdefault(str(need), []).append(rule.id)
+    mute = {name for names in silent.values() for name in names}
+    ordered = grouped(problems, {rule.id: rule for rule in rules})
+    return Diagnosis(ordered, context, silent, len(rules) - len(mute), limits)
+
+
+def _joined(one: Case, other: Case) -> Case:
+    """Return two cases of one subject as one; the more frequent one gives the words."""
+    best, less = (one, other) if one.count >= other.count else (other, one)
+    tally = Tally()
+    for case in (one, other):
+        part = Tally()
+        part.count, part.first, part.last = case.count, case.first_time, case.last_time
+        part.evidence = case.evidence
+        tally.merge(part)
+    best.count, best.first_time, best.last_time = tally.count, tally.first, tally.last
+    best.evidence = tally.evidence
+    best.details = [*best.details, *(text for text in less.details if text not in best.details)]
+    return best
+
+
+def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
+    confidence, reason = case.confidence, case.reason
+    if doubts:
+        confidence = LOWER[confidence]
+        reason = "; ".join(filter(None, (reason, f"the capture is not whole: {doubts[0]}")))
+    return Problem(
+        rule=rule.id,
+        severity=case.severity or rule.severity,
+        confidence=confidence,
+        reason=reason if confidence is not Confidence.CERTAIN else None,
+        title=case.title,
+        subject=case.subject,
+        count=case.count,
+        first_time=case.first_time,
+        last_time=case.last_time,
+        evidence=case.evidence,
+        filter=filter_of(case.evidence),
+        details=case.details,
+        explanation=rule.explanation,
+        advice=case.advice or rule.advice,
+        references=list(rule.references),
+    )
+
+
+def needs_said(silent: dict[str, list[str]]) -> list[str]:
+    """Return a sentence for each thing that the capture does not have."""
+    return [
+        f"no {Need(need)}: {len(rules)} rules could not speak ({', '.join(rules[:6])}"
+        f"{', …' if len(rules) > 6 else ''})"
+        for need, rules in silent.items()
+    ]

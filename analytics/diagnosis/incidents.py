@@ -1,0 +1,89 @@
+"""Problems that are one incident: the cause first, its consequences under it.
+
+Rules: which rule's problems may follow from which is data of the rules (`consequence_of`). A
+problem is put under another one where both happened at about one time and neither speaks of a
+broker, topic or group that the other one contradicts. A problem has one cause, the gravest and
+earliest that fits; incidents are ordered by their gravest problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from .problem import Problem, Subject
+from .rule import DiagnosisRule
+
+NEAR: Final = 30_000_000_000
+"""ns between the times of a cause and what follows from it: a route is asked for so often"""
+
+
+def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list[Problem]:
+    """Return the problems by incident, numbered from 1."""
+    by_weight = sorted(problems, key=_weight)
+    parent: dict[int, Problem] = {}
+    for problem in by_weight:
+        causes = rules[problem.rule].consequence_of
+        for other in by_weight:
+            if other.rule not in causes or other is problem or not _fits(other, problem):
+                continue
+            if not _leads_to(other, problem, parent):
+                parent[id(problem)] = other
+                break
+    members: dict[int, list[Problem]] = {}
+    for problem in by_weight:
+        root = problem
+        while id(root) in parent:
+            root = parent[id(root)]
+        problem.consequence_of = parent[id(problem)].rule if id(problem) in parent else None
+        members.setdefault(id(root), []).append(problem)
+    ordered = sorted(members.values(), key=_weight_of_incident)
+    result = []
+    for number, incident in enumerate(ordered, 1):
+        incident.sort(key=lambda one: (one.consequence_of is not None, _weight(one)))
+        for problem in incident:
+            problem.incident = number
+            result.append(problem)
+    return result
+
+
+def _weight(problem: Problem) -> tuple[int, int, str, str]:
+    return (-_GRADE[problem.severity], problem.first_time, problem.rule, problem.title)
+
+
+_GRADE: Final = {"info": 0, "warning": 1, "error": 2}
+
+
+def _weight_of_incident(incident: list[Problem]) -> tuple[int, int, int]:
+    first = min(problem.first_time for problem in incident)
+    gravest = max(_GRADE[problem.severity] for problem in incident)
+    return -gravest, first, -len(incident)
+
+
+def _leads_to(cause: Problem, problem: Problem, parent: Mapping[int, Problem]) -> bool:
+    """Return whether `cause` itself follows from `problem`."""
+    one: Problem | None = cause
+    while one is not None:
+        if one is problem:
+            return True
+        one = parent.get(id(one))
+    return False
+
+
+def _fits(cause: Problem, problem: Problem) -> bool:
+    near = (
+        cause.first_time - NEAR <= problem.last_time
+        and problem.first_time <= cause.last_time + NEAR
+    )
+    return near and _agree(cause.subject, problem.subject)
+
+
+def _agree(one: Subject, other: Subject) -> bool:
+    """Return whether two subjects may be of one incident: no part of both differs."""
+    same = ("broker", "topic", "group", "client")
+    return all(
+        getattr(one, name) is None
+        or getattr(other, name) is None
+        or getattr(one, name) == getattr(other, name)
+        for name in same
+    )

@@ -1,0 +1,30 @@
+"""Keys of states that several rules share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dissectors.rows.record import ExchangeRecord
+
+WHOLE: Final = "*"
+"""the one key of a rule whose state is of the whole capture"""
+
+
+def by_responder(row: ExchangeRecord) -> str:
+    """Return the address that answered."""
+    return row.responder
+
+
+def by_topic(row: ExchangeRecord) -> str:
+    """Return the topic; empty where the request names none."""
+    return row.topic or ""
+
+
+def by_group(row: ExchangeRecord) -> str:
+    """Return the group; empty where the request names none."""
+    return row.group or ""
+
+
+def whole(row: ExchangeRecord) -> str:  # noqa: ARG001
+    """Return the one key of a rule that looks at the whole capture."""
+    return WHOLE

@@ -1,0 +1,317 @@
+"""Messages whose attempts are looked at one by one: kept while they may matter, then stitched.
+
+Rules: the stitching is that of the retry report (`analytics.sends.attempts`, `chains`), so that
+both say the same of a message. Of all sends only recent ones are kept; one that failed, took long,
+was seen twice or followed a failed connect is kept to the end. Numbers are bounded, and what went
+over a bound is counted.
+RocketMQ: DefaultMQProducerImpl.sendDefaultImpl.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.code_sets import SENDS, STORED
+from dissectors.remoting.ids.message_ids import decode_unique_key
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
+
+from ..sends.attempts import (
+    DEFAULT_TIMEOUT_US,
+    SOON_US,
+    ConnectFailure,
+    ObservedAttempt,
+    Send,
+    attempts_of,
+    timeout_learnt,
+)
+from ..sends.chains import Chain, Limits, chain_of
+
+MAX_RECENT: Final = 20_000
+"""messages that were stored at once and may still be sent again"""
+MAX_TELLING: Final = 20_000
+"""messages whose attempts are looked at"""
+MAX_CONNECTIONS: Final = 50_000
+"""connections that sends may have been on"""
+MAX_FAILURES: Final = 20_000
+"""connects that failed"""
+LOOK_BACK: Final = 256
+"""recent sends that a failed connect is compared with: it ends right before the send"""
+LONG_US: Final = DEFAULT_TIMEOUT_US * 9 // 10
+"""a send that took so long may have been given up"""
+RETRIES: Final = 2
+"""retryTimesWhenSendFailed unless it is set"""
+_RETRY: Final = "%RETRY%"
+_DLQ: Final = "%DLQ%"
+_SOON: Final = SOON_US * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedMessage:
+    """A message of a producer with its attempts."""
+
+    key: str
+    """UNIQ_KEY"""
+    attempts: list[ObservedAttempt]
+    chain: Chain
+    timeout_us: int
+    """sendMsgTimeout that was assumed"""
+    timeout_known: bool
+    """learnt from what the client did"""
+    rows: list[ExchangeRecord]
+    """the exchanges, by time"""
+
+    @property
+    def last(self) -> ObservedAttempt:
+        """The last attempt."""
+        return self.attempts[-1]
+
+
+class AttemptStore:
+    """Sends by UNIQ_KEY, as far as they may matter."""
+
+    def __init__(self) -> None:
+        self._recent: OrderedDict[str, ExchangeRecord] = OrderedDict()
+        self._telling: dict[str, list[ExchangeRecord]] = {}
+        self._connections: OrderedDict[int, ConversationRecord] = OrderedDict()
+        self._failures: list[ConversationRecord] = []
+        self._failed_until = 0
+        self.left_out = 0
+        """messages that would have been looked at, over MAX_TELLING"""
+
+    def add(self, row: ExchangeRecord) -> None:
+        """Take a send; anything else is passed over."""
+        key = row.unique_key
+        if key is None or row.request_time is None or row.status == ORPHAN:
+            return
+        telling = self._telling
+        rows = telling.get(key)
+        if rows is not None:
+            if len(rows) < 64:
+                rows.append(row)
+            return
+        recent = self._recent
+        before = recent.pop(key, None)
+        latency = row.latency_us
+        if (
+            before is None
+            and row.response_code in STORED
+            and latency is not None
+            and latency <= LONG_US
+            and row.request_time > self._failed_until
+        ):
+            recent[key] = row
+            if len(recent) > MAX_RECENT:
+                recent.popitem(last=False)
+            return
+        if before is None and row.status == "oneway":
+            recent[key] = row
+            return
+        if not is_producers(row):
+            return
+        self._keep(key, [row] if before is None else [before, row])
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        """Take a TCP connection that has ended."""
+        if row.end in (tcp.REFUSED, tcp.NO_ANSWER):
+            if len(self._failures) < MAX_FAILURES:
+                self._failures.append(row)
+                self._failed_until = max(self._failed_until, row.end_time + _SOON)
+                self._look_back(row)
+            return
+        if row.commands:
+            self._connections[row.conversation] = row
+            if len(self._connections) > MAX_CONNECTIONS:
+                self._connections.popitem(last=False)
+
+    def _look_back(self, failed: ConversationRecord) -> None:
+        """Keep the recent sends that came right after a connect that failed."""
+        if not self._recent:
+            return
+        newest = []
+        for key in reversed(self._recent):
+            newest.append(key)
+            if len(newest) == LOOK_BACK:
+                break
+        for key in newest:
+            row = self._recent[key]
+            begin = row.request_time or 0
+            if failed.end_time <= begin <= failed.end_time + _SOON and is_producers(row):
+                del self._recent[key]
+                self._keep(key, [row])
+
+    def _keep(self, key: str, rows: list[ExchangeRecord]) -> None:
+        if len(self._telling) >= MAX_TELLING:
+            self.left_out += 1
+            return
+        self._telling[key] = rows
+
+    def messages(self, names: Mapping[str, str]) -> list[ObservedMessage]:
+        """Return the messages that matter, by the time of their first attempt.
+
+        `names` are those of brokers by address.
+        """
+        failures = self._connect_failures(names)
+        by_process: dict[str, list[list[Send]]] = {}
+        rows_of: dict[str, list[ExchangeRecord]] = {}
+        for key, rows in self._telling.items():
+            own = without_inner_hops(rows)
+            rows_of[key] = own
+            made = [self._send_of(row, names) for row in own]
+            by_process.setdefault(process_of(key, made[0].host), []).append(made)
+        found = []
+        for several in by_process.values():
+            learnt = timeout_learnt(several)
+            timeout = learnt if learnt is not None else DEFAULT_TIMEOUT_US
+            limits = Limits(timeout, RETRIES, learnt is not None)
+            for made in several:
+                near = failures.get(made[0].host, [])
+                attempts = attempts_of(made, near, timeout, learnt is not None)
+                key = made[0].unique_key
+                chain = chain_of(attempts, limits)
+                found.append(
+                    ObservedMessage(key, attempts, chain, timeout, learnt is not None, rows_of[key])
+                )
+        found.sort(key=lambda one: (one.attempts[0].begin, one.key))
+        return found
+
+    def _connect_failures(self, names: Mapping[str, str]) -> dict[str, list[ConnectFailure]]:
+        found: dict[str, list[ConnectFailure]] = {}
+        for row in sorted(self._failures, key=lambda one: (one.start_time, one.conversation)):
+            if row.server not in names:
+                continue
+            host = host_of(row.client)
+            found.setdefault(host, []).append(
+                ConnectFailure(
+                    host,
+                    row.server,
+                    names[row.server],
+                    row.start_time // 1000,
+                    row.end_time // 1000,
+                    row.end == tcp.REFUSED,
+                    "",
+                    row.capture,
+                    row.conversation,
+                )
+            )
+        return found
+
+    def _send_of(self, row: ExchangeRecord, names: Mapping[str, str]) -> Send:
+        connection = self._connections.get(row.conversation)
+        connected = closed = None
+        ended_by: str | None = None
+        whole: bool | None = None
+        if connection is not None:
+            if connection.start != tcp.MIDSTREAM:
+                connected = connection.start_time // 1000
+            if connection.end != tcp.OPEN:
+                closed = connection.end_time // 1000
+            ended_by = connection.ended_by
+            whole = connection.directions == tcp.BOTH and not connection.gaps
+        assert row.request_time is not None
+        begin = row.request_time // 1000
+        key = row.unique_key or ""
+        return Send(
+            unique_key=key,
+            host=host_of(row.requester),
+            group=row.group,
+            topic=row.topic,
+            requester=row.requester,
+            responder=row.responder,
+            broker=names.get(row.responder, row.responder),
+            asked_broker=row.broker_name,
+            queue_id=row.queue_id,
+            opaque=row.opaque,
+            begin=begin,
+            end=row.response_time // 1000 if row.response_time is not None else None,
+            status=row.status,
+            response_code=row.response_code,
+            response_name=row.response_name,
+            remark=row.remark,
+            how_ended=row.end,
+            language=row.language,
+            version=row.version,
+            version_name=row.version_name,
+            source="",
+            capture=row.capture,
+            conversation=row.conversation,
+            request_packet=row.request_packet,
+            response_packet=row.response_packet,
+            offset_msg_id=row.offset_msg_id,
+            lead=lead_of(key, begin),
+            connected=connected,
+            closed=closed,
+            ended_by=ended_by,
+            whole=whole,
+        )
+
+
+def is_producers(row: ExchangeRecord) -> bool:
+    """Return whether a send is one of a producer, not of a consumer to its retry topic."""
+    topic = row.topic or ""
+    return row.request_code in SENDS and _RETRY not in topic and _DLQ not in topic
+
+
+def is_failed(row: ExchangeRecord) -> bool:
+    """Return whether a send was refused, or its connection ended before an answer."""
+    if row.response_code is not None:
+        return row.response_code not in STORED
+    return row.status == UNANSWERED and row.end in ("reset", "closed")
+
+
+def process_of(key: str, host: str) -> str:
+    """Return what tells a client process: address and the digits of it in a UNIQ_KEY."""
+    return f"{host} {key[-24:-12]}" if len(key) in _LENGTHS else host
+
+
+_LENGTHS: Final = (32, 56)
+_ZONES_US: Final = 15 * 60 * 1_000_000
+_SLACK_US: Final = 1_000_000
+
+
+def lead_of(key: str, begin: int) -> int | None:
+    """Return the µs from the birth of a UNIQ_KEY to `begin`; None: the key does not say.
+
+    The key has the time of the month in the client's zone; zones are multiples of 15 minutes.
+    """
+    if len(key) not in _LENGTHS or decode_unique_key(key) is None:
+        return None
+    born = int(key[-12:-4], 16) * 1000
+    return (begin - born + _SLACK_US) % _ZONES_US - _SLACK_US
+
+
+def without_inner_hops(rows: Iterable[ExchangeRecord]) -> list[ExchangeRecord]:
+    """Return the sends of a message that its client made, by time.
+
+    A relay, such as a proxy of 5.x, sends a message again while its own client waits: from the
+    address that was asked, to another one, within the time of the outer exchange.
+    """
+    ordered = sorted(rows, key=lambda row: (row.request_time or 0, row.opaque))
+    kept: list[ExchangeRecord] = []
+    for row in ordered:
+        host = host_of(row.requester)
+        begin = row.request_time or 0
+        inner = any(
+            (
+                (
+                    outer.offset_msg_id is not None
+                    and outer.offset_msg_id == row.offset_msg_id
+                    and outer.responder != row.responder
+                )
+                or (
+                    host_of(outer.responder) == host
+                    and host_of(outer.requester) != host
+                    and outer.responder != row.responder
+                )
+            )
+            and begin <= (outer.response_time or begin)
+            for outer in kept
+        )
+        if not inner:
+            kept.append(row)
+    return kept

@@ -1,0 +1,94 @@
+"""The contract of a rule: a description as data, what it takes, and a fold over that.
+
+Rules for rules: a fold has no clock and does no I/O; it gives the same cases whatever the order in
+which rows come, and may be asked for them several times. State is kept per key, and is small: a
+`Tally`, some sets with a bound. What a capture does not show is never taken for a fact; a rule that
+rests on what is absent sets `rests_on_absence`, and the engine lowers its confidence where the
+capture is not whole. A rule is one file in a family under `rules/` that exports `RULE`, and a name
+in `registry.RULE_MODULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ExchangeRecord
+
+from .need import Need
+from .problem import Case, ProblemSeverity
+
+if TYPE_CHECKING:
+    from .context import Context
+    from .messages import ObservedMessage
+
+
+class Fold:
+    """State of one rule for one key. Override what the rule takes, and `cases`."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        """what the state is kept for"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        """Take an exchange."""
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        """Take a TCP connection that has ended."""
+
+    def add_message(self, message: ObservedMessage) -> None:
+        """Take a message with its attempts."""
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return what was found so far."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanges:
+    """Which exchanges a rule takes, and by which key; None: any."""
+
+    key: Callable[[ExchangeRecord], str | None]
+    """key of the state; None: the rule does not take this exchange"""
+    requests: frozenset[int] | None = None
+    """request codes"""
+    responses: frozenset[int] | None = None
+    """response codes; those without a response are then not taken"""
+    statuses: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisRule:
+    """A rule."""
+
+    id: str
+    """as in the output and `--explain`"""
+    severity: ProblemSeverity
+    title: str
+    """one general sentence, without names"""
+    searched: tuple[str, ...]
+    """words that people search for"""
+    proof: str
+    """what in a capture proves it"""
+    explanation: str
+    """what happens inside RocketMQ"""
+    advice: str
+    """what to check or set: the setting's name and default, by version where it differs"""
+    fold: Callable[[str], Fold]
+    """key -> state"""
+    exchanges: tuple[Exchanges, ...] = ()
+    connections: Callable[[ConversationRecord], str | None] | None = None
+    """key of a connection; None: connections are not taken"""
+    messages: Callable[[ObservedMessage], str | None] | None = None
+    """key of a message with its attempts; None: messages are not taken"""
+    references: tuple[str, ...] = ()
+    """public issues, `apache/rocketmq#N`"""
+    limits: str = ""
+    """what it cannot tell"""
+    needs: frozenset[Need] = frozenset()
+    rests_on_absence: bool = False
+    """it concludes from what was not seen"""
+    consequence_of: frozenset[str] = frozenset()
+    """ids of rules whose problems lead to this one"""

@@ -1,0 +1,1 @@
+"""Rules about the attempts of one message: timeouts, retries, duplicates."""

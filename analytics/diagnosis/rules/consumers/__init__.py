@@ -1,0 +1,1 @@
+"""Rules about groups, subscriptions, offsets, consumption retries and orderly locks."""

@@ -1,0 +1,1 @@
+"""Rules about connections, addresses and other protocols."""

@@ -1,0 +1,1 @@
+"""Rules about requests that a broker refuses for what they are."""

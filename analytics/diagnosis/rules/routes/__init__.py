@@ -1,0 +1,1 @@
+"""Rules about topics, routes and permissions."""

@@ -1,0 +1,1 @@
+"""Rules about half messages, check-backs, replies, timers and POP."""

@@ -1,0 +1,1 @@
+"""Rules about how clients use RocketMQ: load of queues, versions, settings."""
