@@ -1,4 +1,4 @@
-"""The rules, by name of module. To add one: its file in a family, and its name here."""
+"""The rules, by family. To add one: its file in a family, and its name in `MODULES` there."""
 
 from __future__ import annotations
 
@@ -9,19 +9,31 @@ from typing import Final
 
 from .rule import DiagnosisRule
 
-RULE_MODULES: Final = (
-    "overload.send_queue_timeout",
-    "overload.page_cache_busy",
-    "attempts.duplicate_by_retry",
+FAMILIES: Final = (
+    "overload",
+    "refused",
+    "attempts",
+    "network",
+    "routes",
+    "consumers",
+    "transactions",
+    "usage",
 )
-"""modules under `rules/`, by family"""
+"""folders under `rules/`, in the order of the document"""
 
 
 @cache
 def rules() -> Sequence[DiagnosisRule]:
     """Return all rules, in the order of the registry."""
-    package = __package__
-    return tuple(import_module(f"{package}.rules.{name}").RULE for name in RULE_MODULES)
+    return tuple(rule for family in FAMILIES for rule in rules_of(family))
+
+
+@cache
+def rules_of(family: str) -> Sequence[DiagnosisRule]:
+    """Return the rules of a family."""
+    package = f"{__package__}.rules.{family}"
+    modules: Sequence[str] = import_module(package).MODULES
+    return tuple(import_module(f"{package}.{name}").RULE for name in modules)
 
 
 def rule_of(name: str) -> DiagnosisRule | None:

@@ -1,1 +1,6 @@
 """Rules about topics, routes and permissions."""
+
+from typing import Final
+
+MODULES: Final[tuple[str, ...]] = ()
+"""modules with a `RULE`, in the order of the document"""
