@@ -16,6 +16,7 @@ from dissectors.remoting.codes import request_name
 from .. import derived
 from ..report import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn
 from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
+from ..sends.hops import RELAY_COLUMNS, RELAYS, relays
 from ..sends.unavailable import (
     CONNECT_COLUMNS,
     UNAVAILABLE,
@@ -133,6 +134,14 @@ UNREACHABLE = ReportTable(
     order=("-connects", "broker", "server", "client"),
     brief=("broker", "client", "who", "connects", "first_time", "last_time", "silent", "server"),
 )
+RELAYED = ReportTable(
+    "relays",
+    "Proxies and other relays",
+    "A row an address that takes sends and makes them again, and the server behind it: what it made"
+    " is counted in the other tables, too. `latency_relays` has the latency of both hops.",
+    RELAY_COLUMNS[:3],
+    order=("relay", "server", "from_host"),
+)
 OPERATIONS = ReportTable(
     "operations",
     "Operations",
@@ -206,6 +215,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     names = broker_names(given, lambda: cells)
     made: dict[str, Callable[[], DataFrame]] = {
         ERRORS.name: lambda: _errors(seen, names),
+        RELAYED.name: lambda: relays(given),
         UNANSWERED.name: lambda: _unanswered(requests, names),
         OPERATIONS.name: lambda: _operations(cells),
         TOPICS.name: lambda: _topics(with_names(cells, names)),
@@ -376,6 +386,12 @@ def remarks(rows: Rows) -> list[str]:
     """Return what stands out: what failed, what was not answered, what is stored but not safe."""
     errors, unanswered = rows.get(ERRORS.name), rows.get(UNANSWERED.name)
     said = about_connects(rows.get(UNREACHABLE.name, ()))
+    if behind := rows.get(RELAYED.name, ()):
+        addresses = ", ".join(sorted({str(row["relay"]) for row in behind})[:5])
+        said.append(
+            f"Sends through {addresses} were seen on both sides of it and count twice here, once"
+            " for each hop; the retry report counts them once (proxies and other relays)."
+        )
     if unanswered is not None:
         said += _about_unanswered(unanswered)
     if errors is None:
@@ -424,8 +440,8 @@ REPORT = Report(
     name="overview",
     title="Overview",
     question="What was asked, by whom, about what, and what went wrong?",
-    tables=(ERRORS, UNANSWERED, UNREACHABLE, OPERATIONS, TOPICS, CLIENTS),
+    tables=(ERRORS, UNANSWERED, UNREACHABLE, OPERATIONS, TOPICS, CLIENTS, RELAYED),
     build=build,
     remarks=remarks,
-    shares=(BROKER_NAMES, UNAVAILABLE),
+    shares=(BROKER_NAMES, UNAVAILABLE, RELAYS),
 )

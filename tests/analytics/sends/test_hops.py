@@ -23,7 +23,8 @@ ONEWAY = {"latency_us": None, "status": "oneway", "offset_msg_id": None}
 def recorded(spark: SparkSession) -> Tables:
     """Sends through a real proxy: six stored, four one-way, two refused twice each."""
     file = str(SAMPLES / "proxy-remoting-5x.pcap")
-    return {**tables_of(spark, "retries", [file]), **tables_of(spark, "latency", [file])}
+    names = "retries", "latency", "overview"
+    return {name: rows for one in names for name, rows in tables_of(spark, one, [file]).items()}
 
 
 def test_a_message_through_a_proxy_is_sent_and_stored_once(recorded: Tables) -> None:
@@ -48,6 +49,15 @@ def test_the_latency_of_both_hops_stands_side_by_side(recorded: Tables) -> None:
     inner, outer = int(str(relay["inner_p50_us"])), int(str(relay["outer_p50_us"]))
     assert 0 < inner < outer
     assert any("seen on both sides" in said for said in remarks(recorded))
+
+
+def test_the_overview_says_that_both_hops_are_counted(recorded: Tables) -> None:
+    from analytics.reports.overview import remarks
+
+    (relay,) = recorded["relays"]
+    assert (relay["relay"], relay["server"]) == ("127.77.0.71:18080", "127.77.0.11:10911")
+    (said,) = [one for one in remarks(recorded) if "count twice" in one]
+    assert said.startswith("Sends through 127.77.0.71:18080 ")
 
 
 def hop(key: int, at: int, to: str, host: str = "10.0.0.9", **values: object) -> dict[str, object]:
