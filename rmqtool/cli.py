@@ -17,6 +17,7 @@ from . import __version__
 from .broker import command as cli_broker
 from .codes import options as codes_options
 from .decode.options import DecodeRequest
+from .diagnose import command as cli_diagnose
 from .help import command as cli_help
 from .hex import command as cli_hex
 from .live import command as cli_live
@@ -37,6 +38,7 @@ Examples:
 
 \b
   rmqtool decode pcap incident.pcap
+  rmqtool diagnose incident.pcap        what is wrong, why, what to do
   rmqtool decode pcap incident.pcap --summary
   rmqtool decode pcap --help
   rmqtool help                          documents: columns, filters, reports, faults
@@ -170,6 +172,7 @@ decode_app.command("hex")(cli_hex.decode_hex)
 decode_app.command("stream")(cli_hex.decode_stream)
 app.command("replay")(cli_replay.replay)
 app.command("report")(cli_report.report)
+app.command("diagnose")(cli_diagnose.diagnose)
 
 
 @app.command("codes", context_settings={**_CONTEXT, "ignore_unknown_options": True})

@@ -241,6 +241,13 @@ UNITS: dict[str, tuple[str, ...]] = {
     ),
     "rmqtool.summary": ("rmqtool.ui", "dissectors"),
     "rmqtool.decode": ("rmqtool.summary", "rmqtool.ui", "rmqtool", "dissectors"),
+    "rmqtool.diagnose": (
+        *VIEWS,
+        "rmqtool.live",
+        "analytics.diagnosis",
+        "analytics.inputs",
+        "dissectors",
+    ),
     "rmqtool.live": (*VIEWS, "dissectors"),
     "rmqtool.hex": (*VIEWS, "dissectors"),
     "rmqtool.help": ("rmqtool.ui", "dissectors.rows", "dissectors.where"),

@@ -1,0 +1,84 @@
+"""What a user asked `diagnose` for, checked: texts of the command line become values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analytics.diagnosis.problem import Problem, ProblemSeverity
+from analytics.diagnosis.registry import rule_of, rules
+from analytics.diagnosis.rule import DiagnosisRule
+from dissectors.times import Moment
+from dissectors.where.fields import suggestion
+
+from ..decode.options import usage_error
+from ..ui.console import When
+from .command import DiagnoseFormat
+
+SEVERITIES = tuple(str(severity) for severity in ProblemSeverity)
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnoseRequest:
+    """A `diagnose` command, checked."""
+
+    inputs: Sequence[str]
+    """captures, decoded logs, files of their rows, journals; empty: an interface"""
+    rules: Sequence[DiagnosisRule]
+    since: Moment | None
+    until: Moment | None
+    decode_as: frozenset[int]
+    jobs: int
+    interface: str | None
+    filter_text: str
+    duration: str | None
+    verbose: bool
+    json: bool
+    output: str
+    fail_on: Sequence[str]
+    """severities and ids of rules"""
+    colour: When
+    quiet: bool
+
+
+def chosen_rules(names: Sequence[str]) -> Sequence[DiagnosisRule]:
+    """Return the rules of these names, all without names; raise CommandError for an unknown one."""
+    return [known_rule("--rule", name) for name in names] if names else rules()
+
+
+def known_rule(option: str, name: str) -> DiagnosisRule:
+    """Return the rule of that name; raise CommandError where there is none."""
+    rule = rule_of(name)
+    if rule is None:
+        known = [one.id for one in rules()]
+        raise usage_error(option, f"there is no rule {name!r}{suggestion(name, known, 'rules')}")
+    return rule
+
+
+def conditions_of(texts: Sequence[str]) -> Sequence[str]:
+    """Return the conditions of --fail-on; raise CommandError for an unknown one."""
+    for text in texts:
+        if text not in SEVERITIES:
+            known_rule("--fail-on", text)
+    return texts
+
+
+def format_of(format_: DiagnoseFormat | None, output: str) -> DiagnoseFormat:
+    """Return the format: the one asked for, else by the name of the output."""
+    if format_ is not None:
+        return format_
+    is_json = output.endswith((".jsonl", ".ndjson", ".json"))
+    return DiagnoseFormat.jsonl if is_json else DiagnoseFormat.table
+
+
+def held(conditions: Sequence[str], problems: Sequence[Problem]) -> list[str]:
+    """Return a line for each condition of --fail-on that holds."""
+    lines = []
+    for text in conditions:
+        if text in SEVERITIES:
+            found = [one for one in problems if one.severity >= ProblemSeverity(text)]
+        else:
+            found = [one for one in problems if one.rule == text]
+        if found:
+            lines.append(f"--fail-on {text}: {found[0].title}")
+    return lines

@@ -1,0 +1,186 @@
+"""A diagnosis as text: the verdict first, then incidents, the cause before what followed from it.
+
+Rules: a screenful without `-V`; everything from the network is printable; nothing is cut that is
+needed to act, lines are wrapped instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from analytics.diagnosis.engine import Diagnosis, needs_said
+from analytics.diagnosis.problem import Problem, ProblemSeverity
+
+from ..ui.console import UNLIMITED, Style, Terminal, one_line, styled, wrapped
+from ..ui.figures import clock, count, counted, day, zone_name
+
+MOST_SHOWN: Final = 30
+"""problems that are shown without `-V`"""
+MOST_LINES: Final = 40
+"""lines of one paragraph"""
+_LABELS: Final = {
+    ProblemSeverity.ERROR: ("ERROR", Style.RED),
+    ProblemSeverity.WARNING: ("WARNING", Style.YELLOW),
+    ProblemSeverity.INFO: ("INFO", Style.CYAN),
+}
+_WIDTH: Final = 9
+"""cells of the severity"""
+
+
+def diagnosis_lines(
+    diagnosis: Diagnosis, name: str, terminal: Terminal, verbose: bool
+) -> list[str]:
+    """Return the diagnosis as printable lines."""
+    writer = _Writer(terminal)
+    writer.paragraph(f"{one_line(name)}: {verdict(diagnosis)}", Style.BOLD)
+    writer.paragraph(looked_at(diagnosis), Style.DIM)
+    problems = diagnosis.problems
+    shown = problems if verbose or len(problems) <= MOST_SHOWN else problems[:MOST_SHOWN]
+    incident = 0
+    for problem in shown:
+        if problem.incident != incident:
+            incident = problem.incident
+            writer.lines.append("")
+        writer.problem(problem, verbose)
+    if len(shown) < len(problems):
+        writer.lines.append("")
+        writer.paragraph(f"… and {counted(len(problems) - len(shown), 'more problem')}; -V has all")
+    limits = not_judged(diagnosis)
+    if limits:
+        writer.lines.append("")
+        for line in limits if verbose else limits[:3]:
+            writer.paragraph(line, Style.DIM)
+    if problems and not verbose:
+        writer.paragraph(
+            "Evidence and advice: -V. A rule in words: rmqtool diagnose --explain"
+            f" {problems[0].rule}",
+            Style.DIM,
+        )
+    return writer.lines
+
+
+def verdict(diagnosis: Diagnosis) -> str:
+    """Return what was found, in a sentence."""
+    problems = diagnosis.problems
+    if not problems:
+        return "nothing wrong was found"
+    numbers = dict.fromkeys(_LABELS, 0)
+    for problem in problems:
+        numbers[problem.severity] += 1
+    parts = [
+        counted(number, noun)
+        for number, noun in zip(numbers.values(), ("error", "warning", "remark"), strict=True)
+        if number
+    ]
+    incidents = len({problem.incident for problem in problems})
+    together = f" in {counted(incidents, 'incident')}" if incidents < len(problems) else ""
+    return ", ".join(parts) + together
+
+
+def looked_at(diagnosis: Diagnosis) -> str:
+    """Return what was looked at."""
+    context = diagnosis.context
+    if context.first_time is None or context.last_time is None:
+        return f"no exchange to look at; {counted(context.quality.connections, 'connection')}"
+    first, last = context.first_time, context.last_time
+    until = clock(last) if day(first) == day(last) else f"{day(last)} {clock(last)}"
+    return (
+        f"{counted(context.exchanges, 'exchange')}, {day(first)} {clock(first)} to {until}"
+        f" {zone_name()}, by {counted(diagnosis.spoke, 'rule')}"
+    )
+
+
+def not_judged(diagnosis: Diagnosis) -> list[str]:
+    """Return what the capture could not show."""
+    lines = [f"Not the whole capture: {reason}." for reason in diagnosis.context.quality.reasons()]
+    return lines + [f"The capture has {line}." for line in needs_said(diagnosis.silent)]
+
+
+class _Writer:
+    def __init__(self, terminal: Terminal) -> None:
+        self.lines: list[str] = []
+        self._terminal = terminal
+
+    def paragraph(self, text: str, style: str = "", indent: int = 0) -> None:
+        """Add a text as many lines as it needs."""
+        width = self._terminal.width
+        lines = [text] if width >= UNLIMITED else wrapped(text, width - indent, MOST_LINES)
+        for line in lines:
+            self.lines.append(" " * indent + self._styled(line, style))
+
+    def problem(self, problem: Problem, verbose: bool) -> None:
+        """Add a problem: its sentence, then when, how sure, by which rule, with which packets."""
+        label, colour = _LABELS[problem.severity]
+        follows = problem.consequence_of is not None
+        indent = 2 if follows else 0
+        head = ("└ " if follows else "") + label
+        width = self._terminal.width
+        room = UNLIMITED if width >= UNLIMITED else width - _WIDTH - indent
+        title = one_line(problem.title)
+        lines = [title] if room >= UNLIMITED else wrapped(title, room, MOST_LINES)
+        start = " " * (indent - 2 if follows else 0)
+        for number, line in enumerate(lines):
+            first = head.ljust(_WIDTH + 2) if follows else head.ljust(_WIDTH)
+            mark = self._styled(first, colour) if not number else " " * len(first)
+            self.lines.append(f"{start}{mark}{self._styled(line, Style.BOLD)}")
+        inner = _WIDTH + indent
+        self.paragraph(_facts_line(problem), Style.DIM, inner)
+        if problem.reason:
+            self.paragraph(f"{problem.confidence} only: {one_line(problem.reason)}", "", inner)
+        if verbose:
+            self._more(problem, inner)
+
+    def _more(self, problem: Problem, indent: int) -> None:
+        for text in problem.details:
+            self.paragraph(one_line(text), "", indent)
+        for one in problem.evidence:
+            packet = f"packet {one.packet}" if one.packet is not None else "connection"
+            self.paragraph(
+                f"{clock(one.time)} {one_line(one.capture)} {packet}"
+                f" (conversation {one.conversation}): {one_line(one.what)}",
+                "",
+                indent,
+            )
+        if problem.filter:
+            self.paragraph(f"Wireshark: {problem.filter}", "", indent)
+        self.paragraph(f"Why: {problem.explanation}", "", indent)
+        self.paragraph(f"What to do: {problem.advice}", "", indent)
+        if problem.references:
+            self.paragraph(f"See: {', '.join(problem.references)}", Style.DIM, indent)
+
+    def _styled(self, text: str, style: str) -> str:
+        return styled(text, style) if self._terminal.colour and style else text
+
+
+def _facts_line(problem: Problem) -> str:
+    first, last = problem.first_time, problem.last_time
+    when = clock(first)
+    if last > first:
+        when += f" to {clock(last) if day(first) == day(last) else f'{day(last)} {clock(last)}'}"
+    often = f", {count(problem.count)} times" if problem.count > 1 else ""
+    return f"{when}{often}, {problem.confidence}; {problem.rule}{_packets(problem)}"
+
+
+def _packets(problem: Problem) -> str:
+    packets = [one.packet for one in problem.evidence if one.packet is not None]
+    if not packets:
+        numbers = sorted({one.conversation for one in problem.evidence})
+        return f"; conversation {', '.join(map(str, numbers[:4]))}" if numbers else ""
+    more = ", …" if len(packets) > 4 or problem.count > len(packets) else ""
+    noun = "packet" if len(packets) == 1 else "packets"
+    return f"; {noun} {', '.join(map(str, packets[:4]))}{more}"
+
+
+def problem_line(problem: Problem) -> str:
+    """Return a problem as one printable line, for a live display and the summary."""
+    return f"{_LABELS[problem.severity][0]} {one_line(problem.title)} ({problem.rule})"
+
+
+def verdict_lines(problems: Sequence[Problem], most: int) -> list[str]:
+    """Return the causes of the gravest incidents, one line each."""
+    causes = [one for one in problems if one.consequence_of is None]
+    lines = [problem_line(one) for one in causes[:most]]
+    if len(causes) > most:
+        lines.append(f"… and {counted(len(causes) - most, 'more')}: rmqtool diagnose")
+    return lines
