@@ -16,9 +16,10 @@ from ..live.run import seconds_of
 from ..ui.figures import clock, count
 from ..ui.interrupt import first_ends
 from ..ui.status import ExitStatus
+from .feed import fed
 from .request import DiagnoseRequest
-from .run import fed, write_diagnosis
 from .text import problem_line
+from .write import write_diagnosis
 
 LOOK: Final = 1.0
 """seconds between two looks at what is wrong"""

@@ -13,7 +13,7 @@ from dissectors.where.fields import suggestion
 
 from ..decode.options import usage_error
 from ..ui.console import When
-from .command import DiagnoseFormat
+from .options import DiagnoseFormat
 
 SEVERITIES = tuple(str(severity) for severity in ProblemSeverity)
 

@@ -1,0 +1,50 @@
+"""Writes a diagnosis: lines for people, JSON lines for scripts; the status by --fail-on."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import msgspec
+
+from analytics.diagnosis.engine import Diagnosis
+from analytics.diagnosis.problem import as_json
+from dissectors.rows.tables import encodable_value
+
+from ..ui.console import UNLIMITED, Terminal, terminal_of
+from ..ui.errors import said
+from ..ui.json_text import visible_json
+from ..ui.output import Output
+from ..ui.status import ExitStatus
+from .request import DiagnoseRequest, held
+from .text import diagnosis_lines
+
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def write_diagnosis(request: DiagnoseRequest, diagnosis: Diagnosis, name: str) -> ExitStatus:
+    """Write what was found; return the status by --fail-on."""
+    output = Output(request.output)
+    try:
+        if request.json:
+            rows = [encodable_value(as_json(one)) for one in diagnosis.problems]
+            data = _ENCODER.encode_lines(rows)
+            screen = output.path is None and sys.stdout.isatty()
+            output.write(visible_json(data) if screen else data)
+        else:
+            terminal = terminal_of(sys.stdout, request.colour)
+            if output.path is not None:
+                terminal = Terminal(False, UNLIMITED, False)
+            lines = diagnosis_lines(diagnosis, name, terminal, request.verbose)
+            output.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+        output.finish()
+    except BaseException:
+        output.discard()
+        raise
+    if not request.quiet:
+        for line in diagnosis.limits:
+            print(f"rmqtool: a bound was reached: {line}", file=sys.stderr)
+    status = ExitStatus.OK
+    for line in held(request.fail_on, diagnosis.problems):
+        status = said(line, status=ExitStatus.DIFFERENCES)
+    return status
