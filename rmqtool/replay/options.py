@@ -24,7 +24,7 @@ from replay.run.journal_rows import Sync
 
 from ..decode.options import ports_of, time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
-from .given import PACE_FIELDS, PLAN_FIELDS, ReplayArguments
+from .arguments import PACE_FIELDS, PLAN_FIELDS, ReplayArguments
 from .resume import take_over
 
 RAW: Final = "raw"
@@ -108,7 +108,7 @@ def request_of(given: ReplayArguments) -> ReplayRequest:
         given,
         tuple(given.sources),
         _rewrite(rewrite_of, files),
-        ports_of(given.decode_as),
+        ports_of(given.decode_as or []),
         raw_codes,
         max(1, _value("--timeout", duration_of, given.timeout) // 1_000_000),
         _one_of("--fsync", Sync, given.fsync),

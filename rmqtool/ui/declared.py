@@ -32,7 +32,7 @@ def command_with(
         Parameter(
             field.name,
             Parameter.KEYWORD_ONLY,
-            default=field.default,
+            default=_default_of(field),
             annotation=hints[field.name],
         )
         for field in dataclasses.fields(arguments)  # type: ignore[arg-type]
@@ -40,3 +40,8 @@ def command_with(
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__doc__ = run.__doc__
     return command
+
+
+def _default_of(field: dataclasses.Field[Any]) -> object:
+    made = field.default_factory
+    return field.default if made is dataclasses.MISSING else made()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from replay.run.journal_rows import STEPS
-from rmqtool.replay.given import PLAN_FIELDS, ReplayArguments
+from rmqtool.replay.arguments import PLAN_FIELDS, ReplayArguments
 from rmqtool.replay.options import request_of
 from rmqtool.ui.status import CommandError, ExitStatus
 from tests.rmqtool.command import EVIL, ROOT, capture_in, rmqtool
@@ -128,7 +128,7 @@ def test_without_a_source_the_way_out_is_said() -> None:
 
 
 def test_all_that_makes_the_plan_is_kept_for_the_next_run() -> None:
-    given = ReplayArguments(sources=["a.pcap"], limit=3, include=("dlq",), mark=False, sample="10%")
+    given = ReplayArguments(sources=["a.pcap"], limit=3, include=["dlq"], mark=False, sample="10%")
     stored = request_of(given).stored_options()
     assert set(PLAN_FIELDS) <= set(stored)
     assert (stored["limit"], stored["include"], stored["mark"]) == (3, ["dlq"], False)
