@@ -87,6 +87,10 @@ class Engine:
         ]
         self._store = AttemptStore()
 
+    def begin_input(self, name: str) -> None:
+        """Take what follows for rows of that input: conversations are numbered anew in each."""
+        self._store.source = name
+
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Take exchanges, in any order."""
         if not rows:

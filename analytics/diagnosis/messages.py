@@ -19,7 +19,7 @@ from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.ids.message_ids import decode_unique_key
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
-from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
+from dissectors.rows.record import ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
 
 from ..sends.attempts import (
     DEFAULT_TIMEOUT_US,
@@ -34,6 +34,8 @@ from ..sends.chains import Chain, Limits, chain_of
 
 MAX_RECENT: Final = 20_000
 """messages that were stored at once and may still be sent again"""
+MAX_SENDS: Final = 64
+"""sends of one message"""
 MAX_TELLING: Final = 20_000
 """messages whose attempts are looked at"""
 MAX_CONNECTIONS: Final = 50_000
@@ -46,6 +48,8 @@ LONG_US: Final = DEFAULT_TIMEOUT_US * 9 // 10
 """a send that took so long may have been given up"""
 RETRIES: Final = 2
 """retryTimesWhenSendFailed unless it is set"""
+_Placed = tuple[str, ExchangeRecord]
+"""a send and the input it was seen in"""
 _RETRY: Final = "%RETRY%"
 _DLQ: Final = "%DLQ%"
 _SOON: Final = SOON_US * 1000
@@ -76,9 +80,11 @@ class AttemptStore:
     """Sends by UNIQ_KEY, as far as they may matter."""
 
     def __init__(self) -> None:
-        self._recent: OrderedDict[str, ExchangeRecord] = OrderedDict()
-        self._telling: dict[str, list[ExchangeRecord]] = {}
-        self._connections: OrderedDict[int, ConversationRecord] = OrderedDict()
+        self.source = ""
+        """input that the rows come from: a number of a conversation is unique in it"""
+        self._recent: OrderedDict[str, _Placed] = OrderedDict()
+        self._telling: dict[str, list[_Placed]] = {}
+        self._connections: OrderedDict[tuple[str, int], ConversationRecord] = OrderedDict()
         self._failures: list[ConversationRecord] = []
         self._failed_until = 0
         self.left_out = 0
@@ -92,8 +98,8 @@ class AttemptStore:
         telling = self._telling
         rows = telling.get(key)
         if rows is not None:
-            if len(rows) < 64:
-                rows.append(row)
+            if len(rows) < MAX_SENDS:
+                rows.append((self.source, row))
             return
         recent = self._recent
         before = recent.pop(key, None)
@@ -105,16 +111,19 @@ class AttemptStore:
             and latency <= LONG_US
             and row.request_time > self._failed_until
         ):
-            recent[key] = row
+            recent[key] = (self.source, row)
             if len(recent) > MAX_RECENT:
                 recent.popitem(last=False)
             return
-        if before is None and row.status == "oneway":
-            recent[key] = row
+        if before is None and row.status == ONEWAY:
+            recent[key] = (self.source, row)
+            if len(recent) > MAX_RECENT:
+                recent.popitem(last=False)
             return
         if not is_producers(row):
             return
-        self._keep(key, [row] if before is None else [before, row])
+        one = (self.source, row)
+        self.keep(key, [one] if before is None else [before, one])
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a TCP connection that has ended."""
@@ -125,7 +134,7 @@ class AttemptStore:
                 self._look_back(row)
             return
         if row.commands:
-            self._connections[row.conversation] = row
+            self._connections[self.source, row.conversation] = row
             if len(self._connections) > MAX_CONNECTIONS:
                 self._connections.popitem(last=False)
 
@@ -139,13 +148,14 @@ class AttemptStore:
             if len(newest) == LOOK_BACK:
                 break
         for key in newest:
-            row = self._recent[key]
-            begin = row.request_time or 0
-            if failed.end_time <= begin <= failed.end_time + _SOON and is_producers(row):
+            one = self._recent[key]
+            begin = one[1].request_time or 0
+            if failed.end_time <= begin <= failed.end_time + _SOON and is_producers(one[1]):
                 del self._recent[key]
-                self._keep(key, [row])
+                self.keep(key, [one])
 
-    def _keep(self, key: str, rows: list[ExchangeRecord]) -> None:
+    def keep(self, key: str, rows: list[_Placed]) -> None:
+        """Keep the sends of a message to the end."""
         if len(self._telling) >= MAX_TELLING:
             self.left_out += 1
             return
@@ -161,8 +171,8 @@ class AttemptStore:
         rows_of: dict[str, list[ExchangeRecord]] = {}
         for key, rows in self._telling.items():
             own = without_inner_hops(rows)
-            rows_of[key] = own
-            made = [self._send_of(row, names) for row in own]
+            rows_of[key] = [row for _, row in own]
+            made = [self._send_of(source, row, names) for source, row in own]
             by_process.setdefault(process_of(key, made[0].host), []).append(made)
         found = []
         for several in by_process.values():
@@ -201,8 +211,8 @@ class AttemptStore:
             )
         return found
 
-    def _send_of(self, row: ExchangeRecord, names: Mapping[str, str]) -> Send:
-        connection = self._connections.get(row.conversation)
+    def _send_of(self, source: str, row: ExchangeRecord, names: Mapping[str, str]) -> Send:
+        connection = self._connections.get((source, row.conversation))
         connected = closed = None
         ended_by: str | None = None
         whole: bool | None = None
@@ -237,7 +247,7 @@ class AttemptStore:
             language=row.language,
             version=row.version,
             version_name=row.version_name,
-            source="",
+            source=source,
             capture=row.capture,
             conversation=row.conversation,
             request_packet=row.request_packet,
@@ -285,15 +295,15 @@ def lead_of(key: str, begin: int) -> int | None:
     return (begin - born + _SLACK_US) % _ZONES_US - _SLACK_US
 
 
-def without_inner_hops(rows: Iterable[ExchangeRecord]) -> list[ExchangeRecord]:
+def without_inner_hops(rows: Iterable[_Placed]) -> list[_Placed]:
     """Return the sends of a message that its client made, by time.
 
     A relay, such as a proxy of 5.x, sends a message again while its own client waits: from the
     address that was asked, to another one, within the time of the outer exchange.
     """
-    ordered = sorted(rows, key=lambda row: (row.request_time or 0, row.opaque))
-    kept: list[ExchangeRecord] = []
-    for row in ordered:
+    ordered = sorted(rows, key=lambda one: (one[1].request_time or 0, one[1].opaque))
+    kept: list[_Placed] = []
+    for source, row in ordered:
         host = host_of(row.requester)
         begin = row.request_time or 0
         inner = any(
@@ -310,8 +320,8 @@ def without_inner_hops(rows: Iterable[ExchangeRecord]) -> list[ExchangeRecord]:
                 )
             )
             and begin <= (outer.response_time or begin)
-            for outer in kept
+            for _, outer in kept
         )
         if not inner:
-            kept.append(row)
+            kept.append((source, row))
     return kept

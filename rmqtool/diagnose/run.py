@@ -75,6 +75,7 @@ def _has_rows(name: str) -> bool:
 def _read_rows(request: DiagnoseRequest, given: Input, engine: Engine) -> None:
     progress = Progress(sys.stderr, not request.quiet, "exchanges")
     seen = 0
+    engine.begin_input(given.name)
     for rows in exchange_rows(given):
         engine.add_exchanges([row for row in rows if in_window(request, row)])
         seen += len(rows)
@@ -94,6 +95,7 @@ def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine
             ExitStatus.USAGE,
         )
     options = DecodeOptions(decode_as=request.decode_as, conversations=True)
+    engine.begin_input("")
     decode = decode_of(captures, options, request.jobs)
     refuse_inputs(request.output, decode.sources)
     progress = Progress(sys.stderr, not request.quiet, "exchanges")

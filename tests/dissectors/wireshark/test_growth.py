@@ -67,6 +67,10 @@ def test_growth(dissector: Path, tmp_path: Path, make: Callable[[int], Talk]) ->
         path.write_bytes(pcap_of(make(count).segments))
         return min(seconds_of(dissector, path) for _ in range(2))
 
-    start = measured(1)  # of tshark itself
-    small, large = measured(1500) - start, measured(6000) - start
-    assert large < MOST * max(small, 0.05)
+    def growth() -> float:
+        start = measured(1)  # of tshark itself
+        small, large = measured(1500) - start, measured(6000) - start
+        return large / max(small, 0.05)
+
+    # CPU time is less exact beside other work; what is quadratic is so in every round.
+    assert any(growth() < MOST for _ in range(3))
