@@ -16,9 +16,11 @@ from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts import (
     CLIENT,
+    MASTER_ID,
     RoutedBroker,
     fact_in,
     routed_brokers_in,
+    slaves_in,
 )
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
@@ -101,6 +103,8 @@ class Context:
     """topic -> time of that route, ns"""
     servers: dict[str, str] = field(default_factory=dict)
     """`address:port` that answered as a server -> `namesrv` or `broker`"""
+    ranks: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """address of a broker -> time of the last route that names it, and the broker's id there"""
     versions: dict[str, str] = field(default_factory=dict)
     """`address:port` -> version of the RocketMQ that sent from there"""
     needs: set[Need] = field(default_factory=set)
@@ -119,6 +123,11 @@ class Context:
         """Return the id of the client at `address:port`, else its address without port."""
         return self.clients.get(endpoint) or host_of(endpoint)
 
+    def slave_id(self, address: str) -> str | None:
+        """Return the id of the slave at an address; None for a master and where none is known."""
+        rank = self.ranks.get(address, (0, MASTER_ID))[1]
+        return rank if rank != MASTER_ID else None
+
     def brokers_of(self, topic: str | None) -> list[RoutedBroker]:
         """Return the brokers of a topic by its last route; empty where none was seen."""
         return self.routes.get(topic, []) if topic is not None else []
@@ -133,6 +142,10 @@ class Context:
             self.servers.setdefault(row.responder, "namesrv")
             if row.response_code == _SUCCESS:
                 self._take_route(row)
+                slaves = slaves_in(row.facts)
+                for named in row.brokers:
+                    address = named.rpartition(SEPARATOR)[2]
+                    self._rank(address, (row.response_time or 0, slaves.get(address, MASTER_ID)))
         elif code == HEARTBEAT:
             self.needs.add(Need.HEARTBEATS)
             client = fact_in(row.facts, CLIENT)
@@ -186,6 +199,8 @@ class Context:
             mine: dict[str, str] = getattr(self, name)
             for key, value in getattr(other, name).items():
                 mine.setdefault(key, value)
+        for address, rank in other.ranks.items():
+            self._rank(address, rank)
         for topic, brokers in other.routes.items():
             if other.route_times[topic] >= self.route_times.get(topic, -1):
                 self.routes[topic] = brokers
@@ -203,6 +218,11 @@ class Context:
         if topic in self.routes or len(self.routes) < MAX_NAMES:
             self.routes[topic] = routed_brokers_in(row.facts)
             self.route_times[topic] = time
+
+    def _rank(self, address: str, rank: tuple[int, str]) -> None:
+        before = self.ranks.get(address)
+        if (rank > before) if before is not None else len(self.ranks) < MAX_NAMES:
+            self.ranks[address] = rank
 
     def _name(self, address: str, name: str, sure: bool) -> None:
         if (sure or address not in self.names) and len(self.names) < MAX_NAMES:

@@ -42,6 +42,7 @@ CONSUMER: Final = "consumer"
 PRODUCER: Final = "producer"
 SUBSCRIPTION: Final = "subscription"
 ROUTE: Final = "route"
+SLAVE: Final = "slave"
 GROUP: Final = "group"
 QUEUES_ASKED: Final = "queues_asked"
 QUEUES_LOCKED: Final = "queues_locked"
@@ -58,6 +59,7 @@ CHECKED: Final = "checked"
 DEADLINE_MS: Final = "deadline_ms"
 SETTING: Final = "setting"
 RECONSUMED: Final = "reconsumed"
+RECONSUME_LIMIT: Final = "reconsume_limit"
 PROPERTIES: Final = "properties_bytes"
 
 FACTS: Final = (
@@ -71,6 +73,7 @@ FACTS: Final = (
         " of its addresses (0: the master) joined by commas",
         "route: body of the response",
     ),
+    Fact(SLAVE, "`ID ADDRESS` of a broker in a route that is no master", "the same"),
     Fact(GROUP, "group whose queues are locked or unlocked", "request body"),
     Fact(QUEUES_ASKED, "queues that a consumer asks to lock", "request body"),
     Fact(QUEUES_LOCKED, "queues that it got", "response body"),
@@ -105,10 +108,13 @@ FACTS: Final = (
     ),
     Fact(SETTING, "name of a setting that is changed, without its value", "request body"),
     Fact(RECONSUMED, "how often a message that is sent was consumed", "ext field of a send"),
+    Fact(RECONSUME_LIMIT, "how often it may be, before it is a dead letter", "the same"),
     Fact(PROPERTIES, "bytes of the properties of a refused send", "ext field of a send"),
 )
 """All names, in the order of the document."""
 
+MASTER_ID: Final = "0"
+"""MixAll.MASTER_ID"""
 _PREPARED: Final = 0x4
 _TRANSACTION_BITS: Final = 0xC
 _BORN_HOST_V6: Final = 0x10
@@ -203,6 +209,8 @@ def _send_facts(code: int, asked: dict[str, str], answer_code: int) -> list[str]
     reconsumed = get(names.reconsume_times)
     if reconsumed is not None and reconsumed != "0":
         facts.append(fact(RECONSUMED, reconsumed))
+        if limit := get(names.max_reconsume_times):
+            facts.append(fact(RECONSUME_LIMIT, limit))
     if answer_code > 0:
         properties = get(names.properties)
         if properties:
@@ -401,7 +409,8 @@ def routed_brokers_in(facts: Iterable[str]) -> list[RoutedBroker]:
 def _route_facts(value: dict[str, object]) -> list[str]:
     queues = {_text(one.get("brokerName")): one for one in _objects(value.get("queueDatas"))}
     brokers = {_text(one.get("brokerName")): one for one in _objects(value.get("brokerDatas"))}
-    facts = []
+    facts: list[str] = []
+    slaves: list[str] = []
     for name in dict.fromkeys((*queues, *brokers)):
         if name is None:
             continue
@@ -409,7 +418,19 @@ def _route_facts(value: dict[str, object]) -> list[str]:
         ids = sorted(str(one)[:20] for one in addresses) if isinstance(addresses, dict) else []
         numbers = [str(queue.get(field, "-"))[:11] for field in _QUEUE_FIELDS]
         facts.append(fact(ROUTE, " ".join((*numbers, ",".join(ids[:16]) or "-", name))))
-    return facts[:MAX_FACTS]
+        if isinstance(addresses, dict):
+            slaves += [
+                fact(SLAVE, f"{str(one)[:20]} {address}")
+                for one, address in addresses.items()
+                if str(one) != MASTER_ID and isinstance(address, str)
+            ]
+    return (facts + slaves)[:MAX_FACTS]
+
+
+def slaves_in(facts: Iterable[str]) -> dict[str, str]:
+    """Return address -> id of the slaves that a route names."""
+    parts = (value.split(" ", 1) for value in facts_in(facts, SLAVE))
+    return {one[1]: one[0] for one in parts if len(one) == 2}
 
 
 _QUEUE_FIELDS: Final = ("perm", "readQueueNums", "writeQueueNums")
