@@ -228,15 +228,18 @@ class Conversation:
         "commands",
         "established_ts",
         "experts",
+        "facts",
         "first",
         "first_packet",
         "first_ts",
         "frames",
+        "idle",
         "ignored",
         "last_ts",
         "linger",
         "mine",
         "number",
+        "payload_ts",
         "protocol",
         "reset_by",
         "second",
@@ -268,6 +271,12 @@ class Conversation:
         """time of the first packet"""
         self.last_ts: i64 = 0
         """time of the last segment"""
+        self.payload_ts: i64 = 0
+        """time of the last segment with payload; 0: none"""
+        self.idle: i64 = 0
+        """nanoseconds without payload before the first FIN or RST"""
+        self.facts: list[str] | None = None
+        """what is known beside counts, see `rows.conversation_facts`; None: nothing"""
         self.client: Direction | None = None
         """the end that connected; where that was not captured, the one that asked first"""
         self.shaking = False
@@ -287,6 +296,11 @@ class Conversation:
         self.second = Direction(self, reversed_key(key), keep)
         self.first.peer = self.second
         self.second.peer = self.first
+
+    def note(self, facts: list[str]) -> None:
+        """Keep facts of the connection."""
+        if facts:
+            self.facts = facts if self.facts is None else self.facts + facts
 
     def receive(self, direction: Direction, segment: Segment, out: list[Pdu]) -> None:
         """Append the PDUs that are complete with this segment."""

@@ -6,6 +6,7 @@ unknown: nobody can say which of the two was answered (RFC 6298, Karn's rule).
 
 from __future__ import annotations
 
+from ..rows import conversation_facts as facts_of
 from ..rows import conversation_record as words
 from ..rows.conversation_record import ConversationRecord
 from .conversation import Conversation, Direction
@@ -48,7 +49,20 @@ def conversation_row_of(conversation: Conversation) -> ConversationRecord:
         gaps=client.reassembler.gaps + server.reassembler.gaps,
         gap_bytes=client.reassembler.gap_bytes + server.reassembler.gap_bytes,
         commands=conversation.commands,
+        facts=_facts(conversation),
     )
+
+
+def _facts(conversation: Conversation) -> list[str]:
+    facts = conversation.facts or []
+    if conversation.idle >= facts_of.LEAST_IDLE:
+        idle = conversation.idle // 1_000_000
+        facts = [*facts, facts_of.conversation_fact(facts_of.IDLE_MS, idle)]
+    for direction in (conversation.first, conversation.second):
+        length = direction.decoder.too_long
+        if length and not direction.reassembler.gaps:
+            facts = [*facts, facts_of.conversation_fact(facts_of.FRAME_LENGTH, length)]
+    return facts
 
 
 def client_of(conversation: Conversation) -> Direction:

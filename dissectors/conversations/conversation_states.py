@@ -16,9 +16,11 @@ from ..remoting.command import RemotingCommand
 from ..remoting.framing.frame import Frame
 from ..remoting.header_codec import decode_header
 from ..replication.progress import Reading, Replication, ReplicationFinder
+from ..rows.conversation_facts import FIRST_BYTES, conversation_fact
 from ..tcp.reassembly import Data, Gap, Piece
 from .conversation import Conversation, ConversationState, Direction, Pdu
-from .recognition import HAPROXY, HTTP2, UNKNOWN, protocol_of, refined
+from .recognition import HAPROXY, HTTP2, TLS, UNKNOWN, protocol_of, refined
+from .tls_hello import tls_facts
 
 DETECT_LIMIT: Final = 1024 * 1024
 """bytes of a direction searched for a frame before the conversation is given up as unknown"""
@@ -26,8 +28,12 @@ DETECT_LIMIT_FROM_START: Final = 128 * 1024
 """the same where the start was captured: a first frame's header is not larger"""
 HEAD: Final = 1024
 """first bytes of a direction that are looked at to see which other protocol it is"""
+HELLO: Final = 4096
+"""bytes of the first segment of a TLS connection that are looked at"""
 REFINE_BYTES: Final = 16 * 1024
 """bytes of an HTTP/2 conversation that are looked at to see whether it carries gRPC"""
+FIRST_BYTES_KEPT: Final = 16
+"""first bytes of a client that are noted where nobody knows what it speaks"""
 REFINE_KEPT: Final = 15
 """bytes that are looked at again with those that follow"""
 
@@ -92,7 +98,18 @@ class Undecided(ConversationState):
 
     def give_up(self) -> None:
         """Nothing was found: it is taken for something else."""
+        self._note_first_bytes()
         _pass_over(self.conversation, self.conversation.protocol)
+
+    def _note_first_bytes(self) -> None:
+        """Note how a conversation begins that is taken for something unknown."""
+        conversation = self.conversation
+        if conversation.protocol != UNKNOWN:
+            return
+        client = conversation.client or conversation.first
+        head = self._first_head if client is conversation.first else self._second_head
+        if head and client.reassembler.isn >= 0:
+            conversation.note([conversation_fact(FIRST_BYTES, head[:FIRST_BYTES_KEPT].hex())])
 
     def _recognize(self, direction: Direction) -> None:
         """Handle a frame, or the header of one, that was found in this direction."""
@@ -156,6 +173,7 @@ class Undecided(ConversationState):
         if direction.reassembler.isn >= 0 and direction.reassembler.gaps == 0:
             limit = DETECT_LIMIT_FROM_START
         if searched > limit:
+            self._note_first_bytes()
             _pass_over(self.conversation, UNKNOWN)
 
 
@@ -250,22 +268,30 @@ class Replicating(ConversationState):
 
 @final
 class Foreign(ConversationState):
-    """Another protocol: only counted, but of HTTP/2 it is looked whether it carries gRPC."""
+    """Another protocol: only counted, but of HTTP/2 it is looked whether it carries gRPC.
 
-    __slots__ = ("_head", "_left")
+    Of TLS the first bytes of both ends are looked at.
+    """
+
+    __slots__ = ("_first_seen", "_head", "_left", "_second_seen")
 
     def __init__(self, conversation: Conversation) -> None:
         super().__init__(conversation, False, False)
         self._head = b""
         self._left: i64 = REFINE_BYTES
+        self._first_seen = False
+        self._second_seen = False
         conversation.first.decoder.forget()
         conversation.second.decoder.forget()
-        if conversation.protocol != HTTP2:
+        if conversation.protocol not in (HTTP2, TLS):
             self._ignore()
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:  # noqa: ARG002
         """Look at the bytes as long as they may tell more."""
         conversation = self.conversation
+        if conversation.protocol == TLS:
+            self._look_at_hello(direction, pieces)
+            return
         for piece in pieces:
             if conversation.ignored or not isinstance(piece, Data):
                 continue
@@ -275,6 +301,24 @@ class Foreign(ConversationState):
             self._left -= piece.end - piece.start
             if self._left <= 0 or conversation.protocol != HTTP2:
                 self._ignore()
+
+    def _look_at_hello(self, direction: Direction, pieces: list[Piece]) -> None:
+        """Note what the first segment of each end says in the clear."""
+        conversation = self.conversation
+        first = direction is conversation.first
+        seen = self._first_seen if first else self._second_seen
+        for piece in pieces:
+            if isinstance(piece, Data) and not seen:
+                stop: i64 = min(piece.end, piece.start + HELLO)
+                if piece.offset == 0:
+                    conversation.note(tls_facts(piece.data[piece.start : stop]))
+                seen = True
+        if first:
+            self._first_seen = seen
+        else:
+            self._second_seen = seen
+        if self._first_seen and self._second_seen:
+            self._ignore()
 
     def _ignore(self) -> None:
         """Nothing more of the conversation is looked at."""

@@ -106,6 +106,8 @@ class ConversationTable:
             direction = self._open(segment, out)
         conversation = direction.conversation
         conversation.last_ts = segment.ts
+        if payload:
+            conversation.payload_ts = segment.ts
         direction.packets += 1
         direction.payload_bytes += payload
         if segment.window == 0 and flags & RST == 0:

@@ -20,6 +20,9 @@ def note_start(direction: Direction, segment: Segment) -> None:
             direction.isn = segment.seq
         _note_syn(direction, segment)
     closing = segment.flags & (FIN | RST) != 0
+    open_till_now = conversation.reset_by is None and conversation.closed_by is None
+    if closing and open_till_now and conversation.payload_ts > 0:
+        conversation.idle = segment.ts - conversation.payload_ts
     direction.finished = direction.finished or closing
     if segment.flags & RST:
         if conversation.reset_by is None:

@@ -132,6 +132,13 @@ class ConversationRecord(msgspec.Struct, gc=False):
         int, Description("bytes that the capture does not have", "TCP", unit="bytes")
     ]
     commands: Annotated[int, Description("commands decoded", "frames")]
+    facts: Annotated[
+        list[str],
+        Description(
+            "what diagnosis needs besides, as `name=value`; the names are listed below",
+            "first bytes, frames, TCP",
+        ),
+    ] = []
 
 
 CONVERSATION_COLUMNS: Final = columns_of(ConversationRecord)

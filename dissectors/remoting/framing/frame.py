@@ -120,6 +120,7 @@ class FrameDecoder:
         "_type",
         "held",
         "synchronized",
+        "too_long",
     )
 
     def __init__(
@@ -129,6 +130,8 @@ class FrameDecoder:
         """the next byte is known to belong to a frame"""
         self.held: i64 = 0
         """bytes of the body that are held"""
+        self.too_long: i64 = 0
+        """declared length of the first frame that is longer than any may be; 0: none"""
         self._conversation: i64 = conversation
         self._experts = experts
         self._keep: i64 = keep
@@ -413,6 +416,8 @@ class FrameDecoder:
         total: i64 = total_of(prefix)
         if total + 4 > MAX_FRAME:
             self._say(ExpertKind.FRAME_TOO_LARGE, f"{total} bytes")
+            if self.too_long == 0:
+                self.too_long = total
         else:
             high: i64 = total & 0xFFFFFFFF
             low: i64 = prefix & 0xFFFFFFFF

@@ -248,3 +248,16 @@ def _by_tshark(path: Path) -> dict[tuple[str, str], tuple[float, int]]:
         for stream, rtt in rtts.items()
         if syns.get(stream) == 1 and stream in accepted
     }
+
+
+def test_a_connection_that_was_idle_before_its_end_says_how_long(rows_of) -> None:
+    talk = asked_and_answered()
+    talk.now += 120_000_000_000
+    _, (row,) = rows_of(talk.fin(1).segments)
+    assert [one.split("=")[0] for one in row.facts] == ["idle_ms"]
+    assert 120_000 <= int(row.facts[0].split("=")[1]) < 121_000
+
+
+def test_first_bytes_of_what_nobody_knows_and_a_length_that_cannot_be(rows_of) -> None:
+    _, (row,) = rows_of(Talk().open().say(0, b"\x7f\xff\xff\xff too long").close().segments)
+    assert row.facts[0] == "first_bytes=7fffffff20746f6f206c6f6e67"

@@ -1,0 +1,63 @@
+"""Facts of a TCP connection: what diagnosis needs that has no column of its own.
+
+Rules: a fact is `name=value`, as in the exchanges (`remoting.row_facts`); names and what they hold
+are declared here once. Only connections that have something to say get facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+
+class ConversationFact(NamedTuple):
+    """What one name stands for."""
+
+    name: str
+    meaning: str
+    source: str
+
+
+TLS_OFFERED: Final = "tls_offered"
+TLS_CHOSEN: Final = "tls_chosen"
+TLS_NAME: Final = "tls_name"
+TLS_ALERT: Final = "tls_alert"
+IDLE_MS: Final = "idle_ms"
+FRAME_LENGTH: Final = "frame_length"
+FIRST_BYTES: Final = "first_bytes"
+
+CONVERSATION_FACTS: Final = (
+    ConversationFact(TLS_OFFERED, "TLS versions that the client offers", "ClientHello"),
+    ConversationFact(TLS_NAME, "name of the server that the client asks for", "ClientHello"),
+    ConversationFact(TLS_CHOSEN, "TLS version that the server chose", "ServerHello"),
+    ConversationFact(TLS_ALERT, "alert of either end before anything was encrypted", "TLS record"),
+    ConversationFact(
+        IDLE_MS,
+        "ms without payload before the first FIN or RST, where they are at least a minute",
+        "TCP",
+    ),
+    ConversationFact(
+        FRAME_LENGTH, "declared length of a frame that is longer than any may be", "frame prefix"
+    ),
+    ConversationFact(
+        FIRST_BYTES, "first bytes of the client where no protocol was recognised", "payload, hex"
+    ),
+)
+"""All names, in the order of the document."""
+
+LEAST_IDLE: Final = 60_000_000_000
+"""ns without payload that are worth a fact"""
+
+
+def conversation_fact(name: str, value: object) -> str:
+    """Return a fact as it stands in the column."""
+    return f"{name}={value}"
+
+
+def conversation_fact_in(facts: Iterable[str], name: str) -> str | None:
+    """Return the value of the first fact of that name; None where there is none."""
+    start = name + "="
+    for one in facts:
+        if one.startswith(start):
+            return one[len(start) :]
+    return None
