@@ -1,23 +1,35 @@
-"""The fold that most rules about refused requests share: count by broker, who and what was refused.
+"""The fold that most rules about refused requests share: who and what was refused, by whom.
 
-A rule takes it as it is, or overrides `title`, `subject` and `take`.
+A rule takes it as it is, or overrides `title`, `subject`, `details`, `judge` and `take`. Rules:
+with `per_broker` there is one case for each broker, by its name, because a broker may be asked at
+several addresses; what `take` keeps then goes through `note_figure` and `note_name`, which can be
+joined. Where a relay was captured on both sides, a refusal counts once: that of its client.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from typing import ClassVar, Final, NamedTuple
 
 from dissectors.endpoint import host_of
+from dissectors.remoting.code_sets import FETCHES, SENDS
+from dissectors.remoting.codes import request_name
 from dissectors.rows.record import ExchangeRecord
 
 from .context import Context
-from .problem import Case, Subject, Tally, shown
+from .problem import Case, Subject, Tally, end_of, shown, time_of
 from .rule import Fold
 
 MAX_NAMED: Final = 256
 """topics, groups and clients that a fold tells apart"""
+MAX_BROKERS: Final = 1000
+"""addresses that a fold tells apart"""
+MAX_MESSAGES: Final = 5000
+"""messages of which a fold keeps who refused them"""
+MAX_ATTEMPTS: Final = 16
+"""refusals of one message that are kept"""
 MOST_SAID: Final = 3
 """names in one sentence"""
 
@@ -36,8 +48,24 @@ def with_remark(
     return key_of
 
 
+class RefusedAttempt(NamedTuple):
+    """One refusal of a message that is told by its UNIQ_KEY."""
+
+    begin: int
+    end: int
+    requester: str
+    responder: str
+    opaque: int
+    topic: str | None
+    group: str | None
+    request: str | None
+
+
 class Refusals(Fold):
     """Refused requests of one key."""
+
+    per_broker: ClassVar[bool] = False
+    """one case for each broker"""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -49,23 +77,44 @@ class Refusals(Fold):
         self.brokers: Counter[str] = Counter()
         """by `address:port`"""
         self.requests: Counter[str] = Counter()
+        self.clients: Counter[str] = Counter()
+        """by `address:port` of the client"""
+        self.figures: dict[str, tuple[int, int]] = {}
+        """least and most of each figure"""
+        self.names: dict[str, Counter[str]] = {}
+        self.tried: dict[str, list[RefusedAttempt]] = {}
+        """UNIQ_KEY -> its refusals"""
+        self._parts: dict[str, Refusals] = {}
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Count a refusal."""
-        self.tally.add(shown(row))
-        for counter, name in (
-            (self.topics, row.topic),
-            (self.groups, row.group),
-            (self.hosts, host_of(row.requester)),
-            (self.brokers, row.responder),
-            (self.requests, row.request_name),
-        ):
-            if name and (name in counter or len(counter) < MAX_NAMED):
-                counter[name] += 1
-        self.take(row)
+        self._note_attempt(row)
+        if not self.per_broker:
+            self._count(row)
+            return
+        part = self._parts.get(row.responder)
+        if part is None:
+            if len(self._parts) >= MAX_BROKERS:
+                return
+            part = self._parts[row.responder] = type(self)(row.responder)
+        part._count(row)
 
     def take(self, row: ExchangeRecord) -> None:
         """Take what the rule needs besides, such as numbers in the remark."""
+
+    def note_figure(self, name: str, value: int) -> None:
+        """Keep the least and the most of a figure."""
+        least, most = self.figures.get(name, (value, value))
+        self.figures[name] = (min(least, value), max(most, value))
+
+    def note_name(self, name: str, value: str | None) -> None:
+        """Count a value of something that has names."""
+        if value:
+            _add(self.names.setdefault(name, Counter()), value)
+
+    def named(self, name: str) -> Counter[str]:
+        """Return what was counted by `note_name`."""
+        return self.names.get(name, Counter())
 
     def subject(self, context: Context) -> Subject:
         """Return what the case is about: what all refusals have in common."""
@@ -90,13 +139,184 @@ class Refusals(Fold):
             said.append(f"clients: {counted_names(self.hosts)}")
         return said
 
+    def judge(self, case: Case, context: Context) -> None:
+        """Change what the rule says in general: confidence, severity, advice."""
+
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case, if anything was refused."""
-        if not self.tally.count:
+        """Return a case, or one for each broker, if anything was refused."""
+        for view in self._views(context):
+            if view.tally.count:
+                case = view.tally.case(view.title(context), view.subject(context))
+                case.details = view.details(context)
+                view.judge(case, context)
+                yield case
+
+    @property
+    def what(self) -> str:
+        """The refused requests with their number: ``12 sends``."""
+        kinds = set(self.requests)
+        if kinds <= _SEND_NAMES:
+            noun = "send"
+        elif kinds <= _FETCH_NAMES:
+            noun = "pull"
+        else:
+            noun = "request"
+        return counted(self.tally.count, noun)
+
+    def sent_again(self) -> tuple[int, int]:
+        """Return how many messages were refused more than once, and how often the most."""
+        often = [len(one) for one in map(own_attempts, self.tried.values()) if len(one) > 1]
+        return len(often), max(often, default=0)
+
+    def _count(self, row: ExchangeRecord) -> None:
+        self.tally.add(shown(row))
+        for counter, name in (
+            (self.topics, row.topic),
+            (self.groups, row.group),
+            (self.hosts, host_of(row.requester)),
+            (self.brokers, row.responder),
+            (self.requests, row.request_name),
+            (self.clients, row.requester),
+        ):
+            if name:
+                _add(counter, name)
+        self.take(row)
+
+    def _note_attempt(self, row: ExchangeRecord) -> None:
+        key = row.unique_key
+        if key is None:
             return
-        case = self.tally.case(self.title(context), self.subject(context))
-        case.details = self.details(context)
-        yield case
+        attempts = self.tried.get(key)
+        if attempts is None:
+            if len(self.tried) >= MAX_MESSAGES:
+                return
+            attempts = self.tried[key] = []
+        if len(attempts) < MAX_ATTEMPTS:
+            attempts.append(
+                RefusedAttempt(
+                    time_of(row),
+                    end_of(row),
+                    row.requester,
+                    row.responder,
+                    row.opaque,
+                    row.topic,
+                    row.group,
+                    row.request_name,
+                )
+            )
+
+    def _views(self, context: Context) -> Iterator[Refusals]:
+        """Return copies that refusals at inner hops are taken out of, by broker where asked for."""
+        again = [one for attempts in self.tried.values() for one in repeated_views(attempts)]
+        if not self.per_broker:
+            view = self._copied()
+            view._take_out(again)
+            yield view
+            return
+        by_name: dict[str, list[Refusals]] = {}
+        for responder in sorted(self._parts):
+            by_name.setdefault(context.broker(responder), []).append(self._parts[responder])
+        for parts in by_name.values():
+            view = parts[0]._copied()
+            for part in parts[1:]:
+                view._join(part)
+            view._take_out([one for one in again if one.responder in view.brokers])
+            mine = {part.key for part in parts}
+            view.tried = {
+                key: attempts
+                for key, attempts in self.tried.items()
+                if any(one.responder in mine for one in attempts)
+            }
+            yield view
+
+    def _copied(self) -> Refusals:
+        view = copy(self)
+        view.tally = Tally()
+        view.tally.merge(self.tally)
+        for name in _COUNTERS:
+            setattr(view, name, Counter(getattr(self, name)))
+        view.figures = dict(self.figures)
+        view.names = {name: Counter(counter) for name, counter in self.names.items()}
+        return view
+
+    def _join(self, other: Refusals) -> None:
+        self.tally.merge(other.tally)
+        for name in _COUNTERS:
+            getattr(self, name).update(getattr(other, name))
+        for name, (least, most) in other.figures.items():
+            self.note_figure(name, least)
+            self.note_figure(name, most)
+        for name, counter in other.names.items():
+            self.names.setdefault(name, Counter()).update(counter)
+
+    def _take_out(self, again: Iterable[RefusedAttempt]) -> None:
+        for one in again:
+            self.tally.count -= 1
+            for counter, name in (
+                (self.topics, one.topic),
+                (self.groups, one.group),
+                (self.hosts, host_of(one.requester)),
+                (self.requests, one.request),
+                (self.clients, one.requester),
+            ):
+                if name is not None and name in counter:
+                    counter[name] -= 1
+                    if counter[name] <= 0:
+                        del counter[name]
+
+
+_COUNTERS: Final = ("topics", "groups", "hosts", "brokers", "requests", "clients")
+
+
+def _names_of(codes: Iterable[int]) -> frozenset[str]:
+    return frozenset(request_name(code) for code in codes)
+
+
+def _add(counter: Counter[str], name: str) -> None:
+    if name in counter or len(counter) < MAX_NAMED:
+        counter[name] += 1
+
+
+def repeated_views(attempts: Iterable[RefusedAttempt]) -> list[RefusedAttempt]:
+    """Return the refusals of a message that are another one seen again.
+
+    That of an inner hop is within the time of the outer one, at another responder: a client makes
+    its attempts one after the other. One that two captures saw has the same ends and opaque.
+    """
+    found = []
+    seen: set[tuple[str, str, int]] = set()
+    ordered = sorted(attempts, key=_place)
+    for one in ordered:
+        place = one.requester, one.responder, one.opaque
+        inner = any(
+            outer is not one
+            and outer.responder != one.responder
+            and outer.begin <= one.begin
+            and one.end <= outer.end
+            and (outer.begin, outer.end) != (one.begin, one.end)
+            for outer in ordered
+        )
+        if inner or place in seen:
+            found.append(one)
+        seen.add(place)
+    return found
+
+
+def _place(one: RefusedAttempt) -> tuple[int, int, str, str, int]:
+    return one.begin, one.end, one.requester, one.responder, one.opaque
+
+
+def own_attempts(attempts: Iterable[RefusedAttempt]) -> list[RefusedAttempt]:
+    """Return the refusals of a message that its client got, by time."""
+    every = list(attempts)
+    again = Counter(repeated_views(every))
+    kept = []
+    for one in sorted(every, key=_place):
+        if again[one] > 0:
+            again[one] -= 1
+        else:
+            kept.append(one)
+    return kept
 
 
 def only(names: Iterable[str]) -> str | None:
@@ -105,10 +325,23 @@ def only(names: Iterable[str]) -> str | None:
     return different.pop() if len(different) == 1 else None
 
 
-def counted_names(counter: Counter[str]) -> str:
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 send``, ``12 sends``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names in a sentence: ``broker-a and broker-b``."""
+    ordered = sorted(set(names))
+    more = len(ordered) - MOST_SAID
+    said = [*ordered[:MOST_SAID], *([f"{more} more"] if more > 0 else [])]
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}" if said else ""
+
+
+def counted_names(counter: Mapping[str, int]) -> str:
     """Return names with their numbers, the most frequent first: ``Orders (12), Bills (3)``."""
     ordered = sorted(counter.items(), key=lambda one: (-one[1], one[0]))
-    said = ", ".join(f"{name} ({number})" for name, number in ordered[:MOST_SAID])
+    said = ", ".join(f"{name} ({number:,})" for name, number in ordered[:MOST_SAID])
     more = len(ordered) - MOST_SAID
     return f"{said} and {more} more" if more > 0 else said
 
@@ -116,3 +349,7 @@ def counted_names(counter: Counter[str]) -> str:
 def times(count: int) -> str:
     """Return ``once``, ``twice`` or ``N times``."""
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
+_SEND_NAMES: Final = _names_of(SENDS)
+_FETCH_NAMES: Final = _names_of(FETCHES)

@@ -7,19 +7,21 @@ from typing import Final
 from dissectors.remoting.codes import ResponseCode
 
 from ...context import Context
-from ...keys import by_responder
+from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, times, with_remark
+from ...refusals import Refusals, with_remark
 from ...rule import DiagnosisRule, Exchanges
 
 MARK: Final = "[PCBUSY_CLEAN_QUEUE]"
 
 
 class _Fold(Refusals):
+    per_broker = True
+
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
-        return f"{broker} refused sends {times(self.tally.count)}: its page cache was busy"
+        return f"{broker} refused {self.what}: a write to its page cache took too long"
 
 
 RULE = DiagnosisRule(
@@ -41,7 +43,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(
-            key=with_remark(MARK, key=by_responder),
+            key=with_remark(MARK, key=whole),
             responses=frozenset((int(ResponseCode.SYSTEM_BUSY),)),
         ),
     ),

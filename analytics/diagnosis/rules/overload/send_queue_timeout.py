@@ -9,39 +9,35 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import by_responder
-from ...need import Need
+from ...keys import whole
 from ...problem import ProblemSeverity
 from ...refusals import Refusals, with_remark
 from ...rule import DiagnosisRule, Exchanges
 
 MARK: Final = "[TIMEOUT_CLEAN_QUEUE]"
+_WAITED: Final = "waited"
+_SIZE: Final = "size"
 _PERIOD: Final = re.compile(r"period in queue: (\d{1,12})\s*ms, size of queue: (\d{1,12})")
 
 
 class _Fold(Refusals):
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.longest_ms = 0
-        self.shortest_ms: int | None = None
-        self.most_waiting = 0
+    per_broker = True
 
     def take(self, row: ExchangeRecord) -> None:
         found = _PERIOD.search(row.remark or "")
         if found is not None:
-            waited, size = int(found[1]), int(found[2])
-            self.longest_ms = max(self.longest_ms, waited)
-            self.shortest_ms = waited if self.shortest_ms is None else min(self.shortest_ms, waited)
-            self.most_waiting = max(self.most_waiting, size)
+            self.note_figure(_WAITED, int(found[1]))
+            self.note_figure(_SIZE, int(found[2]))
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
-        if self.shortest_ms is None:
-            return f"{broker} refuses requests: they waited too long in its queue"
-        return (
-            f"{broker} refuses requests: they waited {self.shortest_ms} to {self.longest_ms} ms in"
-            f" its queue, with up to {self.most_waiting} others"
-        )
+        if _WAITED not in self.figures:
+            return f"{broker} refused {self.what}: they waited too long in its queue"
+        (least, most), (_, size) = self.figures[_WAITED], self.figures[_SIZE]
+        waited = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+        who = "it" if self.tally.count == 1 else "they"
+        behind = f", with up to {size:,} others" if size else ""
+        return f"{broker} refused {self.what}: {who} waited {waited} ms in its queue{behind}"
 
 
 RULE = DiagnosisRule(
@@ -66,7 +62,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(
-            key=with_remark(MARK, key=by_responder),
+            key=with_remark(MARK, key=whole),
             responses=frozenset((int(ResponseCode.SYSTEM_BUSY),)),
         ),
     ),
@@ -81,5 +77,4 @@ RULE = DiagnosisRule(
         "alibaba/spring-cloud-alibaba#1797",
     ),
     limits="One-way sends that were removed get no answer and are not seen.",
-    needs=frozenset((Need.SENDS,)),
 )

@@ -1,0 +1,58 @@
+"""A broker takes no messages before a time that was set."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dissectors.remoting.codes import ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...problem import ProblemSeverity
+from ...refusals import Refusals, listed, with_remark
+from ...rule import DiagnosisRule, Exchanges
+
+MARK: Final = "broker unable to service, until"
+"""SendMessageProcessor.preSend, ReplyMessageProcessor."""
+_UNTIL: Final = "until"
+_LONGEST: Final = 40
+
+
+class _Fold(Refusals):
+    per_broker = True
+
+    def take(self, row: ExchangeRecord) -> None:
+        self.note_name(_UNTIL, (row.remark or "").partition(MARK)[2].strip()[:_LONGEST])
+
+    def title(self, context: Context) -> str:
+        broker = context.broker(self.key)
+        until = listed(self.named(_UNTIL))
+        by = f" before {until} (the broker's local time)" if until else " yet"
+        return f"{broker} refused {self.what}: it is set to take none{by}"
+
+
+RULE = DiagnosisRule(
+    id="broker-before-start-time",
+    severity=ProblemSeverity.WARNING,
+    title="The broker is set to take no messages before a certain time",
+    searched=("broker unable to service, until",),
+    proof="A send is answered with code 1 and the remark `broker unable to service, until`.",
+    explanation=(
+        "The setting startAcceptSendRequestTimeStamp tells a broker from when on it takes messages."
+        " Until then it refuses all sends, and nothing is stored. Consumers are not affected."
+    ),
+    advice=(
+        "Wait, or set startAcceptSendRequestTimeStamp (ms since 1970, default 0: at once) to a time"
+        " that is over."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=with_remark(MARK, key=whole),
+            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
+        ),
+    ),
+    needs=frozenset((Need.SENDS,)),
+)

@@ -1,0 +1,57 @@
+"""A broker slows a consumer group down that reads messages which are no longer in memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dissectors.remoting.code_sets import FETCHES
+from dissectors.remoting.codes import ResponseCode
+
+from ...context import Context
+from ...keys import by_group
+from ...need import Need
+from ...problem import ProblemSeverity
+from ...refusals import Refusals, listed, with_remark
+from ...rule import DiagnosisRule, Exchanges
+
+MARK: Final = "reading cold data"
+"""PullMessageProcessor.processRequest."""
+
+
+class _Fold(Refusals):
+    def title(self, context: Context) -> str:
+        brokers = listed(context.broker(one) for one in self.brokers)
+        return (
+            f"{brokers} refused {self.what} of group {self.key}:"
+            " it reads old messages, which are no longer in memory"
+        )
+
+
+RULE = DiagnosisRule(
+    id="cold-read-throttled",
+    severity=ProblemSeverity.WARNING,
+    title="The broker slows down a consumer group that reads old messages from disk",
+    searched=("This consumer group is reading cold data. It has been flow control",),
+    proof="A pull is answered with code 2 and a remark that says `reading cold data`.",
+    explanation=(
+        "The group is so far behind that its messages must be read from disk. Such reads disturb"
+        " all others, so the broker limits how many bytes a group may read that way, and refuses"
+        " pulls over the limit for some time. No message is lost; the group only catches up slowly."
+    ),
+    advice=(
+        "Find out why the group fell behind, or whether its offset was reset to an old time. The"
+        " limits are cgColdReadThreshold (default 3 MB for a group) and globalColdReadThreshold"
+        " (100 MB); coldDataFlowControlEnable (default false) turns the control on. A limit for one"
+        " group can be set by mqadmin updateColdDataFlowCtrGroupConfig."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=with_remark(MARK, key=by_group),
+            requests=FETCHES,
+            responses=frozenset((int(ResponseCode.SYSTEM_BUSY),)),
+        ),
+    ),
+    needs=frozenset((Need.PULLS,)),
+    consequence_of=frozenset(("consumer-lag",)),
+)

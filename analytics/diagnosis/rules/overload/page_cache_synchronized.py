@@ -1,0 +1,51 @@
+"""A broker refuses a send at once because a former write has held the commit log for too long."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dissectors.remoting.codes import ResponseCode
+
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...problem import ProblemSeverity
+from ...refusals import Refusals, with_remark
+from ...rule import DiagnosisRule, Exchanges
+
+MARK: Final = "[PC_SYNCHRONIZED]"
+"""SendMessageProcessor.handlePutMessageResult, OS_PAGE_CACHE_BUSY."""
+_CODES: Final = frozenset((int(ResponseCode.SYSTEM_BUSY), int(ResponseCode.SYSTEM_ERROR)))
+"""2; 1 from brokers before 5.3."""
+
+
+class _Fold(Refusals):
+    per_broker = True
+
+    def title(self, context: Context) -> str:
+        broker = context.broker(self.key)
+        return f"{broker} refused {self.what}: another write held its commit log for too long"
+
+
+RULE = DiagnosisRule(
+    id="page-cache-synchronized",
+    severity=ProblemSeverity.ERROR,
+    title="The broker refuses sends while another write holds its commit log",
+    searched=("[PC_SYNCHRONIZED]broker busy, start flow control for a while",),
+    proof="Response code 2 (1 from brokers before 5.3) whose remark contains [PC_SYNCHRONIZED].",
+    explanation=(
+        "The broker writes one message after the other. Before it writes, it looks how long the"
+        " write before has held the lock of the commit log. Longer than osPageCacheBusyTimeOutMills"
+        " means that the page cache or the disk cannot keep up, and the send is refused. The"
+        " message was not stored."
+    ),
+    advice=(
+        "Check disk latency, swapping and vm.dirty_* settings of that host."
+        " osPageCacheBusyTimeOutMills has the default 1000 ms. Java clients before 5.3.0 do not try"
+        " another broker after code 2."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=with_remark(MARK, key=whole), responses=_CODES),),
+    references=("apache/rocketmq#1285", "apache/rocketmq-externals#308"),
+    needs=frozenset((Need.SENDS,)),
+)

@@ -1,0 +1,58 @@
+"""A server has so many requests waiting that its queue takes no more."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dissectors.remoting.codes import ResponseCode
+
+from ...context import Context
+from ...keys import whole
+from ...problem import ProblemSeverity
+from ...refusals import Refusals, counted_names, with_remark
+from ...rule import DiagnosisRule, Exchanges
+
+MARK: Final = "[OVERLOAD]"
+"""NettyRemotingAbstract.processRequestCommand, RejectedExecutionException."""
+
+
+class _Fold(Refusals):
+    per_broker = True
+
+    def title(self, context: Context) -> str:
+        server = context.broker(self.key)
+        return f"{server} refused {self.what}: the queue of its threads was full"
+
+    def details(self, context: Context) -> list[str]:
+        return [f"requests: {counted_names(self.requests)}", *super().details(context)]
+
+
+RULE = DiagnosisRule(
+    id="thread-pool-overload",
+    severity=ProblemSeverity.ERROR,
+    title="The queue of a server's threads is full",
+    searched=(
+        "[OVERLOAD]system busy, start flow control for a while",
+        "RejectedExecutionException",
+    ),
+    proof="Response code 2 (SYSTEM_BUSY) whose remark contains [OVERLOAD].",
+    explanation=(
+        "Each kind of request has its threads and a queue before them. The queue was full, so the"
+        " server refused the request without looking at it. Far more requests come than its threads"
+        " can do."
+    ),
+    advice=(
+        "Find out which clients send so much, and why the threads are slow: disk, locks, garbage"
+        " collection. sendThreadPoolQueueCapacity has the default 10000,"
+        " pullThreadPoolQueueCapacity 100000, clientRequestThreadPoolQueueCapacity of a NameServer"
+        " 50000. A larger queue only makes clients wait longer."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=with_remark(MARK, key=whole),
+            responses=frozenset((int(ResponseCode.SYSTEM_BUSY),)),
+        ),
+    ),
+    limits="One-way requests that were refused get no answer and are not seen.",
+)

@@ -1,0 +1,45 @@
+"""When isr-not-enough speaks, and when it must not."""
+
+from __future__ import annotations
+
+from analytics.diagnosis.problem import Subject
+from analytics.diagnosis.rules.overload.isr_not_enough import RULE
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import exchange, problems, same_in_any_order
+
+REMARK = "in-sync replicas not enough"
+
+
+def refused(at_ms: float, remark: str = REMARK) -> ExchangeRecord:
+    return exchange(
+        at_ms,
+        int(RequestCode.SEND_MESSAGE_V2),
+        int(ResponseCode.SYSTEM_ERROR),
+        remark=remark,
+        topic="Orders",
+        group="shop",
+        broker_name="broker-a",
+    )
+
+
+def test_names_the_broker_and_counts() -> None:
+    rows = [refused(0), refused(9)]
+    (one,) = problems(RULE, rows)
+    assert one.title == "broker-a refused 2 sends: too few replicas are in sync with it"
+    assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
+    assert one.count == 2
+    assert same_in_any_order(RULE, rows)
+
+
+def test_another_remark_is_another_matter() -> None:
+    assert not problems(RULE, [refused(0, "store putMessage return null")])
+
+
+def test_says_that_tries_were_in_vain() -> None:
+    rows = [refused(at) for at in (0, 9, 18)]
+    for row in rows:
+        row.unique_key = "A"
+    (one,) = problems(RULE, rows)
+    assert "1 message tried up to 3 times, always refused" in one.details

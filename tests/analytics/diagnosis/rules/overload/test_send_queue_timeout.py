@@ -1,0 +1,56 @@
+"""When send-queue-timeout speaks, and when it must not."""
+
+from __future__ import annotations
+
+from analytics.diagnosis.problem import Subject
+from analytics.diagnosis.rules.overload.send_queue_timeout import MARK, RULE
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import exchange, problems, same_in_any_order
+
+BUSY = int(ResponseCode.SYSTEM_BUSY)
+
+
+def refused(at_ms: float, waited: int, size: int) -> ExchangeRecord:
+    remark = (
+        f"{MARK}broker busy, start flow control for a while, period in queue: {waited}ms,"
+        f" size of queue: {size}"
+    )
+    return exchange(
+        at_ms,
+        int(RequestCode.SEND_MESSAGE_V2),
+        BUSY,
+        remark=remark,
+        topic="Orders",
+        group="shop",
+        broker_name="broker-a",
+    )
+
+
+def test_says_how_long_requests_waited() -> None:
+    rows = [refused(0, 205, 12), refused(5, 431, 30), refused(9, 200, 0)]
+    (one,) = problems(RULE, rows)
+    assert one.title == (
+        "broker-a refused 3 sends: they waited 200 to 431 ms in its queue, with up to 30 others"
+    )
+    assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
+    assert one.count == 3
+    assert one.details == ["topics: Orders (3)", "groups: shop (3)", "clients: 10.0.0.9 (3)"]
+    assert same_in_any_order(RULE, rows)
+
+
+def test_one_send_that_waited_alone() -> None:
+    (one,) = problems(RULE, [refused(0, 205, 0)])
+    assert one.title == "broker-a refused 1 send: it waited 205 ms in its queue"
+
+
+def test_a_remark_of_an_unknown_form_is_enough() -> None:
+    row = exchange(0, int(RequestCode.PULL_MESSAGE), BUSY, remark=f"{MARK}busy")
+    (one,) = problems(RULE, [row])
+    assert one.title == "10.0.0.1:10911 refused 1 pull: they waited too long in its queue"
+
+
+def test_other_flow_control_is_not_its_matter() -> None:
+    row = exchange(0, int(RequestCode.SEND_MESSAGE_V2), BUSY, remark="[REJECTREQUEST]system busy")
+    assert not problems(RULE, [row])
