@@ -16,7 +16,7 @@ from dissectors.temporary import remove_all
 from . import __version__
 from .broker import command as cli_broker
 from .codes import options as codes_options
-from .decode.options import DecodeRequest
+from .decode import command as cli_decode
 from .diagnose import command as cli_diagnose
 from .help import command as cli_help
 from .hex import command as cli_hex
@@ -82,91 +82,7 @@ def _root(
     pass
 
 
-@decode_app.command("pcap")
-def decode_pcap(
-    captures: options.Captures,
-    commands: options.Commands = False,
-    verbose: options.Verbose = False,
-    summary: options.SummaryOnly = False,
-    follow_conversation: options.FollowConversation = None,
-    messages: options.Messages = False,
-    where: options.Where = "",
-    since: options.Since = None,
-    until: options.Until = None,
-    tz: options.TimeZone = "UTC",
-    limit: options.Limit = None,
-    format_: options.FormatName = None,
-    output: options.OutputName = "-",
-    force: options.Force = False,
-    body_limit: options.BodyLimit = None,
-    color: options.Color = When.auto,
-    quiet: options.Quiet = False,
-    check: options.Check = False,
-    fail_on: options.FailOn = None,
-    decode_as: options.DecodeAs = None,
-    follow: options.Follow = False,
-    jobs: options.Jobs = 1,
-) -> None:
-    """Decode captures: one line per exchange, or as asked below.
-
-    Examples:
-
-    \b
-      rmqtool decode pcap incident.pcap
-      rmqtool decode pcap incident.pcap --summary
-      rmqtool decode pcap *.pcap -Y 'response_code != 0 or status == unanswered'
-      rmqtool decode pcap incident.pcap -V -Y 'latency > 1s and topic ~ Order'
-      rmqtool decode pcap incident.pcap --commands -T jsonl | jq .
-      rmqtool decode pcap captures/ -T parquet -o log/
-      rmqtool decode pcap incident.pcap --summary --check --fail-on 'failed>1%'
-      rmqtool decode pcap incident.pcap --follow-conversation 3
-      rmqtool decode pcap incident.pcap --messages -o bodies/ -Y 'name ~ SEND'
-      tcpdump -i eth0 -U -w - port 10911 | rmqtool decode pcap -
-
-    Columns: rmqtool help decoded-log. The language of --where: rmqtool help decoded-log filters.
-    """
-
-    def run() -> ExitStatus:
-        from .decode.options import (
-            conditions_of,
-            format_of,
-            ports_of,
-            size_option,
-            time_option,
-            view_of,
-            zone_option,
-        )
-        from .decode.run import run_decode
-
-        zone = zone_option(tz)
-        view = view_of(commands, verbose, summary, follow_conversation, messages)
-        return run_decode(
-            DecodeRequest(
-                sources=captures,
-                view=view,
-                format=format_of(format_, output, view),
-                output=output,
-                force=force,
-                where=where,
-                since=time_option("--since", since, zone),
-                until=time_option("--until", until, zone),
-                zone=zone,
-                limit=limit,
-                body_limit=size_option("--body-limit", body_limit),
-                decode_as=ports_of(decode_as or []),
-                follow=follow,
-                jobs=jobs,
-                check=check,
-                fail_on=conditions_of(fail_on or [], view),
-                quiet=quiet,
-                colour=color,
-                conversation=follow_conversation,
-            )
-        )
-
-    raise typer.Exit(int(guarded(run)))
-
-
+decode_app.command("pcap")(cli_decode.decode_pcap)
 decode_app.command("live")(cli_live.decode_live)
 decode_app.command("hex")(cli_hex.decode_hex)
 decode_app.command("stream")(cli_hex.decode_stream)

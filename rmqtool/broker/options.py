@@ -5,23 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..decode.options import duration_option, usage_error
+from ..decode.options import duration_option, size_option, usage_error
 from ..ui.console import When
 from ..ui.status import CommandError, ExitStatus
+from .arguments import BrokerArguments, BrokerFormat
 
 if TYPE_CHECKING:
     from replay.sandbox import Injection, SandboxOptions, TopicSpec
-
-
-class BrokerFormat(StrEnum):
-    """How events are written."""
-
-    table = "table"
-    jsonl = "jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +33,38 @@ class BrokerCommand:
     """how long it runs; None: until Ctrl-C"""
     colour: When
     """when to use colours"""
+
+
+def command_of(given: BrokerArguments) -> BrokerCommand:
+    """Return what was asked for; raise CommandError where it makes no sense."""
+    return checked(lambda: _command_of(given))
+
+
+def _command_of(given: BrokerArguments) -> BrokerCommand:
+    from replay.sandbox import SandboxOptions
+    from replay.sandbox.options import DELAY_LEVELS
+
+    found, own_seed = injections_of(given.fault, given.faults)
+    wanted = SandboxOptions(
+        brokers=given.brokers,
+        host=given.listen,
+        port=given.port,
+        namesrv_port=given.namesrv_port,
+        allow_remote=given.allow_remote,
+        vip=given.vip,
+        topics=topics_of(given.topic),
+        auto_create=given.auto_create,
+        server_version=given.server_version,
+        serialize_type=given.serialize.upper(),
+        store=given.store,
+        injections=found,
+        seed=given.seed if given.seed is not None else own_seed or 0,
+        store_limit=size_option("--store-limit", given.store_limit) or 0,
+        drop_oldest=given.drop_oldest,
+        delay_levels=given.delay_levels or DELAY_LEVELS,
+    )
+    seconds = seconds_of(given.duration)
+    return BrokerCommand(wanted, given.format, given.log, given.quiet, seconds, given.colour)
 
 
 def checked(command: Callable[[], BrokerCommand]) -> BrokerCommand:

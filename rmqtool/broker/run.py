@@ -18,8 +18,9 @@ from ..ui.figures import count, counted, duration, size
 from ..ui.interrupt import first_ends
 from ..ui.json_text import json_line
 from ..ui.status import ExitStatus
+from .arguments import BrokerFormat
 from .event_lines import EventDigest, ShownEvent, json_of, line_of
-from .options import BrokerCommand, BrokerFormat
+from .options import BrokerCommand
 
 _MOST_ROWS: Final = 12
 

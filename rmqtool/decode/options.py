@@ -17,6 +17,7 @@ from ..ui.common_options import RowFormat
 from ..ui.console import When
 from ..ui.figures import show_times_in
 from ..ui.status import CommandError, ExitStatus
+from .arguments import DecodeArguments
 from .fail_on import Condition, condition_of
 
 
@@ -121,6 +122,35 @@ _SWITCHES = {
 def usage_error(option: str, reason: str) -> CommandError:
     """Return the error about what was given to an option."""
     return CommandError(f"{option}: {reason}", status=ExitStatus.USAGE)
+
+
+def request_of(given: DecodeArguments) -> DecodeRequest:
+    """Return what was asked for; raise CommandError where it makes no sense."""
+    zone = zone_option(given.tz)
+    view = view_of(
+        given.commands, given.verbose, given.summary, given.follow_conversation, given.messages
+    )
+    return DecodeRequest(
+        sources=given.captures,
+        view=view,
+        format=format_of(given.format, given.output, view),
+        output=given.output,
+        force=given.force,
+        where=given.where,
+        since=time_option("--since", given.since, zone),
+        until=time_option("--until", given.until, zone),
+        zone=zone,
+        limit=given.limit,
+        body_limit=size_option("--body-limit", given.body_limit),
+        decode_as=ports_of(given.decode_as or []),
+        follow=given.follow,
+        jobs=given.jobs,
+        check=given.check,
+        fail_on=conditions_of(given.fail_on or [], view),
+        quiet=given.quiet,
+        colour=given.colour,
+        conversation=given.follow_conversation,
+    )
 
 
 def view_of(

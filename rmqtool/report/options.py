@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dissectors.times import UTC_ZONE, Moment, Zone
 
-from ..decode.options import duration_option, usage_error
+from ..decode.options import duration_option, ports_of, time_option, usage_error, zone_option
 from ..ui.console import When
+from .arguments import ReportArguments, ReportFormat, Switch
 
 if TYPE_CHECKING:
     from analytics.report import ReportOptions
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
 ALL = "all"
 REPORTS = ("latency", "retries", "isolation", "overview", "quality")
 """What there is; the same as `analytics.reports.REPORT_MODULES`, which is not imported for help."""
-
-
-class ReportFormat(StrEnum):
-    """How a report is written."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    parquet = "parquet"
-    html = "html"
 
 
 _SUFFIXES = {
@@ -114,6 +104,41 @@ class ReportRequest:
             not_available_ms=self.not_available_ms,
             fault_strategy=self.fault_strategy,
         )
+
+
+def request_of(given: ReportArguments) -> ReportRequest:
+    """Return what was asked for; raise CommandError where it makes no sense."""
+    names, inputs = names_and_inputs(given.words)
+    zone = zone_option(given.tz)
+    timeout = span_option("--send-timeout", given.send_timeout)
+    return ReportRequest(
+        reports=names,
+        inputs=inputs,
+        compare=given.compare,
+        format=format_of(given.format, given.output),
+        output=given.output,
+        tables=tuple(given.tables),
+        force=given.force,
+        where=given.where,
+        since=time_option("--since", given.since, zone),
+        until=time_option("--until", given.until, zone),
+        zone=zone,
+        decode_as=ports_of(given.decode_as or []),
+        master=given.master,
+        memory=given.memory,
+        settings=settings_option(given.conf),
+        verbose=given.verbose,
+        quiet=given.quiet,
+        colour=given.colour,
+        window_us=span_option("--window", given.window),
+        slowest=given.slowest,
+        send_timeout_ms=None if timeout is None else max(1, timeout // 1000),
+        retry_times=given.retry_times,
+        generation=given.generation,
+        latency_max_ms=numbers_option("--latency-max", given.latency_max),
+        not_available_ms=numbers_option("--not-available", given.not_available),
+        fault_strategy=None if given.fault_strategy is None else given.fault_strategy is Switch.on,
+    )
 
 
 def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:

@@ -26,7 +26,8 @@ from ..ui.figures import size
 from ..ui.json_text import visible_json
 from ..ui.output import Output, naming
 from ..ui.status import CommandError, ExitStatus
-from .options import ReportFormat, ReportRequest
+from .arguments import ReportFormat
+from .options import ReportRequest
 from .text import report_lines, shower_of
 
 if TYPE_CHECKING:

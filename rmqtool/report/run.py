@@ -24,7 +24,8 @@ from ..decode.options import usage_error
 from ..ui.extras import REPORT_LIBRARIES, require
 from ..ui.figures import counted, size
 from ..ui.status import CommandError, ExitStatus
-from .options import ReportFormat, ReportRequest
+from .arguments import ReportFormat
+from .options import ReportRequest
 from .steps import StepLine
 
 if TYPE_CHECKING:

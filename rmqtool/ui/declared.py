@@ -43,5 +43,6 @@ def command_with(
 
 
 def _default_of(field: dataclasses.Field[Any]) -> object:
-    made = field.default_factory
-    return field.default if made is dataclasses.MISSING else made()
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return Parameter.empty if field.default is dataclasses.MISSING else field.default

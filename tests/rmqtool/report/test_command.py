@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from dissectors.owned_folder import MARKER
-from rmqtool.report.options import ReportFormat, ReportRequest, names_and_inputs, span_option
+from rmqtool.report.arguments import ReportFormat
+from rmqtool.report.options import ReportRequest, names_and_inputs, span_option
 from rmqtool.report.output import About, csv_of, json_of, parquet_of, write_report
 from rmqtool.report.text import percentage, report_lines, title_of
 from rmqtool.ui.console import UNLIMITED, Terminal

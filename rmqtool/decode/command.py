@@ -1,0 +1,35 @@
+"""`rmqtool decode pcap`: its help; its options are in `arguments`, the work is in `run`."""
+
+from __future__ import annotations
+
+from ..ui.declared import command_with
+from ..ui.status import ExitStatus
+from .arguments import DecodeArguments
+
+
+def _run(given: DecodeArguments) -> ExitStatus:
+    """Decode captures: one line per exchange, or as asked below.
+
+    Examples:
+
+    \b
+      rmqtool decode pcap incident.pcap
+      rmqtool decode pcap incident.pcap --summary
+      rmqtool decode pcap *.pcap -Y 'response_code != 0 or status == unanswered'
+      rmqtool decode pcap incident.pcap -V -Y 'latency > 1s and topic ~ Order'
+      rmqtool decode pcap incident.pcap --commands -T jsonl | jq .
+      rmqtool decode pcap captures/ -T parquet -o log/
+      rmqtool decode pcap incident.pcap --summary --check --fail-on 'failed>1%'
+      rmqtool decode pcap incident.pcap --follow-conversation 3
+      rmqtool decode pcap incident.pcap --messages -o bodies/ -Y 'name ~ SEND'
+      tcpdump -i eth0 -U -w - port 10911 | rmqtool decode pcap -
+
+    Columns: rmqtool help decoded-log. The language of --where: rmqtool help decoded-log filters.
+    """
+    from .options import request_of
+    from .run import run_decode
+
+    return run_decode(request_of(given))
+
+
+decode_pcap = command_with(DecodeArguments, _run)

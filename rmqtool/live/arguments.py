@@ -1,0 +1,110 @@
+"""The options of `decode live`: each is declared once, with type, help and default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from ..ui import common_options as options
+from ..ui.common_options import RowFormat
+from ..ui.console import When
+from ..ui.letters import named
+
+_CAPTURE = "What is captured"
+
+
+@dataclass(slots=True)
+class LiveArguments:
+    """The command line as it is, not checked yet; the fields are its options."""
+
+    interface: Annotated[
+        str | None,
+        typer.Option(
+            *named("--interface"),
+            metavar="NAME",
+            help="Network interface.",
+            rich_help_panel=_CAPTURE,
+        ),
+    ] = None
+    list_interfaces: Annotated[
+        bool,
+        typer.Option(
+            *named("--list-interfaces"),
+            help="Show the interfaces and exit.",
+            rich_help_panel=_CAPTURE,
+        ),
+    ] = False
+    filter: Annotated[
+        str,
+        typer.Option(
+            *named("--filter"),
+            metavar="BPF",
+            help="Capture only these packets, in tcpdump's words: 'tcp port 10911 or port 9876'.",
+            rich_help_panel=_CAPTURE,
+        ),
+    ] = ""
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            *named("--write"),
+            metavar="FILE",
+            help="Keep the packets as pcapng, too.",
+            rich_help_panel=_CAPTURE,
+        ),
+    ] = None
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Stop after 30s, 10m, 2h; else Ctrl-C.", rich_help_panel=_CAPTURE
+        ),
+    ] = None
+    no_promiscuous: Annotated[
+        bool,
+        typer.Option(
+            *named("--no-promiscuous"),
+            help="Only packets that this machine sends and gets.",
+            rich_help_panel=_CAPTURE,
+        ),
+    ] = False
+    buffer: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="Packets that may wait while nobody reads them; more are dropped.",
+            rich_help_panel=_CAPTURE,
+        ),
+    ] = "64MiB"
+    commands: options.Commands = False
+    verbose: options.Verbose = False
+    summary: options.SummaryOnly = False
+    where: Annotated[
+        str,
+        typer.Option(
+            *named("--where"),
+            metavar="EXPR",
+            help="Only rows for which this holds, e.g. 'latency > 50ms and topic ~ \"^Order\"'.",
+            rich_help_panel="Which rows",
+        ),
+    ] = ""
+    since: options.Since = None
+    until: options.Until = None
+    tz: options.TimeZone = "UTC"
+    limit: options.Limit = None
+    format: Annotated[
+        RowFormat | None,
+        typer.Option(
+            *named("--format"),
+            help="How rows are written; else by the name of the output, else a table.",
+            rich_help_panel="Output",
+        ),
+    ] = None
+    output: options.OutputName = "-"
+    force: options.Force = False
+    body_limit: options.BodyLimit = None
+    colour: options.Color = When.auto
+    quiet: options.Quiet = False
+    check: options.Check = False
+    fail_on: options.FailOn = None
+    decode_as: options.DecodeAs = None
