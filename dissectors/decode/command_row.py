@@ -26,7 +26,6 @@ from ..rows.column import Description, columns_of
 from ..rows.tables import encodable_value
 from ..tcp.capture import capture_index, packet_number
 from ..times import text_of_time
-from ..where.fields import FieldSet, WhereField, field_of_column
 from .pipeline import CommandSeen
 
 WHOLE: Final = 4 * 1024 * 1024
@@ -300,7 +299,7 @@ def _of_request(get: Callable[[Pdu], Any]) -> Callable[[CommandSeen], Any]:
     return lambda seen: None if seen.request is None else get(seen.request)
 
 
-_VALUES: Final[Mapping[str, Callable[[CommandSeen], Any]]] = {
+VALUES: Final[Mapping[str, Callable[[CommandSeen], Any]]] = {
     "packet": lambda seen: packet_number(seen.pdu.packet),
     "conversation": lambda seen: seen.pdu.conversation,
     "src": lambda seen: seen.pdu.src,
@@ -339,7 +338,7 @@ def command_row_of(seen: CommandSeen, captures: Sequence[str], limit: int = WHOL
         body=apart.body,
         messages=apart.messages,
         expert=[shown_finding(info) for info in apart.findings],
-        **{name: get(seen) for name, get in _VALUES.items()},
+        **{name: get(seen) for name, get in VALUES.items()},
     )
 
 
@@ -352,38 +351,3 @@ def json_of(row: CommandRow) -> bytes:
         return _ENCODER.encode(row) + b"\n"
     except UnicodeEncodeError:  # half a surrogate pair: a JSON header or body can bring one
         return _ENCODER.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"
-
-
-def command_fields(captures: Sequence[str]) -> FieldSet:
-    """Return what a filter of commands can test: the flat columns, and single ext fields."""
-    getters = _getters(captures)
-    fields = [
-        field_of_column(column.name, column.type, column.unit, _of_seen(getters[column.name]))
-        for column in COMMAND_COLUMNS
-        if column.name in getters
-    ]
-    latency = _of_seen(getters["latency_us"])
-    fields.append(WhereField("latency", "int", latency, "µs", needs_unit=True))
-    return FieldSet(fields, {"ext_fields": _ext_field})
-
-
-def _ext_field(name: str) -> WhereField:
-    def get(seen: CommandSeen) -> object:
-        return seen.pdu.command.ext_fields.get(name)
-
-    return WhereField(f"ext_fields.{name}", "string", _of_seen(get))
-
-
-def _of_seen(get: Callable[[CommandSeen], object]) -> Callable[[object], object]:
-    """Return a getter for any row; rows of commands are always CommandSeen."""
-    return get  # type: ignore[return-value]
-
-
-def _getters(captures: Sequence[str]) -> dict[str, Callable[[CommandSeen], object]]:
-    """Return what a filter of commands tests; times and findings are not yet texts and objects."""
-    return {
-        **_VALUES,
-        "capture": lambda seen: captures[capture_index(seen.pdu.packet)],
-        "time": lambda seen: seen.pdu.ts,
-        "expert": lambda seen: [info.kind.name for info in seen.pdu.expert or ()],
-    }

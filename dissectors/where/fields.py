@@ -82,10 +82,15 @@ class FieldSet:
         self,
         fields: Iterable[WhereField],
         families: Mapping[str, Callable[[str], WhereField]] | None = None,
+        elsewhere: Mapping[str, str] | None = None,
     ) -> None:
-        """`families` makes fields of open sets, by what stands before the first dot."""
+        """`families` makes fields of open sets, by what stands before the first dot.
+
+        `elsewhere`: names that other rows have → what to do instead.
+        """
         self._fields = {field.name: field for field in fields}
         self._families = families or {}
+        self._elsewhere = elsewhere or {}
 
     @property
     def names(self) -> list[str]:
@@ -101,6 +106,8 @@ class FieldSet:
 
     def suggestion(self, name: str) -> str:
         """Return ``; did you mean ...?`` or what there is, for a name that does not exist."""
+        if name in self._elsewhere:
+            return f"; {self._elsewhere[name]}"
         return suggestion(name, self.names, "columns")
 
 
@@ -197,7 +204,8 @@ def _request_names() -> Collection[str]:
     return dict.fromkeys((*RequestCode.__members__, *former))
 
 
-def _response_names() -> Collection[str]:
+def response_names() -> Collection[str]:
+    """Return the names of all response codes."""
     former = (code.name for code in FORMER_RESPONSES)
     return dict.fromkeys((*ResponseCode.__members__, *former))
 
@@ -217,12 +225,12 @@ def current_request_name(name: str) -> str:
 
 _KNOWN: dict[str, Callable[[], Collection[str]]] = {
     "status": lambda: STATUSES,
-    "outcome": lambda: dict.fromkeys((*_response_names(), *STATUSES)),
+    "outcome": lambda: dict.fromkeys((*response_names(), *STATUSES)),
     "serialize_type": lambda: SerializeType.__members__,
     "request_name": _request_names,
-    "response_name": _response_names,
+    "response_name": response_names,
     "expert": lambda: ExpertKind.__members__,
-    "name": lambda: dict.fromkeys((*_request_names(), *_response_names())),
+    "name": lambda: dict.fromkeys((*_request_names(), *response_names())),
     "kind": lambda: ("request", "response", "oneway"),
 }
 _NUMBERS: dict[str, Callable[[str], int | None]] = {

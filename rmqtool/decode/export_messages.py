@@ -13,7 +13,8 @@ from typing import IO, NamedTuple
 
 import msgspec
 
-from dissectors.decode.command_row import body_of, command_fields, kind_of, name_of, request_name_of
+from dissectors.decode.command_fields import command_fields
+from dissectors.decode.command_row import body_of, kind_of, name_of, request_name_of
 from dissectors.decode.pipeline import CommandSeen, Decode
 from dissectors.owned_folder import FolderRefused, OwnedFolder
 from dissectors.remoting.headers import mask_secret

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dissectors.decode.command_row import WHOLE, command_fields, command_row_of, json_of
+from dissectors.decode.command_fields import command_fields
+from dissectors.decode.command_row import WHOLE, command_row_of, json_of
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen, Decode, settled_by

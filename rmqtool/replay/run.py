@@ -50,10 +50,10 @@ def _show(request: ReplayRequest) -> ExitStatus:
         sys.stdout.buffer.flush()
     else:
         _print(table.rest())
-        if not request.given.quiet:
-            for line in summary_lines(planned, sent=False):
-                print(line, file=sys.stderr)
     refuse_undecoded(planned)
+    if not as_json and not request.given.quiet:
+        for line in summary_lines(planned, sent=False):
+            print(line, file=sys.stderr)
     return ExitStatus.OK
 
 

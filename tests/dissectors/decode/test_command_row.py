@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 from dissectors.decode.command_row import (
     COMMAND_COLUMNS,
     CommandRow,
-    command_fields,
     command_row_of,
     json_of,
     shown_bytes,
 )
 from dissectors.decode.pipeline import CommandSeen, Decode
-from dissectors.where.filter import WhereError, compile_where
 from tests.traffic.captures import pcap_of
-from tests.traffic.commands import PULL_MESSAGE, Command, route_query, send, sent
+from tests.traffic.commands import Command, route_query, send, sent
 from tests.traffic.talk import Talk
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
@@ -162,40 +160,6 @@ def test_half_a_surrogate_pair(tmp_path: Path) -> None:
     assert header
     (row,) = rows_of(talk, tmp_path)
     assert row["body"]["kind"] in ("json", "raw")  # type: ignore[index]
-
-
-@pytest.mark.parametrize(
-    ("expression", "count"),
-    [
-        ("kind == request", 2),
-        ("kind == oneway", 1),
-        ("name == SEND_MESSAGE_V2", 1),
-        ("code == SEND_MESSAGE_V2", 1),
-        ("ext_fields.b == Orders", 1),
-        ("has ext_fields.queueOffset", 1),
-        ("latency >= 100us", 2),
-        ("request_name == PULL_MESSAGE and code == PULL_NOT_FOUND", 1),
-        ("src ~ ':51234$'", 3),
-        ("body_length > 0", 1),
-        ("absent request_code", 3),
-        ("time < 2026-11-20T10:00:00.000350", 1),
-        ("expert == GAP", 0),
-    ],
-)
-def test_filters(tmp_path: Path, expression: str, count: int) -> None:
-    talk = Talk().open().say(0, send(1).frame).say(1, sent(1).frame)
-    pull = Command(PULL_MESSAGE, 2, ext={"topic": "Orders"})
-    talk.say(0, pull.frame).say(1, pull.answer(19).frame)
-    talk.say(0, Command(15, 3, 2).frame)
-    test = compile_where(expression, command_fields(["a.pcap"]))
-    assert sum(map(test, seen_in(talk, tmp_path))) == count
-
-
-def test_filters_suggest_the_fields_of_commands() -> None:
-    with pytest.raises(WhereError, match="did you mean opaque"):
-        compile_where("opaqe == 1", command_fields(["a"]))
-    with pytest.raises(WhereError, match=r"ext_fields\.NAME"):
-        compile_where("ext_field == 1", command_fields(["a"]))
 
 
 @pytest.mark.slow

@@ -1,0 +1,137 @@
+"""What a filter of commands can test: the flat columns of its row, ext fields, and more names.
+
+Rules: a name that filters of exchanges have, too, means the same of a command as far as the command
+itself or its request says it. A name that only an exchange can have is an error that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ..endpoint import host_of
+from ..remoting.send_fields import RPC_BROKER_NAME, send_fields_of
+from ..rows.outcome import is_failure
+from ..rows.record import ONEWAY, ORPHAN
+from ..tcp.capture import capture_index
+from ..where.fields import (
+    FieldSet,
+    WhereField,
+    exchange_fields,
+    field_of_column,
+    response_names,
+)
+from .command_row import COMMAND_COLUMNS, VALUES, name_of, request_name_of
+from .pipeline import CommandSeen
+
+_Get = Callable[[CommandSeen], object]
+
+
+def _asked(seen: CommandSeen) -> str | None:
+    return request_name_of(seen) if seen.pdu.command.is_response else name_of(seen)
+
+
+def _answer(seen: CommandSeen) -> str | None:
+    return name_of(seen) if seen.pdu.command.is_response else None
+
+
+def _outcome(seen: CommandSeen) -> str | None:
+    if not seen.pdu.command.is_response:
+        return ONEWAY if seen.pdu.command.is_oneway else None
+    return name_of(seen) if seen.request is not None else ORPHAN
+
+
+def _requester(seen: CommandSeen) -> str:
+    return seen.pdu.dst if seen.pdu.command.is_response else seen.pdu.src
+
+
+def _responder(seen: CommandSeen) -> str:
+    return seen.pdu.src if seen.pdu.command.is_response else seen.pdu.dst
+
+
+def _broker(seen: CommandSeen) -> list[str]:
+    ends = [host_of(_responder(seen)), _responder(seen)]
+    asked = seen.request if seen.pdu.command.is_response else seen.pdu
+    if asked is None:
+        return ends
+    get = asked.command.ext_fields.get
+    named = get(send_fields_of(asked.command.code).broker_name)
+    name = named or get(RPC_BROKER_NAME) or get("brokerName")
+    return ends if name is None else [name, *ends]
+
+
+_LIKE: Final = {
+    "request": "request_name",
+    "operation": "request_name",
+    "answer": "response_name",
+}
+"""name → column of exchanges that has values from the same closed list"""
+_MORE: Final[tuple[tuple[str, str, str, _Get], ...]] = (
+    ("request", "name of the request, also of the one that is answered", "string", _asked),
+    ("operation", "the same", "string", _asked),
+    ("answer", "name of the response code; none for a request", "string", _answer),
+    ("outcome", "the same; `oneway`, and `orphan` for a response without request", "string",
+     _outcome),
+    ("failed", "whether it is a response that says that something is wrong", "bool",
+     lambda seen: is_failure(_answer(seen))),
+    ("body", "`body_length`", "int", lambda seen: seen.pdu.body_length),
+    ("note", "`remark`", "string", lambda seen: seen.pdu.command.remark),
+    ("broker", "broker that the request names, and the responder with and without port", "list",
+     _broker),
+    ("client", "the requester with and without port", "list",
+     lambda seen: [host_of(_requester(seen)), _requester(seen)]),
+    ("ip", "addresses of both ends, without port", "list",
+     lambda seen: [host_of(seen.pdu.src), host_of(seen.pdu.dst)]),
+)  # fmt: skip
+COMMAND_ALIASES: Final = (
+    ("latency", "`latency_us`, with a unit"),
+    *((name, meaning) for name, meaning, _, _ in _MORE),
+)
+"""Names beside the columns, with their meaning."""
+
+
+def command_fields(captures: Sequence[str]) -> FieldSet:
+    """Return what a filter of commands can test: the flat columns, and single ext fields."""
+    getters = _getters(captures)
+    fields = [
+        field_of_column(column.name, column.type, column.unit, _of_seen(getters[column.name]))
+        for column in COMMAND_COLUMNS
+        if column.name in getters
+    ]
+    latency = _of_seen(getters["latency_us"])
+    fields.append(WhereField("latency", "int", latency, "µs", needs_unit=True))
+    fields += [_field(name, type_, get) for name, _, type_, get in _MORE]
+    hint = "exchanges have it; a command has ext_fields.NAME"
+    elsewhere = dict.fromkeys(exchange_fields().names, hint)
+    return FieldSet(fields, {"ext_fields": _ext_field}, elsewhere)
+
+
+def _field(name: str, type_: str, get: _Get) -> WhereField:
+    column, unit = _LIKE.get(name, name), "bytes" if name == "body" else ""
+    field = replace(field_of_column(column, type_, unit, _of_seen(get)), name=name)
+    if name == "outcome":
+        field = replace(field, known=lambda: dict.fromkeys((*response_names(), ONEWAY, ORPHAN)))
+    return field
+
+
+def _ext_field(name: str) -> WhereField:
+    def get(seen: CommandSeen) -> object:
+        return seen.pdu.command.ext_fields.get(name)
+
+    return WhereField(f"ext_fields.{name}", "string", _of_seen(get))
+
+
+def _of_seen(get: _Get) -> Callable[[object], object]:
+    """Return a getter for any row; rows of commands are always CommandSeen."""
+    return get  # type: ignore[return-value]
+
+
+def _getters(captures: Sequence[str]) -> dict[str, _Get]:
+    """Return what a filter of commands tests; times and findings are not yet texts and objects."""
+    return {
+        **VALUES,
+        "capture": lambda seen: captures[capture_index(seen.pdu.packet)],
+        "time": lambda seen: seen.pdu.ts,
+        "expert": lambda seen: [info.kind.name for info in seen.pdu.expert or ()],
+    }
