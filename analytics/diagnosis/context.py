@@ -6,6 +6,7 @@ of parts of the rows can be merged, so that it may be made on several machines.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -165,6 +166,13 @@ class Context:
         for named in row.brokers:
             name, _, address = named.rpartition(SEPARATOR)
             self._name(address, name, sure=True)
+
+    def add_span(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Note from when to when these exchanges were seen."""
+        times = [row.request_time for row in rows if row.request_time is not None]
+        times += [row.response_time for row in rows if row.response_time is not None]
+        if times:
+            self.add_times(min(times), max(times), len(rows))
 
     def add_times(self, first: int, last: int, count: int) -> None:
         """Note from when to when exchanges were seen, in ns."""

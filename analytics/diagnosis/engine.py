@@ -74,6 +74,8 @@ class Engine:
     def __init__(self, rules: Sequence[DiagnosisRule]) -> None:
         self.context = Context()
         self._takers = [_Taker(rule) for rule in rules]
+        self._taker_of = {taker.rule.id: taker for taker in self._takers}
+        self._plan = Takers(rules)
         self._plans: dict[tuple[int | None, int | None, str], list[tuple[Key, _Taker]]] = {}
         self._of_connections = [
             (taker.rule.connections, taker)
@@ -96,12 +98,13 @@ class Engine:
         if not rows:
             return
         plans, context, store = self._plans, self.context, self._store
-        first = last = None
         for row in rows:
             code = row.request_code
             plan = plans.get((code, row.response_code, row.status))
             if plan is None:
-                plan = self._plan(row)
+                plan = [(key, self._taker_of[rule.id]) for key, rule in self._plan.of(row)]
+                if len(plans) < MAX_KEYS:
+                    plans[code, row.response_code, row.status] = plan
             for key_of, taker in plan:
                 key = key_of(row)
                 if key is not None:
@@ -111,15 +114,7 @@ class Engine:
             if code in SENDS:
                 store.add(row)
             context.add_exchange(row)
-            begin = row.request_time if row.request_time is not None else row.response_time
-            if begin is not None:
-                if first is None or begin < first:
-                    first = begin
-                end = row.response_time if row.response_time is not None else begin
-                if last is None or end > last:
-                    last = end
-        if first is not None and last is not None:
-            context.add_times(first, last, len(rows))
+        context.add_span(rows)
 
     def add_connections(self, rows: Iterable[ConversationRecord]) -> None:
         """Take TCP connections."""
@@ -173,36 +168,102 @@ class Engine:
                 fold.add_message(message)
         return {rule: list(states.values()) for rule, states in found.items()}
 
-    def _plan(self, row: ExchangeRecord) -> list[tuple[Key, _Taker]]:
-        plan: list[tuple[Key, _Taker]] = []
-        for taker in self._takers:
-            for one in taker.rule.exchanges:
-                if (
-                    (one.requests is None or row.request_code in one.requests)
-                    and (one.responses is None or row.response_code in one.responses)
-                    and (one.statuses is None or row.status in one.statuses)
-                ):
-                    plan.append((one.key, taker))
-        if len(self._plans) < MAX_KEYS:
-            self._plans[row.request_code, row.response_code, row.status] = plan
+
+class Takers:
+    """Which rules take an exchange: looked up once for each combination of codes and status."""
+
+    def __init__(self, rules: Sequence[DiagnosisRule]) -> None:
+        self._rules = rules
+        self._plans: dict[tuple[int | None, int | None, str], list[tuple[Key, DiagnosisRule]]] = {}
+
+    def of(self, row: ExchangeRecord) -> list[tuple[Key, DiagnosisRule]]:
+        """Return the rules that may take it, each with its key."""
+        at = (row.request_code, row.response_code, row.status)
+        plan = self._plans.get(at)
+        if plan is None:
+            plan = [
+                (one.key, rule)
+                for rule in self._rules
+                for one in rule.exchanges
+                if (one.requests is None or row.request_code in one.requests)
+                and (one.responses is None or row.response_code in one.responses)
+                and (one.statuses is None or row.status in one.statuses)
+            ]
+            if len(self._plans) < MAX_KEYS:
+                self._plans[at] = plan
         return plan
+
+
+def takers_of(rules: Sequence[DiagnosisRule]) -> Takers:
+    """Return what tells which of these rules take an exchange."""
+    return Takers(rules)
 
 
 def problems_of(
     rule: DiagnosisRule, folds: Iterable[Fold], context: Context, limits: list[str]
 ) -> list[Problem]:
     """Return the problems of one rule: its cases, those of one subject together."""
-    merged: dict[object, Case] = {}
+    by_subject: dict[object, Case] = {}
     for fold in folds:
         for case in fold.cases(context):
-            before = merged.get(case.subject)
-            merged[case.subject] = case if before is None else _joined(before, case)
-    cases = sorted(merged.values(), key=lambda case: (-case.count, case.first_time, case.title))
-    if len(cases) > MAX_CASES:
-        limits.append(f"{rule.id}: {len(cases) - MAX_CASES} further problems")
-        del cases[MAX_CASES:]
+            before = by_subject.get(case.subject)
+            by_subject[case.subject] = case if before is None else _joined(before, case)
+    cases = _ordered(rule.id, list(by_subject.values()), limits)
     doubts = context.quality.reasons() if rule.rests_on_absence else []
     return [_problem(rule, case, doubts) for case in cases]
+
+
+def merged(problems: list[Problem], limits: list[str]) -> list[Problem]:
+    """Return problems of which those of one rule and subject were found apart as one each."""
+    cases: dict[str, dict[object, Case]] = {}
+    for one in problems:
+        case = _case_of(one)
+        same = cases.setdefault(one.rule, {})
+        before = same.get(case.subject)
+        same[case.subject] = case if before is None else _joined(before, case)
+    found: dict[tuple[str, object], Problem] = {}
+    for one in problems:
+        found.setdefault((one.rule, one.subject), one)
+    result = []
+    for rule, same in cases.items():
+        ordered = _ordered(rule, list(same.values()), limits)
+        result += [_with_case(found[rule, case.subject], case) for case in ordered]
+    return result
+
+
+def _case_of(problem: Problem) -> Case:
+    return Case(
+        problem.title,
+        problem.subject,
+        problem.count,
+        problem.first_time,
+        problem.last_time,
+        problem.evidence,
+        problem.confidence,
+        problem.reason,
+        problem.severity,
+        problem.advice,
+        problem.details,
+    )
+
+
+def _with_case(problem: Problem, case: Case) -> Problem:
+    problem.title, problem.count = case.title, case.count
+    problem.first_time, problem.last_time = case.first_time, case.last_time
+    problem.evidence, problem.filter = case.evidence, filter_of(case.evidence)
+    problem.details, problem.confidence, problem.reason = case.details, case.confidence, case.reason
+    problem.severity = case.severity or problem.severity
+    problem.advice = case.advice or problem.advice
+    return problem
+
+
+def _ordered(rule: str, cases: list[Case], limits: list[str]) -> list[Case]:
+    """Return the cases of one rule, the most frequent first, at most MAX_CASES."""
+    cases.sort(key=lambda case: (-case.count, case.first_time, case.title))
+    if len(cases) > MAX_CASES:
+        limits.append(f"{rule}: {len(cases) - MAX_CASES} further problems")
+        del cases[MAX_CASES:]
+    return cases
 
 
 def concluded(
@@ -255,6 +316,12 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
         advice=case.advice or rule.advice,
         references=list(rule.references),
     )
+
+
+def not_judged(diagnosis: Diagnosis) -> list[str]:
+    """Return what the capture could not show, a sentence each."""
+    lines = [f"Not the whole capture: {one}." for one in diagnosis.context.quality.reasons()]
+    return lines + [f"The capture has {line}." for line in needs_said(diagnosis.silent)]
 
 
 def needs_said(silent: dict[str, list[str]]) -> list[str]:

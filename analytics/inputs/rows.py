@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -23,6 +23,9 @@ from dissectors.rows.record import COLUMNS, ExchangeRecord
 from dissectors.times import moment_of
 
 from .inputs import Input, InputError
+
+if TYPE_CHECKING:
+    import pyarrow
 
 BATCH: Final = 4096
 """rows that are read at a time"""
@@ -82,29 +85,38 @@ def _parquet_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mappi
     import pyarrow
     import pyarrow.parquet
 
+    names = {column.name for column in columns}
     try:
         with pyarrow.parquet.ParquetFile(file) as opened:
-            there = set(opened.schema_arrow.names)
-            wanted = [column.name for column in columns if column.name in there]
-            times = {column.name for column in columns if column.type == "time"}
+            wanted = [name for name in opened.schema_arrow.names if name in names]
             for batch in opened.iter_batches(BATCH, columns=wanted):
-                arrays = {}
-                for name in wanted:
-                    array = batch.column(name)
-                    if name in times and pyarrow.types.is_timestamp(array.type):
-                        array = array.cast(pyarrow.timestamp("us", tz="UTC")).cast(pyarrow.int64())
-                        arrays[name] = [
-                            None if value is None else value * 1000 for value in array.to_pylist()
-                        ]
-                    else:
-                        arrays[name] = array.to_pylist()
-                yield [
-                    dict(zip(arrays, values, strict=True))
-                    for values in zip(*arrays.values(), strict=True)
-                ]
+                yield _arrow_values(batch, columns)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         reason = str(error).partition(".")[0] or type(error).__name__
         raise InputError(f"{file} cannot be read: {reason}", "decode the captures again") from None
+
+
+def _arrow_values(
+    batch: pyarrow.RecordBatch, columns: Sequence[Column]
+) -> list[Mapping[str, object]]:
+    """Return the rows of a batch by name of column, times in ns."""
+    import pyarrow
+
+    there = set(batch.schema.names)
+    values = {}
+    for column in columns:
+        if column.name not in there:
+            continue
+        array = batch.column(column.name)
+        if column.type == "time" and pyarrow.types.is_timestamp(array.type):
+            array = array.cast(pyarrow.timestamp("us", tz="UTC")).cast(pyarrow.int64())
+            values[column.name] = [
+                None if value is None else value * 1000 for value in array.to_pylist()
+            ]
+        else:
+            values[column.name] = array.to_pylist()
+    names = list(values)
+    return [dict(zip(names, row, strict=True)) for row in zip(*values.values(), strict=True)]
 
 
 def _json_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[str, object]]]:
@@ -158,3 +170,18 @@ def _cleaned(
             value = [one for one in value if isinstance(one, str)]
         cleaned[column.name] = value
     return cleaned
+
+
+def exchanges_in(batch: pyarrow.RecordBatch) -> list[ExchangeRecord]:
+    """Return the exchanges of an Arrow batch; times are timestamps of microseconds."""
+    values = _arrow_values(batch, COLUMNS)
+    return [ExchangeRecord(**_cleaned(one, COLUMNS, ExchangeRecord)) for one in values]  # type: ignore[arg-type]
+
+
+def connections_in(batch: pyarrow.RecordBatch) -> list[ConversationRecord]:
+    """Return the TCP connections of an Arrow batch; times are timestamps of microseconds."""
+    values = _arrow_values(batch, CONVERSATION_COLUMNS)
+    return [
+        ConversationRecord(**_cleaned(one, CONVERSATION_COLUMNS, ConversationRecord))  # type: ignore[arg-type]
+        for one in values
+    ]

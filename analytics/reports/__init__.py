@@ -10,7 +10,14 @@ from importlib import import_module
 
 from ..report import Report
 
-REPORT_MODULES: tuple[str, ...] = ("latency", "retries", "isolation", "overview", "quality")
+REPORT_MODULES: tuple[str, ...] = (
+    "diagnosis",
+    "latency",
+    "retries",
+    "isolation",
+    "overview",
+    "quality",
+)
 """Modules here with a `REPORT`, in the order in which `all` shows them."""
 
 

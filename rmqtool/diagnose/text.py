@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from analytics.diagnosis.engine import Diagnosis, needs_said
+from analytics.diagnosis.engine import Diagnosis, not_judged
 from analytics.diagnosis.problem import Problem, ProblemSeverity
 
 from ..ui.console import UNLIMITED, Style, Terminal, one_line, styled, wrapped
@@ -89,12 +89,6 @@ def looked_at(diagnosis: Diagnosis) -> str:
         f"{counted(context.exchanges, 'exchange')}, {day(first)} {clock(first)} to {until}"
         f" {zone_name()}, by {counted(diagnosis.spoke, 'rule')}"
     )
-
-
-def not_judged(diagnosis: Diagnosis) -> list[str]:
-    """Return what the capture could not show."""
-    lines = [f"Not the whole capture: {reason}." for reason in diagnosis.context.quality.reasons()]
-    return lines + [f"The capture has {line}." for line in needs_said(diagnosis.silent)]
 
 
 class _Writer:
