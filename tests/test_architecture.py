@@ -219,6 +219,13 @@ UNITS: dict[str, tuple[str, ...]] = {
         "replay.fault",
     ),
     "analytics.diagnosis": ("analytics.sends.attempts", "analytics.sends.chains", "dissectors"),
+    "analytics.reports.diagnosis": (
+        *REPORT_CONTRACT,
+        "analytics.diagnosis",
+        "analytics.inputs.rows",
+        "analytics.sends",
+        "dissectors",
+    ),
     "analytics.reports": (
         *REPORT_CONTRACT,
         "analytics.sends",
