@@ -246,11 +246,18 @@ UNITS: dict[str, tuple[str, ...]] = {
     "rmqtool.ui": (
         *("rmqtool", "dissectors.printable", "dissectors.temporary", "dissectors.times"),
     ),
-    "rmqtool.summary": ("rmqtool.ui", "dissectors"),
-    "rmqtool.decode": ("rmqtool.summary", "rmqtool.ui", "rmqtool", "dissectors"),
+    "rmqtool.summary": ("rmqtool.ui", "analytics.diagnosis", "dissectors"),
+    "rmqtool.decode": (
+        "rmqtool.summary",
+        "rmqtool.ui",
+        "rmqtool",
+        "analytics.diagnosis",
+        "dissectors",
+    ),
     "rmqtool.diagnose": (
         *VIEWS,
         "rmqtool.live",
+        "rmqtool.summary",
         "analytics.diagnosis",
         "analytics.inputs",
         "dissectors",

@@ -93,8 +93,13 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
         follow=request.follow,
         since=since.ns if since is not None and since.has_date else None,
         until=until.ns if until is not None and until.has_date else None,
-        conversations=request.to_folder,
+        conversations=request.to_folder or is_diagnosed(request),
     )
+
+
+def is_diagnosed(request: DecodeRequest) -> bool:
+    """Return whether the summary says what is wrong: only where it sees all rows."""
+    return request.view is View.summary and not request.where and request.limit is None
 
 
 class RunCounts(NamedTuple):
@@ -319,7 +324,9 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
     output = Output(request.output, direct=request.follow)
     terminal = output_terminal(request, output)
     if request.view is View.summary:
-        return sinks.SummarySink(output, terminal, names, request.format is RowFormat.jsonl)
+        return sinks.SummarySink(
+            output, terminal, names, request.format is RowFormat.jsonl, is_diagnosed(request)
+        )
     if request.format is RowFormat.jsonl:
         from dissectors.rows.tables import jsonl_of
 

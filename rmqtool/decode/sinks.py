@@ -25,6 +25,7 @@ from ..ui.json_text import visible_json
 from ..ui.output import Output, naming
 
 if TYPE_CHECKING:
+    from analytics.diagnosis.engine import Engine
     from dissectors.decode.pipeline import Decode
     from dissectors.rows.conversation_record import ConversationRecord
 
@@ -235,10 +236,25 @@ class SummarySink(TextSink[ExchangeRecord]):
     wants_findings = True
 
     def __init__(
-        self, output: Output, terminal: Terminal, names: Sequence[str], as_json: bool
+        self,
+        output: Output,
+        terminal: Terminal,
+        names: Sequence[str],
+        as_json: bool,
+        diagnosed: bool,
     ) -> None:
-        """`names` are the captures, by index."""
+        """`names` are the captures, by index.
+
+        `diagnosed`: the summary begins with what is wrong, which rows that a filter left do not
+        say.
+        """
         super().__init__(output, list)
+        self._engine: Engine | None = None
+        if diagnosed:
+            from analytics.diagnosis.engine import Engine
+            from analytics.diagnosis.registry import rules
+
+            self._engine = Engine(rules())
         self._as_json = as_json
         self._summary = Summary()
         self._terminal = terminal
@@ -246,19 +262,28 @@ class SummarySink(TextSink[ExchangeRecord]):
 
     def write(self, rows: Sequence[ExchangeRecord]) -> None:
         self._summary.add(rows)
+        if self._engine is not None:
+            self._engine.add_exchanges(rows)
 
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
         self._summary.add_findings(findings)
+        if self._engine is not None:
+            self._engine.add_findings(findings)
+
+    def write_conversations(self, rows: Sequence[ConversationRecord]) -> None:
+        if self._engine is not None:
+            self._engine.add_connections(rows)
 
     def finish(self, decode: Decode) -> str:
+        found = self._engine.diagnosis() if self._engine is not None else None
         if self._as_json:
             from ..summary.summary_json import summary_json
 
-            data = summary_json(self._summary, decode.stats)
+            data = summary_json(self._summary, decode.stats, found)
             self._output.write(visible_json(data) if self._terminal.is_terminal else data)
         else:
             from ..summary.summary_text import summary_lines
 
-            lines = summary_lines(self._summary, decode.stats, self._names, self._terminal)
+            lines = summary_lines(self._summary, decode.stats, self._names, self._terminal, found)
             self.write_lines(lines)
         return super().finish(decode)

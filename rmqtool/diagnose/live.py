@@ -13,12 +13,12 @@ from dissectors.live.interface import LiveCapture, LiveSource
 from dissectors.live.packet_ring import RING_BYTES
 
 from ..live.run import seconds_of
+from ..summary.verdict import problem_line
 from ..ui.figures import clock, count
 from ..ui.interrupt import first_ends
 from ..ui.status import ExitStatus
 from .feed import fed
 from .request import DiagnoseRequest
-from .text import problem_line
 from .write import write_diagnosis
 
 LOOK: Final = 1.0

@@ -6,12 +6,13 @@ needed to act, lines are wrapped instead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from typing import Final
 
 from analytics.diagnosis.engine import Diagnosis, not_judged
-from analytics.diagnosis.problem import Problem, ProblemSeverity
+from analytics.diagnosis.problem import Problem
 
+from ..summary.verdict import LABELS, verdict
 from ..ui.console import UNLIMITED, Style, Terminal, one_line, styled, wrapped
 from ..ui.figures import clock, count, counted, day, zone_name
 
@@ -19,11 +20,6 @@ MOST_SHOWN: Final = 30
 """problems that are shown without `-V`"""
 MOST_LINES: Final = 40
 """lines of one paragraph"""
-_LABELS: Final = {
-    ProblemSeverity.ERROR: ("ERROR", Style.RED),
-    ProblemSeverity.WARNING: ("WARNING", Style.YELLOW),
-    ProblemSeverity.INFO: ("INFO", Style.CYAN),
-}
 _WIDTH: Final = 9
 """cells of the severity"""
 
@@ -60,24 +56,6 @@ def diagnosis_lines(
     return writer.lines
 
 
-def verdict(diagnosis: Diagnosis) -> str:
-    """Return what was found, in a sentence."""
-    problems = diagnosis.problems
-    if not problems:
-        return "nothing wrong was found"
-    numbers = dict.fromkeys(_LABELS, 0)
-    for problem in problems:
-        numbers[problem.severity] += 1
-    parts = [
-        counted(number, noun)
-        for number, noun in zip(numbers.values(), ("error", "warning", "remark"), strict=True)
-        if number
-    ]
-    incidents = len({problem.incident for problem in problems})
-    together = f" in {counted(incidents, 'incident')}" if incidents < len(problems) else ""
-    return ", ".join(parts) + together
-
-
 def looked_at(diagnosis: Diagnosis) -> str:
     """Return what was looked at."""
     context = diagnosis.context
@@ -105,7 +83,7 @@ class _Writer:
 
     def problem(self, problem: Problem, verbose: bool) -> None:
         """Add a problem: its sentence, then when, how sure, by which rule, with which packets."""
-        label, colour = _LABELS[problem.severity]
+        label, colour = LABELS[problem.severity]
         follows = problem.consequence_of is not None
         indent = 2 if follows else 0
         head = ("└ " if follows else "") + label
@@ -121,9 +99,11 @@ class _Writer:
         inner = _WIDTH + indent
         self.paragraph(_facts_line(problem), Style.DIM, inner)
         if problem.reason:
-            self.paragraph(f"{problem.confidence} only: {one_line(problem.reason)}", "", inner)
+            self.paragraph(f"{problem.confidence}: {one_line(problem.reason)}", "", inner)
         if verbose:
             self._more(problem, inner)
+        elif not follows:
+            self.paragraph(f"What to do: {first_sentence(problem.advice)}", "", inner)
 
     def _more(self, problem: Problem, indent: int) -> None:
         for text in problem.details:
@@ -166,15 +146,7 @@ def _packets(problem: Problem) -> str:
     return f"; {noun} {', '.join(map(str, packets[:4]))}{more}"
 
 
-def problem_line(problem: Problem) -> str:
-    """Return a problem as one printable line, for a live display and the summary."""
-    return f"{_LABELS[problem.severity][0]} {one_line(problem.title)} ({problem.rule})"
-
-
-def verdict_lines(problems: Sequence[Problem], most: int) -> list[str]:
-    """Return the causes of the gravest incidents, one line each."""
-    causes = [one for one in problems if one.consequence_of is None]
-    lines = [problem_line(one) for one in causes[:most]]
-    if len(causes) > most:
-        lines.append(f"… and {counted(len(causes) - most, 'more')}: rmqtool diagnose")
-    return lines
+def first_sentence(text: str) -> str:
+    """Return a text up to the end of its first sentence."""
+    end = re.search(r"\.(?=\s+[A-Z])", text)
+    return text[: end.end()] if end is not None else text

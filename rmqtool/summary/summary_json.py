@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from analytics.diagnosis.problem import as_json
 from dissectors.decode.decoded_log import capture_entry
 from dissectors.decode.totals import TOTALS, DecodeStats
 from dissectors.rows.record import ExchangeRecord
@@ -18,13 +19,15 @@ from .summary import OperationCount, Peer, Summary
 from .summary_tables import answers, clients, conversations, ends_of, operations, slowest
 
 if TYPE_CHECKING:
+    from analytics.diagnosis.engine import Diagnosis
     from dissectors.expert import ExpertInfo
     from dissectors.replication.progress import Replication
 
 
-def summary_json(summary: Summary, stats: DecodeStats) -> bytes:
+def summary_json(summary: Summary, stats: DecodeStats, diagnosis: Diagnosis | None = None) -> bytes:
     """Return the object on one line."""
     shown = {
+        "problems": [as_json(one) for one in diagnosis.problems] if diagnosis else None,
         "captures": [capture_entry(capture) for capture in stats.captures],
         **{name: getattr(stats, name) for name in TOTALS if name != "replications"},
         "exchanges": summary.exchanges,

@@ -27,8 +27,10 @@ from .summary_tables import (
     operations,
     slowest,
 )
+from .verdict import verdict, verdict_lines
 
 if TYPE_CHECKING:
+    from analytics.diagnosis.engine import Diagnosis
     from dissectors.decode.pipeline import CaptureStats, DecodeStats
 
 Row = TypeVar("Row")
@@ -36,14 +38,26 @@ MOST_CAPTURES = 8
 """Captures that are named one by one."""
 MOST_ROWS = 15
 """Rows of clients and conversations that are shown; the others are summed up."""
+MOST_PROBLEMS = 6
+"""Problems that are named one by one."""
 INDENT = "  "
 
 
 def summary_lines(
-    summary: Summary, stats: DecodeStats, names: Sequence[str], terminal: Terminal
+    summary: Summary,
+    stats: DecodeStats,
+    names: Sequence[str],
+    terminal: Terminal,
+    diagnosis: Diagnosis | None = None,
 ) -> list[str]:
     """Return the summary as printable lines; `names` are the captures, by index."""
     writer = _Writer(terminal)
+    if diagnosis is not None:
+        writer.heading("Verdict")
+        said = verdict(diagnosis)
+        if diagnosis.problems:
+            said += "; rmqtool diagnose says why and what to do"
+        writer.paragraphs([said, *verdict_lines(diagnosis.problems, MOST_PROBLEMS)])
     writer.heading("Captures")
     writer.paragraphs(_capture_lines(stats.captures))
     writer.heading("Traffic")
