@@ -12,6 +12,7 @@ import contextlib
 import signal
 import socket
 import struct
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -66,6 +67,52 @@ def disk_full(broker: Broker) -> Iterator[None]:
         yield
     finally:
         _tell(broker, "disk-ok")
+
+
+@contextlib.contextmanager
+def page_cache_busy(broker: Broker) -> Iterator[None]:
+    """The store says that a message has been in the writing for a minute (code 2)."""
+    _tell(broker, "page-cache-busy")
+    try:
+        yield
+    finally:
+        _tell(broker, "page-cache-ok")
+
+
+@contextlib.contextmanager
+def slow_sends(broker: Broker, milliseconds: int) -> Iterator[None]:
+    """Each send takes so much longer in the thread that serves it; the broker may die meanwhile."""
+    _tell(broker, f"slow-sends {milliseconds}")
+    try:
+        yield
+    finally:
+        if broker.process is not None and broker.process.returncode is None:
+            _tell(broker, "slow-sends 0")
+
+
+@contextlib.contextmanager
+def no_new_files(broker: Broker) -> Iterator[None]:
+    """The folder of the commit log takes no new files, as a disk that became read-only.
+
+    Only inside the namespaces of a recording: it mounts something over the folder.
+    """
+    folder = str(broker.folder / "store" / "commitlog")
+    mount = ["mount", "-t", "tmpfs", "-o", "ro,size=4k", "tmpfs", folder]
+    subprocess.run(mount, check=True, timeout=10)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True, timeout=10)
+
+
+@contextlib.contextmanager
+def configured(broker: Broker, setting: str, value: object, healed: object) -> Iterator[None]:
+    """A setting of the running broker is another one."""
+    probe.set_broker_config(broker.address, **{setting: value})
+    try:
+        yield
+    finally:
+        probe.set_broker_config(broker.address, **{setting: healed})
 
 
 @contextlib.contextmanager

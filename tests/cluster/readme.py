@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,8 +16,8 @@ Captures of a real RocketMQ on loopback. `make samples` records them anew from n
 scenarios in `tests/cluster/scenarios/`.
 
 - Names end with the generation: `-5x` is RocketMQ 5.5.0, `-53` is 5.3.3, `-4x` the client 4.9.8 on
-  the server 4.9.7 (of 4.x, each the newest that Maven Central has; the `fault-*-4x` rows are the
-  4.x client on the 5.x server).
+  the server 4.9.7 (of 4.x, each the newest that Maven Central has; the client of a `-4x` sample may
+  have spoken with a 5.x server, as in `fault-*-4x`: the column says so).
 - Servers have addresses of 127.77.0.0/24: NameServers .1 and .2, brokers .11 and up, a proxy in
   front of a broker .61. Clients come from 127.0.0.1. Message ids name 192.0.2.10, which stands for
   the client's host and is an address kept for documentation.
@@ -34,9 +35,17 @@ scenarios in `tests/cluster/scenarios/`.
 |---|---|---|---|---|
 """
 
+PROVOKED = """
+## What was provoked
+Each of these was recorded for rules of the diagnosis, which stand in brackets. Brokers are broker-a
+and broker-b, in the order of their addresses; a client's id is its host and its instance.
+
+"""
+
 
 def write_readme(folder: Path, scenarios: Iterable[Scenario]) -> Path:
     """Writes one row for each scenario whose capture exists; returns the file."""
+    scenarios = tuple(scenarios)
     rows = []
     for scenario in scenarios:
         files = [path for path in sorted(folder.glob(f"{scenario.name}.*")) if path.suffix != ".md"]
@@ -48,5 +57,19 @@ def write_readme(folder: Path, scenarios: Iterable[Scenario]) -> Path:
         versions = f"{scenario.client}, {scenario.cluster().version}"
         rows.append(f"| {names} | {size} | {versions} | {scenario.what} | {scenario.odd} |\n")
     path = folder / "README.md"
-    path.write_text(HEAD + "".join(rows))
+    path.write_text(HEAD + "".join(rows) + _provoked(folder, scenarios))
     return path
+
+
+def _provoked(folder: Path, scenarios: Iterable[Scenario]) -> str:
+    """What was provoked for the diagnosis, as the scenarios say it, once for all generations."""
+    texts: dict[tuple[object, tuple[str, ...]], list[str]] = {}
+    for scenario in scenarios:
+        if scenario.shows and any(folder.glob(f"{scenario.name}.*")):
+            texts.setdefault((scenario.run, scenario.shows), []).append(scenario.name)
+    parts = [PROVOKED]
+    for (run, rules), names in texts.items():
+        text = inspect.getdoc(run) or ""
+        samples = ", ".join(f"`{name}`" for name in names)
+        parts.append(f"- {samples} ({', '.join(rules)}): {' '.join(text.split())}\n")
+    return "".join(parts)

@@ -7,6 +7,7 @@ from .consume import CONSUME
 from .faulty import FAULTY
 from .outages import OUTAGES
 from .proxied import PROXIED
+from .refused import REFUSED
 from .scene import Scenario
 from .security import SECURITY
 from .send import SEND
@@ -22,5 +23,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     *FAULTY,
     *OUTAGES,
     *PROXIED,
+    *REFUSED,
     *VARIANTS,
 )

@@ -43,6 +43,13 @@ def single_4x() -> Cluster:
     return Cluster([spec], version=NEWEST_4_SERVER, network=NETWORK)
 
 
+def on_both(
+    make: Callable[[str], Cluster],
+) -> tuple[Callable[[], Cluster], Callable[[], Cluster]]:
+    """Makers of the same cluster with the servers of 5.x and of 4.x."""
+    return (lambda: make(NEWEST_5)), (lambda: make(NEWEST_4_SERVER))
+
+
 class Scene:
     """What a scenario's function works with."""
 
@@ -111,15 +118,21 @@ class Scenario:
     """Release of the client."""
     keeps: frozenset[str] = field(default_factory=frozenset)
     """Words that the check for traces of the machine must let pass."""
+    shows: tuple[str, ...] = ()
+    """Rules of the diagnosis that it was recorded for; the text of `run` says what was provoked."""
 
 
 def both(
-    name: str, run: Callable[[Scene], None], what: str, odd: str = "", *, odd_4x: str | None = None
+    name: str,
+    run: Callable[[Scene], None],
+    what: str,
+    odd: str = "",
+    *,
+    clusters: tuple[Callable[[], Cluster], Callable[[], Cluster]] = (single_5x, single_4x),
+    shows: tuple[str, ...] = (),
 ) -> tuple[Scenario, Scenario]:
-    """The same scenario on both generations, client and server."""
+    """The same scenario on both generations of the client; `clusters` are those of 5.x and 4.x."""
     return (
-        Scenario(f"{name}-5x", single_5x, run, what, odd),
-        Scenario(
-            f"{name}-4x", single_4x, run, what, odd if odd_4x is None else odd_4x, client=NEWEST_4
-        ),
+        Scenario(f"{name}-5x", clusters[0], run, what, odd, NEWEST_5, shows=shows),
+        Scenario(f"{name}-4x", clusters[1], run, what, odd, NEWEST_4, shows=shows),
     )

@@ -1,9 +1,12 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.apache.rocketmq.broker.BrokerController;
 import org.apache.rocketmq.broker.BrokerStartup;
+import org.apache.rocketmq.broker.mqtrace.SendMessageContext;
+import org.apache.rocketmq.broker.mqtrace.SendMessageHook;
 import org.apache.rocketmq.namesrv.NamesrvStartup;
 
 /**
@@ -12,10 +15,13 @@ import org.apache.rocketmq.namesrv.NamesrvStartup;
  *
  * <p>Usage: {@code Node namesrv|broker ARGS...}, ARGS as RocketMQ's own start classes take them.
  * Lines: {@code disk-full} and {@code disk-ok} set the flag that the store's cleaning service sets when the disk
- * passes its threshold; {@code exit} stops.
+ * passes its threshold; {@code page-cache-busy} and {@code page-cache-ok} set the time since which a message is being
+ * written, as when the page cache does not take it; {@code slow-sends MS} makes each send take so much longer in its
+ * thread, by a hook as plug-ins have them; {@code exit} stops.
  */
 public final class Node {
     private static BrokerController broker;
+    private static volatile long sendMillis = -1;
 
     public static void main(String[] args) throws Exception {
         String[] rest = Arrays.copyOfRange(args, 1, args.length);
@@ -31,9 +37,13 @@ public final class Node {
 
     private static void obey(BufferedReader lines) throws Exception {
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            switch (line.trim()) {
+            String[] words = line.trim().split(" ");
+            switch (words[0]) {
                 case "disk-full" -> runningFlags("getAndMakeDiskFull");
                 case "disk-ok" -> runningFlags("getAndMakeDiskOK");
+                case "page-cache-busy" -> writingSince(System.currentTimeMillis() - 60_000);
+                case "page-cache-ok" -> writingSince(0);
+                case "slow-sends" -> slowSends(Long.parseLong(words[1]));
                 case "exit" -> { return; }
                 default -> System.err.println("unknown line: " + line);
             }
@@ -46,6 +56,46 @@ public final class Node {
         Object store = broker.getMessageStore();
         Object flags = store.getClass().getMethod("getRunningFlags").invoke(store);
         flags.getClass().getMethod(change).invoke(flags);
+    }
+
+    private static void writingSince(long time) throws Exception {
+        Object store = broker.getMessageStore();
+        Object log = store.getClass().getMethod("getCommitLog").invoke(store);
+        Class<?> kind = log.getClass();
+        while (!kind.getSimpleName().equals("CommitLog")) {
+            kind = kind.getSuperclass();
+        }
+        Field field = kind.getDeclaredField("beginTimeInLock");
+        field.setAccessible(true);
+        field.setLong(log, time);
+    }
+
+    private static void slowSends(long millis) {
+        if (sendMillis < 0) {
+            broker.registerSendMessageHook(new SlowSends());
+        }
+        sendMillis = millis;
+    }
+
+    private static final class SlowSends implements SendMessageHook {
+        @Override
+        public String hookName() {
+            return "slow-sends";
+        }
+
+        @Override
+        public void sendMessageBefore(SendMessageContext context) {
+            try {
+                Thread.sleep(sendMillis);
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+            }
+        }
+
+        @Override
+        public void sendMessageAfter(SendMessageContext context) {
+            // the time was taken before
+        }
     }
 
     private Node() { }

@@ -55,6 +55,7 @@ final class Options {
         client.setUseTLS(is("tls"));
         client.setHeartbeatBrokerInterval(number("heartbeat-ms", 10000));
         client.setPollNameServerInterval(number("poll-ms", 30000));
+        client.setMqClientApiTimeout(number("api-ms", 3000));
         if (values.containsKey("namespace")) {
             client.setNamespace(values.get("namespace"));
         }
@@ -72,6 +73,7 @@ final class Options {
         producer.setSendLatencyFaultEnable(is("fault-strategy"));
         producer.setCompressMsgBodyOverHowmuch(number("compress-over", 4096));
         producer.setRetryTimesWhenSendFailed(number("retries", 2));
+        producer.setMaxMessageSize(number("max-size", 4 * 1024 * 1024));
         producer.setRetryTimesWhenSendAsyncFailed(number("retries", 2));
     }
 
@@ -84,6 +86,9 @@ final class Options {
         String tag = "Tag" + (char) ('A' + i % number("tags", 1));
         Message message = new Message(topic(), tag, "key-" + i, text.toString().getBytes(StandardCharsets.UTF_8));
         message.putUserProperty("number", Integer.toString(i));
+        if (values.containsKey("property")) {
+            message.putUserProperty("large", "x".repeat(number("property", 0)));
+        }
         return message;
     }
 }

@@ -44,6 +44,14 @@ public final class PullConsume {
         DefaultMQPullConsumer consumer =
             options.configure(new DefaultMQPullConsumer(options.group(), options.hook()));
         consumer.start();
+        try {
+            pullAll(consumer, options);
+        } finally {
+            consumer.shutdown();
+        }
+    }
+
+    private static void pullAll(DefaultMQPullConsumer consumer, Options options) throws Exception {
         for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(options.topic())) {
             long offset = Math.max(0, consumer.fetchConsumeOffset(queue, true));
             PullResult found = consumer.pull(queue, "*", offset, 2);
@@ -55,7 +63,6 @@ public final class PullConsume {
             System.out.println(consumer.pull(queue, "*", 1000000, 2).getPullStatus());
             System.out.println(consumer.searchOffset(queue, System.currentTimeMillis() - 3600000));
         }
-        consumer.shutdown();
     }
 
     private PullConsume() { }

@@ -22,7 +22,13 @@ public final class PushConsume {
     }
 
     public static void main(String[] args) throws Exception {
-        System.exit(new PushConsume(new Options(args)).run() ? 0 : 3);
+        try {
+            System.exit(new PushConsume(new Options(args)).run() ? 0 : 3);
+        } catch (Exception error) {
+            // Its threads would go on without the one that failed to start them all.
+            error.printStackTrace();
+            System.exit(1);
+        }
     }
 
     private boolean run() throws Exception {
@@ -31,6 +37,8 @@ public final class PushConsume {
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setConsumeThreadMin(2);
         consumer.setConsumeThreadMax(2);
+        consumer.setPullThresholdForQueue(options.number("threshold", 1000));
+        consumer.setPullBatchSize(options.number("batch", 32));
         consumer.setMaxReconsumeTimes(options.number("max-reconsume", -1));
         consumer.setSuspendCurrentQueueTimeMillis(200);
         Generation.pop(consumer, options.is("pop"));
@@ -66,11 +74,20 @@ public final class PushConsume {
         });
     }
 
+    private void work() {
+        try {
+            Thread.sleep(options.number("work-ms", 0));
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
     /** Fails each message until it was delivered again often enough; {@code fail=0} never fails. */
     private boolean succeeds(List<MessageExt> messages) {
         for (MessageExt message : messages) {
             System.out.println(message.getTopic() + " " + message.getQueueId() + " " + message.getQueueOffset()
                 + " " + message.getReconsumeTimes());
+            work();
             wanted.countDown();
         }
         return messages.get(0).getReconsumeTimes() >= options.number("fail", 0);

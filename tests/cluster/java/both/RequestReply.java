@@ -41,7 +41,11 @@ public final class RequestReply {
             options.configure(new DefaultMQPushConsumer(options.group() + "_replier"));
         consumer.subscribe(options.topic(), "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
-            messages.forEach(message -> reply(producer, message));
+            messages.forEach(message -> {
+                System.out.println("asked");
+                pause(options.number("delay-ms", 0));
+                reply(producer, message);
+            });
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
@@ -53,12 +57,21 @@ public final class RequestReply {
         producer.shutdown();
     }
 
+    private static void pause(long millis) {
+        try {
+            Thread.sleep(millis);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
     private static void reply(DefaultMQProducer producer, MessageExt message) {
         byte[] body = ("answer to " + message.getKeys()).getBytes(StandardCharsets.UTF_8);
         try {
             producer.send(MessageUtil.createReplyMessage(message, body), 5000);
+            System.out.println("replied");
         } catch (Exception error) {
-            System.out.println("reply failed " + error.getClass().getSimpleName());
+            System.out.println("reply failed " + error.getClass().getSimpleName() + " " + error.getMessage());
         }
     }
 

@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.exception.MQBrokerException;
@@ -10,10 +11,14 @@ import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.remoting.exception.RemotingException;
 
-/** Sends messages in one of the ways that a producer knows: {@code kind=sync|async|oneway|batch|ordered|delay|timer}. */
+/**
+ * Sends messages in one of the ways that a producer knows:
+ * {@code kind=sync|async|oneway|batch|ordered|one-queue|delay|timer|timer-late}.
+ */
 public final class Send {
     private final Options options;
     private final DefaultMQProducer producer;
+    private final long began = System.currentTimeMillis();
 
     private Send(Options options) {
         this.options = options;
@@ -32,11 +37,32 @@ public final class Send {
             switch (options.text("kind", "sync")) {
                 case "async" -> async();
                 case "batch" -> batch();
-                default -> oneByOne();
+                default -> together();
             }
             Thread.sleep(options.number("linger-ms", 0));
         } finally {
             producer.shutdown();
+        }
+    }
+
+    /** As many threads as wanted, each of which sends one message after the other. */
+    private void together() throws Exception {
+        List<CompletableFuture<Void>> threads = new ArrayList<>();
+        for (int i = 1; i < options.number("threads", 1); i++) {
+            CompletableFuture<Void> ended = new CompletableFuture<>();
+            threads.add(ended);
+            new Thread(() -> {
+                try {
+                    oneByOne();
+                    ended.complete(null);
+                } catch (Exception error) {
+                    ended.completeExceptionally(error);
+                }
+            }).start();
+        }
+        oneByOne();
+        for (CompletableFuture<Void> thread : threads) {
+            thread.get(60, TimeUnit.SECONDS);
         }
     }
 
@@ -47,7 +73,7 @@ public final class Send {
                 SendResult result = send(message, i);
                 System.out.println(result == null ? "sent" : result.getSendStatus() + " " + result.getOffsetMsgId());
             } catch (MQClientException | MQBrokerException | RemotingException error) {
-                System.out.println("failed " + error.getClass().getSimpleName());
+                System.out.println("failed " + error.getClass().getSimpleName() + " " + error.getMessage());
                 if (!options.is("may-fail")) {
                     throw error;
                 }
@@ -65,8 +91,14 @@ public final class Send {
                 // All messages of one order go to one queue, whatever the fault strategy thinks.
                 return producer.send(message, (queues, wanted, order) ->
                     queues.get((Integer) order % queues.size()), i % 3);
+            case "one-queue":
+                return producer.send(message, (queues, wanted, number) -> queues.get((Integer) number),
+                    options.number("queue", 0));
             case "delay":
                 message.setDelayTimeLevel(1 + i);
+                return producer.send(message);
+            case "timer-late":
+                Generation.deliverAt(message, began + options.number("late-ms", 0));
                 return producer.send(message);
             case "timer":
                 Generation.deliverLater(message, i);
@@ -76,7 +108,13 @@ public final class Send {
         }
     }
 
+    /** Before the asynchronous sends as many synchronous ones as wanted, which make route and connections. */
     private void async() throws Exception {
+        for (int i = 0; i < options.number("sync-first", 0); i++) {
+            producer.send(options.message(1000 + i));
+        }
+        System.out.println("ready");
+        Thread.sleep(options.number("ready-ms", 0));
         int count = options.number("count", 8);
         CountDownLatch answered = new CountDownLatch(count);
         for (int i = 0; i < count; i++) {
@@ -89,12 +127,13 @@ public final class Send {
 
                 @Override
                 public void onException(Throwable error) {
-                    System.out.println("failed " + error.getClass().getSimpleName());
+                    System.out.println("failed " + error.getClass().getSimpleName() + " " + error.getMessage());
                     answered.countDown();
                 }
             });
             Thread.sleep(options.number("pause-ms", 0));
         }
+        System.out.println("asked");
         if (!answered.await(60, TimeUnit.SECONDS)) {
             throw new IllegalStateException("not every callback was called");
         }

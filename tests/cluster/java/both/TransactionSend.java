@@ -1,5 +1,6 @@
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
@@ -8,7 +9,8 @@ import org.apache.rocketmq.common.message.MessageExt;
 
 /**
  * Transactions: of four messages one is committed, one rolled back, one left unknown and committed at the first
- * check-back, one left unknown twice and rolled back at the second.
+ * check-back, one left unknown twice and rolled back at the second. With {@code undecided=true} all are left unknown
+ * for ever; with {@code hang=true} the first local transaction never ends.
  */
 public final class TransactionSend {
     private static final Map<String, Integer> CHECKS = new ConcurrentHashMap<>();
@@ -18,7 +20,7 @@ public final class TransactionSend {
         TransactionMQProducer producer =
             options.configure(new TransactionMQProducer(options.group(), options.hook()));
         options.tune(producer);
-        producer.setTransactionListener(new Listener());
+        producer.setTransactionListener(new Listener(options.is("undecided"), options.is("hang")));
         producer.start();
         for (int i = 0; i < options.number("count", 4); i++) {
             Message message = options.message(i);
@@ -36,9 +38,21 @@ public final class TransactionSend {
     }
 
     private static final class Listener implements TransactionListener {
+        private final boolean undecided;
+        private final boolean hang;
+
+        Listener(boolean undecided, boolean hang) {
+            this.undecided = undecided;
+            this.hang = hang;
+        }
+
         @Override
         public LocalTransactionState executeLocalTransaction(Message message, Object number) {
-            return switch ((Integer) number % 4) {
+            if (hang) {
+                System.out.println("executing");
+                LockSupport.parkNanos(Long.MAX_VALUE);
+            }
+            return switch (undecided ? 2 : (Integer) number % 4) {
                 case 0 -> LocalTransactionState.COMMIT_MESSAGE;
                 case 1 -> LocalTransactionState.ROLLBACK_MESSAGE;
                 default -> LocalTransactionState.UNKNOW;
@@ -49,6 +63,9 @@ public final class TransactionSend {
         public LocalTransactionState checkLocalTransaction(MessageExt message) {
             int checks = CHECKS.merge(message.getKeys(), 1, Integer::sum);
             System.out.println("check " + message.getKeys() + " " + checks);
+            if (undecided) {
+                return LocalTransactionState.UNKNOW;
+            }
             if (message.getKeys().equals("key-2")) {
                 return LocalTransactionState.COMMIT_MESSAGE;
             }

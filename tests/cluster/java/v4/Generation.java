@@ -22,6 +22,10 @@ final class Generation {
         refuse(true, "timer messages");
     }
 
+    static void deliverAt(Message message, long time) {
+        refuse(true, "timer messages");
+    }
+
     static SendResult recallSome(DefaultMQProducer producer, Message message, SendResult sent, int i) {
         return sent;
     }

@@ -35,6 +35,10 @@ final class Generation {
         }
     }
 
+    static void deliverAt(Message message, long time) {
+        message.setDeliverTimeMs(time);
+    }
+
     /** Calls every fourth timed message back before it is due. */
     static SendResult recallSome(DefaultMQProducer producer, Message message, SendResult sent, int i) throws Exception {
         if (i % 4 == 3) {

@@ -47,6 +47,10 @@ public final class PopCalls {
     }
 
     private void run() throws Exception {
+        if (options.is("late")) {
+            late();
+            return;
+        }
         System.out.println("notified " + ask(RequestCode.NOTIFICATION, notification()).getCode());
         System.out.println("polling " + ask(RequestCode.POLLING_INFO, pollingInfo()).getCode());
         List<MessageExt> messages = new ArrayList<>(pop(4));
@@ -66,6 +70,24 @@ public final class PopCalls {
         System.out.println("none " + pop(32).size());
     }
 
+    /** Acknowledges what it popped only after the invisible time, pops again, and what is not there at all. */
+    private void late() throws Exception {
+        List<MessageExt> messages = new ArrayList<>(pop(2));
+        System.out.println("popped " + messages.size());
+        Thread.sleep(options.number("invisible-ms", 10000) + options.number("late-ms", 3000));
+        for (MessageExt message : messages) {
+            System.out.println("acknowledged late " + acknowledge(message));
+        }
+        List<MessageExt> again = new ArrayList<>(pop(2));
+        System.out.println("popped again " + again.size());
+        for (MessageExt message : again) {
+            System.out.println("acknowledged " + acknowledge(message));
+        }
+        AckMessageRequestHeader beyond = ackOf(messages.get(0));
+        beyond.setOffset(1_000_000L);
+        System.out.println("beyond " + ask(RequestCode.ACK_MESSAGE, beyond).getCode());
+    }
+
     /** Pops from any queue until that many came, or nothing for the poll time. */
     private List<MessageExt> pop(int wanted) throws Exception {
         List<MessageExt> messages = new ArrayList<>();
@@ -75,7 +97,7 @@ public final class PopCalls {
             header.setTopic(options.topic());
             header.setQueueId(-1);
             header.setMaxMsgNums(8);
-            header.setInvisibleTime(10000);
+            header.setInvisibleTime(options.number("invisible-ms", 10000));
             header.setPollTime(1000);
             header.setBornTime(System.currentTimeMillis());
             header.setInitMode(0);
@@ -105,6 +127,12 @@ public final class PopCalls {
     }
 
     private Object acknowledge(MessageExt message) throws Exception {
+        CompletableFuture<AckResult> answer = new CompletableFuture<>();
+        api.ackMessageAsync(broker, 3000, callback(answer), ackOf(message));
+        return answer.get(10, TimeUnit.SECONDS).getStatus();
+    }
+
+    private AckMessageRequestHeader ackOf(MessageExt message) {
         String[] parts = ExtraInfoUtil.split(receipt(message));
         AckMessageRequestHeader header = new AckMessageRequestHeader();
         header.setTopic(ExtraInfoUtil.getRealTopic(parts, options.topic(), options.group()));
@@ -113,9 +141,7 @@ public final class PopCalls {
         header.setConsumerGroup(options.group());
         header.setExtraInfo(receipt(message));
         header.setBrokerName(brokerName);
-        CompletableFuture<AckResult> answer = new CompletableFuture<>();
-        api.ackMessageAsync(broker, 3000, callback(answer), header);
-        return answer.get(10, TimeUnit.SECONDS).getStatus();
+        return header;
     }
 
     private Object changeInvisible(MessageExt message) throws Exception {

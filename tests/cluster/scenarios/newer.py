@@ -1,0 +1,288 @@
+"""What 5.x refuses, what operators change, and what an old server does not know.
+
+Each scenario's text says what was provoked: which topic, group, client, codes and remarks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from .. import faults
+from ..artifacts import NEWEST_4, NEWEST_5
+from ..clients import run_mqadmin
+from ..cluster import CLUSTER_NAME, BrokerSpec, Cluster
+from .admin import fresh_4x, fresh_5x
+from .faulty import PROXY_HOST, SEEN_BY_CLIENTS, masters_5x
+from .refused import TWO_BOTH
+from .scene import NETWORK, Scenario, Scene, single_4x, single_5x
+
+FOUR_DAYS = 4 * 24 * 3600 * 1000
+UNLIMITED = 2**31 - 1
+CONFIG = "updateBrokerConfig -b"
+
+
+def lonely_5x() -> Cluster:
+    """A master that writes only with a slave in sync, and has none."""
+    settings = {
+        "enableSlaveActingMaster": "true",
+        "inSyncReplicas": 2,
+        "totalReplicas": 2,
+    }
+    spec = BrokerSpec("broker-a", 0, "SYNC_MASTER", settings)
+    return Cluster([spec], version=NEWEST_5, network=NETWORK)
+
+
+def _admin(scene: Scene, command: str) -> None:
+    """Runs mqadmin; the server may refuse."""
+    with contextlib.suppress(RuntimeError):
+        run_mqadmin(command.split(), scene.cluster.namesrv_text, scene.client)
+
+
+def timer_refused(scene: Scene) -> None:
+    """broker-a refuses timed messages to TimerTopic for three reasons, each from its own producer.
+
+    127.0.0.1@too-late sends one that is due in four days, of three that are allowed: 13.
+    127.0.0.1@crowded sends three for one second that takes one: the second and the third are
+    answered 1, under flow control, each attempt. 127.0.0.1@disabled sends one while the timer is
+    off: 1, not enabled, each attempt.
+    """
+    scene.cluster.make_topic("TimerTopic")
+    timed = {"topic": "TimerTopic", "kind": "timer-late", "may_fail": True}
+    with scene.capture():
+        scene.run("Send", instance="too-late", count=1, late_ms=FOUR_DAYS, **timed)
+        with faults.configured(scene.broker, "timerCongestNumEachSlot", 0, UNLIMITED):
+            scene.run("Send", instance="crowded", count=3, late_ms=60_000, pause_ms=4000, **timed)
+        with faults.configured(scene.broker, "timerWheelEnable", "false", "true"):
+            scene.run("Send", instance="disabled", count=1, late_ms=60_000, **timed)
+
+
+def pop_full(scene: Scene) -> None:
+    """A POP consumer of full_group waits for messages of FullTopic where nobody may wait.
+
+    broker-a answers its polls 209, polling full, instead of keeping them.
+    """
+    scene.cluster.make_topic("FullTopic", queues=2)
+    where = f"-b {scene.broker.text} -t FullTopic -g full_group"
+    run_mqadmin(
+        f"setConsumeMode {where} -m POP -q 0".split(), scene.cluster.namesrv_text, scene.client
+    )
+    with faults.configured(scene.broker, "maxPopPollingSize", 0, 100_000), scene.capture():
+        scene.run(
+            "PushConsume",
+            topic="FullTopic",
+            instance="consumer",
+            group="full_group",
+            pop=True,
+            wait_ms=8000,
+            expect=3,
+        )
+
+
+def pop_late(scene: Scene) -> None:
+    """A POP consumer of late_group acknowledges messages of LateTopic three seconds too late.
+
+    They were popped for five seconds. They are delivered again, and acknowledged in time; an
+    acknowledgement of an offset beyond the end is answered 208.
+    """
+    scene.cluster.make_topic("LateTopic", queues=1)
+    scene.run("Send", topic="LateTopic", instance="filler", count=2)
+    with scene.capture():
+        scene.run(
+            "PopCalls",
+            topic="LateTopic",
+            instance="popper",
+            group="late_group",
+            broker=scene.broker.text,
+            late=True,
+            invisible_ms=5000,
+        )
+
+
+def queue_moved(scene: Scene) -> None:
+    """All four queues of StaticTopic, a static topic, move to broker-b while a producer sends.
+
+    The producer has the old route: broker-a answers 501, not leader for the queue.
+    """
+    where = f"-t StaticTopic -c {CLUSTER_NAME}"
+    run_mqadmin(
+        f"updateStaticTopic {where} -qn 4".split(), scene.cluster.namesrv_text, scene.client
+    )
+    time.sleep(2)
+    with scene.capture():
+        sender = scene.start(
+            "Send",
+            topic="StaticTopic",
+            instance="producer",
+            count=24,
+            pause_ms=500,
+            may_fail=True,
+        )
+        sender.wait_for("SEND_OK")
+        run_mqadmin(
+            "remappingStaticTopic -t StaticTopic -b broker-b".split(),  # noqa: SIM905
+            scene.cluster.namesrv_text,
+            scene.client,
+        )
+        sender.finish()
+
+
+def replicas_missing(scene: Scene) -> None:
+    """broker-a wants two replicas in sync and is alone: two sends to ReplicaTopic are refused.
+
+    Each attempt is answered 1, in-sync replicas not enough.
+    """
+    scene.cluster.make_topic("ReplicaTopic", queues=2)
+    with scene.capture():
+        scene.run("Send", topic="ReplicaTopic", instance="producer", count=2, may_fail=True)
+
+
+def config_dangerous(scene: Scene) -> None:
+    """An operator changes settings of broker-a and of the NameServer, three of four dangerous ones.
+
+    fileReservedTime is harmless. rocketmqHome and brokerConfigPath of the broker (25) and
+    configStorePath of the NameServer (318) are what attackers set.
+    """
+    broker = scene.broker.text
+    with scene.capture():
+        _admin(scene, f"{CONFIG} {broker} -k fileReservedTime -v 2")
+        _admin(scene, f"{CONFIG} {broker} -k rocketmqHome -v /opt/elsewhere")
+        _admin(scene, f"{CONFIG} {broker} -k brokerConfigPath -v /opt/elsewhere/broker.conf")
+        _admin(scene, "updateNamesrvConfig -k configStorePath -v /opt/elsewhere/namesrv.properties")
+
+
+def request_unsupported(scene: Scene) -> None:
+    """A client and an mqadmin of 5.x ask a broker of 4.9.7 for what only 5.x has.
+
+    broker-a answers 3, request type not supported: to the notification (200054) of a POP consumer
+    of old_group, to two more of its calls that are not sent for that reason no more, and to the
+    list of users (3003).
+    """
+    scene.cluster.make_topic("OldTopic", queues=2)
+    with scene.capture():
+        scene.run(
+            "PopCalls",
+            topic="OldTopic",
+            instance="popper",
+            group="old_group",
+            broker=scene.broker.text,
+            expect=None,
+        )
+        _admin(scene, f"listUser -b {scene.broker.text}")
+
+
+def stored_twice(scene: Scene) -> None:
+    """broker-a stops running for 3 s while a producer sends to TwiceTopic with 500 ms an attempt.
+
+    What timed out there is sent again to broker-b and stored by broker-a all the same when it goes
+    on; 127.0.0.1@consumer of twice_group is given such messages twice.
+    """
+    broker = scene.cluster.broker("broker-a")
+    with faults.Proxy((PROXY_HOST, broker.port), broker.address):
+        scene.cluster.make_topic("TwiceTopic", queues=2)
+        consumer = scene.start(
+            "PushConsume",
+            topic="TwiceTopic",
+            instance="consumer",
+            group="twice_group",
+            count=999,
+            wait_ms=600_000,
+        )
+        consumer.wait_for("started")
+        time.sleep(2)
+        with scene.capture(SEEN_BY_CLIENTS):
+            sender = scene.start(
+                "Send",
+                topic="TwiceTopic",
+                instance="producer",
+                count=30,
+                pause_ms=300,
+                timeout_ms=3000,
+                per_request_ms=500,
+                may_fail=True,
+            )
+            sender.wait_for("SEND_OK")
+            time.sleep(1.5)
+            with faults.frozen(broker):
+                time.sleep(3)
+            sender.finish()
+            time.sleep(3)
+        consumer.kill()
+
+
+NEWER: tuple[Scenario, ...] = (
+    Scenario(
+        "timer-refused-5x",
+        single_5x,
+        timer_refused,
+        "Timed messages that are due too late, too many for one second, or with the timer off",
+        "13 for the first; 1 for the others, which is tried again",
+        shows=("timer-illegal",),
+    ),
+    Scenario(
+        "pop-full-5x",
+        single_5x,
+        pop_full,
+        "A POP consumer where no poll may wait",
+        "polls are answered 209 at once and asked again",
+        shows=("pop-polling-full",),
+    ),
+    Scenario(
+        "pop-late-5x",
+        single_5x,
+        pop_late,
+        "Two messages are acknowledged after their invisible time",
+        "the late acknowledgement is answered 0, yet the messages are popped again",
+        shows=("pop-polling-full",),
+    ),
+    Scenario(
+        "queue-moved-5x",
+        TWO_BOTH[0],
+        queue_moved,
+        "The queues of a static topic move to another broker while a producer sends",
+        "the broker that had them answers 501 until the client has the new route",
+        shows=("not-leader-for-queue",),
+    ),
+    Scenario(
+        "replicas-missing-5x",
+        lonely_5x,
+        replicas_missing,
+        "Two sends to a master that must not write without a slave in sync",
+        "each attempt is answered 1, in-sync replicas not enough",
+        shows=("isr-not-enough",),
+    ),
+    Scenario(
+        "config-dangerous-5x",
+        fresh_5x,
+        config_dangerous,
+        "An operator changes four settings, three of which attackers would",
+        "the dangerous ones are refused",
+        shows=("dangerous-config-update",),
+    ),
+    Scenario(
+        "config-dangerous-4x",
+        fresh_4x,
+        config_dangerous,
+        "An operator changes four settings, three of which attackers would",
+        "the broker takes all of them",
+        client=NEWEST_4,
+        shows=("dangerous-config-update",),
+    ),
+    Scenario(
+        "request-unsupported-5x-client-4x-server",
+        single_4x,
+        request_unsupported,
+        "A client and an mqadmin of 5.x ask a 4.x broker for what it does not know",
+        "answer 3, request type not supported",
+        client=NEWEST_5,
+        shows=("version-mismatch",),
+    ),
+    Scenario(
+        "stored-twice-5x",
+        masters_5x,
+        stored_twice,
+        "A broker stops running for 3 s: sends that timed out are stored by both brokers",
+        "the consumer is given the same UNIQ_KEY twice, at two offsets",
+        shows=("duplicate-by-retry", "ambiguous-outcome", "send-timeout"),
+    ),
+)
