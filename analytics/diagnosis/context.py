@@ -31,6 +31,8 @@ from .need import Need
 
 MAX_NAMES: Final = 20_000
 """addresses, clients, topics that are named"""
+VIP_BELOW: Final = 2
+"""the port of the VIP channel is so far below the broker's own (BrokerController)"""
 ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
@@ -47,6 +49,9 @@ _GROUPS: Final = frozenset(
 )
 _TRANSACTIONS: Final = frozenset(
     (int(RequestCode.END_TRANSACTION), int(RequestCode.CHECK_TRANSACTION_STATE))
+)
+_TO_NAMESRV: Final = frozenset(
+    (int(RequestCode.REGISTER_BROKER), int(RequestCode.GET_BROKER_CLUSTER_INFO))
 )
 _NAMED_BY_USE: Final = SENDS | FETCHES
 
@@ -117,8 +122,16 @@ class Context:
     last_time: int | None = None
 
     def broker(self, address: str) -> str:
-        """Return the name of the broker at an address, else the address."""
-        return self.names.get(address, address)
+        """Return the name of the broker at an address, else the address.
+
+        A broker has a second port for the same requests, two below its own.
+        """
+        name = self.names.get(address)
+        if name is None:
+            host, _, port = address.rpartition(":")
+            if port.isdecimal() and len(port) < 6:
+                name = self.names.get(f"{host}:{int(port) + VIP_BELOW}")
+        return address if name is None else name
 
     def client(self, endpoint: str) -> str:
         """Return the id of the client at `address:port`, else its address without port."""
@@ -163,6 +176,8 @@ class Context:
             self.needs.add(Need.GROUPS)
         elif code in _TRANSACTIONS:
             self.needs.add(Need.TRANSACTIONS)
+        elif code in _TO_NAMESRV:
+            self.servers.setdefault(row.responder, "namesrv")
         for named in row.brokers:
             name, _, address = named.rpartition(SEPARATOR)
             self._name(address, name, sure=True)

@@ -62,6 +62,8 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
     client: str | None = None
     """client id, else address"""
     queue: int | None = None
+    server: str | None = None
+    """address of a NameServer, or of what is neither that nor a broker"""
     message: str | None = None
     """UNIQ_KEY, else offset message id"""
 

@@ -68,13 +68,18 @@ def problems_of_sample(rule: DiagnosisRule, name: str) -> list[Problem]:
     return problems(rule, *sample(name))
 
 
-def same_in_any_order(rule: DiagnosisRule, rows: Sequence[ExchangeRecord]) -> bool:
+def same_in_any_order(
+    rule: DiagnosisRule,
+    rows: Sequence[ExchangeRecord],
+    connections: Sequence[ConversationRecord] = (),
+) -> bool:
     """Return whether a rule says the same, at least something, of rows in other orders."""
-    expected = problems(rule, rows)
-    other = list(rows)
+    expected = problems(rule, rows, connections)
+    other, others = list(rows), list(connections)
     for seed in range(3):
         random.Random(seed).shuffle(other)
-        if problems(rule, other) != expected:
+        random.Random(seed).shuffle(others)
+        if problems(rule, other, others) != expected:
             return False
     return bool(expected)
 
@@ -126,6 +131,49 @@ def exchange(
         "expert": [],
     }
     return ExchangeRecord(**{**made, **values})
+
+
+def connection(
+    at_ms: float, lasted_ms: float = 0, number: int = 0, **values: Any
+) -> ConversationRecord:
+    """Return a connection that was opened at a time after START, and closed by its client."""
+    begin = START + int(at_ms * 1_000_000)
+    made: dict[str, Any] = {
+        "capture": "made.pcap",
+        "conversation": number,
+        "client": CLIENT,
+        "server": BROKER,
+        "protocol": "ROCKETMQ",
+        "start_time": begin,
+        "end_time": begin + int(lasted_ms * 1_000_000),
+        "start": "handshake",
+        "end": "fin",
+        "ended_by": "client",
+        "rtt_us": 100,
+        "syn_rtt_us": 50,
+        "ack_rtt_us": 50,
+        "syns": 1,
+        "directions": "both",
+        "client_packets": 10,
+        "server_packets": 10,
+        "client_bytes": 1000,
+        "server_bytes": 1000,
+        "client_retransmissions": 0,
+        "server_retransmissions": 0,
+        "client_zero_windows": 0,
+        "server_zero_windows": 0,
+        "gaps": 0,
+        "gap_bytes": 0,
+        "commands": 10,
+    }
+    return ConversationRecord(**{**made, **values})
+
+
+def refused_connect(at_ms: float, number: int = 0, **values: Any) -> ConversationRecord:
+    """Return a connect that was refused."""
+    nothing = {"server_bytes": 0, "client_bytes": 0, "commands": 0, "rtt_us": None}
+    how = {"protocol": "no payload", "start": "syn", "end": "refused", "ended_by": "server"}
+    return connection(at_ms, 0.01, number, **{**nothing, **how, **values})
 
 
 def oneway(at_ms: float, code: int, **values: Any) -> ExchangeRecord:

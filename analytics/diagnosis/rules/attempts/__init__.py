@@ -2,5 +2,14 @@
 
 from typing import Final
 
-MODULES: Final = ("duplicate_by_retry",)
+MODULES: Final = (
+    "send_timeout",
+    "late_response",
+    "first_attempt_ate_the_budget",
+    "ambiguous_outcome",
+    "duplicate_by_retry",
+    "send_retried",
+    "async_not_retried",
+    "busy_not_retried",
+)
 """modules with a `RULE`, in the order of the document"""

@@ -1,0 +1,236 @@
+"""What connections and unanswered requests say of one server: when it was gone, and for whom.
+
+Rules: a server was gone where connects to it failed that came from hosts which know it, or where
+it ended connections on which requests waited and it then began anew or nothing reached it for a
+while. A server that ends connections and takes new ones at once was not gone: its connections
+were cut. Connections that were idle are closed by design and say nothing. Everything is bounded.
+RocketMQ: NettyRemotingClient, BrokerOuterAPI.registerBrokerAll.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_facts import IDLE_MS, conversation_fact_in
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import UNANSWERED, ExchangeRecord
+from dissectors.times import text_of_time
+
+from .context import Context
+from .problem import Evidence, Tally, asked, connected
+from .rule import Exchanges, Fold
+
+MAX_EVENTS: Final = 4096
+"""connections and requests of one server that are looked at one by one"""
+AWAY: Final = 3_000_000_000
+"""ns without any new connection after several were ended at once: the server was gone"""
+AT_ONCE: Final = 1_000_000_000
+"""ns within which a server that stops ends all its connections"""
+REGISTER: Final = int(RequestCode.REGISTER_BROKER)
+
+
+@dataclass(slots=True)
+class Loss:
+    """A connection that the server ended while it was in use."""
+
+    time: int
+    client: str
+    evidence: Evidence
+    waiting: list[ExchangeRecord] = field(default_factory=list)
+    """requests on it that got no answer"""
+
+
+@dataclass(slots=True)
+class Outage:
+    """A time in which a server was gone; ns since the epoch."""
+
+    start: int
+    end: int | None
+    """first sign that it was there again; None: none was seen"""
+    losses: list[Loss]
+    failed: list[ConversationRecord]
+    began_anew: int | None
+    """when the broker registered over a new connection: its process is a new one; None: not"""
+
+    def tally(self) -> Tally:
+        """Return what shows it."""
+        tally = Tally()
+        for loss in self.losses:
+            tally.add(loss.evidence)
+            for row in loss.waiting:
+                tally.add(asked(row), count=0)
+        for failure in self.failed:
+            tally.add(connected(failure, how_it_failed(failure)), last=failure.end_time)
+        return tally
+
+    def said(self) -> str:
+        """Return from when to when."""
+        begin = clock(self.start)
+        if self.end is None:
+            return f"from {begin} UTC to the end of the capture"
+        length = seconds(self.end - self.start)
+        return f"from {begin} to {clock(self.end)} UTC ({length})"
+
+
+class ServerLosses(Fold):
+    """Connections of one server, and the requests to it that got no answer."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._lost: dict[tuple[str, int], Loss] = {}
+        self._failed: list[ConversationRecord] = []
+        self._alive: list[tuple[int, int]] = []
+        self._waiting: list[ExchangeRecord] = []
+        self._registered: dict[str, tuple[int, bool]] = {}
+        self.hosts: set[str] = set()
+        """hosts that had commands on a connection to it"""
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        """Take a connection to it."""
+        if row.end in (tcp.REFUSED, tcp.NO_ANSWER):
+            if len(self._failed) < MAX_EVENTS:
+                self._failed.append(row)
+            return
+        if row.commands and len(self.hosts) < MAX_EVENTS:
+            self.hosts.add(host_of(row.client))
+        if row.start != tcp.MIDSTREAM and row.server_bytes and len(self._alive) < MAX_EVENTS:
+            self._alive.append((row.start_time, row.end_time))
+        idle = conversation_fact_in(row.facts, IDLE_MS)
+        if row.commands and row.ended_by == tcp.SERVER and idle is None:
+            how = "reset" if row.end == tcp.RESET else "closed"
+            what = f"{row.server} {how} the connection of {row.client}"
+            if len(self._lost) < MAX_EVENTS:
+                evidence = Evidence(row.capture, None, row.end_time, row.conversation, what)
+                self._lost[row.capture, row.conversation] = Loss(row.end_time, row.client, evidence)
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        """Take a request without answer, or a registration of this broker."""
+        if row.request_code == REGISTER and row.responder != self.key:
+            if row.request_time is not None:
+                time, fresh = self._registered.get(row.requester, (row.request_time, False))
+                fresh = fresh or row.rtt_us is not None
+                if row.requester in self._registered or len(self._registered) < MAX_EVENTS:
+                    self._registered[row.requester] = min(time, row.request_time), fresh
+        elif row.end in ("reset", "closed") and len(self._waiting) < MAX_EVENTS:
+            self._waiting.append(row)
+
+    def outages(self) -> list[Outage]:
+        """Return when the server was gone, by time."""
+        return self._judged()[0]
+
+    def cuts(self) -> list[Loss]:
+        """Return the connections that were cut while requests waited, though it was not gone."""
+        return self._judged()[1]
+
+    def _judged(self) -> tuple[list[Outage], list[Loss]]:
+        losses = self._losses()
+        signs = sorted(begin for begin, _ in self._alive)
+        fresh = sorted(time for time, new in self._registered.values() if new)
+        events: list[tuple[int, Loss | ConversationRecord]] = [
+            *((loss.time, loss) for loss in losses),
+            *((row.start_time, row) for row in self._failed),
+        ]
+        events.sort(key=lambda one: one[0])
+        outages: list[Outage] = []
+        cut: list[Loss] = []
+        for group in _parted(events, sorted((*signs, *fresh))):
+            start, last = group[0][0], group[-1][0]
+            lost = [one for _, one in group if isinstance(one, Loss)]
+            failed = [one for _, one in group if isinstance(one, ConversationRecord)]
+            back = _first_after(signs, last)
+            anew = _first_after(fresh, last)
+            waited = [loss for loss in lost if loss.waiting]
+            both = [one for one in (back, anew) if one is not None]
+            end = min(both) if both else None
+            known = [row for row in failed if host_of(row.client) in self.hosts]
+            clients = {loss.client for loss in lost}
+            stayed_away = end is not None and end - last >= AWAY
+            if known or (waited and (anew is not None or (len(clients) > 1 and stayed_away))):
+                outages.append(Outage(start, end, lost, failed, anew))
+            else:
+                cut.extend(waited)
+        return outages, cut
+
+    def _losses(self) -> list[Loss]:
+        for loss in self._lost.values():
+            loss.waiting = []
+        for row in self._waiting:
+            found = self._lost.get((row.capture, row.conversation))
+            if found is not None:
+                found.waiting.append(row)
+        for loss in self._lost.values():
+            loss.waiting.sort(key=lambda row: (row.request_time or 0, row.opaque))
+        return sorted(self._lost.values(), key=lambda loss: (loss.time, loss.client))
+
+
+def _parted(
+    events: Sequence[tuple[int, Loss | ConversationRecord]], signs: Sequence[int]
+) -> list[list[tuple[int, Loss | ConversationRecord]]]:
+    """Return the events in groups between which the server showed that it was there."""
+    groups: list[list[tuple[int, Loss | ConversationRecord]]] = []
+    for event in events:
+        between = groups and any(groups[-1][-1][0] < sign < event[0] for sign in signs)
+        if not groups or between:
+            groups.append([event])
+        else:
+            groups[-1].append(event)
+    return groups
+
+
+def _first_after(times: Sequence[int], after: int) -> int | None:
+    return next((time for time in times if time > after), None)
+
+
+def server_of(row: ConversationRecord) -> str | None:
+    """Return the server of a connection; None where nobody knows which end it is."""
+    return row.server if row.start != tcp.MIDSTREAM or row.commands else None
+
+
+def _asked(row: ExchangeRecord) -> str:
+    return row.responder
+
+
+def _registering(row: ExchangeRecord) -> str | None:
+    return row.brokers[0].rpartition("=")[2] if row.brokers else None
+
+
+UNANSWERED_REQUESTS: Final = Exchanges(key=_asked, statuses=frozenset((UNANSWERED,)))
+REGISTRATIONS: Final = Exchanges(key=_registering, requests=frozenset((REGISTER,)))
+LOSSES: Final = (UNANSWERED_REQUESTS, REGISTRATIONS)
+"""What `ServerLosses` takes."""
+
+
+def how_it_failed(row: ConversationRecord) -> str:
+    """Return a line that says how a connect failed."""
+    if row.end == tcp.REFUSED:
+        return f"connect of {row.client} to {row.server} refused"
+    return f"connect of {row.client} to {row.server} not answered ({row.syns} SYN)"
+
+
+def clock(time: int) -> str:
+    """Return the time of day, as ``02:46:11``."""
+    return text_of_time(time)[11:19]
+
+
+def seconds(length: int) -> str:
+    """Return a length of time in ns for people: ``13.6 s``, ``700 ms``."""
+    if length < AT_ONCE:
+        return f"{length / 1_000_000:.0f} ms"
+    return f"{length / 1_000_000_000:.1f} s"
+
+
+def named(context: Context, address: str) -> str:
+    """Return name and address of a broker, or the address alone."""
+    name = context.broker(address)
+    return name if name == address else f"{name} ({address})"
+
+
+def waiting_of(losses: Sequence[Loss]) -> Counter[str]:
+    """Return the requests that got no answer, counted by name."""
+    return Counter(row.request_name or "request" for loss in losses for row in loss.waiting)

@@ -1,0 +1,137 @@
+"""A send was refused by a code that synchronous sends retry, and not sent again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.retries import RETRIED_SINCE
+
+from ....sends.attempts import REFUSED
+from ....sends.chains import NOT_RETRIED, remark_shape
+from ...attempt_words import MessageFold, counted
+from ...context import Context
+from ...messages import ObservedMessage
+from ...need import Need
+from ...problem import Case, Confidence, ProblemSeverity, Subject
+from ...refusals import counted_names, only
+from ...rule import DiagnosisRule
+
+GO: Final = "GO"
+SOON_US: Final = 1_000_000
+"""a retry follows a refusal at once; the capture must go on for so long"""
+
+
+class _Fold(MessageFold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.answers: Counter[str] = Counter()
+        self.remarks: Counter[str] = Counter()
+        self.latest = 0
+
+    def add_message(self, message: ObservedMessage) -> None:
+        """Take a message that was refused once."""
+        last = message.last
+        self.count(message, last)
+        self.answers[last.send.response_name or str(last.send.response_code)] += 1
+        self.latest = max(self.latest, last.send.end or 0)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case of a group and language."""
+        if not self.tally.count:
+            return
+        goes_on = context.last_time is not None and (
+            context.last_time // 1000 >= self.latest + SOON_US or self.tally.count > 1
+        )
+        if not goes_on:
+            return
+        group = self.key.partition("\n")[2]
+        verb = "was" if self.tally.count == 1 else "were"
+        case = self.tally.case(
+            f"{counted(self.tally.count, 'send')} of group {group} {verb} refused with"
+            f" {counted_names(self.answers)} and not tried at another broker",
+            Subject(
+                broker=only(context.broker(one) for one in self.brokers),
+                topic=only(self.topics),
+                group=group or None,
+            ),
+        )
+        case.details = self.who(context)
+        if GO in self.languages:
+            case.severity = ProblemSeverity.INFO
+            case.details.append("the Go client never tries asynchronous sends again")
+        case.confidence = Confidence.LIKELY
+        case.reason = (
+            "the wire does not say whether it was asynchronous, to a chosen queue, or with retries"
+            " set to 0"
+        )
+        yield case
+
+
+def _key(message: ObservedMessage) -> str | None:
+    last = message.last
+    retried = message.chain.verdict == NOT_RETRIED
+    if last.send.language == GO and len(message.attempts) == 1 and last.outcome == REFUSED:
+        retried = last.send.response_code in RETRIED_SINCE and not _of_the_message(last.send.remark)
+    return f"{last.send.language or ''}\n{last.send.group or ''}" if retried else None
+
+
+def _of_the_message(remark: str | None) -> bool:
+    shape = (remark_shape(remark) or "").lower()
+    return any(word in shape for word in ("acl", "signature", "permission", "accesskey"))
+
+
+RULE = DiagnosisRule(
+    id="async-not-retried",
+    severity=ProblemSeverity.WARNING,
+    title="Refused sends are not tried at another broker, as asynchronous ones never are",
+    searched=(
+        "retryTimesWhenSendAsyncFailed not working",
+        "async send no retry",
+        "sendAsync broker busy",
+    ),
+    proof=(
+        "A send refused by a code that the client's version retries in synchronous sends, with no"
+        " further send of that UNIQ_KEY, while the capture goes on."
+    ),
+    explanation=(
+        "retryTimesWhenSendAsyncFailed counts only failures of the transport: no connection, no"
+        " answer. An answer with an error code goes straight to onException of the callback. Sends"
+        " to a chosen queue or by a selector are not retried either."
+    ),
+    advice=(
+        "Send again in onException, or send synchronously where another broker may take the"
+        " message: retryTimesWhenSendFailed (default 2) then applies, for the codes of"
+        " addRetryResponseCode (Java, from 4.9)."
+    ),
+    fold=_Fold,
+    messages=_key,
+    references=(
+        "apache/rocketmq#1588",
+        "apache/rocketmq#1781",
+        "apache/rocketmq#2198",
+        "apache/rocketmq#3556",
+    ),
+    limits=(
+        "Whether a send is asynchronous is not on the wire; sends with a queue selector, or with"
+        " retries set to 0, look the same."
+    ),
+    needs=frozenset((Need.SENDS,)),
+    rests_on_absence=True,
+    consequence_of=frozenset(
+        (
+            "send-queue-timeout",
+            "page-cache-busy",
+            "page-cache-synchronized",
+            "broker-rejects-request",
+            "thread-pool-overload",
+            "disk-full",
+            "no-permission",
+            "topic-missing-on-broker",
+            "isr-not-enough",
+            "mapped-file-failed",
+            "timer-illegal",
+        )
+    ),
+)

@@ -1,0 +1,97 @@
+"""One attempt used up the time of all: no retry was made, though retries are on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ....sends.chains import NO_TIME
+from ...attempt_words import MessageFold, counted, length_us, timed_out
+from ...context import Context
+from ...messages import ObservedMessage
+from ...need import Need
+from ...problem import Case, Confidence, ProblemSeverity, Subject
+from ...refusals import only
+from ...rule import DiagnosisRule
+
+
+class _Fold(MessageFold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.timeout_us = 0
+        self.sure = True
+
+    def add_message(self, message: ObservedMessage) -> None:
+        """Take a message that was tried once, in vain."""
+        self.count(message, message.attempts[0])
+        self.timeout_us = max(self.timeout_us, message.timeout_us)
+        self.sure = self.sure and message.timeout_known
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case of a producer group."""
+        if not self.tally.count:
+            return
+        verb = "was" if self.tally.count == 1 else "were"
+        case = self.tally.case(
+            f"{counted(self.tally.count, 'send')} of group {self.key} {verb} not retried: the first"
+            f" attempt used up the time of all ({length_us(self.timeout_us)})",
+            Subject(
+                broker=only(context.broker(one) for one in self.brokers),
+                topic=only(self.topics),
+                group=self.key or None,
+            ),
+        )
+        case.details = self.who(context)
+        if not self.sure:
+            case.confidence = Confidence.LIKELY
+            case.reason = "sendMsgTimeout is not known; the default of 3000 ms was assumed"
+        yield case
+
+
+def _key(message: ObservedMessage) -> str | None:
+    if message.chain.verdict != NO_TIME or not timed_out(message):
+        return None
+    return message.attempts[0].send.group or ""
+
+
+RULE = DiagnosisRule(
+    id="first-attempt-ate-the-budget",
+    severity=ProblemSeverity.WARNING,
+    title="One attempt uses up the time of all, so that no retry is made",
+    searched=(
+        "retryTimesWhenSendFailed not working",
+        "send timeout but no retry",
+        "sendMsgMaxTimeoutPerRequest",
+    ),
+    proof=(
+        "A message with one attempt only, which its client gave up when sendMsgTimeout was over, or"
+        " nearly so."
+    ),
+    explanation=(
+        "sendMsgTimeout is the time of all attempts together. An attempt that gets no answer waits"
+        " for all of it, so that none is left for a retry, whatever retryTimesWhenSendFailed says."
+        " Only failures that come early are retried: refused connects, resets, error answers."
+    ),
+    advice=(
+        "Set sendMsgMaxTimeoutPerRequest (5.x, default off) to a part of sendMsgTimeout (default"
+        " 3000 ms), for example a third of it with the default retryTimesWhenSendFailed of 2."
+        " Before 5.x raise sendMsgTimeout and retry in the application. A retry after a timeout may"
+        " store the message twice."
+    ),
+    fold=_Fold,
+    messages=_key,
+    references=(
+        "apache/rocketmq#4720",
+        "apache/rocketmq#1921",
+        "apache/rocketmq#3929",
+        "apache/rocketmq#7295",
+        "apache/rocketmq#8990",
+        "apache/rocketmq#9137",
+    ),
+    limits=(
+        "Sends to a chosen queue, and those with retries set to 0, look the same: they are never"
+        " retried."
+    ),
+    needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
+    rests_on_absence=True,
+    consequence_of=frozenset(("send-timeout", "broker-hung", "broker-gone")),
+)

@@ -1,0 +1,126 @@
+"""A broker was killed, stopped or cut off: its clients lost their connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dissectors.endpoint import host_of
+
+from ...context import Context
+from ...need import Need
+from ...outages import LOSSES, Outage, ServerLosses, clock, named, server_of, waiting_of
+from ...problem import Case, ProblemSeverity, Subject, Tally
+from ...refusals import counted_names, times
+from ...rule import DiagnosisRule
+
+
+class _Fold(ServerLosses):
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case of all times in which the broker was gone."""
+        if not is_broker(self.key, context):
+            return
+        outages = self.outages()
+        if not outages:
+            return
+        tally = Tally()
+        for one in outages:
+            tally.merge(one.tally())
+        first = outages[0]
+        again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
+        case = tally.case(
+            f"{named(context, self.key)} was gone {first.said()}{again}: {what_happened(outages)}",
+            Subject(broker=context.broker(self.key)),
+        )
+        ends = [one.end for one in outages if one.end is not None]
+        case.last_time = max([case.last_time, *ends])
+        case.details = outage_details(context, outages)
+        yield case
+
+
+def is_broker(address: str, context: Context) -> bool:
+    """Return whether a broker is known at an address."""
+    named_so = context.broker(address) != address
+    return named_so or context.servers.get(address) == "broker"
+
+
+def what_happened(outages: list[Outage]) -> str:
+    """Return what clients saw of it."""
+    losses = [loss for one in outages for loss in one.losses]
+    failed = sum(len(one.failed) for one in outages)
+    waiting = sum(waiting_of(losses).values())
+    said = []
+    if losses:
+        said.append(f"{_counted(len(losses), 'connection')} ended by it")
+    if waiting:
+        said.append(f"{_counted(waiting, 'request')} without answer")
+    if failed:
+        said.append(f"{_counted(failed, 'connect')} failed")
+    return ", ".join(said)
+
+
+def outage_details(context: Context, outages: list[Outage]) -> list[str]:
+    """Return who was hit, and how it came back."""
+    said = []
+    losses = [loss for one in outages for loss in one.losses]
+    waiting = waiting_of(losses)
+    if waiting:
+        said.append(f"requests without answer: {counted_names(waiting)}")
+    clients = sorted({context.client(loss.client) for loss in losses})
+    if clients:
+        said.append(f"clients that lost a connection: {', '.join(clients[:5])}")
+    hosts = sorted({host_of(row.client) for one in outages for row in one.failed})
+    if hosts:
+        said.append(f"connects failed from: {', '.join(hosts[:5])}")
+    for one in outages:
+        if one.began_anew is not None:
+            at = clock(one.began_anew)
+            said.append(f"it registered at a NameServer over a new connection at {at} UTC")
+    if any(one.end is None for one in outages):
+        said.append("it was not seen again before the end of the capture")
+    return said
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+RULE = DiagnosisRule(
+    id="broker-gone",
+    severity=ProblemSeverity.ERROR,
+    title="A broker was killed, stopped or cut off while clients used it",
+    searched=(
+        "connect to 10911 failed",
+        "RemotingConnectException",
+        "Connection refused",
+        "Connection reset by peer",
+        "closeChannel: close the connection to remote address",
+    ),
+    proof=(
+        "Connects to a broker that clients used before are refused or not answered; or it ends"
+        " connections on which requests wait, and then registers at the NameServer over a new"
+        " connection, or takes no connection for 3 s."
+    ),
+    explanation=(
+        "A process that dies leaves its connections to the operating system, which ends them by FIN"
+        " or RST and refuses new ones. Requests that were waiting fail at once; whether the broker"
+        " carried them out nobody can tell. Producers try the next broker of the topic, consumers"
+        " go on with the other brokers, or with a slave. The NameServer takes the broker out of the"
+        " routes when its connection ends, or after 2 minutes without a registration; clients see"
+        " that up to 30 s later."
+    ),
+    advice=(
+        "Look at the broker's host for that time: out of memory, kill, restart, node drain, disk."
+        " A topic needs queues on two brokers to survive one: check the route. Sends that had no"
+        " answer may be stored (see ambiguous-outcome). pollNameServerInterval (default 30000 ms)"
+        " is how long a client may keep the old route."
+    ),
+    fold=_Fold,
+    exchanges=LOSSES,
+    connections=server_of,
+    references=("apache/rocketmq#2404",),
+    limits=(
+        "A broker that dies while nobody is connected, or behind a relay that takes connections in"
+        " its place, is not noticed."
+    ),
+    needs=frozenset((Need.CONNECTIONS,)),
+)

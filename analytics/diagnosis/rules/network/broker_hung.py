@@ -1,0 +1,140 @@
+"""A broker answers nothing for seconds while its connections live."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.endpoint import host_of
+
+from ...context import Context
+from ...need import Need
+from ...outages import clock, named, seconds
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, shown
+from ...refusals import counted_names, times
+from ...rule import DiagnosisRule
+from ...silences import CONNECTIONS, WAITS, ServerSilences, Silence
+from .broker_gone import is_broker
+
+LEAST: Final = 1_000_000_000
+"""ns of a silence that is worth a word: pauses of garbage collection are mostly shorter"""
+
+LEAST_ALONE: Final = 2_000_000_000
+"""ns that one answered request must have waited alone: less is a slow one"""
+
+
+class _Fold(ServerSilences):
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case of all times in which the broker was silent."""
+        if not is_broker(self.key, context):
+            return
+        found = [one for one in self.silences(context, LEAST) if _tells(one)]
+        if not found:
+            return
+        tally = Tally()
+        for silence in found:
+            for wait in silence.waits:
+                tally.add(shown(wait.row), last=wait.until)
+        longest = max(found, key=lambda one: one.end - one.begin)
+        again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
+        case = tally.case(
+            f"{named(context, self.key)} hung {_from_to(longest)}{again}: {_what(found)}",
+            Subject(broker=context.broker(self.key)),
+        )
+        case.first_time = min(one.begin for one in found)
+        case.last_time = max(one.end for one in found)
+        case.details = _details(context, found)
+        waits = [wait for one in found for wait in one.waits]
+        if len(waits) == 1 and not waits[0].answered:
+            case.confidence = Confidence.LIKELY
+            case.reason = "one request alone was waiting"
+        if not any(wait.certain for wait in waits):
+            case.confidence = Confidence.POSSIBLE
+            case.reason = "the capture ends while the requests wait"
+        yield case
+
+
+def _tells(silence: Silence) -> bool:
+    """Return whether it is more than one request that took a while."""
+    alone = len(silence.waits) == 1 and silence.waits[0].answered
+    return not alone or silence.end - silence.begin >= LEAST_ALONE
+
+
+def _from_to(silence: Silence) -> str:
+    length = seconds(silence.end - silence.begin)
+    at_least = "" if silence.answered else "at least "
+    return f"from {clock(silence.begin)} to {clock(silence.end)} UTC ({at_least}{length})"
+
+
+def _what(found: list[Silence]) -> str:
+    late = sum(len(one.answered) for one in found)
+    never = sum(len(one.unanswered) for one in found)
+    said = []
+    if never:
+        said.append(f"{never:,} request{'' if never == 1 else 's'} got no answer")
+    if late:
+        said.append(f"{late:,} {'was' if late == 1 else 'were'} answered when it went on")
+    return ", ".join(said)
+
+
+def _details(context: Context, found: list[Silence]) -> list[str]:
+    rows = [wait.row for one in found for wait in one.waits]
+    said = [
+        f"requests: {counted_names(Counter(row.request_name or 'request' for row in rows))}",
+        f"clients: {', '.join(sorted({context.client(row.requester) for row in rows})[:5])}",
+    ]
+    closed = {
+        (wait.row.requester, host_of(wait.row.requester))
+        for one in found
+        for wait in one.unanswered
+        if wait.certain
+    }
+    if closed:
+        said.append(f"connections that clients gave up: {len(closed)}")
+    return said
+
+
+RULE = DiagnosisRule(
+    id="broker-hung",
+    severity=ProblemSeverity.ERROR,
+    title="A broker answers nothing for seconds while its connections live",
+    searched=(
+        "wait response on the channel timeout",
+        "RemotingTimeoutException",
+        "sendDefaultImpl call timeout",
+        "broker hang",
+        "stop the world",
+    ),
+    proof=(
+        "Requests wait for a second or longer, and the broker answers nothing at all meanwhile, on"
+        " any connection; then everything is answered at once, or the clients give up and close"
+        " their connections."
+    ),
+    explanation=(
+        "The operating system still takes connections and acknowledges packets, so clients notice"
+        " nothing but silence. The broker's process stands still: a long garbage collection, a"
+        " paused virtual machine or container, a frozen disk, or a lock that all threads wait for."
+        " When it goes on, it works off what is in its sockets: sends that the client has given up"
+        " are then stored all the same."
+    ),
+    advice=(
+        "Look for pauses at that time: the broker's garbage collection log (safepoints), the"
+        " hypervisor's or container's limits, disk latency, the system log. Compare"
+        ' store.log\'s "[NOTIFYME]putMessage in lock cost time". Producers survive it with'
+        " sendMsgTimeout (default 3000 ms) larger than one attempt may take:"
+        " sendMsgMaxTimeoutPerRequest (5.x, default off) limits one attempt so that time is left"
+        " for another broker; sendLatencyFaultEnable (default false) then avoids the hung one."
+    ),
+    fold=_Fold,
+    exchanges=WAITS,
+    connections=CONNECTIONS,
+    references=("apache/rocketmq#2404", "apache/rocketmq#568"),
+    limits=(
+        "A silence is seen only while somebody asks: it may have begun earlier and lasted longer."
+        " Long polls, which wait on purpose, do not show it."
+    ),
+    needs=frozenset((Need.CONNECTIONS,)),
+    rests_on_absence=True,
+    consequence_of=frozenset(("broker-gone",)),
+)

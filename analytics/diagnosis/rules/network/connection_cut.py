@@ -1,0 +1,74 @@
+"""A server, or something before it, ends connections on which requests wait, and takes new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...context import Context
+from ...need import Need
+from ...outages import LOSSES, ServerLosses, named, server_of, waiting_of
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
+from ...refusals import counted_names, times
+from ...rule import DiagnosisRule
+from .broker_gone import is_broker
+
+
+class _Fold(ServerLosses):
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case of all connections that were cut."""
+        cuts = self.cuts()
+        if not cuts or not is_broker(self.key, context):
+            return
+        tally = Tally()
+        for loss in cuts:
+            tally.add(loss.evidence)
+            for row in loss.waiting:
+                tally.add(asked(row), count=0)
+        waiting = waiting_of(cuts)
+        count = sum(waiting.values())
+        case = tally.case(
+            f"{named(context, self.key)} ended connections {times(len(cuts))} while requests"
+            f" waited on them ({count:,} in all), and took new ones afterwards",
+            Subject(broker=context.broker(self.key)),
+        )
+        clients = sorted({context.client(loss.client) for loss in cuts})
+        case.details = [
+            f"requests without answer: {counted_names(waiting)}",
+            f"clients: {', '.join(clients[:5])}",
+        ]
+        if context.last_time is not None and cuts[-1].time >= context.last_time:
+            case.confidence = Confidence.LIKELY
+            case.reason = "the last of them is at the end of the capture: the broker may be gone"
+        yield case
+
+
+RULE = DiagnosisRule(
+    id="connection-cut",
+    severity=ProblemSeverity.WARNING,
+    title="Connections to a broker are ended from its side while requests wait",
+    searched=(
+        "Connection reset by peer",
+        "channel not active",
+        "RemotingSendRequestException",
+        "the channel is closed",
+    ),
+    proof=(
+        "The broker's side sends FIN or RST on a connection with requests that have no answer, and"
+        " the broker takes another connection afterwards."
+    ),
+    explanation=(
+        "The broker did not die, or not for long: something ended single connections. That is a"
+        " firewall, load balancer or relay between the two that gives connections up, a broker that"
+        " closes one on which it read something that it cannot decode, or a very short restart."
+        " Clients fail the waiting requests at once and connect again; sends among them may be"
+        " stored."
+    ),
+    advice=(
+        "Capture on both sides of what is in between: whoever sends the first RST or FIN is the"
+        " cause. Look in the broker's log for exceptions of its decoder at that time."
+    ),
+    fold=_Fold,
+    exchanges=LOSSES,
+    connections=server_of,
+    needs=frozenset((Need.CONNECTIONS,)),
+)

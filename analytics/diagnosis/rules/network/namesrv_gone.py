@@ -1,0 +1,73 @@
+"""A NameServer cannot be reached: clients and brokers connect to it in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...context import Context
+from ...need import Need
+from ...outages import LOSSES, ServerLosses, server_of
+from ...problem import Case, ProblemSeverity, Subject, Tally
+from ...refusals import times
+from ...rule import DiagnosisRule
+from .broker_gone import outage_details, what_happened
+
+
+class _Fold(ServerLosses):
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case of all times in which the NameServer was gone."""
+        if context.servers.get(self.key) != "namesrv":
+            return
+        outages = self.outages()
+        if not outages:
+            return
+        tally = Tally()
+        for one in outages:
+            tally.merge(one.tally())
+        again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
+        others = sorted(
+            address
+            for address, role in context.servers.items()
+            if role == "namesrv" and address != self.key
+        )
+        case = tally.case(
+            f"NameServer {self.key} was gone {outages[0].said()}{again}: {what_happened(outages)}",
+            Subject(server=self.key),
+        )
+        case.details = outage_details(context, outages)
+        if others:
+            case.severity = ProblemSeverity.WARNING
+            case.details.append(f"other NameServers were asked: {', '.join(others[:3])}")
+        yield case
+
+
+RULE = DiagnosisRule(
+    id="namesrv-gone",
+    severity=ProblemSeverity.ERROR,
+    title="A NameServer was killed, stopped or cut off",
+    searched=(
+        "connect to 9876 failed",
+        "No name server address",
+        "Can not connect to NameServer",
+        "name server connect failed",
+    ),
+    proof=(
+        "Connects to a NameServer that was used before, by the same hosts, are refused or not"
+        " answered."
+    ),
+    explanation=(
+        "Clients ask one NameServer at a time for routes and go on to the next one of their list"
+        " when it cannot be reached; meanwhile they use the routes that they have, so sends and"
+        " pulls go on. Brokers register with every NameServer of their list and note each failure."
+        " Only with all of them gone do new topics, new clients and changes of routes fail."
+    ),
+    advice=(
+        "Restart it, or take it out of namesrvAddr of clients and brokers. With one NameServer"
+        " alone, add a second: they need no synchronisation."
+    ),
+    fold=_Fold,
+    exchanges=LOSSES,
+    connections=server_of,
+    limits="A NameServer of which only failed connects are in the capture is not known as one.",
+    needs=frozenset((Need.CONNECTIONS,)),
+)

@@ -1,0 +1,197 @@
+"""When a server did not answer: requests that waited in vain or long while it said nothing else.
+
+Rules: a silence is a time in which requests wait and nothing at all is answered by the server, of
+any request; so one slow request among quick ones is none. Long polls wait on purpose and do not
+count as waiting, but their answers show that the server lives. Answers are remembered by the time
+of their interval, which grows where there are too many, so that memory is bounded.
+RocketMQ: NettyRemotingAbstract, PullRequestHoldService.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from dissectors.remoting.code_sets import FETCHES, SENDS, STORED
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.outcome import LONG_POLLS
+from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
+
+from .context import Context
+from .outages import server_of
+from .rule import Exchanges, Fold
+
+MAX_INTERVALS: Final = 16_384
+"""intervals with answers that are remembered of one server"""
+FIRST_INTERVAL: Final = 50_000_000
+"""ns of an interval at first"""
+MAX_WAITING: Final = 4096
+"""requests of one server that waited long"""
+LONG: Final = 400_000_000
+"""ns after which an answer counts as long waited for"""
+_WAITS_FOR_OTHERS: Final = STORED - {int(ResponseCode.SUCCESS)}
+"""answers of a broker that waited for its disk or its slave, and was busy with nothing else"""
+
+
+class AnswerTimes:
+    """The times of answers, to an interval: which one it is does not depend on their order."""
+
+    __slots__ = ("_intervals", "_size")
+
+    def __init__(self) -> None:
+        self._size = FIRST_INTERVAL
+        self._intervals: set[int] = set()
+
+    def add(self, time: int) -> None:
+        """Note an answer."""
+        self._intervals.add(time // self._size)
+        while len(self._intervals) > MAX_INTERVALS:
+            self._size *= 2
+            self._intervals = {one // 2 for one in self._intervals}
+
+    def times(self) -> list[tuple[int, int]]:
+        """Return (first, last) possible time of the answers, by time."""
+        size = self._size
+        return [(one * size, (one + 1) * size) for one in sorted(self._intervals)]
+
+
+@dataclass(slots=True)
+class Wait:
+    """A request that waited."""
+
+    row: ExchangeRecord
+    begin: int
+    until: int
+    """when it was answered, or the client gave up"""
+    answered: bool
+    certain: bool = True
+    """false: the packets do not show that there was no answer"""
+
+
+@dataclass(slots=True)
+class Silence:
+    """A time in which a server answered nothing."""
+
+    begin: int
+    end: int
+    waits: list[Wait] = field(default_factory=list)
+
+    @property
+    def answered(self) -> list[Wait]:
+        """The requests that were answered in the end."""
+        return [wait for wait in self.waits if wait.answered]
+
+    @property
+    def unanswered(self) -> list[Wait]:
+        """The requests that were not."""
+        return [wait for wait in self.waits if not wait.answered]
+
+
+class ServerSilences(Fold):
+    """Answers of one server, and the requests that waited for one."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._answers = AnswerTimes()
+        self._waiting: list[ExchangeRecord] = []
+        self._connections: dict[tuple[str, int], ConversationRecord] = {}
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        """Take a request to the server."""
+        latency = row.latency_us
+        if row.response_time is not None and latency is not None:
+            self._answers.add(row.response_time)
+            if latency * 1000 < LONG or row.response_code in _WAITS_FOR_OTHERS:
+                return
+        if row.request_name not in LONG_POLLS and len(self._waiting) < MAX_WAITING:
+            self._waiting.append(row)
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        """Take a connection to the server."""
+        if row.commands and len(self._connections) < MAX_WAITING:
+            self._connections[row.capture, row.conversation] = row
+
+    def silences(self, context: Context, least: int) -> list[Silence]:
+        """Return the silences of at least so many ns, by time."""
+        waits = sorted(self._waits(context), key=lambda one: (one.begin, one.until))
+        answers = self._answers.times()
+        found: list[Silence] = []
+        for wait in waits:
+            if _answered_within(answers, wait.begin, wait.until):
+                continue  # others were served meanwhile
+            last = found[-1] if found else None
+            if last is not None and not _answered_within(answers, last.begin, wait.until):
+                last.waits.append(wait)
+                last.end = max(last.end, wait.until)
+            else:
+                found.append(Silence(wait.begin, wait.until, [wait]))
+        return [one for one in found if one.end - one.begin >= least]
+
+    def _waits(self, context: Context) -> Iterable[Wait]:
+        for row in self._waiting:
+            begin = row.request_time
+            if begin is None:
+                continue
+            if row.response_time is not None:
+                yield Wait(row, begin, row.response_time, True)
+                continue
+            connection = self._connections.get((row.capture, row.conversation))
+            if connection is None:
+                if row.end == "open" and context.last_time is not None:
+                    yield Wait(row, begin, context.last_time, False, certain=False)
+                continue
+            whole = connection.directions == tcp.BOTH and not connection.gaps
+            if connection.ended_by == tcp.SERVER or not whole:
+                continue
+            if connection.ended_by == tcp.CLIENT:
+                yield Wait(row, begin, connection.end_time, False)
+            elif context.last_time is not None:
+                yield Wait(row, begin, context.last_time, False, certain=False)
+
+
+def _answered_within(answers: list[tuple[int, int]], begin: int, end: int) -> bool:
+    """Return whether something was surely answered after `begin` and before `end`."""
+    low, high = 0, len(answers)
+    while low < high:
+        middle = (low + high) // 2
+        if answers[middle][0] <= begin:
+            low = middle + 1
+        else:
+            high = middle
+    return low < len(answers) and answers[low][1] < end
+
+
+def _asked(row: ExchangeRecord) -> str:
+    return row.responder
+
+
+_OF_CLIENTS: Final = (
+    SENDS
+    | FETCHES
+    | frozenset(
+        int(code)
+        for code in (
+            RequestCode.HEART_BEAT,
+            RequestCode.QUERY_CONSUMER_OFFSET,
+            RequestCode.UPDATE_CONSUMER_OFFSET,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+            RequestCode.CONSUMER_SEND_MSG_BACK,
+            RequestCode.LOCK_BATCH_MQ,
+            RequestCode.GET_MAX_OFFSET,
+            RequestCode.GET_MIN_OFFSET,
+            RequestCode.QUERY_ASSIGNMENT,
+            RequestCode.ACK_MESSAGE,
+            RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        )
+    )
+)
+"""requests of clients; what brokers and administrators ask may take its time"""
+WAITS: Final = (
+    Exchanges(key=_asked, requests=_OF_CLIENTS, statuses=frozenset((ANSWERED, UNANSWERED))),
+)
+"""What `ServerSilences` takes of exchanges."""
+CONNECTIONS: Final = server_of
+"""What it takes of connections."""

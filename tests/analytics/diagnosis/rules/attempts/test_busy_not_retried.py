@@ -1,0 +1,31 @@
+"""busy-not-retried: SYSTEM_BUSY and clients before 5.3.0."""
+
+from __future__ import annotations
+
+from analytics.diagnosis.problem import Subject
+from analytics.diagnosis.rules.attempts.busy_not_retried import RULE
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.versions import V4_9_5, V5_3_1
+
+from ...made_rows import problems, problems_of_sample, same_in_any_order
+from .made_sends import OTHER, send
+
+BUSY = int(ResponseCode.SYSTEM_BUSY)
+
+
+def test_an_old_client() -> None:
+    old = {"version": V4_9_5, "version_name": "V4_9_5"}
+    rows = [send(0, 1, BUSY, **old), send(9, 2, BUSY, **old), send(3000, 3, **old)]
+    (one,) = problems(RULE, rows)
+    assert one.title == (
+        "2 sends of group shop were refused by a busy broker and not tried at another one: clients"
+        " do that from 5.3.0 on"
+    )
+    assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
+    assert same_in_any_order(RULE, rows)
+
+
+def test_a_new_client_that_tries_another_broker_is_silent() -> None:
+    rows = [send(0, 1, BUSY, version=V5_3_1), send(3, 1, responder=OTHER, version=V5_3_1)]
+    assert problems(RULE, rows) == []
+    assert problems_of_sample(RULE, "fault-disk-full-4x.pcap") == []

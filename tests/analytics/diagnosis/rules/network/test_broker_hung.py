@@ -1,0 +1,94 @@
+"""broker-hung: frozen brokers, slow single requests, long polls, waits for a slave."""
+
+from __future__ import annotations
+
+import pytest
+
+from analytics.diagnosis.problem import Confidence, Subject
+from analytics.diagnosis.rules.network.broker_hung import RULE
+from dissectors.remoting.codes import RequestCode, ResponseCode
+
+from ...made_rows import (
+    connection,
+    exchange,
+    problems,
+    problems_of_sample,
+    same_in_any_order,
+    sample,
+)
+
+SEND = int(RequestCode.SEND_MESSAGE_V2)
+PULL = int(RequestCode.PULL_MESSAGE)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "confidence", "title"),
+    [
+        (
+            "fault-freeze-5x.pcap",
+            1,
+            Confidence.LIKELY,
+            "broker-a (127.77.0.61:10911) hung from 08:32:43 to 08:32:44 UTC (at least 1.5 s): 1"
+            " request got no answer",
+        ),
+        (
+            "fault-freeze-plain-5x.pcap",
+            13,
+            Confidence.CERTAIN,
+            "broker-a (127.77.0.61:10911) hung from 03:09:30 to 03:09:35 UTC (5.0 s): 11 requests"
+            " got no answer, 2 were answered when it went on",
+        ),
+        (
+            "fault-freeze-43.pcap",
+            1,
+            Confidence.CERTAIN,
+            "broker-a (127.77.0.61:10911) hung from 04:06:25 to 04:06:29 UTC (4.2 s): 1 was"
+            " answered when it went on",
+        ),
+    ],
+)
+def test_frozen_brokers(name: str, count: int, confidence: Confidence, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert (one.title, one.count, one.confidence) == (title, count, confidence)
+    assert one.subject == Subject(broker="broker-a")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ha-replication-5x.pcap",  # sends wait 3 s for a slave
+        "push-consumer-5x.pcap",  # long polls
+        "registration-5x.pcap",  # a broker asks a broker that starts
+        "fault-kill-5x.pcap",
+        "one-direction-5x.pcap",
+        "removed-5x.pcap",
+    ],
+)
+def test_silent_where_waiting_is_something_else(name: str) -> None:
+    assert problems_of_sample(RULE, name) == []
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    rows = sample("fault-freeze-plain-5x.pcap")
+    assert same_in_any_order(RULE, rows.exchanges, rows.connections)
+
+
+def test_one_slow_request_among_quick_ones_is_no_silence() -> None:
+    slow = exchange(0, SEND, latency_ms=5000, broker_name="broker-a")
+    also = exchange(5, SEND, latency_ms=4500, broker_name="broker-a")
+    assert problems(RULE, [slow, also], [connection(0, 9000)])
+    quick = [exchange(at, SEND, broker_name="broker-a") for at in range(100, 5000, 400)]
+    assert problems(RULE, [slow, also, *quick], [connection(0, 9000)]) == []
+
+
+def test_answers_that_say_that_the_broker_waited_for_its_slave_are_none() -> None:
+    late = int(ResponseCode.FLUSH_SLAVE_TIMEOUT)
+    rows = [exchange(at, SEND, late, 3000, broker_name="broker-a") for at in (0, 3100, 6200)]
+    assert problems(RULE, rows, [connection(0, 9300)]) == []
+
+
+def test_requests_that_wait_when_the_capture_ends() -> None:
+    rows = [exchange(at, SEND, None, broker_name="broker-a") for at in (0, 100)]
+    rows.append(exchange(4000, PULL, 19, responder="10.0.0.3:10911", broker_name="broker-b"))
+    (one,) = problems(RULE, rows, [connection(0, 4000, end="open", ended_by=None)])
+    assert one.confidence is Confidence.POSSIBLE
