@@ -1,0 +1,52 @@
+"""The rules in docs/diagnosis.md, made from the code; run as a module, it writes them.
+
+python -m tests.analytics.diagnosis.diagnosis_docs
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from analytics.diagnosis.registry import FAMILIES, rules_of
+from analytics.diagnosis.rule import DiagnosisRule
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "diagnosis.md"
+BEGIN, END = "<!-- rules: begin -->", "<!-- rules: end -->"
+
+
+def rules_text() -> str:
+    """All rules, by family."""
+    parts = []
+    for family in FAMILIES:
+        module = import_module(f"analytics.diagnosis.rules.{family}")
+        parts.append(f"## Rules: {family}\n{(module.__doc__ or '').strip()}")
+        parts += [_rule_text(rule) for rule in rules_of(family)]
+    return "\n\n".join(parts)
+
+
+def _rule_text(rule: DiagnosisRule) -> str:
+    lines = [f"### {rule.id}", f"{rule.title}. Severity: {rule.severity}.", ""]
+    for heading, text in (
+        ("Users see", "; ".join(f"`{one}`" for one in rule.searched)),
+        ("Proof", rule.proof),
+        ("Why", rule.explanation),
+        ("What to do", rule.advice),
+        ("Cannot tell", rule.limits),
+        ("Follows from", ", ".join(f"`{one}`" for one in sorted(rule.consequence_of))),
+        ("See", ", ".join(rule.references)),
+    ):
+        if text:
+            lines.append(f"* **{heading}**: {text}")
+    return "\n".join(lines)
+
+
+def page_with_rules(page: str) -> str:
+    """The page with the rules of today."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{rules_text()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with_rules(PAGE.read_text()))
