@@ -43,3 +43,8 @@ def broker_addresses_of(body: bytes) -> list[str]:
 def named_address(name: str, address: str) -> str:
     """Return the form of a broker's name and address in the column `brokers`."""
     return f"{name}{SEPARATOR}{address}"
+
+
+def address_of(named: str) -> str:
+    """Return the address in a value of the column `brokers`."""
+    return named.rpartition(SEPARATOR)[2]

@@ -2,14 +2,16 @@
 
 Rules: times are ISO 8601 in UTC with microseconds and ``Z``. JSON lines are exact. CSV is for
 spreadsheets and eyes: what does not print is escaped, so that a row is one line, and a text that a
-spreadsheet would run as a formula gets an apostrophe before it. An absent value is ``null`` in JSON
-and an empty cell in CSV. Nothing here raises because of what a record contains.
+spreadsheet would run as a formula, also where it splits at `;`, gets an apostrophe before it. An
+absent value is ``null`` in JSON and an empty cell in CSV. Nothing here raises because of what a
+record contains.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
@@ -22,6 +24,7 @@ from .record import COLUMNS, ExchangeRecord
 from .timed_rows import with_text_times
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_LATER = re.compile(r"""(;[\s"]*)(?=[=+\-@])""")
 _CELLS_KEPT = 10_000
 _TEXT_COLUMNS = [column.name for column in COLUMNS if column.type == "string"]
 _ENCODER = msgspec.json.Encoder()
@@ -75,9 +78,14 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def safe_cell(text: str) -> str:
-    """Return `text` as a spreadsheet may open it: printable, and never a formula."""
+    """Return `text` as a spreadsheet may open it: printable, and never a formula.
+
+    Where the decimal sign is a comma a spreadsheet splits cells at each `;`, also within quotes.
+    """
     if text.startswith(_FORMULA_STARTS):
         text = "'" + text
+    if ";" in text:
+        text = _FORMULA_LATER.sub(r"\1'", text)
     return text if text.isprintable() else printable(text)
 
 
@@ -100,7 +108,8 @@ def _time_cells(values: Iterable[object]) -> list[object]:
 
 
 def _list_cells(values: Iterable[object]) -> list[object]:
-    return [" ".join(map(str, value)) if isinstance(value, list) else None for value in values]
+    joined = (" ".join(map(str, value)) if isinstance(value, list) else None for value in values)
+    return _text_cells(joined)
 
 
 _CELLS: dict[str, Callable[[Iterable[object]], list[object]]] = {

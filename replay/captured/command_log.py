@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from dissectors.remoting.broker_addresses import broker_addresses_of
 from dissectors.remoting.fastjson.strict import json_problem, read_json
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.times import moment_of
@@ -33,6 +34,8 @@ class LoggedCommand(NamedTuple):
     remark: str | None
     request_key: tuple[str, int, int, int] | None
     """of a response: the key of its request; None for an orphan"""
+    brokers: list[str]
+    """of a response: the brokers that it names, see `broker_addresses_of`"""
 
 
 class LogMessage(msgspec.Struct, rename="camel"):
@@ -68,6 +71,7 @@ class LogRow(msgspec.Struct):
     remark: str | None = None
     request_packet: int | None = None
     messages: list[LogMessage] | None = None
+    body: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _DECODER = msgspec.json.Decoder(LogRow)
@@ -131,6 +135,7 @@ class LogReader:
             row.ext_fields,
             row.remark,
             key,
+            broker_addresses_of(bytes(row.body)) if is_response else [],
         )
 
     def seen_of(self, row: LogRow, command: LoggedCommand) -> Seen:

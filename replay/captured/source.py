@@ -2,21 +2,23 @@
 
 Rules: memory does not depend on the size of the sources. What is read is a capture in any form
 that `dissectors` reads, or the JSON lines of ``rmqtool decode pcap --commands``, which hold bodies.
-Addresses that answered anything are remembered, because nothing may be sent to them.
+Addresses that were asked anything are remembered, and those of brokers that an answer of a
+NameServer or a registration names, because nothing may be sent to them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.decoded_log import MANIFEST
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
+from dissectors.remoting.broker_addresses import address_of
 from dissectors.remoting.code_sets import SENDS
-from dissectors.remoting.codes import request_name
+from dissectors.remoting.codes import RequestCode, request_name
 from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.tcp.source import expand_sources, source_of
 
@@ -30,6 +32,7 @@ MAX_ADDRESSES: Final = 65_536
 """addresses that are remembered; of further ones the hosts are, with all their ports"""
 MAX_HOSTS: Final = 1_000_000
 """hosts that are remembered besides; more are an error of the source"""
+REGISTER_BROKER: Final = int(RequestCode.REGISTER_BROKER)
 MAX_REASONS: Final = 500
 """kinds of skipped commands that are counted apart"""
 
@@ -50,7 +53,8 @@ class CapturedSource:
         """`raw_codes`: requests of these codes come as they are, and no others."""
         self.sources = expand_sources(sources)
         self.responders: set[str] = set()
-        """addresses that requests were sent to, of what was read so far"""
+        """addresses that nothing may be sent to, of what was read so far: requests went there, or
+        routes name them"""
         self.skipped: Counter[tuple[SkipReason, str]] = Counter()
         """commands that are no sends, by reason and name"""
         self.first_time: int | None = None
@@ -94,7 +98,7 @@ class CapturedSource:
             self._response(command)
             return
         code = pdu.command.code
-        self._note_responder(pdu.dst)
+        self._note_request(pdu.dst, code, pdu.command.ext_fields)
         if self._raw_codes is not None:
             if code not in self._raw_codes:
                 self.skip(SkipReason.NOT_ALLOWED, request_name(code, pdu.command.version))
@@ -137,7 +141,7 @@ class CapturedSource:
             self.skip(SkipReason.ORPHAN)
             return
         if pdu.brokers:
-            self._names.note(pdu.brokers)
+            self._note_brokers(pdu.brokers)
         answer = pdu.command
         origin = self._origin_of(request)
         key = origin.capture, origin.conversation, origin.packet, origin.opaque
@@ -161,6 +165,7 @@ class CapturedSource:
         command = reader.command_of(row)
         self._note(command.time)
         if command.is_response:
+            self._note_brokers(command.brokers)
             if command.request_key is None:
                 self.skip(SkipReason.ORPHAN)
             else:
@@ -172,7 +177,7 @@ class CapturedSource:
                     command.ext_fields,
                 )
             return
-        self._note_responder(command.responder)
+        self._note_request(command.responder, command.code, command.ext_fields)
         if self._raw_codes is not None:
             raise SourceError(f"{reader.name}: a log has no whole requests; give the capture")
         if command.code not in SENDS and command.code != END_TRANSACTION:
@@ -193,15 +198,25 @@ class CapturedSource:
             self.first_time = time
         self._ahead.at(time)
 
-    def _note_responder(self, address: str) -> None:
-        note_responder(self.responders, address)
+    def _note_request(self, responder: str, code: int, fields: Mapping[str, str]) -> None:
+        note_responder(self.responders, responder)
+        registered = fields.get("brokerAddr") if code == REGISTER_BROKER else None
+        if registered:
+            note_responder(self.responders, registered)
+
+    def _note_brokers(self, brokers: Sequence[str]) -> None:
+        self._names.note(brokers)
+        for told in brokers:
+            note_responder(self.responders, address_of(told))
 
     def _taken(self, everything: bool = False) -> list[CapturedSend | Refused]:
         return self._ahead.take(everything)
 
 
 def responders_of(sources: Sequence[str], decode_as: frozenset[int] = frozenset()) -> set[str]:
-    """All addresses that requests of the sources were sent to, read ahead of the replay.
+    """All addresses that nothing may be sent to, read ahead of the replay.
+
+    Requests of the sources were sent there, or routes and registrations name them as brokers'.
 
     Empty for standard input, which can be read but once. SourceError as `CapturedSource`.
     """
@@ -217,6 +232,8 @@ def responders_of(sources: Sequence[str], decode_as: frozenset[int] = frozenset(
     for batch in Decode(names, DecodeOptions(decode_as=decode_as)).records():
         for record in batch:
             note_responder(found, record.responder)
+            for told in record.brokers:
+                note_responder(found, address_of(told))
     return found
 
 

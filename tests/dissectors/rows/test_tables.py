@@ -75,6 +75,25 @@ def test_a_cell_is_never_a_formula(start: str) -> None:
     assert safe_cell(start + "1").startswith("'")
 
 
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("a;=1+1", "a;'=1+1"),
+        ('a; ";@b;-1', "a; \";'@b;'-1"),
+        ("=1;=2", "'=1;'=2"),
+        ("127.0.0.1:9876;127.0.0.1:9877", "127.0.0.1:9876;127.0.0.1:9877"),
+        ("a; b = c", "a; b = c"),
+    ],
+)
+def test_nor_is_a_part_of_it_where_cells_are_split_at_semicolons(text: str, cell: str) -> None:
+    assert safe_cell(text) == cell
+
+
+def test_the_name_of_a_broker_is_no_formula() -> None:
+    (row,) = csv_rows(csv_of([record(brokers=["=cmd|x=10.0.0.1:10911"])]))
+    assert row["brokers"] == "'=cmd|x=10.0.0.1:10911"
+
+
 def test_csv_writes_negative_numbers_as_numbers() -> None:
     assert csv_rows(csv_of([record(response_code=-1006)]))[0]["response_code"] == "-1006"
 

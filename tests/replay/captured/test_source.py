@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from replay.captured.captured_send import CapturedSend, Refused, messages_of
-from replay.captured.source import CapturedSource, SourceError
+from replay.captured.source import REGISTER_BROKER, CapturedSource, SourceError, responders_of
 from rmqtool.decode.options import DecodeRequest, View
 from rmqtool.decode.run import run_decode
 from rmqtool.ui.common_options import RowFormat
 from tests.rmqtool.command import capture_in
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import Command, route_query
+from tests.traffic.talk import Talk
 
 from ..replayed import SAMPLES, read, sample
 
@@ -59,7 +62,7 @@ def test_a_log_gives_what_its_capture_gives(name: str, tmp_path: Path) -> None:
     capture = CapturedSource([sample(name)])
     list(capture.batches())
     assert log.skipped == capture.skipped
-    assert log.responders == capture.responders
+    assert log.responders == capture.responders == responders_of([sample(name)])
 
 
 def test_bodies_that_are_no_text_come_back_whole(tmp_path: Path) -> None:
@@ -130,3 +133,17 @@ def test_addresses_that_answered_are_known_whatever_they_were_asked(tmp_path: Pa
     source = CapturedSource([str(capture_in(tmp_path))])
     list(source.batches())
     assert {"10.0.0.1:10911", "10.0.0.9:9876"} <= source.responders
+
+
+def test_brokers_that_only_routes_and_registrations_name_are_known_too(tmp_path: Path) -> None:
+    route = b'{"brokerDatas":[{"brokerAddrs":{"0":"10.0.0.77:10911"},"brokerName":"broker-b"}]}'
+    query = route_query(1)
+    fields = {"brokerName": "broker-c", "brokerAddr": "10.0.0.78:10911"}
+    talk = Talk().open().say(0, query.frame).say(1, query.answer(0, body=route).frame)
+    talk.say(0, Command(REGISTER_BROKER, 2, ext=fields).frame)
+    path = tmp_path / "route.pcap"
+    path.write_bytes(pcap_of(talk.segments))
+    source = CapturedSource([str(path)])
+    list(source.batches())
+    assert {"10.0.0.77:10911", "10.0.0.78:10911"} < source.responders
+    assert source.responders == responders_of([str(path)])

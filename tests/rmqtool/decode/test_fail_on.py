@@ -115,4 +115,4 @@ def test_a_replay_of_other_protocols_says_what_to_do(tmp_path: Path, target: lis
     result = rmqtool("replay", path, *target, "-o", tmp_path / "journal")
     assert result.status == ExitStatus.FAILURE
     assert "TLS: encrypted" in result.err
-    assert ("messages" in result.err) == ("sandbox" in target), "nothing is said before the error"
+    assert "messages" not in result.err, "nothing is said before the error"
