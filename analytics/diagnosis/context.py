@@ -101,6 +101,8 @@ class Context:
 
     names: dict[str, str] = field(default_factory=dict)
     """address of a broker -> its name"""
+    guessed: set[str] = field(default_factory=set)
+    """addresses whose name is only that of requests which were not answered well"""
     clients: dict[str, str] = field(default_factory=dict)
     """`address:port` of a client -> its client id"""
     routes: dict[str, list[RoutedBroker]] = field(default_factory=dict)
@@ -149,8 +151,8 @@ class Context:
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take what one exchange says."""
         code = row.request_code
-        if row.broker_name and code in _NAMED_BY_USE and row.responder not in self.names:
-            self._name(row.responder, row.broker_name, sure=False)
+        if row.broker_name and code in _NAMED_BY_USE:
+            self._name_by_use(row.responder, row.broker_name, row.response_code)
         if code == ROUTE:
             self.needs.add(Need.ROUTES)
             self.servers.setdefault(row.responder, "namesrv")
@@ -180,6 +182,7 @@ class Context:
             self.servers.setdefault(row.responder, "namesrv")
         for named in row.brokers:
             name, _, address = named.rpartition(SEPARATOR)
+            self.guessed.discard(address)
             self._name(address, name, sure=True)
 
     def add_span(self, rows: Sequence[ExchangeRecord]) -> None:
@@ -218,7 +221,12 @@ class Context:
 
     def merge(self, other: Context) -> None:
         """Add what was seen of other rows."""
-        for name in ("names", "clients", "servers", "versions"):
+        for address, name in other.names.items():
+            sure = address not in other.guessed
+            if address not in self.names or (sure and address in self.guessed):
+                self.names[address] = name
+                (self.guessed.discard if sure else self.guessed.add)(address)
+        for name in ("clients", "servers", "versions"):
             mine: dict[str, str] = getattr(self, name)
             for key, value in getattr(other, name).items():
                 mine.setdefault(key, value)
@@ -246,6 +254,17 @@ class Context:
         before = self.ranks.get(address)
         if (rank > before) if before is not None else len(self.ranks) < MAX_NAMES:
             self.ranks[address] = rank
+
+    def _name_by_use(self, address: str, name: str, answer: int | None) -> None:
+        """Name a broker by what was asked of it; a refused retry may be made for another broker."""
+        if address in self.names and address not in self.guessed:
+            return
+        if answer == _SUCCESS:
+            self.guessed.discard(address)
+            self._name(address, name, sure=True)
+        elif address not in self.names:
+            self.guessed.add(address)
+            self._name(address, name, sure=False)
 
     def _name(self, address: str, name: str, sure: bool) -> None:
         if (sure or address not in self.names) and len(self.names) < MAX_NAMES:

@@ -325,9 +325,9 @@ def only(names: Iterable[str]) -> str | None:
     return different.pop() if len(different) == 1 else None
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun: ``1 send``, ``12 sends``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
 
 
 def listed(names: Iterable[str]) -> str:

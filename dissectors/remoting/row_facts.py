@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from .code_sets import SENDS
-from .codes import RequestCode
+from .codes import RequestCode, ResponseCode
 from .fastjson.codec import decode_json
 from .messages.counting import RECORD_MAGICS
 from .send_fields import send_fields_of
@@ -61,6 +61,7 @@ SETTING: Final = "setting"
 RECONSUMED: Final = "reconsumed"
 RECONSUME_LIMIT: Final = "reconsume_limit"
 PROPERTIES: Final = "properties_bytes"
+ACCOUNT: Final = "account"
 
 FACTS: Final = (
     Fact(CLIENT, "client id", "heartbeat: body; ext field `clientID`; lock of queues: body"),
@@ -110,6 +111,12 @@ FACTS: Final = (
     Fact(RECONSUMED, "how often a message that is sent was consumed", "ext field of a send"),
     Fact(RECONSUME_LIMIT, "how often it may be, before it is a dead letter", "the same"),
     Fact(PROPERTIES, "bytes of the properties of a refused send", "ext field of a send"),
+    Fact(
+        ACCOUNT,
+        "account of a client whose send, pull or unregistration was refused with code 1 or 16;"
+        " never its secret",
+        "ext field `AccessKey`",
+    ),
 )
 """All names, in the order of the document."""
 
@@ -132,6 +139,11 @@ _ACKS: Final = frozenset(
     (int(RequestCode.ACK_MESSAGE), int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME))
 )
 _CLIENT_REQUESTS: Final = frozenset((int(RequestCode.UNREGISTER_CLIENT),))
+
+_NOT_ALLOWED: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
+"""How 4.x and 5.x answer a client that may not do what it asks."""
+_ACCESS_KEY: Final = "AccessKey"
+"""SessionCredentials.ACCESS_KEY"""
 
 HEADER_FACTS: Final = (
     _PULLS | SENDS | _ACKS | _CLIENT_REQUESTS | frozenset((_SEND_BACK, _END, _CHECK))
@@ -174,6 +186,15 @@ def header_facts(
 
     `answer_code` is -1 and `answered` None where there is no answer.
     """
+    facts = _facts_of_kind(code, asked, answer_code, answered)
+    if answer_code in _NOT_ALLOWED and (account := asked.get(_ACCESS_KEY)):
+        facts.append(fact(ACCOUNT, account))
+    return facts
+
+
+def _facts_of_kind(
+    code: int, asked: dict[str, str], answer_code: int, answered: dict[str, str] | None
+) -> list[str]:
     if code in SENDS:
         return _send_facts(code, asked, answer_code)
     get = asked.get

@@ -1,0 +1,221 @@
+"""A client is refused because of who it is: signature, account or rights."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.row_facts import ACCOUNT, CLIENT, fact_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...problem import Case, ProblemSeverity, Subject, first_line
+from ...refusals import Refusals, counted, counted_names, listed, only, times
+from ...rule import DiagnosisRule, Exchanges
+
+_CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
+"""1 from 4.x (AclException), 16 from 5.x (AuthenticationException, AuthorizationException)."""
+_INNER_GROUP: Final = "CLIENT_INNER_PRODUCER"
+"""MixAll.CLIENT_INNER_PRODUCER_GROUP: each Java client has it."""
+_CLIENT: Final = "client"
+_ACCOUNT: Final = "account"
+_SHOWN: Final = "shown"
+
+
+class _Reason(NamedTuple):
+    """Why a client is refused, by the remark; `{0}` is the name in it."""
+
+    id: str
+    pattern: re.Pattern[str]
+    said: str
+    advice: str
+
+
+_ACCOUNTS: Final = (
+    " 4.x and 5.x before 5.3 read accounts from conf/plain_acl.yml (aclEnable, default false);"
+    " ACL 2.0 of 5.3 and later keeps them in the broker (mqadmin createUser, createAcl;"
+    " authenticationEnabled and authorizationEnabled, default false)."
+)
+_REASONS: Final = (
+    _Reason(
+        "signature",
+        re.compile(r"Check signature failed for accessKey=([^,\s]{1,128})"),
+        "the signature of account {0} is wrong",
+        "Set the secret key of account {0} in the client as the broker has it.",
+    ),
+    _Reason(
+        "signature",
+        re.compile(r"check signature failed\.()"),
+        "the signature is wrong",
+        "Set the secret key in the client as the broker has it.",
+    ),
+    _Reason(
+        "unsigned",
+        re.compile(r"(?:No accessKey is configured|username cannot be null)()"),
+        "they have no signature",
+        "Give the client an account: AclClientRPCHook with SessionCredentials.",
+    ),
+    _Reason(
+        "unknown",
+        re.compile(r"No acl config for ([^,\s]{1,128})"),
+        "the broker does not know account {0}",
+        "Make account {0} on all brokers, or correct the access key in the client.",
+    ),
+    _Reason(
+        "unknown",
+        re.compile(r"User:([^\s]{1,128}) (?:is )?not found"),
+        "the broker does not know account {0}",
+        "Make account {0}, or correct the access key in the client.",
+    ),
+    _Reason(
+        "unknown",
+        re.compile(r"No PlainAccessResource for accessKey=([^,\s]{1,128})"),
+        "the broker does not know account {0}",
+        "Make account {0} on all brokers, or correct the access key in the client.",
+    ),
+    _Reason(
+        "disabled",
+        re.compile(r"User:([^\s]{1,128}) is disabled"),
+        "account {0} is disabled",
+        "Enable account {0} (mqadmin updateUser), or use another one.",
+    ),
+    _Reason(
+        "admin",
+        re.compile(r"Need admin permission for request code=\d+, but accessKey=([^,\s]{1,128})"),
+        "account {0} is no administrator",
+        "Use an account with admin: true for such requests.",
+    ),
+    _Reason(
+        "rights",
+        re.compile(r"No default permission for ([^\n]{1,200}?)(?:, org\.|$)", re.MULTILINE),
+        "the account may not use {0}",
+        "Give the account the right (PUB to send, SUB to consume) for {0}.",
+    ),
+    _Reason(
+        "rights",
+        re.compile(r"(\S{1,128} has no permission to access \S{1,200})"),
+        "{0}",
+        "Give the account the right (Pub to send, Sub to consume) with mqadmin updateAcl.",
+    ),
+    _Reason(
+        "other",
+        re.compile(r"(AclException|Authentication failed\.|Authorization failed\.)"),
+        "the broker's access control says: {0}",
+        "Look for the account and its rights on the broker.",
+    ),
+)
+
+
+def reason_of(remark: str | None) -> tuple[_Reason, str] | None:
+    """Return why access control refused a request, and the name in its remark; None: it did not."""
+    if not remark:
+        return None
+    for reason in _REASONS:
+        found = reason.pattern.search(remark)
+        if found is not None:
+            return reason, first_line(remark) if reason.id == "other" else found[1]
+    return None
+
+
+class _Fold(Refusals):
+    def take(self, row: ExchangeRecord) -> None:
+        self.note_name(_CLIENT, fact_in(row.facts, CLIENT))
+        self.note_name(_ACCOUNT, fact_in(row.facts, ACCOUNT))
+        self.note_name(_SHOWN, row.remark)
+
+    def subject(self, context: Context) -> Subject:
+        named = self.named(_CLIENT) or {context.client(one) for one in self.clients}
+        groups = {name for name in self.groups if name != _INNER_GROUP and "," not in name}
+        return Subject(
+            broker=only(context.broker(one) for one in self.brokers),
+            topic=only(self.topics),
+            group=only(groups),
+            client=only(named),
+        )
+
+    def title(self, context: Context) -> str:
+        brokers = listed(context.broker(one) for one in self.brokers)
+        clients = self.named(_CLIENT)
+        who = listed(clients) if clients else listed(host_of(one) for one in self.clients)
+        return f"{brokers} refused {self.what} of {who}: {self._why()}"
+
+    def details(self, context: Context) -> list[str]:
+        said = [*super().details(context), f"requests: {counted_names(self.requests)}"]
+        messages, most = self.sent_again()
+        if messages:
+            said.append(
+                f"{counted(messages, 'message')} sent up to {times(most)}, and refused each time:"
+                " retries are pointless"
+            )
+        return said
+
+    def judge(self, case: Case, context: Context) -> None:
+        found = self._reason()
+        if found is not None:
+            reason, name = found
+            case.advice = reason.advice.format(name) + _ACCOUNTS
+
+    def _why(self) -> str:
+        found = self._reason()
+        if found is None:
+            return "access control"
+        reason, name = found
+        said = reason.said.format(name)
+        accounts = self.named(_ACCOUNT)
+        if reason.id == "signature" and not name and accounts:
+            said = f"the signature of account {listed(accounts)} is wrong"
+        if self.tally.count == 1:
+            said = said.replace("they have", "it has")
+        return said
+
+    def _reason(self) -> tuple[_Reason, str] | None:
+        remarks = self.named(_SHOWN)
+        return reason_of(min(remarks)) if remarks else None
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    found = reason_of(row.remark)
+    return None if found is None else f"{found[0].id} {found[1]}"
+
+
+RULE = DiagnosisRule(
+    id="acl-signature",
+    severity=ProblemSeverity.ERROR,
+    title="A client is refused because of its signature, its account or its rights",
+    searched=(
+        "AclException Check signature failed for accessKey=",
+        "No accessKey is configured",
+        "No acl config for",
+        "No default permission for",
+        "User is not found",
+        "has no permission to access",
+    ),
+    proof=(
+        "Response code 1 with `AclException` (4.x), or code 16 with a remark of authentication or"
+        " authorization (5.x)."
+    ),
+    explanation=(
+        "With access control on, a client signs each request with the secret key of its account."
+        " The broker computes the signature again, then looks what the account may do. It refused"
+        " for the reason in the remark. Producers try again after these codes, but every broker has"
+        " the same accounts: retries are pointless."
+    ),
+    advice="Compare account, secret key and rights of client and broker." + _ACCOUNTS,
+    fold=_Fold,
+    exchanges=(Exchanges(key=_key, responses=_CODES),),
+    references=(
+        "apache/rocketmq#6187",
+        "apache/rocketmq#1216",
+        "apache/rocketmq#403",
+        "apache/rocketmq#1696",
+        "alibaba/canal#5137",
+        "apache/rocketmq-externals#458",
+        "NewLifeX/NewLife.RocketMQ#89",
+    ),
+    limits=(
+        "Why a signature is wrong is not told: a wrong secret key, or a request that was changed"
+        " after it was signed."
+    ),
+)

@@ -1,0 +1,147 @@
+"""An asynchronous retry goes to another broker with the queue that was chosen for the first one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.code_sets import SENDS
+from dissectors.remoting.codes import ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import by_topic
+from ...messages import ObservedMessage
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally, shown
+from ...refusals import Refusals, counted, listed, only, with_remark
+from ...rule import DiagnosisRule, Exchanges
+
+MARK: Final = "request queueId["
+"""AbstractSendMessageProcessor.msgCheck"""
+_CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.INVALID_PARAMETER)))
+"""1 up to 5.3.1, 29 from 5.3.2 on."""
+_QUEUE: Final = re.compile(r"request queueId\[(\d{1,9})\]")
+_WRITABLE: Final = re.compile(r"writeQueueNums=(\d{1,9})")
+_ASKED: Final = "asked"
+_IDS: Final = "queue"
+_QUEUES: Final = "queues"
+
+
+class _Fold(Refusals):
+    per_broker = True
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.stale = Tally()
+        self.first_brokers: set[str] = set()
+        self.later_brokers: set[str] = set()
+        self.producers: set[str] = set()
+
+    def take(self, row: ExchangeRecord) -> None:
+        self.note_name(_ASKED, row.broker_name)
+        remark = row.remark or ""
+        for name, pattern in ((_IDS, _QUEUE), (_QUEUES, _WRITABLE)):
+            if (found := pattern.search(remark)) is not None:
+                self.note_figure(name, int(found[1]))
+
+    def title(self, context: Context) -> str:
+        broker = context.broker(self.key)
+        _, queue = self.figures.get(_IDS, (0, 0))
+        has = self.figures.get(_QUEUES)
+        queues = f", it has {counted(has[1], 'queue')}" if has is not None else ""
+        asked = self._meant(context)
+        meant = f"; the queue was chosen for {listed(asked)}" if asked else ""
+        topic = only(self.topics)
+        return (
+            f"{broker} refused {self.what} to queue {queue}"
+            f"{f' of topic {topic}' if topic else ''}{queues}{meant}"
+        )
+
+    def details(self, context: Context) -> list[str]:
+        said = super().details(context)
+        if not self._meant(context):
+            said.append("the requests name no other broker: the client's route may be old")
+        return said
+
+    def add_message(self, message: ObservedMessage) -> None:
+        for row in stale_rows(message):
+            self.stale.add(shown(row, f"{message.key} sent with the queue of {row.broker_name}"))
+            self.first_brokers.add(row.broker_name or "")
+            self.later_brokers.add(row.responder)
+            if row.group:
+                self.producers.add(row.group)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        yield from super().cases(context)
+        if self.stale.count:
+            later = {context.broker(one) for one in self.later_brokers}
+            case = self.stale.case(
+                f"{counted(self.stale.count, 'retry', 'retries')} of topic"
+                f" {self.key} went to {listed(later)} with the queue number that was chosen for"
+                f" {listed(self.first_brokers)}",
+                Subject(broker=only(later), topic=self.key, group=only(self.producers)),
+            )
+            case.severity = ProblemSeverity.INFO
+            yield case
+
+    def _meant(self, context: Context) -> set[str]:
+        """Return the brokers that the requests were made for, other than the one that refused."""
+        return {name for name in self.named(_ASKED) if name != context.broker(self.key)}
+
+
+def stale_rows(message: ObservedMessage) -> list[ExchangeRecord]:
+    """Return the retries of a message that went to another broker with an unchanged header.
+
+    Those that were refused for their queue are not among them: they are counted as refusals.
+    """
+    first = message.attempts[0]
+    found = []
+    for one in message.attempts[1:]:
+        send = one.send
+        same = (send.asked_broker, send.queue_id) == (
+            first.send.asked_broker,
+            first.send.queue_id,
+        )
+        if one.stale_queue and same and not first.stale_queue and send.broker != first.send.broker:
+            place = (send.requester, send.responder, send.opaque)
+            found += [
+                row
+                for row in message.rows
+                if (row.requester, row.responder, row.opaque) == place
+                and MARK not in (row.remark or "")
+            ][:1]
+    return found
+
+
+RULE = DiagnosisRule(
+    id="async-retry-stale-queue",
+    severity=ProblemSeverity.ERROR,
+    title="A send asks for a queue that the broker does not have, mostly in an asynchronous retry",
+    searched=("request queueId[N] is illegal",),
+    proof=(
+        "A send is answered with code 29 (1 from brokers before 5.3.2) and the remark"
+        " `request queueId[N] is illegal`; or a send with the UNIQ_KEY of a former one goes to"
+        " another broker with the former one's broker name and queue."
+    ),
+    explanation=(
+        "When an asynchronous send fails, the Java client sends the same request again, mostly to"
+        " another broker, but leaves broker name and queue number in it as they were chosen for the"
+        " first broker. Where the second broker has fewer queues of the topic it refuses the"
+        " message; else it stores it in the queue of that number. The same refusal comes when the"
+        " number of queues was lowered and the client still has the old route."
+    ),
+    advice=(
+        "Give the topic the same number of queues on all brokers (mqadmin updateTopic -w -r)."
+        " retryTimesWhenSendAsyncFailed (default 2) set to 0 gives no such retries; then the"
+        " application must send again itself. After lowering the number of queues wait until all"
+        " clients have the new route (pollNameServerInterval, default 30 s)."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=with_remark(MARK, key=by_topic), requests=SENDS, responses=_CODES),),
+    messages=lambda message: message.attempts[0].send.topic or "" if stale_rows(message) else None,
+    references=("apache/rocketmq#1497",),
+    needs=frozenset((Need.SENDS,)),
+    consequence_of=frozenset(("send-timeout", "broker-gone", "broker-hung")),
+)

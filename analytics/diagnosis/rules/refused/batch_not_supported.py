@@ -1,0 +1,88 @@
+"""A broker does not take batches, or not for this topic."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...problem import ProblemSeverity
+from ...refusals import Refusals, counted
+from ...rule import DiagnosisRule, Exchanges
+from .oversize_message import too_long
+
+RETRY_GROUP: Final = "batch request does not support retry group"
+"""SendMessageProcessor.sendBatchMessage"""
+_ILLEGAL: Final = "message is illegal"
+_UNKNOWN: Final = int(ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+_REFUSED: Final = int(ResponseCode.MESSAGE_ILLEGAL)
+
+
+class _Fold(Refusals):
+    per_broker = True
+
+    def take(self, row: ExchangeRecord) -> None:
+        self.note_name("answer", str(row.response_code))
+        if RETRY_GROUP in (row.remark or ""):
+            self.note_name("answer", RETRY_GROUP)
+
+    def title(self, context: Context) -> str:
+        broker = context.broker(self.key)
+        batches = counted(self.tally.count, "batch", "batches")
+        answers = self.named("answer")
+        if str(_UNKNOWN) in answers:
+            why = "it does not know the request SEND_BATCH_MESSAGE (320)"
+        elif RETRY_GROUP in answers:
+            why = "it takes none to a retry topic"
+        else:
+            why = "its store takes none, though no length is over the limit"
+        return f"{broker} refused {batches}: {why}"
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    if row.response_code == _UNKNOWN:
+        return whole(row)
+    remark = row.remark or ""
+    illegal = RETRY_GROUP in remark or (_ILLEGAL in remark and too_long(row) is None)
+    return whole(row) if illegal else None
+
+
+RULE = DiagnosisRule(
+    id="batch-not-supported",
+    severity=ProblemSeverity.ERROR,
+    title="The broker does not take batches",
+    searched=("request type 320 not supported", "batch request does not support retry group"),
+    proof=(
+        "A request 320 (SEND_BATCH_MESSAGE) is answered with code 3; or with code 13, though"
+        " neither body nor properties are over the limit."
+    ),
+    explanation=(
+        "A batch travels as a request of its own, which some services that look like a broker do"
+        " not know, and which the log of DLedger brokers did not take in older 4.x. No broker takes"
+        " a batch to a %RETRY% topic. None of the messages was stored."
+    ),
+    advice=(
+        "Send the messages one by one, or without waiting (asynchronously). Leave autoBatch"
+        " (client 5.x, default false) off. With DLedger use 4.8.0 or newer."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=_key,
+            requests=frozenset((int(RequestCode.SEND_BATCH_MESSAGE),)),
+            responses=frozenset((_UNKNOWN, _REFUSED)),
+        ),
+    ),
+    references=(
+        "apache/rocketmq#1304",
+        "apache/rocketmq#2139",
+        "apache/rocketmq-client-go#921",
+        "apache/rocketmq-spring#425",
+        "alibaba/canal#3304",
+    ),
+    needs=frozenset((Need.SENDS,)),
+)

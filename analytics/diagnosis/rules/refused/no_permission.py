@@ -1,0 +1,257 @@
+"""A broker or a topic is closed for sending or for consuming, by its permission bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts import RoutedBroker, routed_brokers_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...problem import (
+    MOST_EVIDENCE,
+    Case,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    place_of,
+    shown,
+)
+from ...refusals import Refusals, counted, listed, only, times
+from ...rule import DiagnosisRule, Exchanges, Fold
+from ...topics import is_own_topic
+from .acl_signature import reason_of
+
+READ: Final = 4
+"""PermName.PERM_READ"""
+WRITE: Final = 2
+"""PermName.PERM_WRITE"""
+MAX_ROUTED: Final = 10_000
+"""brokers of topics that are kept"""
+_SENDING: Final = "sending"
+_REASONS: Final = (
+    ("sending transaction message is forbidden", "transactions", "takes no transactions"),
+    ("sending message is forbidden", _SENDING, "is read-only"),
+    ("Sending message to topic[", "system", "takes no messages to a system topic"),
+    ("for lite pull consumer is forbidden", "lite", "takes no lite pull"),
+    ("pulling message is forbidden", "pulling", "may not be read"),
+    ("pop message is forbidden", "pulling", "may not be read"),
+    ("peeking message is forbidden", "pulling", "may not be read"),
+    ("subscription group no permission", "group", "does not let the group consume"),
+    ("can not consume by broadcast way", "broadcast", "does not let the group broadcast"),
+    ("is forbidden for topic[", "group", "does not let the group consume"),
+    ("recall failed, operation is forbidden", "recall", "takes no recalls"),
+)
+"""Part of a remark, its kind, what it says of the broker or topic.
+
+AbstractSendMessageProcessor, SendMessageProcessor, PullMessageProcessor, PopMessageProcessor.
+"""
+_SAID: Final = {kind: said for _, kind, said in _REASONS}
+
+
+def kind_of(remark: str | None) -> str | None:
+    """Return what a remark says that is not allowed; None: nothing of this rule."""
+    return next((kind for part, kind, _ in _REASONS if remark and part in remark), None)
+
+
+class _Refused(Refusals):
+    per_broker = True
+
+    def title(self, context: Context) -> str:
+        broker = context.broker(self.key)
+        topic = only(self.topics)
+        of = f" of topic {topic}" if topic else ""
+        if self.kind == _SENDING:
+            return f"{broker} refused {self.what}{of}: it is read-only"
+        if self.kind == "pulling":
+            return f"{broker} refused {self.what}{of}: it may not be read"
+        return f"{broker} refused {self.what}{of}: it {_SAID.get(self.kind, 'forbids that')}"
+
+    @property
+    def kind(self) -> str:
+        """What is not allowed."""
+        return next(iter(self.named("kind")), "")
+
+    def take(self, row: ExchangeRecord) -> None:
+        self.note_name("kind", kind_of(row.remark))
+
+    def details(self, context: Context) -> list[str]:
+        said = super().details(context)
+        messages, most = self.sent_again()
+        if messages:
+            said.append(f"{counted(messages, 'message')} refused up to {times(most)}")
+        return said
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.refused: dict[str, _Refused] = {}
+        self.closed: dict[tuple[str, int], Tally] = {}
+        """name of a broker and its bits -> routes that say so"""
+        self.topics: dict[tuple[str, int], set[str]] = {}
+        self.open_again: dict[tuple[str, str], int] = {}
+        """broker and topic -> time of its last route with both bits"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code == ROUTE:
+            self._take_route(row)
+            return
+        kind = kind_of(row.remark) or ""
+        if kind not in self.refused:
+            self.refused[kind] = _Refused(kind)
+        self.refused[kind].add_exchange(row)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        told: set[tuple[str | None, int]] = set()
+        for kind, refused in sorted(self.refused.items()):
+            for case in refused.cases(context):
+                bit = _BITS.get(kind)
+                if bit is not None and (said := self._routes_of(case.subject.broker, bit)):
+                    case.title += f" (permission {said[0]} in its route)"
+                    case.details += said[1]
+                    case.evidence = _with(case.evidence, said[2])
+                    told.add((case.subject.broker, bit))
+                yield case
+        for (broker, perm), tally in sorted(self.closed.items()):
+            missing = [bit for bit in (WRITE, READ) if not perm & bit]
+            if all((broker, bit) in told for bit in missing):
+                continue
+            yield self._routed(broker, perm, tally, context)
+
+    def _routed(self, broker: str, perm: int, tally: Tally, context: Context) -> Case:
+        topics = self.topics[broker, perm]
+        what = f"topic {next(iter(topics))}" if len(topics) == 1 else f"{len(topics):,} topics"
+        closed, effect = _EFFECTS[perm & (READ | WRITE)]
+        case = tally.case(
+            f"{broker} is {closed} for {what} (permission {perm} in the route): {effect}",
+            Subject(broker=broker, topic=only(topics)),
+        )
+        case.details = [f"topics: {listed(topics)}", *self._again(broker, topics, tally.last)]
+        severity = [self._only_broker(topic, broker, context) for topic in topics]
+        case.severity = ProblemSeverity.WARNING
+        if any(severity) and not perm & WRITE:
+            case.severity = ProblemSeverity.ERROR
+            case.details.append("no other broker of the topic takes messages")
+        return case
+
+    def _only_broker(self, topic: str, broker: str, context: Context) -> bool:
+        others = [one for one in context.brokers_of(topic) if one.name != broker]
+        return not any((one.perm or 0) & WRITE and one.write_queues for one in others)
+
+    def _again(self, broker: str, topics: set[str], last: int) -> list[str]:
+        again = [self.open_again.get((broker, topic), 0) for topic in topics]
+        return ["a later route shows it open again"] if again and min(again) > last else []
+
+    def _routes_of(
+        self, broker: str | None, bit: int
+    ) -> tuple[str, list[str], list[Evidence]] | None:
+        """Return the permission that routes show of a broker where it lacks the bit, with proof."""
+        for (name, perm), tally in sorted(self.closed.items()):
+            if name == broker and not perm & bit:
+                topics = self.topics[name, perm]
+                again = self._again(name, topics, tally.last)
+                routes = f"{counted(tally.count, 'route')} with permission {perm}: {listed(topics)}"
+                return str(perm), [routes, *again], tally.evidence
+        return None
+
+    def _take_route(self, row: ExchangeRecord) -> None:
+        topic = row.topic or ""
+        for one in routed_brokers_in(row.facts):
+            if one.perm is None or not _has_queues(one):
+                continue
+            place = one.name, topic
+            if one.perm & READ and one.perm & WRITE:
+                if place in self.open_again or len(self.open_again) < MAX_ROUTED:
+                    time = row.response_time or 0
+                    self.open_again[place] = max(self.open_again.get(place, 0), time)
+                continue
+            key = one.name, one.perm
+            if key not in self.closed:
+                if len(self.closed) >= MAX_ROUTED:
+                    continue
+                self.closed[key], self.topics[key] = Tally(), set()
+            what = f"route of {topic}: {one.name} has permission {one.perm}"
+            self.closed[key].add(shown(row, f"{what} ({_EFFECTS[one.perm & 6][0]})"))
+            if len(self.topics[key]) < MAX_ROUTED:
+                self.topics[key].add(topic)
+
+
+ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+_BITS: Final = {_SENDING: WRITE, "pulling": READ}
+_EFFECTS: Final = {
+    READ: ("read-only", "producers pass it over, consumers can go on"),
+    WRITE: ("write-only", "consumers get none of its messages"),
+    0: ("closed", "neither producers nor consumers use it"),
+}
+"""Permission bits -> what the broker is, what follows."""
+
+
+def _with(evidence: list[Evidence], routes: list[Evidence]) -> list[Evidence]:
+    """Return evidence with a place for a route that shows the same."""
+    return sorted([*evidence[: MOST_EVIDENCE - 1], *routes[:1]], key=place_of)
+
+
+def _has_queues(one: RoutedBroker) -> bool:
+    return one.read_queues > 0 or one.write_queues > 0
+
+
+def _refused(row: ExchangeRecord) -> str | None:
+    if kind_of(row.remark) is None or reason_of(row.remark) is not None:
+        return None
+    return whole(row)
+
+
+def _route(row: ExchangeRecord) -> str | None:
+    return None if is_own_topic(row.topic) else whole(row)
+
+
+RULE = DiagnosisRule(
+    id="no-permission",
+    severity=ProblemSeverity.ERROR,
+    title="A broker or topic is closed for sending or for consuming",
+    searched=(
+        "the broker sending message is forbidden",
+        "Sending message to topic is forbidden",
+        "pulling message is forbidden",
+        "NO_PERMISSION",
+        "CODE: 16",
+    ),
+    proof=(
+        "Response code 16 (NO_PERMISSION) with a remark that says what is forbidden; or a route in"
+        " which a broker has not both permission bits, 4 (read) and 2 (write)."
+    ),
+    explanation=(
+        "Each topic on each broker has permission bits: 4 to consume, 2 to send. The broker's own"
+        " bits (brokerPermission) limit those of all its topics. Producers leave out a broker"
+        " without the write bit as soon as they have the new route. Until then a broker of today"
+        " refuses them only for ordered topics, and stores other messages all the same."
+    ),
+    advice=(
+        "If nobody wanted it so, set brokerPermission (default 6) of the broker with mqadmin"
+        " updateBrokerConfig, or the permission of the topic with mqadmin updateTopicPerm -p 6."
+        " mqadmin wipeWritePerm takes the write bit away at the NameServers, addWritePerm gives it"
+        " back. Before a broker is shut down, read-only is right: wait until its messages are"
+        " consumed."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=_refused, responses=frozenset((int(ResponseCode.NO_PERMISSION),))),
+        Exchanges(
+            key=_route,
+            requests=frozenset((ROUTE,)),
+            responses=frozenset((int(ResponseCode.SUCCESS),)),
+        ),
+    ),
+    references=(
+        "apache/rocketmq#4109",
+        "apache/rocketmq#6706",
+        "apache/rocketmq#7149",
+        "apache/rocketmq#6466",
+    ),
+    consequence_of=frozenset(("no-master",)),
+)

@@ -1,0 +1,48 @@
+"""A queue of a static topic is at another broker now."""
+
+from __future__ import annotations
+
+from dissectors.remoting.codes import ResponseCode
+
+from ...context import Context
+from ...keys import by_topic
+from ...problem import ProblemSeverity, Subject
+from ...refusals import Refusals, listed, only
+from ...rule import DiagnosisRule, Exchanges
+
+
+class _Fold(Refusals):
+    def subject(self, context: Context) -> Subject:
+        return Subject(
+            broker=only(context.broker(one) for one in self.brokers),
+            topic=self.key or None,
+            group=only(self.groups),
+        )
+
+    def title(self, context: Context) -> str:
+        brokers = listed(context.broker(one) for one in self.brokers)
+        of = f" of topic {self.key}" if self.key else ""
+        return f"{brokers} refused {self.what}{of}: the queue is at another broker now"
+
+
+RULE = DiagnosisRule(
+    id="not-leader-for-queue",
+    severity=ProblemSeverity.WARNING,
+    title="A queue of a static topic is at another broker now",
+    searched=("NOT_LEADER_FOR_QUEUE", "does not exit in request process of current broker"),
+    proof="Response code 501 (NOT_LEADER_FOR_QUEUE).",
+    explanation=(
+        "The queues of a static topic have numbers of their own and can move from one broker to"
+        " another. The client asked the broker that had the queue before. It finds the new one with"
+        " its next route."
+    ),
+    advice=(
+        "A few right after queues were moved are normal. If they go on, look whether the clients"
+        " get new routes (pollNameServerInterval, default 30 s), and whether the mapping is the"
+        " same on all brokers (mqadmin remappingStaticTopic)."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=by_topic, responses=frozenset((int(ResponseCode.NOT_LEADER_FOR_QUEUE),))),
+    ),
+)

@@ -1,0 +1,66 @@
+"""A broker does not filter by properties, but a consumer asks for it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dissectors.remoting.codes import ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...problem import ProblemSeverity
+from ...refusals import Refusals, listed, with_remark
+from ...rule import DiagnosisRule, Exchanges
+
+MARK: Final = "does not support consumer to filter message by"
+"""ClientManageProcessor.checkClientConfig, PullMessageProcessor"""
+_TYPE: Final = re.compile(MARK + r"\s*(\w{1,40})")
+_KIND: Final = "type"
+
+
+class _Fold(Refusals):
+    per_broker = True
+
+    def take(self, row: ExchangeRecord) -> None:
+        found = _TYPE.search(row.remark or "")
+        self.note_name(_KIND, found[1] if found is not None else None)
+
+    def title(self, context: Context) -> str:
+        broker = context.broker(self.key)
+        kind = listed(self.named(_KIND)) or "properties"
+        groups = f" of group {listed(self.groups)}" if self.groups else ""
+        return f"{broker} does not filter by {kind}: it refused {self.what}{groups}"
+
+
+RULE = DiagnosisRule(
+    id="sql92-unsupported",
+    severity=ProblemSeverity.ERROR,
+    title="The broker does not filter messages by SQL92",
+    searched=("The broker does not support consumer to filter message by SQL92", "CODE: 1"),
+    proof=(
+        "A check of the client's configuration (46), a heartbeat (34) or a pull is answered with"
+        " code 1 and that remark."
+    ),
+    explanation=(
+        "A consumer may choose messages by their properties, in SQL92. A broker does so only if it"
+        " was told to. A push consumer asks before it starts, and does not start."
+    ),
+    advice=(
+        "Set enablePropertyFilter=true on all brokers of the topic (default false) and start them"
+        " again, or subscribe by tags."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=with_remark(MARK, key=whole),
+            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
+        ),
+    ),
+    references=(
+        "apache/rocketmq#455",
+        "apache/rocketmq#310",
+        "alibaba/spring-cloud-alibaba#3612",
+    ),
+)

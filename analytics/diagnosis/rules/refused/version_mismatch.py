@@ -1,0 +1,107 @@
+"""A server does not know what it is asked."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode, operation_of
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...problem import ProblemSeverity
+from ...refusals import Refusals, counted_names, listed
+from ...rule import DiagnosisRule, Exchanges
+
+_NUMBER: Final = re.compile(r"request type (\d{1,10}) not supported")
+"""NettyRemotingAbstract.processRequestCommand"""
+_WIDEST: Final = 0xFFFF
+"""what a ROCKETMQ header has room for: RocketMQSerializable writes a code as two bytes"""
+_LEFT_OUT: Final = frozenset(
+    (
+        int(RequestCode.SEND_BATCH_MESSAGE),  # batch-not-supported
+        int(RequestCode.QUERY_ASSIGNMENT),  # a client of 5.x tries, then assigns queues itself
+    )
+)
+_CUT: Final = "cut"
+_VERSION: Final = "version"
+_ROLE: Final = "role"
+
+
+class _Fold(Refusals):
+    per_broker = True
+
+    def take(self, row: ExchangeRecord) -> None:
+        code = row.request_code or 0
+        found = _NUMBER.search(row.remark or "")
+        if found is not None and code > _WIDEST and int(found[1]) == code & _WIDEST:
+            self.note_name(_CUT, f"{code} as {found[1]}")
+        if row.version_name:
+            self.note_name(_VERSION, f"{row.language} {row.version_name}")
+        operation = operation_of(code)
+        self.note_name(_ROLE, operation.who.partition("->")[2] if operation is not None else None)
+
+    def title(self, context: Context) -> str:
+        server = context.broker(self.key)
+        base = f"{server} does not know {listed(self.requests)}: {self.what} refused"
+        cut = self.named(_CUT)
+        if cut:
+            return (
+                f"{base}, because the numbers do not fit the binary header of the client"
+                f" ({listed(cut)})"
+            )
+        roles = self.named(_ROLE)
+        if context.servers.get(self.key) == _NAMESRV and roles and _NAMESRV not in roles:
+            return f"{base}, because it is a NameServer, and they are for a {listed(roles)}"
+        return base
+
+    def details(self, context: Context) -> list[str]:
+        said = super().details(context)
+        if versions := self.named(_VERSION):
+            said.append(f"the clients say: {counted_names(versions)}")
+        return said
+
+
+_NAMESRV: Final = "namesrv"
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    if row.request_code in _LEFT_OUT:
+        return None
+    operation = operation_of(row.request_code or 0)
+    asks = operation.who.partition("->")[0] if operation is not None else ""
+    return None if asks in _SERVERS else whole(row)
+
+
+_SERVERS: Final = frozenset(("broker", "controller", "controller-internal", "dledger", "namesrv"))
+"""Servers of different versions find out so what the other one knows."""
+
+RULE = DiagnosisRule(
+    id="version-mismatch",
+    severity=ProblemSeverity.ERROR,
+    title="A server does not know what it is asked",
+    searched=("request type not supported", "CODE: 3", "REQUEST_CODE_NOT_SUPPORTED"),
+    proof="Response code 3 (REQUEST_CODE_NOT_SUPPORTED).",
+    explanation=(
+        "The server has nothing that handles this request. The client is newer than the server, the"
+        " request was for another kind of server (broker, NameServer, proxy), or it was changed on"
+        " its way: a binary header (rocketmq.serialize.type=ROCKETMQ) has two bytes for the number"
+        " of a request, and the requests of POP have larger numbers."
+    ),
+    advice=(
+        "Compare the versions of client and server; dashboards and mqadmin should not be newer than"
+        " the brokers. Check the address: a proxy knows few of mqadmin's requests. With POP leave"
+        " rocketmq.serialize.type at JSON (the default)."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=_key, responses=frozenset((int(ResponseCode.REQUEST_CODE_NOT_SUPPORTED),))),
+    ),
+    references=(
+        "apache/rocketmq-dashboard#402",
+        "apache/rocketmq-dashboard#172",
+        "alibaba/canal#4586",
+    ),
+    limits="The version of a server that refuses is not among the columns.",
+)

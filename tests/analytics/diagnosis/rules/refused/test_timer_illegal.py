@@ -1,0 +1,57 @@
+"""When timer-illegal speaks, and when it must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analytics.diagnosis.problem import Subject
+from analytics.diagnosis.rules.refused.timer_illegal import RULE
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order
+
+REMARK = (
+    "timer message illegal, the delay time should not be bigger than the max delay "
+    "259200000ms; or if set del msg"
+)
+NAMED = exchange(0, int(RequestCode.SEND_MESSAGE_V2), broker_name="broker-a")
+"""A send that tells the broker's name."""
+
+
+def refused(
+    at_ms: float, request: RequestCode = RequestCode.SEND_MESSAGE_V2, **values: Any
+) -> ExchangeRecord:
+    made = {"remark": REMARK, "topic": "Orders", "group": "shop", **values}
+    return exchange(at_ms, int(request), int(ResponseCode.MESSAGE_ILLEGAL), **made)
+
+
+def test_names_what_was_refused() -> None:
+    rows = [NAMED, refused(1), refused(9)]
+    (one,) = problems(RULE, rows)
+    assert one.title == (
+        "broker-a refused 2 timed messages: the delay is too long, 3 days are allowed"
+    )
+    assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
+    assert one.count == 2
+    assert same_in_any_order(RULE, rows)
+
+
+def test_another_remark_is_another_matter() -> None:
+    assert not problems(RULE, [refused(0, remark="the message is illegal, maybe msg body")])
+
+
+def test_other_reasons() -> None:
+    said = {
+        "accurate timer message is not enabled, timerWheelEnable is false": "its timer is off",
+        "timer message is under flow control, max num limit is 2": "too many messages are due",
+    }
+    for remark, why in said.items():
+        row = refused(0, remark=remark)
+        row.response_code = int(ResponseCode.SYSTEM_ERROR)
+        (one,) = problems(RULE, [row])
+        assert why in one.title
+
+
+def test_timed_messages_that_are_stored() -> None:
+    assert not problems_of_sample(RULE, "send-timer-5x.pcap")
