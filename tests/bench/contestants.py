@@ -66,6 +66,10 @@ def _decode(*options: str) -> Callable[[Path, Path], list[str]]:
     return command
 
 
+def _diagnose(capture: Path, output: Path) -> list[str]:
+    return [str(TOOL), "diagnose", str(capture), "-o", str(output)]
+
+
 def _read_exchanges(path: Path) -> Found:
     return found_in_exchanges(json_lines(path))
 
@@ -102,6 +106,13 @@ def contestants(slow: bool = False) -> list[Contestant]:
         Contestant(
             "mixed", "rmqtool, JSONL, 45 % binary headers", _decode("--format", "jsonl"),
             read=_read_exchanges, suffix=".jsonl", capture="mixed",
+        ),
+        Contestant(
+            "summary", "rmqtool, summary without verdict: a filter that all rows pass",
+            _decode("--summary", "--where", "conversation >= 0"), suffix=".txt",
+        ),
+        Contestant(
+            "diagnose", "rmqtool diagnose, all rules", _diagnose, suffix=".jsonl",
         ),
         Contestant(
             "plain", "tshark -r, kindly: without reassembly",

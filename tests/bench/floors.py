@@ -25,10 +25,17 @@ RATIO_FLOORS = (
     ("jsonl", "plain", 2.5),
     ("parquet", "plain", 1.8),
     ("jsonl", "java", 1 / 5),
+    ("diagnose", "summary", 1 / 1.5),
 )
 """(who, against whom, how many times faster at least)"""
 
-RSS_LIMITS = (("jsonl", 64.0), ("commands", 64.0), ("mixed", 64.0), ("parquet", 220.0))
+RSS_LIMITS = (
+    ("jsonl", 64.0),
+    ("commands", 64.0),
+    ("mixed", 64.0),
+    ("parquet", 220.0),
+    ("diagnose", 192.0),
+)
 """(who, largest resident set in MiB)"""
 
 HELP_LIMIT_MS = 300.0
