@@ -5,6 +5,8 @@ from __future__ import annotations
 from .admin import ADMIN
 from .consume import CONSUME
 from .faulty import FAULTY
+from .groups import GROUPS
+from .halves import HALVES
 from .outages import OUTAGES
 from .proxied import PROXIED
 from .refused import REFUSED
@@ -24,5 +26,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *OUTAGES,
     *PROXIED,
     *REFUSED,
+    *GROUPS,
+    *HALVES,
     *VARIANTS,
 )

@@ -21,8 +21,9 @@ LAGGING = {"threshold": 2, "batch": 1, "work_ms": 1000}
 def client_id_twice(scene: Scene) -> None:
     """Two processes consume TwinTopic in twin_group with one client id, 127.0.0.1@twin.
 
-    Both take queues 0 and 1 of the four and nobody 2 and 3: of eight messages, each queue with
-    two, four are consumed, by both processes, and four by nobody.
+    Both take queues 0 and 1 of the four and nobody 2 and 3: of eight messages, two in each queue,
+    four are consumed, by both processes, and four by nobody. The first process had all four queues
+    before the second came, so its pulls of 2 and 3 are still answered, for nothing.
     """
     scene.cluster.make_topic("TwinTopic")
     options = {"topic": "TwinTopic", "group": "twin_group", "count": 99, "wait_ms": 600_000}
@@ -31,7 +32,6 @@ def client_id_twice(scene: Scene) -> None:
         for twin in twins:
             twin.wait_for("started")
         time.sleep(4)
-        # One order after the other, each to its own queue: eight messages over four queues.
         scene.run("Send", topic="TwinTopic", instance="producer", count=8)
         time.sleep(6)
     for twin in twins:
@@ -56,7 +56,8 @@ def subscription_topics(scene: Scene) -> None:
 def subscription_tags(scene: Scene) -> None:
     """In tags_group, 127.0.0.1@first wants TagA of TagsTopic and 127.0.0.1@second TagB.
 
-    The newest subscription holds for both; messages of the other tag come to nobody.
+    The newest subscription holds for both. Of eight messages, four of each tag, four are given to
+    a consumer; the four of the other tag come to nobody.
     """
     scene.cluster.make_topic("TagsTopic", queues=2)
     _together(

@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import time
 
-from .. import faults
+from .. import faults, probe
 from ..artifacts import NEWEST_4, NEWEST_5
 from ..clients import run_mqadmin
-from ..cluster import CLUSTER_NAME, BrokerSpec, Cluster
+from ..cluster import CLUSTER_NAME, Broker, BrokerSpec, Cluster
+from ..namespace import FOLDER
+from ..processes import wait_until
 from .admin import fresh_4x, fresh_5x
 from .faulty import PROXY_HOST, SEEN_BY_CLIENTS, masters_5x
 from .refused import TWO_BOTH
@@ -20,6 +22,7 @@ from .scene import NETWORK, Scenario, Scene, single_4x, single_5x
 FOUR_DAYS = 4 * 24 * 3600 * 1000
 UNLIMITED = 2**31 - 1
 CONFIG = "updateBrokerConfig -b"
+CONTROLLER_PORT = 19877
 
 
 def lonely_5x() -> Cluster:
@@ -31,6 +34,36 @@ def lonely_5x() -> Cluster:
     }
     spec = BrokerSpec("broker-a", 0, "SYNC_MASTER", settings)
     return Cluster([spec], version=NEWEST_5, network=NETWORK)
+
+
+def elected_5x() -> Cluster:
+    """Two replicas of broker-a; a controller inside the NameServer elects their master."""
+    address = f"{NETWORK}.1:{CONTROLLER_PORT}"
+    settings = {
+        "enableControllerMode": "true",
+        "controllerAddr": address,
+        "controllerHeartBeatTimeoutMills": 4000,
+        "syncControllerMetadataPeriod": 2000,
+        "haMaxTimeSlaveNotCatchup": 5000,
+    }
+    return Cluster(
+        [
+            BrokerSpec("broker-a", 0, "SLAVE", {**settings, "brokerId": -1}),
+            BrokerSpec("broker-a", 1, "SLAVE", {**settings, "brokerId": -1}),
+        ],
+        version=NEWEST_5,
+        network=NETWORK,
+        namesrv_settings={
+            "enableControllerInNamesrv": "true",
+            "controllerDLegerGroup": "controllers",
+            "controllerDLegerPeers": f"n0-{NETWORK}.1:{CONTROLLER_PORT}",
+            "controllerDLegerSelfId": "n0",
+            "controllerStorePath": f"{FOLDER}/controller",
+            "mappedFileSize": 1024 * 1024,
+            "scanNotActiveBrokerInterval": 1000,
+            "scanInactiveMasterInterval": 1000,
+        },
+    )
 
 
 def _admin(scene: Scene, command: str) -> None:
@@ -210,6 +243,47 @@ def stored_twice(scene: Scene) -> None:
         consumer.kill()
 
 
+def leader_lost(scene: Scene) -> None:
+    """The elected master of broker-a is killed while a producer sends to LeaderTopic.
+
+    Until the controller has elected the other replica, which takes some seconds, every send fails;
+    after that they go to its address. Then it is killed too, and nobody is left.
+    """
+    first, second = scene.cluster.brokers
+    master = first if _is_master(first) else second
+    other = second if master is first else first
+    probe.make_topic(master.address, "LeaderTopic", queues=2)
+    time.sleep(8)  # the other replica has to have everything, else it may not be elected
+    with scene.capture():
+        sender = scene.start(
+            "Send",
+            topic="LeaderTopic",
+            instance="producer",
+            count=60,
+            pause_ms=500,
+            timeout_ms=1500,
+            poll_ms=2000,
+            retries=0,
+            may_fail=True,
+        )
+        sender.wait_for("SEND_OK")
+        time.sleep(1.5)
+        faults.kill(master)
+        wait_until("another master", lambda: _is_master(other), 60.0)
+        time.sleep(5)
+        faults.kill(other)
+        sender.finish(200.0)
+
+
+def _is_master(broker: Broker) -> bool:
+    """Whether it takes a topic, which a slave refuses."""
+    try:
+        probe.make_topic(broker.address, "ProbeTopic", queues=1)
+    except OSError:
+        return False
+    return True
+
+
 NEWER: tuple[Scenario, ...] = (
     Scenario(
         "timer-refused-5x",
@@ -276,6 +350,14 @@ NEWER: tuple[Scenario, ...] = (
         "answer 3, request type not supported",
         client=NEWEST_5,
         shows=("version-mismatch",),
+    ),
+    Scenario(
+        "leader-lost-5x",
+        elected_5x,
+        leader_lost,
+        "The elected master of two replicas is killed, then the one that took its place",
+        "the controller elects; the route names another address under id 0, at last none",
+        shows=("no-master",),
     ),
     Scenario(
         "stored-twice-5x",
