@@ -161,6 +161,19 @@ class Tally:
             evidence[-1] = one
             evidence.sort(key=place_of)
 
+    def add_late(self, time: int) -> bool:
+        """Count an occurrence that is too late to be evidence; return whether it was.
+
+        It spares the evidence of what is seen often.
+        """
+        evidence = self.evidence
+        if len(evidence) < MOST_EVIDENCE or time <= evidence[-1].time:
+            return False
+        self.count += 1
+        if time > self.last:
+            self.last = time
+        return True
+
     def merge(self, other: Tally) -> None:
         """Add what another tally counted."""
         if not other.count:

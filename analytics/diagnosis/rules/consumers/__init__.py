@@ -2,5 +2,15 @@
 
 from typing import Final
 
-MODULES: Final[tuple[str, ...]] = ()
+MODULES: Final = (
+    "duplicate_client_id",
+    "inconsistent_subscription",
+    "rebalance_storm",
+    "offset_moved",
+    "consumer_lag",
+    "pull_from_slave",
+    "reconsume_growth",
+    "dead_letter",
+    "orderly_lock_lost",
+)
 """modules with a `RULE`, in the order of the document"""

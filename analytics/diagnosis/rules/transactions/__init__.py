@@ -2,5 +2,12 @@
 
 from typing import Final
 
-MODULES: Final[tuple[str, ...]] = ()
+MODULES: Final = (
+    "half_message_unresolved",
+    "check_back_loop",
+    "transaction_outcome",
+    "reply_undeliverable",
+    "pop_polling_full",
+    "pop_ack_late",
+)
 """modules with a `RULE`, in the order of the document"""

@@ -1,0 +1,102 @@
+"""Messages that consumers return (36 CONSUMER_SEND_MSG_BACK): how often, by whom, which are dead.
+
+Rules: a message is dead where it was returned more often than it may be, or with a limit of 0; so
+says the retry report too (`analytics.reports.retries`). Only returns that the broker accepted
+count. Numbers are bounded.
+RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack, MixAll.getRetryTopic, getDLQTopic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from dissectors.rows.record import ExchangeRecord
+
+from .problem import Evidence, end_of, place_of, shown
+
+RETRY: Final = "%RETRY%"
+DLQ: Final = "%DLQ%"
+
+
+@dataclass(slots=True)
+class ReturnedMessage:
+    """A message that a consumer group returned."""
+
+    key: str
+    """UNIQ_KEY, else the id that the consumer gave"""
+    failures: int = 0
+    """returns that the broker accepted"""
+    limit: int | None = None
+    """how often it may be delivered again; None: the requests do not say"""
+    at_once: bool = False
+    """a return asked for the dead letters"""
+    topic: str = ""
+    clients: Counter[str] = field(default_factory=Counter)
+    """returns by `address:port`"""
+    first_time: int = 0
+    last_time: int = 0
+    last: Evidence | None = None
+    """the last return"""
+
+    @property
+    def dead(self) -> bool:
+        """Whether the broker stored it in %DLQ%, as far as the capture shows."""
+        return self.at_once or (self.limit is not None and self.failures > self.limit)
+
+    def evidence(self) -> Evidence:
+        """Return the last return."""
+        assert self.last is not None
+        return self.last
+
+
+class Returns:
+    """Returned messages of one group."""
+
+    MAX_MESSAGES: ClassVar = 20_000
+
+    def __init__(self) -> None:
+        self.messages: dict[str, ReturnedMessage] = {}
+        self.left_out = 0
+        """returns of further messages"""
+
+    def add(self, row: ExchangeRecord) -> None:
+        """Take a return that the broker accepted."""
+        key = row.unique_key
+        if key is None:
+            return
+        one = self.messages.get(key)
+        if one is None:
+            if len(self.messages) >= self.MAX_MESSAGES:
+                self.left_out += 1
+                return
+            one = self.messages[key] = ReturnedMessage(key)
+        one.failures += 1
+        limit = row.max_reconsume_times
+        if limit is not None:
+            one.limit = limit if one.limit is None else max(one.limit, limit)
+            one.at_once = one.at_once or limit == 0
+        one.topic = max(one.topic, row.topic or "")
+        if row.requester in one.clients or len(one.clients) < 8:
+            one.clients[row.requester] += 1
+        time = end_of(row)
+        one.first_time = min(one.first_time, time) if one.first_time else time
+        one.last_time = max(one.last_time, time)
+        evidence = shown(row, f"return of {key} accepted by {row.responder}")
+        if one.last is None or place_of(evidence) > place_of(one.last):
+            one.last = evidence
+
+    def dead(self) -> list[ReturnedMessage]:
+        """Return the messages that went to %DLQ%, by time."""
+        found = [one for one in self.messages.values() if one.dead]
+        return sorted(found, key=lambda one: (one.last_time, one.key))
+
+
+def group_of(topic: str) -> str:
+    """Return the group of a `%RETRY%` or `%DLQ%` topic, with its namespace where there is one."""
+    for mark in (RETRY, DLQ):
+        space, found, group = topic.partition(mark)
+        if found:
+            return f"{space}{group}"
+    return topic

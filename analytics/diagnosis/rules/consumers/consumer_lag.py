@@ -1,0 +1,322 @@
+"""A consumer group falls behind: messages come faster than it fetches them, or it stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from dissectors.remoting.code_sets import FETCHES
+from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.row_facts import offsets_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...need import Need
+from ...problem import (
+    Case,
+    Confidence,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    asked,
+    end_of,
+    place_of,
+    shown,
+)
+from ...refusals import only
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
+SECOND: Final = 1_000_000_000
+MAX_QUEUES: Final = 256
+MAX_POINTS: Final = 64
+"""points of a queue; where there are more, time is taken in longer steps"""
+SHORTEST_NS: Final = 10 * SECOND
+"""a burst that is shorter says nothing of the consumer"""
+SURE_NS: Final = 60 * SECOND
+FEWEST_POINTS: Final = 4
+FEWEST_BEHIND: Final = 50
+"""messages: more than one pull (pullBatchSize, 32) fetches"""
+LEAST_GROWTH: Final = 16
+"""messages, in each half of the time"""
+SLOWER: Final = 0.9
+"""of what arrives, a group that keeps up fetches more"""
+STANDS_NS: Final = 60 * SECOND
+SYSTEM_GROUPS: Final = ("CID_RMQ_SYS_", "TOOLS_CONSUMER", "SELF_TEST_")
+"""MixAll: groups of brokers and tools"""
+_SEPARATOR: Final = "\x00"
+_Queue = tuple[str, int]
+
+
+class _Point(NamedTuple):
+    """What an answer to a pull says."""
+
+    time: int
+    following: int
+    """offset that is fetched next"""
+    end: int
+    """offset at which the queue ends"""
+    evidence: Evidence
+
+    @property
+    def lag(self) -> int:
+        return max(0, self.end - self.following)
+
+
+class _Series:
+    """Points of one queue: the last one of each step of time.
+
+    Steps get longer as time goes on, which does not depend on the order of what is added.
+    """
+
+    __slots__ = ("points", "step")
+
+    def __init__(self) -> None:
+        self.step = SECOND
+        self.points: dict[int, _Point] = {}
+
+    def add(self, point: _Point) -> None:
+        self._keep(point)
+        while len(self.points) > MAX_POINTS:
+            self.step *= 2
+            points = list(self.points.values())
+            self.points = {}
+            for one in points:
+                self._keep(one)
+
+    def _keep(self, point: _Point) -> None:
+        at = point.time // self.step
+        before = self.points.get(at)
+        if before is None or _order(point) > _order(before):
+            self.points[at] = point
+
+    def ordered(self) -> list[_Point]:
+        return [self.points[at] for at in sorted(self.points)]
+
+
+class _Commits:
+    """Offsets that a group stored for one queue."""
+
+    __slots__ = ("first", "highest", "last", "lowest")
+
+    def __init__(self, one: Evidence, offset: int) -> None:
+        self.first = self.last = one
+        self.lowest = self.highest = offset
+
+    def add(self, one: Evidence, offset: int) -> None:
+        if place_of(one) < place_of(self.first):
+            self.first = one
+        if place_of(one) > place_of(self.last):
+            self.last = one
+        self.lowest = min(self.lowest, offset)
+        self.highest = max(self.highest, offset)
+
+
+class _Fold(Fold):
+    """One group and topic."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.pulled: dict[_Queue, _Series] = {}
+        self.commits: dict[_Queue, _Commits] = {}
+        self.clients: set[str] = set()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        queue = (row.responder, row.queue_id if row.queue_id is not None else -1)
+        if row.request_code == COMMIT:
+            offset = row.queue_offset
+            if offset is not None:
+                self._take_commit(queue, row, offset)
+            return
+        _, following, _, end = offsets_in(row.facts)
+        if following is None or end is None:
+            return
+        series = self.pulled.get(queue)
+        if series is None:
+            if len(self.pulled) >= MAX_QUEUES:
+                return
+            series = self.pulled[queue] = _Series()
+        behind = max(0, end - following)
+        evidence = shown(
+            row, f"queue {row.queue_id}: fetched up to {following} of {end}, {behind} behind"
+        )
+        series.add(_Point(end_of(row), following, end, evidence))
+        if len(self.clients) < MAX_QUEUES:
+            self.clients.add(row.requester)
+
+    def _take_commit(self, queue: _Queue, row: ExchangeRecord, offset: int) -> None:
+        one = asked(row, f"queue {row.queue_id}: stored offset {offset}")
+        commits = self.commits.get(queue)
+        if commits is not None:
+            commits.add(one, offset)
+        elif len(self.commits) < MAX_QUEUES:
+            self.commits[queue] = _Commits(one, offset)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        group, topic = self.key.split(_SEPARATOR)
+        growing = self._growing(group, topic, context)
+        if growing is not None:
+            yield growing
+            return
+        standing = self._standing(group, topic, context)
+        if standing is not None:
+            yield standing
+
+    def _growing(self, group: str, topic: str, context: Context) -> Case | None:
+        series = {
+            queue: ordered
+            for queue, one in self.pulled.items()
+            if len(ordered := one.ordered()) >= FEWEST_POINTS
+        }
+        if not series:
+            return None
+        first = min(points[0].time for points in series.values())
+        last = max(points[-1].time for points in series.values())
+        span = last - first
+        if span < SHORTEST_NS:
+            return None
+        times = sorted({point.time for points in series.values() for point in points})
+        behind = [sum(_lag_at(points, time) for points in series.values()) for time in times]
+        middle = sum(_lag_at(points, first + span // 2) for points in series.values())
+        arrived = sum(points[-1].end - points[0].end for points in series.values())
+        fetched = sum(points[-1].following - points[0].following for points in series.values())
+        if (
+            behind[-1] < FEWEST_BEHIND
+            or behind[-1] < max(behind) * SLOWER
+            or middle - behind[0] < LEAST_GROWTH
+            or behind[-1] - middle < LEAST_GROWTH
+            or fetched > arrived * SLOWER
+        ):
+            return None
+        tally = Tally()
+        for points in series.values():
+            for point in (points[0], points[len(points) // 2], points[-1]):
+                tally.add(point.evidence)
+        tally.count = behind[-1]
+        seconds = span / SECOND
+        brokers = {context.broker(address) for address, _ in series}
+        clients = {context.client(one) for one in self.clients}
+        case = tally.case(
+            f"{group} falls behind in {topic}: from {behind[0]:,} to {behind[-1]:,} messages in"
+            f" {seconds:.0f} s; {arrived / seconds:.1f} a second arrive,"
+            f" {fetched / seconds:.1f} are fetched",
+            Subject(
+                broker=only(brokers),
+                topic=topic,
+                group=group,
+                client=only(clients),
+                queue=_only_number(queue for _, queue in series),
+            ),
+        )
+        case.details.append(f"queues: {len(series)}; members seen: {len(clients)}")
+        if span < SURE_NS:
+            case.confidence = Confidence.LIKELY
+            case.reason = f"it was seen for {seconds:.0f} s only"
+        return case
+
+    def _standing(self, group: str, topic: str, context: Context) -> Case | None:
+        """Return the case of queues that have more while the stored offset does not move."""
+        tally = Tally()
+        waiting = longest = 0
+        queues: set[_Queue] = set()
+        for queue, commits in sorted(self.commits.items()):
+            if commits.lowest != commits.highest or queue not in self.pulled:
+                continue
+            points = self.pulled[queue].ordered()
+            more = [point for point in points if point.end > commits.highest]
+            if not more:
+                continue
+            since = max(more[0].time, commits.first.time)
+            if commits.last.time - since < STANDS_NS:
+                continue
+            tally.add(commits.first)
+            tally.add(more[-1].evidence)
+            tally.add(commits.last)
+            waiting += more[-1].end - commits.highest
+            longest = max(longest, commits.last.time - since)
+            queues.add(queue)
+        if not queues:
+            return None
+        tally.count = waiting
+        brokers = {context.broker(address) for address, _ in queues}
+        queue_id = _only_number(number for _, number in queues)
+        where = f"queue {queue_id}" if len(queues) == 1 else f"{len(queues)} queues"
+        case = tally.case(
+            f"{group} stands still in {where} of {topic}: its offset has not moved for"
+            f" {longest / SECOND:.0f} s although {waiting:,} messages wait",
+            Subject(broker=only(brokers), topic=topic, group=group, queue=queue_id),
+        )
+        case.confidence = Confidence.LIKELY
+        case.reason = "one message may simply take that long"
+        return case
+
+
+def _only_number(numbers: Iterable[int]) -> int | None:
+    """Return the number where there is one only."""
+    different = set(numbers)
+    return different.pop() if len(different) == 1 else None
+
+
+def _order(point: _Point) -> tuple[int, int, int]:
+    return point.time, point.following, point.end
+
+
+def _lag_at(points: list[_Point], time: int) -> int:
+    """Return how far behind a queue was at a time: as its last answer said, else its first."""
+    lag = points[0].lag
+    for point in points:
+        if point.time > time:
+            break
+        lag = point.lag
+    return lag
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    group, topic = row.group, row.topic
+    if not group or not topic or group.startswith(SYSTEM_GROUPS):
+        return None
+    return f"{group}{_SEPARATOR}{topic}"
+
+
+RULE = DiagnosisRule(
+    id="consumer-lag",
+    severity=ProblemSeverity.WARNING,
+    title="A consumer group falls behind",
+    searched=("consumer lag", "message accumulation", "diff total", "consumerProgress diff"),
+    proof=(
+        "Answers to pulls: maxOffset less nextBeginOffset grows over the time seen and fewer"
+        " messages are fetched than arrive. Or the offset that the group stores (15) does not move"
+        " for a minute although the queue has more messages."
+    ),
+    explanation=(
+        "Producers store messages faster than the group takes them. A push consumer stops pulling a"
+        " queue while 1000 messages of it wait in its memory, so that a slow consumer shows as"
+        " pulls that get rare. A queue that stands still is mostly held up by one message: an"
+        " orderly consumer tries it again in place, a concurrent one stores no offset beyond it."
+    ),
+    advice=(
+        "Look at what the consumer does for each message: slow calls, locks, one thread."
+        " consumeThreadMin and consumeThreadMax (default 20) set the threads,"
+        " consumeMessageBatchMaxSize (default 1) how many messages one call gets. More members help"
+        " up to the number of queues. pullThresholdForQueue (default 1000 messages) and"
+        " pullThresholdSizeForQueue (default 100 MiB) limit what waits in memory."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",))),
+        Exchanges(key=_key, requests=frozenset((COMMIT,))),
+    ),
+    references=(
+        "apache/rocketmq#6600",
+        "apache/rocketmq#5366",
+        "apache/rocketmq-client-go#66",
+        "apache/rocketmq-client-go#947",
+    ),
+    limits=(
+        "What a consumer holds in its memory and has not consumed is not seen in pulls. The end of"
+        " a queue is known as of its last pull. POP says no offsets."
+    ),
+    needs=frozenset((Need.PULLS,)),
+    consequence_of=frozenset(("rebalance-storm", "reconsume-growth", "inconsistent-subscription")),
+)

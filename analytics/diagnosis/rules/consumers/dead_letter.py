@@ -1,0 +1,139 @@
+"""Messages that consumers returned more often than they may be go to the dead letters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.code_sets import SENDS
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts import RECONSUME_LIMIT, RECONSUMED, fact_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally, shown
+from ...refusals import counted_names, only, times
+from ...returns import DLQ, RETRY, Returns, group_of
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+MOST_NAMED: Final = 5
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.returns = Returns()
+        self.sent = Tally()
+        """sends of clients that end in the dead letters"""
+        self.sent_keys: set[str] = set()
+        self.clients: Counter[str] = Counter()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code == SEND_BACK:
+            self.returns.add(row)
+            return
+        key = row.unique_key or f"{row.conversation} {row.opaque}"
+        if key not in self.sent_keys:
+            if len(self.sent_keys) < Returns.MAX_MESSAGES:
+                self.sent_keys.add(key)
+            self.sent.add(shown(row, f"sent to {row.topic} and stored"))
+            self.clients[row.requester] += 1
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        dead = self.returns.dead()
+        tally = Tally()
+        tally.merge(self.sent)
+        clients = Counter(self.clients)
+        topics: Counter[str] = Counter()
+        failures: set[int] = set()
+        for one in dead:
+            tally.add(one.evidence(), last=one.last_time)
+            clients.update(one.clients)
+            topics[one.topic] += 1
+            failures.add(one.failures)
+        if not tally.count:
+            return
+        count = tally.count
+        who = sorted({context.client(endpoint) for endpoint in clients})
+        said = " and ".join(who[:2]) + (f" and {len(who) - 2} more" if len(who) > 2 else "")
+        what = "1 message" if count == 1 else f"{count:,} messages"
+        failed = ""
+        if failures and not self.sent.count:
+            up_to = "up to " if len(failures) > 1 else ""
+            failed = f" failed {up_to}{times(max(failures))} and"
+        case = tally.case(
+            f"{what} of {self.key}{failed} went to {DLQ}{self.key}; {said} returned"
+            f" {'it' if count == 1 else 'them'}",
+            Subject(topic=only(topics), group=self.key, client=who[0] if len(who) == 1 else None),
+        )
+        if topics:
+            case.details.append(f"topics: {counted_names(topics)}")
+        named = [one.key for one in dead[:MOST_NAMED]] or sorted(self.sent_keys)[:MOST_NAMED]
+        case.details.append(f"messages: {', '.join(named)}")
+        case.details.append("nobody consumes them there unless a consumer subscribes that topic")
+        yield case
+
+
+def _returned(row: ExchangeRecord) -> str | None:
+    return row.group
+
+
+def _sent(row: ExchangeRecord) -> str | None:
+    """Return the group of a send that becomes a dead letter; None for any other."""
+    topic = row.topic
+    if topic is None or "%" not in topic:
+        return None
+    if DLQ in topic:
+        return group_of(topic)
+    if RETRY not in topic or not row.facts:
+        return None
+    made, most = fact_in(row.facts, RECONSUMED), fact_in(row.facts, RECONSUME_LIMIT)
+    if made is None or most is None or not (made.isdecimal() and most.isdecimal()):
+        return None
+    return group_of(topic) if int(made) > int(most) else None
+
+
+RULE = DiagnosisRule(
+    id="dead-letter",
+    severity=ProblemSeverity.ERROR,
+    title="Messages failed too often and went to the dead letters",
+    searched=("DLQ", "%DLQ%", "dead letter queue", "maxReconsumeTimes"),
+    proof=(
+        "A consumer returns a message (36) more often than maxReconsumeTimes of the request allows,"
+        " or with a negative delay level, and the broker answers success. Or a client sends to"
+        " %DLQ% itself, or to %RETRY% with more reconsume times than allowed."
+    ),
+    explanation=(
+        "The consumer's code failed: it threw an exception, returned RECONSUME_LATER, or took"
+        " longer than consumeTimeout. The consumer returned the message each time, and the broker"
+        " delivered it again later. After the last allowed time the broker stored it in %DLQ% with"
+        " the name of the group instead. Nobody reads that topic by itself: the messages are set"
+        " aside."
+    ),
+    advice=(
+        "Look into the log of the named consumer at the times of the evidence: what made these"
+        " messages fail? Read the dead letters with mqadmin or the dashboard and send them again"
+        " after the repair. maxReconsumeTimes of the consumer has the default -1, which means 16"
+        " for concurrent consumers and no limit for orderly ones. consumeTimeout has the default 15"
+        " minutes."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=_returned, requests=frozenset((SEND_BACK,)), responses=frozenset((_SUCCESS,))
+        ),
+        Exchanges(key=_sent, requests=SENDS, responses=frozenset((_SUCCESS,))),
+    ),
+    references=("apache/rocketmq#2357", "apache/rocketmq-externals#255"),
+    limits=(
+        "The broker does not say that a message is dead: it follows from how often it was returned"
+        " in the capture. Returns before the capture are not known, so there may be more. POP"
+        " consumers do not return messages; their dead letters are not seen."
+    ),
+    needs=frozenset((Need.GROUPS,)),
+    consequence_of=frozenset(("reconsume-growth",)),
+)

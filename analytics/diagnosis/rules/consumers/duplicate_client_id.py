@@ -1,0 +1,203 @@
+"""Two processes have the same client id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.row_facts import CLIENT, MEMBER, PRODUCER, consumers_in, fact_in, facts_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, place_of, time_of
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
+MEMBERS: Final = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
+OF_CLIENTS: Final = frozenset(
+    (
+        HEARTBEAT,
+        MEMBERS,
+        int(RequestCode.UNREGISTER_CLIENT),
+        int(RequestCode.QUERY_CONSUMER_OFFSET),
+        int(RequestCode.UPDATE_CONSUMER_OFFSET),
+        int(RequestCode.LOCK_BATCH_MQ),
+        int(RequestCode.CONSUMER_SEND_MSG_BACK),
+    )
+)
+"""requests by which a client is seen to be alive, and which come every few seconds at most"""
+INNER_PRODUCER: Final = "CLIENT_INNER_PRODUCER"
+"""MixAll.CLIENT_INNER_PRODUCER_GROUP: every consumer has it"""
+INNER_TRACER: Final = "_INNER_TRACE_PRODUCER"
+"""TraceConstants.GROUP_NAME_PREFIX"""
+MAX_ENDPOINTS: Final = 20_000
+MOST_NAMED: Final = 4
+
+_Place = tuple[str, str, str]
+"""capture, the client's `address:port`, the broker's"""
+
+
+class _Fold(Fold):
+    """All clients. The client id is in heartbeats alone, so it cannot be the key of all rows."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.alive: dict[_Place, tuple[int, int]] = {}
+        """from when to when requests were seen"""
+        self.ids: dict[str, dict[_Place, Evidence]] = {}
+        """client id -> where its heartbeats come from, and the first of each"""
+        self.consumers: dict[_Place, set[str]] = {}
+        self.producers: dict[_Place, set[str]] = {}
+        self.listed: dict[tuple[str, str], Evidence] = {}
+        """(group, client id) -> the first list of members that has the id twice"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        place = (row.capture, row.requester, row.responder)
+        time = time_of(row)
+        before = self.alive.get(place)
+        if before is not None:
+            self.alive[place] = (min(before[0], time), max(before[1], time))
+        elif len(self.alive) < MAX_ENDPOINTS:
+            self.alive[place] = (time, time)
+        else:
+            return
+        if row.request_code == HEARTBEAT:
+            self._take_heartbeat(row, place)
+        elif row.request_code == MEMBERS:
+            self._take_members(row)
+
+    def _take_heartbeat(self, row: ExchangeRecord, place: _Place) -> None:
+        client = fact_in(row.facts, CLIENT)
+        if client is None:
+            return
+        one = asked(row, f"heartbeat of {client} from {row.requester}")
+        places = self.ids.setdefault(client, {})
+        first = places.get(place)
+        if first is None or place_of(one) < place_of(first):
+            places[place] = one
+        groups = {group.name for group in consumers_in(row.facts)}
+        self.consumers.setdefault(place, set()).update(groups)
+        named = {
+            name
+            for name in facts_in(row.facts, PRODUCER)
+            if name != INNER_PRODUCER and not name.startswith(INNER_TRACER)
+        }
+        self.producers.setdefault(place, set()).update(named)
+
+    def _take_members(self, row: ExchangeRecord) -> None:
+        members = facts_in(row.facts, MEMBER)
+        for client in {one for one in members if members.count(one) > 1}:
+            where = (row.group or "", client)
+            one = asked(row, f"{row.responder} lists {client} {members.count(client)} times")
+            before = self.listed.get(where)
+            if before is None and len(self.listed) >= MAX_ENDPOINTS:
+                continue
+            if before is None or place_of(one) < place_of(before):
+                self.listed[where] = one
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        for client, places in sorted(self.ids.items()):
+            at_once = self._at_once(sorted(places))
+            if not at_once:
+                continue
+            common = _common(at_once, self.consumers)
+            of_consumers = bool(common)
+            common = common or _common(at_once, self.producers)
+            if not common:
+                continue
+            tally = Tally()
+            for place in at_once:
+                tally.add(places[place], last=self.alive[place][1])
+            group = sorted(common)[0]
+            listed = self.listed.get((group, client))
+            if listed is not None:
+                tally.add(listed)
+            endpoints = sorted({place[1] for place in at_once})
+            tally.count = len(endpoints)
+            hurts = (
+                "they take the same queues, and nobody takes the others"
+                if of_consumers
+                else "what brokers ask the one may come to the other"
+            )
+            case = tally.case(
+                f"{client} is the client id of {len(endpoints)} processes at once"
+                f" ({', '.join(endpoints[:MOST_NAMED])}) in {group}: {hurts}",
+                Subject(group=group, client=client),
+            )
+            if not of_consumers:
+                case.severity = ProblemSeverity.WARNING
+            if len(common) > 1:
+                case.details.append(f"groups of both: {', '.join(sorted(common)[:MOST_NAMED])}")
+            yield case
+
+    def _at_once(self, places: list[_Place]) -> list[_Place]:
+        """Return the places of one id that were alive together at one broker, in one capture."""
+        found: set[_Place] = set()
+        for number, one in enumerate(places):
+            for other in places[number + 1 :]:
+                # A client has one connection to a broker; a new one follows the old one.
+                if (one[0], one[2]) == (other[0], other[2]) and self._overlap(one, other):
+                    found.update((one, other))
+        return sorted(found)
+
+    def _overlap(self, one: _Place, other: _Place) -> bool:
+        first, second = self.alive[one], self.alive[other]
+        return max(first[0], second[0]) < min(first[1], second[1])
+
+
+def _common(places: Iterable[_Place], groups: dict[_Place, set[str]]) -> set[str]:
+    """Return the groups that two of the places have in common."""
+    seen: set[str] = set()
+    twice: set[str] = set()
+    for endpoint in {place[1] for place in places}:
+        own: set[str] = set()
+        for place in places:
+            if place[1] == endpoint:
+                own |= groups.get(place, set())
+        twice |= seen & own
+        seen |= own
+    return twice
+
+
+RULE = DiagnosisRule(
+    id="duplicate-client-id",
+    severity=ProblemSeverity.ERROR,
+    title="Two processes of a group have the same client id",
+    searched=("same clientId", "consume only part of the queues", "clientId duplicate container"),
+    proof=(
+        "Heartbeats (34) with one client id and one group on two connections to one broker that are"
+        " alive at the same time. The broker's list of members (38) then has the id twice."
+    ),
+    explanation=(
+        "Members of a group share out the queues by their place in the sorted list of client ids."
+        " Two processes with one id have the same place: both consume the same queues, so messages"
+        " come twice, and the queues of the other place are consumed by nobody. For producers,"
+        " replies and checks of transactions may come to the wrong process."
+    ),
+    advice=(
+        "Give each process its own instanceName, or its own clientIP. A client id is"
+        " clientIP@instanceName. instanceName DEFAULT becomes the process id before 4.9.0, which is"
+        " often 1 in containers that share an address; from 4.9.0 on a time is added to it. A name"
+        " that is set in the configuration (rocketmq.client.name) is taken as it is."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=whole, requests=OF_CLIENTS),),
+    references=(
+        "apache/rocketmq#667",
+        "apache/rocketmq#1547",
+        "apache/rocketmq#2760",
+        "apache/rocketmq#3480",
+        "apache/rocketmq#1589",
+        "apache/rocketmq-spring#387",
+        "apache/rocketmq-client-go#536",
+        "alibaba/spring-cloud-alibaba#1633",
+    ),
+    limits=(
+        "Both processes must be seen at one broker in one capture. Two that follow each other, as"
+        " in a restart, are not told of."
+    ),
+    needs=frozenset((Need.HEARTBEATS,)),
+)

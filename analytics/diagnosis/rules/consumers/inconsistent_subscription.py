@@ -1,0 +1,270 @@
+"""Members of one consumer group subscribe different topics or expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.code_sets import FETCHES
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts import (
+    CLIENT,
+    MAX_FACTS,
+    consumers_in,
+    fact_in,
+    subscriptions_in,
+)
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...problem import (
+    Case,
+    Confidence,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    asked,
+    place_of,
+    shown,
+)
+from ...refusals import only
+from ...returns import RETRY
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
+PARSE_FAILED: Final = int(ResponseCode.SUBSCRIPTION_PARSE_FAILED)
+NOT_EXIST: Final = int(ResponseCode.SUBSCRIPTION_NOT_EXIST)
+NOT_LATEST: Final = int(ResponseCode.SUBSCRIPTION_NOT_LATEST)
+PUSH: Final = "CONSUME_PASSIVELY"
+"""ConsumeType of push consumers: the broker filters by what the group's last heartbeat said"""
+LASTING_NS: Final = 40_000_000_000
+"""a heartbeat every 30 s (heartbeatBrokerInterval) sets right what a start left wrong"""
+MAX_CLIENTS: Final = 4096
+MAX_FORMS: Final = 16
+"""subscriptions of one client one after the other"""
+MOST_NAMED: Final = 3
+_Form = tuple[str, ...]
+
+
+class _Seen:
+    """When a client announced one form of its subscription."""
+
+    __slots__ = ("evidence", "first", "last")
+
+    def __init__(self, one: Evidence) -> None:
+        self.first = self.last = one.time
+        self.evidence = one
+
+    def add(self, one: Evidence) -> None:
+        self.first = min(self.first, one.time)
+        if (one.time, place_of(one)) > (self.last, place_of(self.evidence)):
+            self.evidence = one
+        self.last = max(self.last, one.time)
+
+
+class _Fold(Fold):
+    """All groups. A heartbeat announces several of them, so that none can be the key."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.groups: dict[str, dict[str, dict[_Form, _Seen]]] = {}
+        """group -> client id -> what it subscribes -> when"""
+        self.clients = 0
+        self.refused: dict[tuple[str, str, str, int], Tally] = {}
+        """(group, topic, address of the client, response code) -> pulls"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code == HEARTBEAT:
+            self._take_heartbeat(row)
+            return
+        where = (row.group or "", row.topic or "", row.requester, row.response_code or 0)
+        tally = self.refused.get(where)
+        if tally is None:
+            if len(self.refused) >= MAX_CLIENTS:
+                return
+            tally = self.refused[where] = Tally()
+        tally.add(shown(row))
+
+    def _take_heartbeat(self, row: ExchangeRecord) -> None:
+        client = fact_in(row.facts, CLIENT)
+        if client is None or len(row.facts) >= MAX_FACTS:
+            return
+        subscribed = subscriptions_in(row.facts)
+        for group in consumers_in(row.facts):
+            if group.type != PUSH:
+                continue
+            form = sorted(
+                f"{one.topic} {one.type} {one.expression}"
+                for one in subscribed
+                if one.group == group.name and RETRY not in one.topic
+            )
+            # A short heartbeat of version 2 says nothing of subscriptions.
+            if not form:
+                continue
+            clients = self.groups.setdefault(group.name, {})
+            forms = clients.get(client)
+            if forms is None:
+                if self.clients >= MAX_CLIENTS:
+                    continue
+                self.clients += 1
+                forms = clients[client] = {}
+            key = (group.model, *form)
+            one = asked(row, f"{client} subscribes {_text(key)}")
+            seen = forms.get(key)
+            if seen is not None:
+                seen.add(one)
+            elif len(forms) < MAX_FORMS:
+                forms[key] = _Seen(one)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        told: set[str] = set()
+        for group, clients in sorted(self.groups.items()):
+            # What a client said last counts: it may subscribe one topic after the other.
+            latest = {
+                client: max(forms.items(), key=lambda item: (item[1].last, item[0]))
+                for client, forms in clients.items()
+            }
+            apart = _conflict(latest)
+            if apart:
+                told.add(group)
+                yield self._of_conflict(group, apart)
+        yield from self._refusals(told, context)
+
+    def _of_conflict(self, group: str, apart: dict[str, tuple[_Form, _Seen]]) -> Case:
+        common = set.intersection(*(set(form) for form, _ in apart.values()))
+        tally = Tally()
+        said = []
+        for client, (form, seen) in sorted(apart.items()):
+            tally.add(seen.evidence)
+            own = [part for part in form if part not in common]
+            said.append(f"{client} {_text(own) if own else 'nothing of it'}")
+        pulls = Tally()
+        for (of, _, _, code), refused in sorted(self.refused.items()):
+            if of == group and code != PARSE_FAILED:
+                pulls.merge(refused)
+        tally.merge(pulls)
+        tally.count = len(apart)
+        more = f" and {len(said) - MOST_NAMED} more" if len(said) > MOST_NAMED else ""
+        topics = {
+            part.split(" ")[0]
+            for form, _ in apart.values()
+            for part in form
+            if part not in common and " " in part
+        }
+        case = tally.case(
+            f"members of {group} subscribe differently: {'; '.join(said[:MOST_NAMED])}{more}",
+            Subject(topic=only(topics), group=group),
+        )
+        if pulls.count:
+            case.details.append(
+                f"{pulls.count:,} pulls of the group were refused, as its subscription had just"
+                " been replaced"
+            )
+        return case
+
+    def _refusals(self, told: set[str], context: Context) -> Iterable[Case]:
+        for (group, topic, endpoint, code), tally in sorted(self.refused.items()):
+            client = context.client(endpoint)
+            subject = Subject(topic=topic or None, group=group or None, client=client)
+            if code == PARSE_FAILED:
+                yield tally.case(
+                    f"the broker cannot read the expression by which {client} of {group} filters"
+                    f" {topic}: {tally.count:,} pulls were refused",
+                    subject,
+                )
+            elif tally.last - tally.first >= LASTING_NS and group not in told:
+                seconds = (tally.last - tally.first) / 1_000_000_000
+                case = tally.case(
+                    f"the broker refuses pulls of {client} for {seconds:.0f} s: it knows no such"
+                    f" subscription of {group} to {topic} ({tally.count:,} times)",
+                    subject,
+                )
+                case.confidence = Confidence.LIKELY
+                case.reason = "no heartbeats of the group that differ were captured"
+                yield case
+
+
+def _conflict(latest: dict[str, tuple[_Form, _Seen]]) -> dict[str, tuple[_Form, _Seen]]:
+    """Return the clients that subscribe differently and were seen at the same time."""
+    found: dict[str, tuple[_Form, _Seen]] = {}
+    ordered = sorted(latest.items(), key=lambda item: (item[1][1].first, item[0]))
+    for number, (client, (form, seen)) in enumerate(ordered):
+        for other, (form_of_other, seen_of_other) in ordered[number + 1 :]:
+            if form != form_of_other and seen_of_other.first <= seen.last:
+                found[client] = (form, seen)
+                found[other] = (form_of_other, seen_of_other)
+        if len(found) > MAX_FORMS:
+            break
+    return found
+
+
+def _text(form: Iterable[str]) -> str:
+    """Return subscriptions as people write them: ``Orders (tags A || B)``."""
+    said = []
+    for part in form:
+        topic, _, rest = part.partition(" ")
+        kind, _, expression = rest.partition(" ")
+        if not rest:
+            said.append(part.lower())
+        elif expression == "*":
+            said.append(f"{topic} (all)")
+        else:
+            said.append(f"{topic} ({'tags ' if kind == 'TAG' else 'SQL '}{expression})")
+    return ", ".join(said)
+
+
+RULE = DiagnosisRule(
+    id="inconsistent-subscription",
+    severity=ProblemSeverity.ERROR,
+    title="Members of one consumer group subscribe different topics or tags",
+    searched=(
+        "the consumer's subscription not exist",
+        "the consumer's subscription not latest",
+        "SUBSCRIPTION_NOT_LATEST",
+        "SUBSCRIPTION_NOT_EXIST",
+        "subscription inconsistent, messages lost",
+    ),
+    proof=(
+        "Heartbeats (34) of two push consumers of one group that are alive together and whose"
+        " topics, expressions or message models differ. Or pulls answered 24 or 25 for longer than"
+        " a heartbeat could take to set it right, or 23."
+    ),
+    explanation=(
+        "A broker keeps one subscription for a group: that of the last heartbeat. Members that"
+        " differ replace each other's. Their pulls are refused with 24 or 25 until their own next"
+        " heartbeat, and the broker filters by the other member's tags. The queues of all topics"
+        " are shared out among all members, also among those that do not subscribe a topic. So"
+        " messages come late, or to nobody."
+    ),
+    advice=(
+        "Use one group for one set of topics and tags: the same code in all members. Give another"
+        " consumer another group. During a deployment that changes the subscription, old and new"
+        " members differ as long as both run; use a new group or stop the old ones first."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=whole, requests=frozenset((HEARTBEAT,))),
+        Exchanges(
+            key=whole,
+            requests=FETCHES,
+            responses=frozenset((PARSE_FAILED, NOT_EXIST, NOT_LATEST)),
+        ),
+    ),
+    references=(
+        "apache/rocketmq#588",
+        "apache/rocketmq#443",
+        "apache/rocketmq#1873",
+        "apache/rocketmq#2089",
+        "apache/rocketmq#5473",
+        "alibaba/rocketmq#212",
+        "apache/rocketmq-client-go#592",
+    ),
+    limits=(
+        "A 24 or 25 that a heartbeat sets right is normal, as after a start, and not told. Pull"
+        " consumers send their expression with each pull and are not compared."
+    ),
+    needs=frozenset((Need.HEARTBEATS,)),
+)

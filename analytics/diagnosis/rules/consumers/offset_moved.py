@@ -1,0 +1,164 @@
+"""A consumer asks for an offset that the queue does not have; the broker sends it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.code_sets import FETCHES
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.row_facts import offsets_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally, shown
+from ...refusals import only
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MOVED: Final = int(ResponseCode.PULL_OFFSET_MOVED)
+MAX_QUEUES: Final = 1024
+RESET: Final = "OFFSET_RESET"
+"""GetMessageStatus.OFFSET_RESET: an administrator set the offset (useServerSideResetOffset)"""
+TOO_SMALL: Final = "OFFSET_TOO_SMALL"
+"""GetMessageStatus.OFFSET_TOO_SMALL"""
+_SEPARATOR: Final = "\x00"
+_Offsets = tuple[int | None, int | None, int | None, int | None]
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.tally = Tally()
+        self.queues: dict[tuple[str, int], tuple[int, _Offsets]] = {}
+        """(broker's address, queue) -> time and offsets of the last answer"""
+        self.clients: set[str] = set()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        asked, following, least, most = offsets_in(row.facts)
+        goes = f", go on at {following}" if following is not None else ""
+        has = f"; it has {least} to {most}" if least is not None and most is not None else ""
+        self.tally.add(
+            shown(
+                row,
+                f"pull of queue {row.queue_id} at offset {asked} -> {row.response_name}:"
+                f" {row.remark or 'no remark'}{goes}{has}",
+            )
+        )
+        queue = (row.responder, row.queue_id if row.queue_id is not None else -1)
+        one = (row.response_time or 0, (asked, following, least, most))
+        before = self.queues.get(queue)
+        if before is None:
+            if len(self.queues) < MAX_QUEUES:
+                self.queues[queue] = one
+        elif _order(one) > _order(before):
+            self.queues[queue] = one
+        if len(self.clients) < MAX_QUEUES:
+            self.clients.add(row.requester)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        if not self.tally.count:
+            return
+        kind, group, topic = self.key.split(_SEPARATOR)
+        found = sorted(self.queues.items())
+        named = {context.broker(address) for address, _ in self.queues}
+        queues = len(found)
+        where = f"{topic or '?'}" + (f" on {named.copy().pop()}" if len(named) == 1 else "")
+        many = f"queue {found[0][0][1]}" if queues == 1 else f"{queues} queues"
+        severity = None
+        details = []
+        if kind == RESET:
+            title = (
+                f"the offset of {group} in {where} was set anew for {many} by an administrator;"
+                " its consumers go on there"
+            )
+            severity = ProblemSeverity.INFO
+        elif kind == TOO_SMALL:
+            lost = sum(
+                max(0, (least if least is not None else following or 0) - asked)
+                for _, (_, (asked, following, least, _)) in found
+                if asked is not None
+            )
+            title = (
+                f"{group} asks {where} for messages that are deleted already, in {many}:"
+                f" {lost:,} messages were never consumed"
+            )
+        else:
+            ends = [most for _, (_, (_, _, _, most)) in found if most is not None]
+            begins = [asked for _, (_, (asked, _, _, _)) in found if asked is not None]
+            at = f"at offset {max(begins):,}" if begins else "at an offset"
+            end = f" where the queue ends at {max(ends):,}" if ends else " that the queue has not"
+            title = f"{group} pulls {where} {at}{end}, in {many}: its offset is not of this queue"
+        for (address, queue), (_, (asked, following, least, most)) in found[:8]:
+            details.append(
+                f"{context.broker(address)} queue {queue}: asked for {asked}, has {least} to"
+                f" {most}, sent to {following}"
+            )
+        clients = {context.client(one) for one in self.clients}
+        case = self.tally.case(
+            title,
+            Subject(
+                broker=only(named),
+                topic=topic or None,
+                group=group or None,
+                client=only(clients),
+                queue=found[0][0][1] if queues == 1 else None,
+            ),
+        )
+        case.severity = severity
+        case.details = details
+        yield case
+
+
+def _order(one: tuple[int, _Offsets]) -> tuple[int, list[int]]:
+    return one[0], [-1 if number is None else number for number in one[1]]
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    remark = row.remark or ""
+    kind = RESET if RESET in remark else TOO_SMALL if TOO_SMALL in remark else ""
+    return _SEPARATOR.join((kind, row.group or "", row.topic or ""))
+
+
+RULE = DiagnosisRule(
+    id="offset-moved",
+    severity=ProblemSeverity.ERROR,
+    title="A consumer asks for an offset that the queue does not have",
+    searched=(
+        "OFFSET_OVERFLOW_BADLY",
+        "OFFSET_TOO_SMALL",
+        "PULL_OFFSET_MOVED",
+        "the pull request offset illegal",
+        "fix the pull request offset",
+    ),
+    proof=(
+        "Response code 21 (PULL_OFFSET_MOVED) to a pull, with the store's status in the remark, the"
+        " offset asked for and the bounds of the queue."
+    ),
+    explanation=(
+        "The group's stored offset lies outside the queue. OFFSET_TOO_SMALL: the messages were"
+        " deleted by age or by a full disk before the group read them; they are lost for it."
+        " OFFSET_OVERFLOW_BADLY: the queue is shorter than the offset: the topic was deleted and"
+        " made anew, the broker lost data or was replaced, offsets were copied, or a slave is far"
+        " behind. The consumer drops the queue, stores the offset that the broker names and goes on"
+        " there; messages between the two are skipped or consumed again."
+    ),
+    advice=(
+        "Compare the offsets with mqadmin consumerProgress and topicStatus. Set the group's offset"
+        " on purpose with mqadmin resetOffsetByTime. For deleted messages: consume faster, or keep"
+        " them longer; fileReservedTime has the default 72 hours, diskMaxUsedSpaceRatio 75. A"
+        " client of 4.x waits 10 s before it goes on, one of 5.x goes on at once."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=_key, requests=FETCHES, responses=frozenset((MOVED,))),),
+    references=(
+        "apache/rocketmq#7740",
+        "apache/rocketmq#2181",
+        "apache/rocketmq#10176",
+        "apache/rocketmq#7634",
+        "alibaba/rocketmq#210",
+        "alibaba/rocketmq#512",
+    ),
+    limits="Why the offset is wrong is not in the capture.",
+    needs=frozenset((Need.PULLS,)),
+)

@@ -1,0 +1,145 @@
+"""An orderly consumer does not get the locks of its queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts import CLIENT, GROUP, QUEUES_ASKED, QUEUES_LOCKED, fact_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...need import Need
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, shown
+from ...refusals import only
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+LOCK: Final = int(RequestCode.LOCK_BATCH_MQ)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+FEWEST: Final = 3
+LASTING_NS: Final = 30_000_000_000
+"""a queue that changes hands is unlocked 20 s later at most (UNLOCK_DELAY_TIME_MILLS)"""
+LOCK_LIVES_NS: Final = 60_000_000_000
+"""rocketmq.broker.rebalance.lockMaxLiveTime: a lock that nobody renews ends then"""
+MAX_CLIENTS: Final = 1024
+
+
+class _Client:
+    """Locks that one client asked for."""
+
+    __slots__ = ("brokers", "most_missed", "tally", "won")
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        """requests that did not get all locks"""
+        self.won = 0
+        """requests that did"""
+        self.most_missed = 0
+        self.brokers: set[str] = set()
+
+
+class _Fold(Fold):
+    """Locks of one group."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.clients: dict[str, _Client] = {}
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        facts = row.facts
+        wanted, got = fact_in(facts, QUEUES_ASKED), fact_in(facts, QUEUES_LOCKED)
+        if wanted is None or got is None or not (wanted.isdecimal() and got.isdecimal()):
+            return
+        name = fact_in(facts, CLIENT) or row.requester
+        client = self.clients.get(name)
+        if client is None:
+            if len(self.clients) >= MAX_CLIENTS:
+                return
+            client = self.clients[name] = _Client()
+        missed = int(wanted) - int(got)
+        if missed <= 0:
+            client.won += 1
+            return
+        client.tally.add(shown(row, f"{name} asked for {wanted} locks and got {got}"))
+        client.most_missed = max(client.most_missed, missed)
+        client.brokers.add(row.responder)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        for name, client in sorted(self.clients.items()):
+            tally = client.tally
+            lasted = tally.last - tally.first
+            if tally.count < FEWEST or lasted < LASTING_NS:
+                continue
+            brokers = {context.broker(one) for one in client.brokers}
+            broker = only(brokers)
+            case = tally.case(
+                f"{name} of {self.key} asked {tally.count} times in {lasted / 1_000_000_000:.0f} s"
+                f" for locks that {broker or 'the brokers'} did not give: it does not consume these"
+                " queues",
+                Subject(broker=broker, group=self.key, client=name),
+            )
+            holders = sorted(
+                other for other, one in self.clients.items() if other != name and one.won
+            )
+            if holders:
+                case.details.append(f"others that got locks: {', '.join(holders[:3])}")
+            case.details.append(f"up to {client.most_missed} queues at a time were not locked")
+            if client.won:
+                case.details.append(f"{client.won} requests got all locks they asked for")
+            if lasted < LOCK_LIVES_NS:
+                case.confidence = Confidence.LIKELY
+                case.reason = (
+                    "a lock of a consumer that died ends after 60 s, which may have happened then"
+                )
+            yield case
+
+
+def _group(row: ExchangeRecord) -> str | None:
+    return fact_in(row.facts, GROUP)
+
+
+RULE = DiagnosisRule(
+    id="orderly-lock-lost",
+    severity=ProblemSeverity.WARNING,
+    title="An orderly consumer does not get the locks of its queues",
+    searched=("lock the mq failed", "doRebalance, add a new mq failed, because lock failed"),
+    proof=(
+        "Answers to LOCK_BATCH_MQ (41) with fewer queues than the request names, three times or"
+        " more over at least 30 s."
+    ),
+    explanation=(
+        "An orderly consumer consumes a queue only while it holds the queue's lock at the broker."
+        " It asks for the locks of its queues every 20 s. Another consumer holds them: one that"
+        " runs and has not noticed that the queue is no longer its own, or one that died without"
+        " giving them back. The broker gives up a lock that was not renewed for 60 s. Until then"
+        " nobody consumes these queues."
+    ),
+    advice=(
+        "Stop consumers with shutdown(), which gives the locks back (42). If it lasts, look for a"
+        " second consumer that shares out the queues differently: another allocation strategy,"
+        " another subscription, or the same client id. rocketmq.broker.rebalance.lockMaxLiveTime"
+        " (default 60000 ms) and rocketmq.client.rebalance.lockInterval (default 20000 ms) set the"
+        " times."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=_group, requests=frozenset((LOCK,)), responses=frozenset((_SUCCESS,))),
+    ),
+    references=(
+        "apache/rocketmq-client-go#510",
+        "apache/rocketmq-client-go#491",
+        "apache/rocketmq-client-go#1080",
+        "apache/rocketmq#5465",
+        "apache/rocketmq#5441",
+        "apache/rocketmq#10827",
+    ),
+    limits=(
+        "Which queues were not locked, and who holds them, is not in the answer. That a message"
+        " fails and is tried again in place, which holds up its queue, is not on the wire at all."
+    ),
+    needs=frozenset((Need.GROUPS,)),
+    consequence_of=frozenset(
+        ("duplicate-client-id", "inconsistent-subscription", "rebalance-storm", "broker-gone")
+    ),
+)

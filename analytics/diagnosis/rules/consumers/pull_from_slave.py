@@ -1,0 +1,123 @@
+"""Consumers read from a slave."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from dissectors.remoting.code_sets import FETCHES
+from dissectors.remoting.row_facts import FROM_BROKER, fact_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
+from ...refusals import MAX_NAMED, counted_names, only
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.pulls = Tally()
+        self.suggested = Tally()
+        self.ids: Counter[str] = Counter()
+        """ids that the broker named"""
+        self.topics: Counter[str] = Counter()
+        self.groups: Counter[str] = Counter()
+        self.clients: set[str] = set()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        # Whether the address is a slave's is known at the end only, so all pulls are counted.
+        if not self.pulls.add_late(time_of(row)):
+            self.pulls.add(asked(row, f"pull from {row.responder}"))
+        for counter, name in ((self.topics, row.topic), (self.groups, row.group)):
+            if name and (name in counter or len(counter) < MAX_NAMED):
+                counter[name] += 1
+        if len(self.clients) < MAX_NAMED:
+            self.clients.add(row.requester)
+        if row.facts:
+            broker = fact_in(row.facts, FROM_BROKER)
+            if broker is not None and len(self.ids) < MAX_NAMED:
+                self.ids[broker] += 1
+                self.suggested.add(asked(row, f"pull answered: pull from broker id {broker} next"))
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        number = context.slave_id(self.key)
+        broker = context.broker(self.key)
+        if number is not None and self.pulls.count:
+            names = only(self.groups) or counted_names(self.groups)
+            case = self.pulls.case(
+                f"consumers read from a slave of {broker} ({self.key}, id {number}):"
+                f" {self.pulls.count:,} pulls of {names}",
+                self._subject(broker),
+            )
+            if _no_master(context, broker):
+                case.details.append(
+                    f"by the last routes {broker} has no master: its queues can be read from the"
+                    " slave and not be written"
+                )
+            elif self.suggested.count:
+                case.details.append(f"the slave says to pull from broker ids {_said(self.ids)}")
+            yield case
+        elif self.suggested.count:
+            case = self.suggested.case(
+                f"{broker} sends consumers to its slave (id {_said(self.ids)}): what they read is"
+                " no longer in its memory",
+                self._subject(broker),
+            )
+            case.details.append(f"groups: {counted_names(self.groups)}")
+            yield case
+
+    def _subject(self, broker: str) -> Subject:
+        return Subject(broker=broker, topic=only(self.topics), group=only(self.groups))
+
+
+def _said(ids: Counter[str]) -> str:
+    return ", ".join(sorted(ids)[:3])
+
+
+def _no_master(context: Context, broker: str) -> bool:
+    known = [one for brokers in context.routes.values() for one in brokers if one.name == broker]
+    return bool(known) and not any("0" in one.ids for one in known)
+
+
+def _by_responder(row: ExchangeRecord) -> str | None:
+    return row.responder
+
+
+RULE = DiagnosisRule(
+    id="pull-from-slave",
+    severity=ProblemSeverity.INFO,
+    title="Consumers read from a slave",
+    searched=("suggestWhichBrokerId", "consume from slave", "slaveReadEnable"),
+    proof=(
+        "Pulls to an address that a route lists with a broker id other than 0, or answers to pulls"
+        " whose suggestWhichBrokerId is not 0."
+    ),
+    explanation=(
+        "A consumer reads from a slave in two cases. The master is gone, and the route names only"
+        " the slave. Or the master told it to, because what the consumer reads lies so far back"
+        " that it is no longer in the master's memory; then the master spares its disk. Offsets are"
+        " stored on the master as long as it lives. Messages that the slave has not yet got are"
+        " delivered later."
+    ),
+    advice=(
+        "Where the master is gone: bring it back; until then its queues cannot be written. Else"
+        " look at the lag of the group: the master names a slave when the reader is further behind"
+        " than accessMessageInMemoryMaxRatio (default 40 %) of its memory, and only with"
+        " slaveReadEnable=true (default false). The group's setting whichBrokerWhenConsumeSlowly"
+        " (default 1) says which slave."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=_by_responder, requests=FETCHES),),
+    references=(
+        "apache/rocketmq#3482",
+        "apache/rocketmq#2157",
+        "apache/rocketmq#2484",
+        "apache/rocketmq#9879",
+    ),
+    limits="Without a route in the capture a slave's address is not known as such.",
+    needs=frozenset((Need.PULLS,)),
+    consequence_of=frozenset(("no-master", "broker-gone", "consumer-lag")),
+)

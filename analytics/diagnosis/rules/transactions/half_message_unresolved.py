@@ -1,0 +1,138 @@
+"""A half message is neither committed nor rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.code_sets import SENDS
+from dissectors.remoting.codes import ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...halves import (
+    CHECK,
+    END,
+    MANY_CHECKS,
+    TIMEOUT_NS,
+    HalfMessage,
+    Halves,
+    age_of,
+    by_group_and_topic,
+    transactional,
+)
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally
+from ...refusals import only
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MOST_NAMED: Final = 5
+SECOND: Final = 1_000_000_000
+
+
+class _Fold(Fold):
+    """All half messages: a check (39) names neither group nor topic."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.halves = Halves()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        self.halves.add(row)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        until = context.last_time
+        open_ones = [
+            one
+            for one in self.halves.ordered()
+            if one.stored is not None
+            and one.decision is None
+            and one.checked < MANY_CHECKS
+            and age_of(one, until) >= TIMEOUT_NS
+        ]
+        for (group, topic), several in sorted(by_group_and_topic(open_ones).items()):
+            yield _case(group, topic, several, context)
+
+
+def _case(group: str, topic: str, several: list[HalfMessage], context: Context) -> Case:
+    tally = Tally()
+    for one in several:
+        if one.stored is not None:
+            tally.add(one.stored)
+    until = context.last_time or tally.last
+    tally.last = until
+    seconds = (until - tally.first) // SECOND
+    count = len(several)
+    what = "1 half message" if count == 1 else f"{count:,} half messages"
+    neither = "is neither" if count == 1 else "are neither"
+    unknown = sum(one.unknown.count > 0 for one in several)
+    checks = sum(one.checked for one in several)
+    clients = {context.client(one.client) for one in several if one.client}
+    case = tally.case(
+        f"{what} of {group} to {topic} {neither} committed nor rolled back after {seconds} s:"
+        f" consumers do not see {'it' if count == 1 else 'them'}",
+        Subject(
+            broker=only(context.broker(one.broker) for one in several if one.broker),
+            topic=topic or None,
+            group=group or None,
+            client=only(clients),
+            message=several[0].key if count == 1 else None,
+        ),
+    )
+    if unknown:
+        case.details.append(f"for {unknown} of them the producer said that it does not know")
+    if unknown < count:
+        case.details.append(f"for {count - unknown} of them it sent nothing (37)")
+    case.details.append(f"the broker checked back {checks} times in the capture")
+    case.details.append(f"messages: {', '.join(one.key for one in several[:MOST_NAMED])}")
+    return case
+
+
+RULE = DiagnosisRule(
+    id="half-message-unresolved",
+    severity=ProblemSeverity.WARNING,
+    title="A half message is neither committed nor rolled back",
+    searched=(
+        "half message",
+        "transaction message not consumed",
+        "check back",
+        "LocalTransactionState.UNKNOW",
+    ),
+    proof=(
+        "A send that the broker stored as a half message (sysFlag 4), and for six seconds or more"
+        " no END_TRANSACTION (37) that commits or rolls back; none, or only such that say unknown."
+    ),
+    explanation=(
+        "A transactional producer first stores a half message, which consumers do not see, runs its"
+        " local transaction, and then says commit or rollback. Here it said neither: the local"
+        " transaction still runs, returned UNKNOW, threw, or the process died. The broker asks a"
+        " producer of the group after 6 s and then every 30 s, 15 times at most. After that the"
+        " message is set aside and never delivered."
+    ),
+    advice=(
+        "Look at executeLocalTransaction of the named producer at that time. checkLocalTransaction"
+        " must find out the state of a transaction that another process began. At least one"
+        " producer of the group must run, or nobody can be asked. transactionTimeOut has the"
+        " default 6 s, transactionCheckInterval 30 s, transactionCheckMax 15."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=transactional,
+            requests=SENDS,
+            responses=frozenset((int(ResponseCode.SUCCESS),)),
+        ),
+        Exchanges(key=transactional, requests=frozenset((END, CHECK))),
+    ),
+    references=(
+        "apache/rocketmq#1517",
+        "apache/rocketmq#8158",
+        "apache/rocketmq#8316",
+        "apache/rocketmq#1789",
+        "apache/rocketmq#2265",
+    ),
+    limits="A 37 on a connection that was not captured, or after its end, is not known.",
+    needs=frozenset((Need.SENDS,)),
+    rests_on_absence=True,
+    consequence_of=frozenset(("broker-gone", "broker-hung")),
+)

@@ -1,0 +1,90 @@
+"""A reply comes to the broker, but the broker cannot pass it on to who asked."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dissectors.remoting.code_sets import REPLIES
+from dissectors.remoting.codes import ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...problem import ProblemSeverity, Subject
+from ...refusals import MAX_NAMED, Refusals, only, times, with_remark
+from ...rule import DiagnosisRule, Exchanges
+
+MARK: Final = "push reply message"
+_ASKER: Final = re.compile(
+    r"channel of <([^>]{1,200})> not found|push reply message to (\S{1,200}?) ?fail"
+)
+
+
+class _Fold(Refusals):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.askers: set[str] = set()
+
+    def take(self, row: ExchangeRecord) -> None:
+        found = _ASKER.search(row.remark or "")
+        if found is not None and len(self.askers) < MAX_NAMED:
+            self.askers.add(found[1] or found[2])
+
+    def title(self, context: Context) -> str:
+        broker = only(context.broker(one) for one in self.brokers) or "brokers"
+        asker = only(self.askers)
+        to = f"to {asker}, which asked" if asker else "to those who asked"
+        return f"{broker} could not pass on replies {to}, {times(self.tally.count)}"
+
+    def subject(self, context: Context) -> Subject:
+        common = super().subject(context)
+        return Subject(
+            broker=common.broker,
+            topic=common.topic,
+            group=common.group,
+            client=only(self.askers),
+        )
+
+
+RULE = DiagnosisRule(
+    id="reply-undeliverable",
+    severity=ProblemSeverity.WARNING,
+    title="The broker cannot pass on a reply to who asked",
+    searched=("push reply message fail", "request timeout", "RequestTimeoutException", "RPC reply"),
+    proof=(
+        "A reply (324, 325) that the broker answers 1 (SYSTEM_ERROR) with a remark that it could"
+        " not push the reply message."
+    ),
+    explanation=(
+        "In request-reply the consumer sends its reply to the broker, and the broker pushes it"
+        " (326) over the connection of the producer that asked, which it knows from heartbeats. The"
+        " producer is gone, has another client id by now, sends heartbeats to another broker only,"
+        " or did not answer within 10 s. The asker gets a timeout although its request was done."
+    ),
+    advice=(
+        "Check that the asking process still runs when the reply comes, and that each process has"
+        " its own client id. Raise the timeout of request() if replies take long. The replier may"
+        " try again in vain: the reply is stored all the same (storeReplyMessageEnable, default"
+        " true)."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=with_remark(MARK, key=whole),
+            requests=REPLIES,
+            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
+        ),
+    ),
+    references=(
+        "apache/rocketmq#2435",
+        "apache/rocketmq#2348",
+        "apache/rocketmq#3933",
+        "apache/rocketmq-spring#256",
+        "apache/rocketmq-spring#310",
+    ),
+    limits="Each attempt to send the reply counts. Whether the asker still waited is not seen.",
+    needs=frozenset((Need.SENDS,)),
+    consequence_of=frozenset(("duplicate-client-id",)),
+)

@@ -1,0 +1,131 @@
+"""What became of half messages that were not simply committed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.code_sets import SENDS
+from dissectors.remoting.codes import ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...halves import (
+    CHECK,
+    COMMIT,
+    END,
+    ROLLBACK,
+    HalfMessage,
+    Halves,
+    by_group_and_topic,
+    transactional,
+)
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally
+from ...refusals import only
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MOST_SAID: Final = 8
+
+
+class _Fold(Fold):
+    """All half messages: a check (39) names neither group nor topic."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.halves = Halves()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        self.halves.add(row)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        stored = [one for one in self.halves.ordered() if one.stored is not None]
+        for (group, topic), several in sorted(by_group_and_topic(stored).items()):
+            # Where the producer decided all at once there is nothing to tell.
+            if any(one.decision is None or one.unknown.count or one.checked for one in several):
+                yield _case(group, topic, several, context)
+
+
+def _case(group: str, topic: str, several: list[HalfMessage], context: Context) -> Case:
+    tally = Tally()
+    for one in several:
+        if one.stored is not None:
+            tally.add(one.stored)
+    for one in several:
+        for evidence in (one.decided, *one.checks.evidence[:1]):
+            if evidence is not None:
+                tally.add(evidence)
+    tally.count = len(several)
+    outcomes = Counter(one.decision for one in several)
+    checks = sum(one.checked for one in several)
+    parts = [
+        f"{outcomes[decision]} {said}"
+        for decision, said in (
+            (COMMIT, "committed"),
+            (ROLLBACK, "rolled back"),
+            (None, "not decided"),
+        )
+        if outcomes[decision]
+    ]
+    what = "1 half message" if len(several) == 1 else f"{len(several):,} half messages"
+    case = tally.case(
+        f"{what} of {group} to {topic}: {', '.join(parts)}; the broker checked back {checks} times",
+        Subject(
+            broker=only(context.broker(one.broker) for one in several if one.broker),
+            topic=topic or None,
+            group=group or None,
+            client=only(context.client(one.client) for one in several if one.client),
+        ),
+    )
+    told = sorted(several, key=lambda one: (one.decision is not None, not one.checked))
+    case.details = [_told(one) for one in told[:MOST_SAID]]
+    if len(several) > MOST_SAID:
+        case.details.append(f"and {len(several) - MOST_SAID} more")
+    return case
+
+
+def _told(one: HalfMessage) -> str:
+    if one.decision is None:
+        end = "not decided in the capture"
+    else:
+        end = "committed" if one.decision == COMMIT else "rolled back"
+        end += " in answer to a check" if one.by_check else " by the producer itself"
+    return f"{one.key}: {end}; checked {one.checked} times, {one.unknown.count} times unknown"
+
+
+RULE = DiagnosisRule(
+    id="transaction-outcome",
+    severity=ProblemSeverity.INFO,
+    title="What became of half messages",
+    searched=("transaction message commit rollback", "TransactionMQProducer"),
+    proof=(
+        "Sends that the broker stored as half messages, the END_TRANSACTION (37) of each, and the"
+        " CHECK_TRANSACTION_STATE (39) for it. It is told where one was checked, unknown or not"
+        " decided."
+    ),
+    explanation=(
+        "A half message is stored where consumers do not see it. The producer commits it, and the"
+        " broker delivers it, or rolls it back. Where it says unknown or nothing, the broker checks"
+        " back after 6 s and every 30 s. A check of a message that was decided a moment ago is"
+        " normal: the broker reads the decisions with a delay."
+    ),
+    advice=(
+        "Nothing, if the outcomes are those that the producer wants. Many checks mean that local"
+        " transactions take longer than transactionTimeOut (default 6 s) or end as unknown."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=transactional,
+            requests=SENDS,
+            responses=frozenset((int(ResponseCode.SUCCESS),)),
+        ),
+        Exchanges(key=transactional, requests=frozenset((END, CHECK))),
+    ),
+    limits=(
+        "Clients send 37 one-way: that the broker took it is not seen. Half messages that were sent"
+        " before the capture are not counted."
+    ),
+    needs=frozenset((Need.SENDS,)),
+)
