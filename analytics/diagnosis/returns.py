@@ -18,6 +18,8 @@ from .problem import Evidence, end_of, place_of, shown
 
 RETRY: Final = "%RETRY%"
 DLQ: Final = "%DLQ%"
+MAX_DELIVERIES: Final = 256
+"""of one message; maxReconsumeTimes is 16 by default"""
 
 
 @dataclass(slots=True)
@@ -26,8 +28,10 @@ class ReturnedMessage:
 
     key: str
     """UNIQ_KEY, else the id that the consumer gave"""
-    failures: int = 0
-    """returns that the broker accepted"""
+    places: set[int] = field(default_factory=set)
+    """places in the log of the deliveries that were returned: each delivery has its own"""
+    unplaced: int = 0
+    """returns that name none"""
     limit: int | None = None
     """how often it may be delivered again; None: the requests do not say"""
     at_once: bool = False
@@ -39,6 +43,11 @@ class ReturnedMessage:
     last_time: int = 0
     last: Evidence | None = None
     """the last return"""
+
+    @property
+    def failures(self) -> int:
+        """Deliveries that were returned; the hops of a relay are one."""
+        return len(self.places) + self.unplaced
 
     @property
     def dead(self) -> bool:
@@ -72,7 +81,11 @@ class Returns:
                 self.left_out += 1
                 return
             one = self.messages[key] = ReturnedMessage(key)
-        one.failures += 1
+        place = row.queue_offset
+        if place is None:
+            one.unplaced += 1
+        elif len(one.places) < MAX_DELIVERIES:
+            one.places.add(place)
         limit = row.max_reconsume_times
         if limit is not None:
             one.limit = limit if one.limit is None else max(one.limit, limit)

@@ -169,6 +169,11 @@ class _Fold(Fold):
             for queue, one in self.pulled.items()
             if len(ordered := one.ordered()) >= FEWEST_POINTS
         }
+        # A relay in front of a broker has its name: the same pulls are seen at both.
+        places: dict[tuple[str, int], _Queue] = {}
+        for queue in sorted(series, key=lambda one: (-len(series[one]), one)):
+            places.setdefault((context.broker(queue[0]), queue[1]), queue)
+        series = {queue: series[queue] for queue in places.values()}
         if not series:
             return None
         first = min(points[0].time for points in series.values())

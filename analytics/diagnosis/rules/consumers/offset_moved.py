@@ -62,7 +62,7 @@ class _Fold(Fold):
         kind, group, topic = self.key.split(_SEPARATOR)
         found = sorted(self.queues.items())
         named = {context.broker(address) for address, _ in self.queues}
-        queues = len(found)
+        queues = len({(context.broker(address), queue) for address, queue in self.queues})
         where = f"{topic or '?'}" + (f" on {named.copy().pop()}" if len(named) == 1 else "")
         many = f"queue {found[0][0][1]}" if queues == 1 else f"{queues} queues"
         severity = None

@@ -23,7 +23,7 @@ from ...halves import (
 )
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally
-from ...refusals import only
+from ...refusals import only, times
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MOST_SAID: Final = 8
@@ -70,7 +70,8 @@ def _case(group: str, topic: str, several: list[HalfMessage], context: Context) 
     ]
     what = "1 half message" if len(several) == 1 else f"{len(several):,} half messages"
     case = tally.case(
-        f"{what} of {group} to {topic}: {', '.join(parts)}; the broker checked back {checks} times",
+        f"{what} of {group} to {topic}: {', '.join(parts)};"
+        f" the broker checked back {times(checks)}",
         Subject(
             broker=only(context.broker(one.broker) for one in several if one.broker),
             topic=topic or None,
@@ -91,7 +92,9 @@ def _told(one: HalfMessage) -> str:
     else:
         end = "committed" if one.decision == COMMIT else "rolled back"
         end += " in answer to a check" if one.by_check else " by the producer itself"
-    return f"{one.key}: {end}; checked {one.checked} times, {one.unknown.count} times unknown"
+    checked = f"; checked {times(one.checked)}" if one.checked else ""
+    unknown = f"; unknown {times(one.unknown.count)}" if one.unknown.count else ""
+    return f"{one.key}: {end}{checked}{unknown}"
 
 
 RULE = DiagnosisRule(

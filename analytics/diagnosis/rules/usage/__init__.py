@@ -2,5 +2,11 @@
 
 from typing import Final
 
-MODULES: Final[tuple[str, ...]] = ()
+MODULES: Final = (
+    "uneven_queues",
+    "trace_overhead",
+    "oneway_unconfirmed",
+    "oneway_without_flag",
+    "dangerous_config_update",
+)
 """modules with a `RULE`, in the order of the document"""

@@ -1,0 +1,121 @@
+"""Somebody changes settings by which a broker or NameServer can be made to run commands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts import SETTING, facts_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked
+from ...refusals import MAX_NAMED, counted_names, times
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+UPDATE_BROKER: Final = int(RequestCode.UPDATE_BROKER_CONFIG)
+UPDATE_NAMESRV: Final = int(RequestCode.UPDATE_NAMESRV_CONFIG)
+DANGEROUS: Final = {
+    UPDATE_BROKER: frozenset(
+        ("rocketmqHome", "filterServerNums", "configStorePath", "brokerConfigPath")
+    ),
+    UPDATE_NAMESRV: frozenset(
+        ("rocketmqHome", "configStorePath", "configStorePathName", "kvConfigPath")
+    ),
+}
+"""CVE-2023-33246 (FilterServerManager), CVE-2023-37582 (Configuration.persist)"""
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+_SEPARATOR: Final = " "
+
+
+class _Fold(Fold):
+    """Changes by one host at one server."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.tally = Tally()
+        self.settings: Counter[str] = Counter()
+        self.accepted = 0
+        self.refused = 0
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        names = dangerous_of(row)
+        self.tally.add(asked(row, f"{row.request_name} sets {', '.join(names)}"))
+        for name in names:
+            if name in self.settings or len(self.settings) < MAX_NAMED:
+                self.settings[name] += 1
+        if row.response_code == _SUCCESS:
+            self.accepted += 1
+        elif row.response_code is not None:
+            self.refused += 1
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        count = self.tally.count
+        if not count:
+            return
+        host, server = self.key.split(_SEPARATOR)
+        name = context.broker(server)
+        settings = ", ".join(sorted(self.settings))
+        if self.accepted:
+            title = f"{host} changed {settings} of {name}, {times(self.accepted)}"
+        elif self.refused == count:
+            title = f"{host} tried to change {settings} of {name}, {times(count)}; it was refused"
+        else:
+            title = f"{host} asked to change {settings} of {name}, {times(count)}"
+        case = self.tally.case(
+            f"{title}: by these settings a server can be made to run commands",
+            Subject(broker=name, client=host),
+        )
+        if self.refused == count:
+            case.severity = ProblemSeverity.WARNING
+        case.details.append(f"requests by setting: {counted_names(self.settings)}")
+        yield case
+
+
+def dangerous_of(row: ExchangeRecord) -> list[str]:
+    """Return the dangerous settings that a request changes."""
+    known = DANGEROUS.get(row.request_code or 0, frozenset())
+    return [name for name in facts_in(row.facts, SETTING) if name in known]
+
+
+def _host_and_server(row: ExchangeRecord) -> str | None:
+    if not row.facts or not dangerous_of(row):
+        return None
+    return f"{host_of(row.requester)}{_SEPARATOR}{row.responder}"
+
+
+RULE = DiagnosisRule(
+    id="dangerous-config-update",
+    severity=ProblemSeverity.ERROR,
+    title="Settings are changed by which a server can be made to run commands",
+    searched=(
+        "CVE-2023-33246",
+        "CVE-2023-37582",
+        "rocketmqHome filterServerNums",
+        "updateConfig attack",
+    ),
+    proof=(
+        "UPDATE_BROKER_CONFIG (25) that sets rocketmqHome, filterServerNums, configStorePath or"
+        " brokerConfigPath, or UPDATE_NAMESRV_CONFIG (318) that sets configStorePath,"
+        " configStorePathName, kvConfigPath or rocketmqHome. Their values are not shown."
+    ),
+    explanation=(
+        "Brokers of 4.x up to 4.9.5 and of 5.x up to 5.1.0 start filterServerNums programs from"
+        " rocketmqHome: whoever may set both runs commands there (CVE-2023-33246). A NameServer up"
+        " to 4.9.6 or 5.1.1, and a broker, writes its configuration to the path it was given, so"
+        " that it may overwrite any file (CVE-2023-37582). Attackers scan for open ports and do"
+        " this; operators hardly ever have a reason to."
+    ),
+    advice=(
+        "If it was not you: the server may be taken over. Cut the named address off, look for"
+        " unknown processes and cron jobs, and set the machine up anew. Update to 4.9.7 or 5.1.2 at"
+        " least, where these settings are refused. Keep ports 9876, 10909 and 10911 off public"
+        " networks and turn authentication on (aclEnable in 4.x, authenticationEnabled in 5.x)."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=_host_and_server, requests=frozenset(DANGEROUS)),),
+    limits="Over TLS the request is not seen. Whether a command was run is not seen.",
+)

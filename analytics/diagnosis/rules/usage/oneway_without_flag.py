@@ -1,0 +1,88 @@
+"""A client that does not wait for an answer does not say so, and is answered all the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
+
+from ...context import Context
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
+from ...refusals import MAX_NAMED, counted_names, only
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+NEVER_AWAITED: Final = frozenset((int(RequestCode.UPDATE_CONSUMER_OFFSET),))
+"""requests of which these clients never read the answer (client-go InvokeOneWay, pyrocketmq)"""
+LANGUAGES: Final = frozenset(("GO", "PYTHON"))
+
+
+class _Fold(Fold):
+    """Such requests of one language."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.tally = Tally()
+        self.groups: Counter[str] = Counter()
+        self.clients: set[str] = set()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if not self.tally.add_late(time_of(row)):
+            self.tally.add(asked(row, f"{row.request_name} without the one-way flag"))
+        group = row.group
+        if group and (group in self.groups or len(self.groups) < MAX_NAMED):
+            self.groups[group] += 1
+        if len(self.clients) < MAX_NAMED:
+            self.clients.add(row.requester)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        count = self.tally.count
+        if not count:
+            return
+        group = only(self.groups)
+        client = only(context.client(one) for one in self.clients)
+        who = client or f"{len(self.clients)} clients"
+        case = self.tally.case(
+            f"{who} ({self.key}) stored offsets {count:,} times without the one-way flag: brokers"
+            " answer, and nobody reads the answers",
+            Subject(group=group, client=client),
+        )
+        case.details.append(f"groups: {counted_names(self.groups)}")
+        yield case
+
+
+def _language(row: ExchangeRecord) -> str | None:
+    return row.language if row.language in LANGUAGES else None
+
+
+RULE = DiagnosisRule(
+    id="oneway-without-flag",
+    severity=ProblemSeverity.INFO,
+    title="A client asks for answers that it never reads",
+    searched=("receive response, but not matched any request", "rocketmq-client-go one-way"),
+    proof=(
+        "UPDATE_CONSUMER_OFFSET (15) of a Go or Python client with bit 1 of the flag not set,"
+        " though these clients do not wait for its answer."
+    ),
+    explanation=(
+        "A one-way request sets a bit, and the broker answers nothing. These clients write the"
+        " request without the bit and do not wait. The broker answers each of them; the client logs"
+        " that no request matches the answer. It costs some traffic and hides the log lines that"
+        " matter; nothing is lost."
+    ),
+    advice="Ignore such log lines, or use a newer release of the client that sets the flag.",
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=_language, requests=NEVER_AWAITED, statuses=frozenset((ANSWERED, UNANSWERED))
+        ),
+    ),
+    limits=(
+        "That the client does not read the answer is known from its sources, not from the capture."
+        " A one-way send of these clients looks like one that is awaited, and is not told of."
+    ),
+    needs=frozenset((Need.GROUPS,)),
+)

@@ -1,0 +1,94 @@
+"""The message trace is a large share of what producers send."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.code_sets import SENDS
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
+from ...refusals import MAX_NAMED, counted_names, only
+from ...rule import DiagnosisRule, Exchanges, Fold
+from ...traces import is_traced
+
+SHARE: Final = 0.2
+FEWEST: Final = 20
+"""sends of which a share says something"""
+
+
+class _Fold(Fold):
+    """All sends. Runs for each, so those that are no trace are only counted."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.others = 0
+        self.other_bytes = 0
+        self.bytes = 0
+        self.traces = Tally()
+        self.topics: Counter[str] = Counter()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        size = row.request_bytes or 0
+        if not is_traced(row):
+            self.others += 1
+            self.other_bytes += size
+            return
+        self.bytes += size
+        if not self.traces.add_late(time_of(row)):
+            self.traces.add(asked(row, f"trace of {size} bytes to {row.topic}"))
+        topic = row.topic or ""
+        if topic in self.topics or len(self.topics) < MAX_NAMED:
+            self.topics[topic] += 1
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        count = self.traces.count
+        sends, size = count + self.others, self.bytes + self.other_bytes
+        # Without the traced messages there is nothing to compare with.
+        if not count or not self.others or sends < FEWEST:
+            return
+        of_sends, of_bytes = count / sends, self.bytes / size if size else 0.0
+        if max(of_sends, of_bytes) <= SHARE:
+            return
+        topic = only(self.topics)
+        case = self.traces.case(
+            f"message traces to {topic or counted_names(self.topics)} are {of_bytes:.0%} of the"
+            f" bytes and {of_sends:.0%} of the requests that producers send",
+            Subject(topic=topic),
+        )
+        case.details.append(
+            f"{count:,} traces with {self.bytes:,} bytes; {self.others:,} other sends with"
+            f" {self.other_bytes:,} bytes"
+        )
+        yield case
+
+
+RULE = DiagnosisRule(
+    id="trace-overhead",
+    severity=ProblemSeverity.INFO,
+    title="The message trace is a large share of what is sent",
+    searched=("RMQ_SYS_TRACE_TOPIC", "enableMsgTrace", "message trace overhead"),
+    proof=(
+        "Sends to RMQ_SYS_TRACE_TOPIC, or of a group of the tracer, are more than a fifth of the"
+        " bytes or of the requests of all sends; of 20 sends or more."
+    ),
+    explanation=(
+        "With message trace on, producers and consumers write when they sent or consumed each"
+        " message, in small batches, to a topic of their own. For small messages the trace is as"
+        " large as the messages. It takes disk, page cache and threads of a broker."
+    ),
+    advice=(
+        "Turn the trace off where nobody looks at it (enableTrace, default false; the constructor's"
+        " enableMsgTrace in 4.x), or keep its topic on a broker of its own (traceTopicEnable=true"
+        " there only). traceMsgBatchNum (default 10) is how many messages one trace holds."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=whole, requests=SENDS),),
+    limits="Bytes of repeated attempts count too.",
+    needs=frozenset((Need.SENDS,)),
+)

@@ -1,0 +1,184 @@
+"""The messages of a topic are spread unevenly over the queues of a broker."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.code_sets import REPLIES, SENDS
+from dissectors.remoting.row_facts import RoutedBroker
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...need import Need
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked, place_of, time_of
+from ...refusals import MAX_NAMED, counted_names, only
+from ...rule import DiagnosisRule, Exchanges, Fold
+from ...traces import is_traced
+
+FEWEST_A_QUEUE: Final = 50
+"""messages for each queue on average, or chance is too strong"""
+NORMAL_QUANTILE: Final = 3.090
+"""of the normal distribution: chance alone gives more in one case of 1000"""
+TIMES_THE_MEAN: Final = 2.0
+"""a queue with fewer is uneven, and hurts nobody"""
+MAX_QUEUES: Final = 4096
+SYSTEM: Final = ("%RETRY%", "%DLQ%", "RMQ_SYS_", "rmq_sys_", "SCHEDULE_TOPIC_XXXX", "TBW102")
+"""TopicValidator, MixAll: topics of one queue, or whose queues mean something else"""
+_Queue = tuple[str, int]
+
+
+class _First:
+    """The first send to a queue."""
+
+    __slots__ = ("row", "time")
+
+    def __init__(self, row: ExchangeRecord, time: int) -> None:
+        self.row = row
+        self.time = time
+
+
+class _Fold(Fold):
+    """One topic. Runs for each send, so it counts and keeps the first row of a queue."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.sends: Counter[_Queue] = Counter()
+        self.first: dict[_Queue, _First] = {}
+        self.last = 0
+        self.groups: Counter[str] = Counter()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        assert row.queue_id is not None
+        queue = (row.responder, row.queue_id)
+        time = time_of(row)
+        first = self.first.get(queue)
+        if first is None:
+            if len(self.first) >= MAX_QUEUES:
+                return
+            self.first[queue] = _First(row, time)
+        elif time < first.time or (
+            time == first.time and place_of(asked(row)) < place_of(asked(first.row))
+        ):
+            self.first[queue] = _First(row, time)
+        self.sends[queue] += 1
+        self.last = max(self.last, time)
+        group = row.group
+        if group and (group in self.groups or len(self.groups) < MAX_NAMED):
+            self.groups[group] += 1
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        by_broker: dict[str, dict[str, dict[int, int]]] = {}
+        for (address, queue), count in self.sends.items():
+            hosts = by_broker.setdefault(context.broker(address), {})
+            queues = hosts.setdefault(host_of(address), {})
+            queues[queue] = queues.get(queue, 0) + count
+        routed = {one.name: one for one in context.brokers_of(self.key)}
+        for broker, hosts in sorted(by_broker.items()):
+            # A relay in front of a broker has its name: the same messages are seen at both.
+            host = max(hosts, key=lambda one: (sum(hosts[one].values()), one))
+            counts, known = _counts(hosts[host], routed.get(broker))
+            if _is_uneven(counts):
+                yield self._case(broker, host, counts, known)
+
+    def _case(self, broker: str, host: str, counts: Sequence[int], known: bool) -> Case:
+        total = sum(counts)
+        most = max(counts)
+        fullest = counts.index(most)
+        tally = Tally()
+        for (address, queue), first in sorted(self.first.items()):
+            if host_of(address) == host:
+                sent = counts[queue] if queue < len(counts) else 0
+                tally.add(asked(first.row, f"first of {sent} messages to queue {queue}"))
+        tally.count, tally.last = total, max(tally.last, self.last)
+        empty = counts.count(0)
+        share = "all" if most == total else f"{most:,}"
+        left = f"; {empty} queues got none" if empty and most != total else ""
+        case = tally.case(
+            f"{share} of {total:,} messages to {self.key} went to queue {fullest} of the"
+            f" {len(counts)} queues of {broker}{left}",
+            Subject(broker=broker, topic=self.key, group=only(self.groups), queue=fullest),
+        )
+        by_queue = ", ".join(f"{queue}: {count}" for queue, count in enumerate(counts[:16]))
+        case.details.append(f"messages by queue: {by_queue}{' …' if len(counts) > 16 else ''}")
+        case.details.append(f"producer groups: {counted_names(self.groups)}")
+        if not known:
+            case.confidence = Confidence.LIKELY
+            case.reason = "no route says how many queues there are"
+        return case
+
+
+def _counts(queues: dict[int, int], routed: RoutedBroker | None) -> tuple[list[int], bool]:
+    """Return the messages of each queue, and whether a route says how many queues there are."""
+    seen = max(queues) + 1
+    number = routed.write_queues if routed is not None else 0
+    known = number >= seen
+    length = min(number if known else seen, MAX_QUEUES)
+    return [queues.get(queue, 0) for queue in range(length)], known
+
+
+def _is_uneven(counts: Sequence[int]) -> bool:
+    """Return whether chance alone would hardly do it (chi-square), and it is of any size."""
+    number, total = len(counts), sum(counts)
+    if number < 2 or total < FEWEST_A_QUEUE * number:
+        return False
+    mean = total / number
+    statistic = sum((count - mean) ** 2 for count in counts) / mean
+    return max(counts) >= TIMES_THE_MEAN * mean and statistic > _critical(number - 1)
+
+
+def _critical(freedom: int) -> float:
+    """Return the chi-square value that chance exceeds once in 1000 (Wilson and Hilferty)."""
+    part = 2 / (9 * freedom)
+    return float(freedom * (1 - part + NORMAL_QUANTILE * math.sqrt(part)) ** 3)
+
+
+def _topic(row: ExchangeRecord) -> str | None:
+    topic = row.topic
+    if topic is None or row.queue_id is None or is_traced(row) or topic.startswith(SYSTEM):
+        return None
+    return topic
+
+
+RULE = DiagnosisRule(
+    id="uneven-queues",
+    severity=ProblemSeverity.WARNING,
+    title="Messages are spread unevenly over the queues of a topic",
+    searched=("uneven distribution of messages", "queue skew", "MessageQueueSelector", "hot queue"),
+    proof=(
+        "Sends counted by queue (queueId) of a broker: at least 50 for each queue on average, one"
+        " queue with twice the mean or more, and a chi-square test that chance would fail less than"
+        " once in 1000."
+    ),
+    explanation=(
+        "A producer takes the queues of a topic in turn unless it is told otherwise. Here it was"
+        " told: by a MessageQueueSelector, by a queue that is given, or by a sharding key of which"
+        " few values, or one very frequent value, are in use. One queue is consumed by one member"
+        " of a group only, so that the full queue lags while other members have nothing to do."
+    ),
+    advice=(
+        "Look at the selector or the sharding key: it should have many values of like frequency."
+        " Where messages need no order, send without a selector. More queues do not help against"
+        " one hot key."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=_topic, requests=SENDS - REPLIES),),
+    references=(
+        "apache/rocketmq#3131",
+        "apache/rocketmq#2148",
+        "apache/rocketmq#5672",
+        "apache/rocketmq#2223",
+        "apache/rocketmq-client-go#795",
+        "apache/rocketmq-client-go#1092",
+        "alibaba/canal#1706",
+    ),
+    limits=(
+        "The sharding key is not looked at: an order that the application wants may be uneven on"
+        " purpose. Brokers are not compared with each other, as a producer avoids one that fails or"
+        " is slow. A batch counts as one message."
+    ),
+    needs=frozenset((Need.SENDS,)),
+)

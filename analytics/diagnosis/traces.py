@@ -1,0 +1,23 @@
+"""Which sends are those of the message trace.
+
+RocketMQ: TraceConstants, TopicValidator.RMQ_SYS_TRACE_TOPIC.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dissectors.remoting.bodies.trace import TRACE_TOPICS
+from dissectors.rows.record import ExchangeRecord
+
+TRACERS: Final = "_INNER_TRACE_PRODUCER"
+"""TraceConstants.GROUP_NAME_PREFIX: its producers may write to a topic of any name"""
+
+
+def is_traced(row: ExchangeRecord) -> bool:
+    """Return whether a send carries the trace of other messages."""
+    topic = row.topic
+    if topic is not None and topic.startswith(TRACE_TOPICS):
+        return True
+    group = row.group
+    return group is not None and group.startswith(TRACERS)
