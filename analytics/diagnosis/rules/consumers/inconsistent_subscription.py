@@ -30,7 +30,7 @@ from ...problem import (
     place_of,
     shown,
 )
-from ...refusals import only
+from ...refusals import only, times
 from ...returns import RETRY
 from ...rule import DiagnosisRule, Exchanges, Fold
 
@@ -160,8 +160,8 @@ class _Fold(Fold):
         )
         if pulls.count:
             case.details.append(
-                f"{pulls.count:,} pulls of the group were refused, as its subscription had just"
-                " been replaced"
+                f"pulls of the group were refused {times(pulls.count)}, as its subscription had"
+                " just been replaced"
             )
         return case
 
@@ -172,7 +172,7 @@ class _Fold(Fold):
             if code == PARSE_FAILED:
                 yield tally.case(
                     f"the broker cannot read the expression by which {client} of {group} filters"
-                    f" {topic}: {tally.count:,} pulls were refused",
+                    f" {topic}: pulls were refused {times(tally.count)}",
                     subject,
                 )
             elif tally.last - tally.first >= LASTING_NS and group not in told:

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+from analytics.diagnosis.problem import Confidence
+from analytics.diagnosis.rules.consumers.consumer_lag import RULE
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import exchange, oneway, problems, problems_of_sample, same_in_any_order
+
+PULL = int(RequestCode.PULL_MESSAGE)
+COMMIT = int(RequestCode.UPDATE_CONSUMER_OFFSET)
+OF = {"topic": "orders", "group": "bills", "queue_id": 0}
+
+
+def pull(at_ms: float, following: int, end: int, **values: Any) -> ExchangeRecord:
+    facts = [f"offsets={following - 1} {following} 0 {end}"]
+    return exchange(at_ms, PULL, **{**OF, "facts": facts, **values})
+
+
+BEHIND = [pull(1000 * second, 2 * second, 8 * second) for second in range(1, 91)]
+
+
+def test_a_group_that_is_slower_than_its_producers() -> None:
+    (one,) = problems(RULE, BEHIND)
+    assert one.title == (
+        "bills falls behind in orders: from 6 to 540 messages in 89 s; 8.0 a second arrive,"
+        " 2.0 are fetched"
+    )
+    assert (one.count, one.confidence) == (540, Confidence.CERTAIN)
+    assert (one.subject.group, one.subject.topic, one.subject.queue) == ("bills", "orders", 0)
+
+
+def test_a_short_while_says_less() -> None:
+    (one,) = problems(RULE, BEHIND[:15])
+    assert one.confidence is Confidence.LIKELY
+    assert problems(RULE, BEHIND[:8]) == []
+
+
+def test_a_backlog_that_gets_smaller_is_normal() -> None:
+    rows = [pull(1000 * second, 50 * second, 10_000 + 2 * second) for second in range(60)]
+    assert problems(RULE, rows) == []
+
+
+def test_a_burst_that_is_worked_off_is_normal() -> None:
+    rows = [
+        pull(1000 * second, 32 * second, max(32 * second, 1500 if second > 20 else 0))
+        for second in range(60)
+    ]
+    assert problems(RULE, rows) == []
+
+
+def test_both_hops_of_a_relay_are_one() -> None:
+    inner = [
+        pull(1000 * second, 2 * second, 8 * second, responder="10.0.0.3:8080", broker_name="b")
+        for second in range(1, 91)
+    ]
+    outer = [
+        pull(1000 * second, 2 * second, 8 * second, broker_name="b") for second in range(1, 91)
+    ]
+    (one,) = problems(RULE, inner + outer)
+    assert one.count == 540
+
+
+def test_a_queue_that_stands_still() -> None:
+    commits = [oneway(5000 * number, COMMIT, queue_offset=7, **OF) for number in range(20)]
+    (one,) = problems(RULE, [pull(0, 20, 20), *commits])
+    assert one.title == (
+        "bills stands still in queue 0 of orders: its offset has not moved for 95 s although 13"
+        " messages wait"
+    )
+    assert problems(RULE, [pull(0, 7, 7), *commits]) == []
+
+
+def test_healthy_consumers_do_not_lag() -> None:
+    for name in ("push-consumer-5x.pcap", "push-orderly-5x.pcap", "lite-pull-5x.pcap"):
+        assert problems_of_sample(RULE, name) == []
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    assert same_in_any_order(RULE, BEHIND)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analytics.diagnosis.problem import ProblemSeverity
+from analytics.diagnosis.rules.consumers.dead_letter import RULE
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts import RECONSUME_LIMIT, RECONSUMED, fact
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+
+BACK = int(RequestCode.CONSUMER_SEND_MSG_BACK)
+SEND = int(RequestCode.SEND_MESSAGE_V2)
+
+
+def back(at_ms: float, place: int, limit: int | None = 2, **values: Any) -> ExchangeRecord:
+    chosen = {
+        "group": "bills",
+        "topic": "orders",
+        "unique_key": "K1",
+        "queue_offset": place,
+        "max_reconsume_times": limit,
+    }
+    return exchange(at_ms, BACK, **{**chosen, **values})
+
+
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_who_returned_which_messages_how_often(generation: str) -> None:
+    (one,) = problems_of_sample(RULE, f"push-retry-dlq-{generation}.pcap")
+    group = f"push_retry_dlq_{generation}_group"
+    assert one.title == (
+        f"8 messages of {group} failed 3 times and went to %DLQ%{group};"
+        " 127.0.0.1@consumer returned them"
+    )
+    assert (one.count, one.severity) == (8, ProblemSeverity.ERROR)
+    assert (one.subject.topic, one.subject.group) == ("RetryTopic", group)
+    assert one.subject.client == "127.0.0.1@consumer"
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    assert same_in_any_order(RULE, sample("push-retry-dlq-5x.pcap").exchanges)
+
+
+def test_a_message_that_may_be_delivered_again_is_not_dead() -> None:
+    assert problems(RULE, [back(0, 1), back(10, 2)]) == []
+    (one,) = problems(RULE, [back(0, 1), back(10, 2), back(20, 3)])
+    assert one.title.startswith("1 message of bills failed 3 times and went to %DLQ%bills; ")
+
+
+def test_refused_returns_do_not_count() -> None:
+    refused = back(20, 3, answer=int(ResponseCode.SYSTEM_ERROR))
+    assert problems(RULE, [back(0, 1), back(10, 2), refused]) == []
+
+
+def test_both_hops_of_a_relay_are_one_return() -> None:
+    hops = [
+        back(at, place, responder=responder)
+        for at, place in ((0, 1), (10, 2))
+        for responder in ("10.0.0.1:10911", "10.0.0.3:8080")
+    ]
+    assert problems(RULE, hops) == []
+
+
+def test_a_consumer_may_ask_for_the_dead_letters_at_once() -> None:
+    (one,) = problems(RULE, [back(0, 1, limit=0)])
+    assert one.title == (
+        "1 message of bills failed once and went to %DLQ%bills; 10.0.0.9 returned it"
+    )
+
+
+@pytest.mark.parametrize(("times", "said"), [(2, 0), (3, 1)])
+def test_a_consumer_that_sends_to_the_retry_topic_itself(times: int, said: int) -> None:
+    row = exchange(
+        0,
+        SEND,
+        topic="%RETRY%bills",
+        unique_key="K1",
+        facts=[fact(RECONSUMED, times), fact(RECONSUME_LIMIT, 2)],
+    )
+    assert len(problems(RULE, [row])) == said

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from analytics.diagnosis.problem import Confidence
+from analytics.diagnosis.rules.consumers.inconsistent_subscription import RULE
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+
+HEARTBEAT = int(RequestCode.HEART_BEAT)
+PULL = int(RequestCode.PULL_MESSAGE)
+NOT_EXIST = int(ResponseCode.SUBSCRIPTION_NOT_EXIST)
+PARSE_FAILED = int(ResponseCode.SUBSCRIPTION_PARSE_FAILED)
+
+
+def heartbeat(
+    at_ms: float, client: str, *subscribed: str, kind: str = "CONSUME_PASSIVELY"
+) -> ExchangeRecord:
+    facts = [
+        f"client={client}",
+        f"consumer={kind} CLUSTERING bills",
+        "subscription=bills %RETRY%bills TAG *",
+        *(f"subscription=bills {one}" for one in subscribed),
+    ]
+    return exchange(at_ms, HEARTBEAT, requester=f"10.0.0.9:{len(client)}", facts=facts)
+
+
+def refused(at_ms: float, code: int = NOT_EXIST) -> ExchangeRecord:
+    return exchange(at_ms, PULL, code, group="bills", topic="orders", queue_id=0)
+
+
+APART = [
+    heartbeat(0, "a@1", "orders TAG A", "common TAG *"),
+    heartbeat(10, "b@1", "orders TAG B || C", "common TAG *"),
+    heartbeat(30_000, "a@1", "orders TAG A", "common TAG *"),
+    heartbeat(30_010, "b@1", "orders TAG B || C", "common TAG *"),
+    refused(20),
+]
+
+
+def test_members_with_different_tags() -> None:
+    (one,) = problems(RULE, APART)
+    assert one.title == (
+        "members of bills subscribe differently: a@1 orders (tags A); b@1 orders (tags B || C)"
+    )
+    assert (one.count, one.subject.group, one.subject.topic) == (2, "bills", "orders")
+    assert one.details[0].startswith("pulls of the group were refused once")
+
+
+def test_one_that_subscribes_a_topic_after_the_other_is_no_conflict() -> None:
+    rows = [
+        heartbeat(0, "a@1", "orders TAG *"),
+        heartbeat(10, "b@1", "orders TAG *", "more TAG *"),
+        heartbeat(20, "a@1", "orders TAG *", "more TAG *"),
+        heartbeat(30, "b@1", "orders TAG *", "more TAG *"),
+    ]
+    assert problems(RULE, rows) == []
+
+
+def test_members_one_after_the_other_may_differ() -> None:
+    rows = [
+        heartbeat(0, "a@1", "orders TAG *"),
+        heartbeat(30_000, "a@1", "orders TAG *"),
+        heartbeat(31_000, "b@1", "bills TAG *"),
+        heartbeat(61_000, "b@1", "bills TAG *"),
+    ]
+    assert problems(RULE, rows) == []
+
+
+def test_pull_consumers_say_what_they_want_with_each_pull() -> None:
+    rows = [
+        heartbeat(at, client, f"{client[0]} TAG *", kind="CONSUME_ACTIVELY")
+        for at in (0, 30_000)
+        for client in ("a@1", "b@1")
+    ]
+    assert problems(RULE, rows) == []
+
+
+def test_refusals_that_a_heartbeat_would_have_ended() -> None:
+    assert problems(RULE, [refused(at) for at in range(0, 30_000, 1000)]) == []
+    (one,) = problems(RULE, [refused(at) for at in range(0, 60_000, 1000)])
+    assert one.title == (
+        "the broker refuses pulls of 10.0.0.9 for 59 s: it knows no such subscription of bills to"
+        " orders (60 times)"
+    )
+    assert one.confidence is Confidence.LIKELY
+
+
+def test_an_expression_that_the_broker_cannot_read() -> None:
+    (one,) = problems(RULE, [refused(0, PARSE_FAILED)])
+    assert one.title == (
+        "the broker cannot read the expression by which 10.0.0.9 of bills filters orders: pulls"
+        " were refused once"
+    )
+
+
+def test_refusals_after_a_start_are_normal() -> None:
+    for name in ("push-rebalance-4x.pcap", "admin-5x.pcap", "slave-read-4x.pcap"):
+        assert any(
+            row.response_code == ResponseCode.SUBSCRIPTION_NOT_LATEST
+            for row in sample(name).exchanges
+        )
+        assert problems_of_sample(RULE, name) == []
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    assert same_in_any_order(RULE, APART)

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from analytics.diagnosis.rules.consumers.reconsume_growth import RULE
+
+from ...made_rows import problems, problems_of_sample, same_in_any_order
+from .test_dead_letter import back
+
+AGAIN = [back(10 * place, place, limit=16) for place in range(1, 5)]
+
+
+def test_a_message_that_is_returned_again_and_again() -> None:
+    (one,) = problems(RULE, AGAIN)
+    assert one.title == (
+        "bills failed to consume message K1 4 times; the broker delivers it again and again"
+    )
+    assert (one.count, one.subject.message, one.subject.topic) == (1, "K1", "orders")
+
+
+def test_two_returns_are_no_problem() -> None:
+    assert problems(RULE, AGAIN[:2]) == []
+
+
+def test_dead_letters_are_told_by_their_own_rule() -> None:
+    assert problems_of_sample(RULE, "push-retry-dlq-5x.pcap") == []
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    others = [back(10 * place + 1, place, limit=16, unique_key="K2") for place in range(5, 9)]
+    assert same_in_any_order(RULE, AGAIN + others)
