@@ -15,8 +15,8 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
 from ...refusals import counted_names, only, times
-from ...returns import DLQ, RETRY, Returns, group_of
 from ...rule import DiagnosisRule, Exchanges, Fold
+from .returns import DLQ, RETRY, Returns, group_of
 
 SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)

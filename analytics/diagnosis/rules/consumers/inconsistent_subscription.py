@@ -31,8 +31,8 @@ from ...problem import (
     shown,
 )
 from ...refusals import only, times
-from ...returns import RETRY
 from ...rule import DiagnosisRule, Exchanges, Fold
+from .returns import RETRY
 
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 PARSE_FAILED: Final = int(ResponseCode.SUBSCRIPTION_PARSE_FAILED)

@@ -13,8 +13,8 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally
 from ...refusals import only
-from ...returns import Returns
 from ...rule import DiagnosisRule, Exchanges, Fold
+from .returns import Returns
 
 SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)

@@ -10,7 +10,11 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...halves import (
+from ...need import Need
+from ...problem import Case, ProblemSeverity, Subject, Tally
+from ...refusals import only
+from ...rule import DiagnosisRule, Exchanges, Fold
+from .halves import (
     CHECK,
     END,
     MANY_CHECKS,
@@ -19,10 +23,6 @@ from ...halves import (
     by_group_and_topic,
     transactional,
 )
-from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally
-from ...refusals import only
-from ...rule import DiagnosisRule, Exchanges, Fold
 
 MOST_NAMED: Final = 5
 

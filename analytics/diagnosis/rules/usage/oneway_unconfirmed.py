@@ -14,7 +14,7 @@ from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, place_of
 from ...refusals import counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
-from ...traces import is_traced
+from .traces import is_traced
 
 MAX_MESSAGES: Final = 20_000
 

@@ -15,7 +15,7 @@ from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
-from ...traces import is_traced
+from .traces import is_traced
 
 SHARE: Final = 0.2
 FEWEST: Final = 20

@@ -17,7 +17,7 @@ from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked, place_of, time_of
 from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
-from ...traces import is_traced
+from .traces import is_traced
 
 FEWEST_A_QUEUE: Final = 50
 """messages for each queue on average, or chance is too strong"""

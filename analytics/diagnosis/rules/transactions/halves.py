@@ -17,8 +17,8 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts import CHECKED, DECISION, TRANSACTION, TRANSACTION_ID, fact_in
 from dissectors.rows.record import ExchangeRecord
 
-from .keys import WHOLE
-from .problem import Evidence, Tally, asked, place_of, shown
+from ...keys import WHOLE
+from ...problem import Evidence, Tally, asked, place_of, shown
 
 END: Final = int(RequestCode.END_TRANSACTION)
 CHECK: Final = int(RequestCode.CHECK_TRANSACTION_STATE)

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 from dissectors.rows.record import ExchangeRecord
 
-from .problem import Evidence, end_of, place_of, shown
+from ...problem import Evidence, end_of, place_of, shown
 
 RETRY: Final = "%RETRY%"
 DLQ: Final = "%DLQ%"
