@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from ..decode.options import (
-    DecodeRequest,
-    conditions_of,
-    format_of,
-    ports_of,
-    size_option,
-    time_option,
-    view_of,
-    zone_option,
-)
+from dataclasses import fields
+
+from ..decode.arguments import DecodeArguments
+from ..decode.options import DecodeRequest, request_of, size_option
 from ..ui.status import CommandError, ExitStatus
 from .arguments import LiveArguments
 from .run import LiveRequest, refuse_stdout, seconds_of
@@ -35,25 +29,9 @@ def live_request_of(given: LiveArguments) -> LiveRequest:
 
 
 def decode_request_of(given: LiveArguments) -> DecodeRequest:
-    """Return how what is captured is decoded; raise CommandError where it makes no sense."""
-    zone = zone_option(given.tz)
-    view = view_of(given.commands, given.verbose, given.summary)
-    return DecodeRequest(
-        sources=[given.interface or ""],
-        view=view,
-        format=format_of(given.format, given.output, view),
-        output=given.output,
-        force=given.force,
-        where=given.where,
-        since=time_option("--since", given.since, zone),
-        until=time_option("--until", given.until, zone),
-        zone=zone,
-        limit=given.limit,
-        body_limit=size_option("--body-limit", given.body_limit),
-        decode_as=ports_of(given.decode_as or []),
-        follow=True,
-        check=given.check,
-        fail_on=conditions_of(given.fail_on or [], view),
-        quiet=given.quiet,
-        colour=given.colour,
-    )
+    """Return how what is captured is decoded, by the options that `decode pcap` has, too."""
+    names = {one.name for one in fields(LiveArguments)}
+    shared = {
+        one.name: getattr(given, one.name) for one in fields(DecodeArguments) if one.name in names
+    }
+    return request_of(DecodeArguments([given.interface or ""], follow=True, **shared))

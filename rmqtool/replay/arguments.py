@@ -59,32 +59,9 @@ class ReplayArguments:
             rich_help_panel=_TARGET,
         ),
     ] = None
-    tls: Annotated[
-        str | None,
-        typer.Option(
-            "--tls",
-            metavar="CA.pem|system|insecure",
-            help="Encrypt; the servers' certificates and names are checked against these.",
-            rich_help_panel=_TARGET,
-        ),
-    ] = None
-    tls_name: Annotated[
-        str | None,
-        typer.Option(
-            "--tls-name",
-            metavar="NAME",
-            help="Name that the servers' certificates must have, instead of their address.",
-            rich_help_panel=_TARGET,
-        ),
-    ] = None
-    tls_any_name: Annotated[
-        bool,
-        typer.Option(
-            "--tls-any-name",
-            help="Accept a trusted certificate whatever name it has.",
-            rich_help_panel=_TARGET,
-        ),
-    ] = False
+    tls: Annotated[str | None, options.tls_from(_TARGET)] = None
+    tls_name: Annotated[str | None, options.tls_name(_TARGET)] = None
+    tls_any_name: Annotated[bool, options.tls_any_name(_TARGET)] = False
     speed: Annotated[
         str | None,
         typer.Option(metavar="2x", help="Times the captured pace.", rich_help_panel=_TIME),

@@ -73,31 +73,9 @@ class SendArguments:
             rich_help_panel=_TARGET,
         ),
     ] = None
-    tls: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CA.pem|system|insecure",
-            help="Encrypt; the servers' certificates and names are checked against these.",
-            rich_help_panel=_TARGET,
-        ),
-    ] = None
-    tls_name: Annotated[
-        str | None,
-        typer.Option(
-            "--tls-name",
-            metavar="NAME",
-            help="Name that the servers' certificates must have, instead of their address.",
-            rich_help_panel=_TARGET,
-        ),
-    ] = None
-    tls_any_name: Annotated[
-        bool,
-        typer.Option(
-            "--tls-any-name",
-            help="Accept a trusted certificate whatever name it has.",
-            rich_help_panel=_TARGET,
-        ),
-    ] = False
+    tls: Annotated[str | None, options.tls_from(_TARGET)] = None
+    tls_name: Annotated[str | None, options.tls_name(_TARGET)] = None
+    tls_any_name: Annotated[bool, options.tls_any_name(_TARGET)] = False
     body: Annotated[
         str | None,
         typer.Option("--body", metavar="TEXT", help="Body.", rich_help_panel=_MESSAGE),

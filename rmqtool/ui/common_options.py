@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -186,3 +186,32 @@ Jobs = Annotated[
         rich_help_panel=_READ,
     ),
 ]
+
+
+def tls_from(panel: str) -> Any:
+    """Return the option `--tls` of a command, in one of its panels of help."""
+    return typer.Option(
+        "--tls",
+        metavar="CA.pem|system|insecure",
+        help="Encrypt; the servers' certificates and names are checked against these.",
+        rich_help_panel=panel,
+    )
+
+
+def tls_name(panel: str) -> Any:
+    """Return the option `--tls-name` of a command."""
+    return typer.Option(
+        "--tls-name",
+        metavar="NAME",
+        help="Name that the servers' certificates must have, instead of their address.",
+        rich_help_panel=panel,
+    )
+
+
+def tls_any_name(panel: str) -> Any:
+    """Return the option `--tls-any-name` of a command."""
+    return typer.Option(
+        "--tls-any-name",
+        help="Accept a trusted certificate whatever name it has.",
+        rich_help_panel=panel,
+    )

@@ -29,12 +29,18 @@ TOPIC = "ReplayedTopic"
 QUEUES = 8
 TOO_LATE = ("3", "4")
 """delay levels of 10 s and 30 s: a rule drops their messages, two of each are not worth the wait"""
+TOO_LARGE = "large"
+"""property of a message whose properties are longer than any broker takes"""
 RULES = f"""
 [[rule]]
 topic = "{TOPIC}"
 
 [[rule]]
 if = {{ property.DELAY = "^[{"".join(TOO_LATE)}]$" }}
+drop = true
+
+[[rule]]
+if = {{ property.{TOO_LARGE} = "." }}
 drop = true
 """
 NETWORKS = {"4.9.7": "127.77.33", "5.5.0": "127.77.34"}
@@ -82,7 +88,8 @@ def samples() -> list[Sample]:
 
 
 def is_delivered(step: PlannedSend) -> bool:
-    if step.messages[0].properties.get("DELAY") in TOO_LATE:
+    properties = step.messages[0].properties
+    if properties.get("DELAY") in TOO_LATE or TOO_LARGE in properties:
         return False
     return step.state in (None, TransactionState.COMMIT)
 
