@@ -84,7 +84,7 @@ class _Fold(Fold):
             )
             if holders:
                 case.details.append(f"others that got locks: {', '.join(holders[:3])}")
-            case.details.append(f"up to {client.most_missed} queues at a time were not locked")
+            case.details.append(f"at most {client.most_missed} queues at a time were not locked")
             if client.won:
                 case.details.append(f"{client.won} requests got all locks they asked for")
             if lasted < LOCK_LIVES_NS:

@@ -96,7 +96,9 @@ class _Fold(Fold):
         tally.count, tally.last = total, max(tally.last, self.last)
         empty = counts.count(0)
         share = "all" if most == total else f"{most:,}"
-        left = f"; {empty} queues got none" if empty and most != total else ""
+        left = (
+            f"; {empty} queue{'s' if empty > 1 else ''} got none" if empty and most != total else ""
+        )
         case = tally.case(
             f"{share} of {total:,} messages to {self.key} went to queue {fullest} of the"
             f" {len(counts)} queues of {broker}{left}",

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from analytics.diagnosis.rules.transactions.check_back_loop import RULE
+
+from ...made_rows import problems, problems_of_sample, same_in_any_order
+from .half_rows import check, end, half
+
+LOOP = [
+    half(0),
+    *(check(6000 * number) for number in range(1, 5)),
+    *(end(6000 * number + 5, "unknown") for number in range(1, 5)),
+]
+
+
+def test_a_producer_that_never_knows() -> None:
+    (one,) = problems(RULE, LOOP)
+    assert one.title == (
+        "the broker asked 4 times what became of half message K1 of shop to orders; the producer"
+        " never knew"
+    )
+    assert (one.count, one.subject.group, one.subject.message) == (4, "shop", "K1")
+
+
+def test_nobody_answers() -> None:
+    (one,) = problems(RULE, [check(1000 * number) for number in range(3)])
+    assert one.title == "the broker asked 3 times what became of half message K1; nobody answered"
+
+
+def test_a_decision_ends_it() -> None:
+    assert problems(RULE, [*LOOP, end(30_000, "rollback")]) == []
+
+
+def test_two_checks_are_normal() -> None:
+    assert problems(RULE, LOOP[:3]) == []
+    assert problems_of_sample(RULE, "transaction-4x.pcap") == []
+
+
+def test_both_hops_of_a_relay_are_one_check() -> None:
+    inner = [check(6000 * number + 1, requester="10.0.0.3:8080") for number in range(1, 3)]
+    assert problems(RULE, [*LOOP[:3], *inner]) == []
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    assert same_in_any_order(RULE, LOOP)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from analytics.diagnosis.problem import Confidence
+from analytics.diagnosis.rules.transactions.half_message_unresolved import RULE
+from dissectors.remoting.codes import ResponseCode
+
+from ...made_rows import problems, problems_of_sample, same_in_any_order, sample
+from .half_rows import check, end, half, later
+
+
+def test_a_producer_that_says_nothing() -> None:
+    (one,) = problems(RULE, [half(0), later(8000)])
+    assert one.title == (
+        "1 half message of shop to orders is neither committed nor rolled back after 8 s: consumers"
+        " do not see it"
+    )
+    assert (one.count, one.confidence) == (1, Confidence.CERTAIN)
+    assert (one.subject.group, one.subject.topic, one.subject.message) == ("shop", "orders", "K1")
+    assert one.details[0] == "for 1 of them it sent nothing (37)"
+
+
+def test_a_producer_that_does_not_know() -> None:
+    rows = [half(0), end(5, "unknown"), check(6000), end(6005, "unknown"), later(9000)]
+    (one,) = problems(RULE, rows)
+    assert one.details[0] == "for 1 of them the producer said that it does not know"
+
+
+def test_what_is_decided_is_no_problem() -> None:
+    assert problems(RULE, [half(0), end(5, "commit"), later(9000)]) == []
+    assert problems(RULE, [half(0), end(5, "rollback"), later(9000)]) == []
+    assert problems(RULE, [half(0), check(6000), end(6500, "commit"), later(9000)]) == []
+
+
+def test_a_local_transaction_may_take_some_seconds() -> None:
+    assert problems(RULE, [half(0), later(5000)]) == []
+    assert problems_of_sample(RULE, "transaction-5x.pcap") == []
+    assert problems_of_sample(RULE, "transaction-4x.pcap") == []
+
+
+def test_a_refused_end_decides_nothing() -> None:
+    refused = end(5, "commit", response_code=int(ResponseCode.SYSTEM_ERROR), status="answered")
+    assert len(problems(RULE, [half(0), refused, later(9000)])) == 1
+
+
+def test_a_half_message_that_was_not_stored_is_none() -> None:
+    code = int(ResponseCode.SYSTEM_BUSY)
+    assert problems(RULE, [half(0, response_code=code), later(9000)]) == []
+
+
+def test_holes_in_the_capture_lower_the_confidence() -> None:
+    holes = sample("removed-5x.pcap").connections
+    (one,) = problems(RULE, [half(0), later(8000)], holes)
+    assert one.confidence is Confidence.LIKELY
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    rows = [half(0), half(1, "K2"), half(2, "K3"), end(9, "unknown"), check(6000, "K2")]
+    assert same_in_any_order(RULE, [*rows, later(9000)])

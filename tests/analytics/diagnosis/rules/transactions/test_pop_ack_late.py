@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from analytics.diagnosis.problem import Confidence
+from analytics.diagnosis.rules.transactions.pop_ack_late import RULE
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import START, exchange, problems, problems_of_sample, same_in_any_order
+
+ACK = int(RequestCode.ACK_MESSAGE)
+
+
+def ack(at_ms: float, deadline_ms: int) -> ExchangeRecord:
+    facts = [f"deadline_ms={START // 1_000_000 + deadline_ms}"]
+    return exchange(at_ms, ACK, topic="orders", group="bills", facts=facts)
+
+
+LATE = [ack(10_000, 8000), ack(12_000, 7500), ack(12_000, 20_000)]
+
+
+def test_acknowledgements_after_the_invisible_time() -> None:
+    (one,) = problems(RULE, LATE)
+    assert one.title == (
+        "bills acknowledged 2 messages of orders too late, by up to 4.5 s: the broker delivers such"
+        " messages again"
+    )
+    assert (one.count, one.confidence) == (2, Confidence.LIKELY)
+    assert one.details[0] == "2 of 3 acknowledgements were late"
+
+
+def test_what_clocks_may_be_apart_says_nothing() -> None:
+    assert problems(RULE, [ack(8500, 8000)]) == []
+
+
+def test_acknowledgements_in_time_are_normal() -> None:
+    assert problems_of_sample(RULE, "pop-calls-5x.pcap") == []
+    assert problems_of_sample(RULE, "pop-push-5x.pcap") == []
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    assert same_in_any_order(RULE, LATE)

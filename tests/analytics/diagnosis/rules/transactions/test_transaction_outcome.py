@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from analytics.diagnosis.problem import ProblemSeverity
+from analytics.diagnosis.rules.transactions.transaction_outcome import RULE
+
+from ...made_rows import problems, problems_of_sample, same_in_any_order, sample
+from .half_rows import end, half
+
+
+def test_what_became_of_four_half_messages() -> None:
+    (one,) = problems_of_sample(RULE, "transaction-5x.pcap")
+    assert one.title == (
+        "4 half messages of tx_group to TransactionTopic: 2 committed, 1 rolled back, 1 not"
+        " decided; the broker checked back 4 times"
+    )
+    assert (one.severity, one.count) == (ProblemSeverity.INFO, 4)
+    assert one.details == [
+        "C000020A03404E0E2F2A67837A8F0003: not decided in the capture; checked once; unknown twice",
+        "C000020A03404E0E2F2A67837A5B0000: committed by the producer itself; checked once;"
+        " unknown once",
+        "C000020A03404E0E2F2A67837A780001: rolled back by the producer itself; checked once;"
+        " unknown once",
+        "C000020A03404E0E2F2A67837A8A0002: committed in answer to a check; checked once;"
+        " unknown once",
+    ]
+
+
+def test_checks_of_4x_do_not_name_the_topic() -> None:
+    (one,) = problems_of_sample(RULE, "transaction-4x.pcap")
+    assert one.title == (
+        "4 half messages of tx_group to TransactionTopic: 2 committed, 2 rolled back; the broker"
+        " checked back 3 times"
+    )
+
+
+def test_messages_that_were_decided_at_once_are_not_told() -> None:
+    rows = [half(0), end(5, "commit"), half(10, "K2"), end(15, "rollback", "K2")]
+    assert problems(RULE, rows) == []
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    assert same_in_any_order(RULE, sample("transaction-5x.pcap").exchanges)
