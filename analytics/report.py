@@ -67,7 +67,8 @@ class Chart(NamedTuple):
     absent are drawn) or by (column: a line for each of its values). `heat`: x (time), y (number,
     lower bound of a bucket), value, width. `flows`: start, end, value, and optionally label.
     `timeline`: row (text columns, separated by blanks), start, end (times; no end: until the end),
-    colour (text column: what kind of stretch it is).
+    colour (text column: what kind of stretch it is). `incidents`: time (any column of times; the
+    columns are those of the diagnosis), drawn as cards.
     """
 
     kind: str

@@ -19,6 +19,7 @@ from ..report import Chart, ReportTable, Row, TableColumn
 from ..result import ReportResult, TableResult
 from .charts import Point, Show, escaped, heat_chart, lines_chart, number_of, points_of
 from .charts_flows import flows_chart, timeline_chart
+from .incidents import incident_cards
 
 MOST_ROWS = 500
 """Rows of a table on the page; files have all."""
@@ -108,6 +109,8 @@ def chart_of(chart: Chart, result: TableResult, show: ShowColumn) -> str:
     columns = {column.name: column for column in result.table.columns}
     shown = {name: show(column) for name, column in columns.items()}
     rows, parts = result.rows(), chart.parts
+    if chart.kind == "incidents":
+        return incident_cards(rows, shown[parts["time"]])
     if chart.kind == "heat":
         value = shown[parts["value"]]
         return heat_chart(chart.title, rows, parts, shown[parts["y"]], value)

@@ -27,7 +27,7 @@ from ..diagnosis.problem import Problem
 from ..diagnosis.registry import rule_of, rules
 from ..diagnosis.rule import Fold
 from ..inputs.rows import connections_in, exchanges_in
-from ..report import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn
+from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn
 from ..schema import SOURCE, schema_of
 from ..sends import sends
 from ..sends.broker_names import broker_names
@@ -451,5 +451,6 @@ REPORT = Report(
     question="What is wrong, why, and what can be done about it?",
     tables=(PROBLEMS, LIMITS),
     build=build,
+    charts=(Chart("incidents", "Incidents", PROBLEMS.name, {"time": "first_time"}),),
     remarks=remarks,
 )
