@@ -11,6 +11,7 @@ AckMessageRequestHeader, ExtraInfoUtil, MessageSysFlag.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -152,6 +153,8 @@ HEADER_FACTS: Final = (
 BODY_REQUESTS: Final = (*sorted(_LOCKS), *sorted(_CONFIGS), _HEARTBEAT)
 """Requests of which the body gives facts."""
 
+_LONGEST: Final = 20
+"""characters of a 64-bit number"""
 _RECORD: Final = struct.Struct(">iI28xi")
 _STORE_TIME: Final = struct.Struct(">q")
 
@@ -240,21 +243,20 @@ def _send_facts(code: int, asked: dict[str, str], answer_code: int) -> list[str]
 
 
 def _pull_facts(asked: dict[str, str], answered: dict[str, str] | None) -> list[str]:
-    begin = asked.get("queueOffset", "-")
+    begin = _short(asked.get("queueOffset"))
     if answered is None:
-        return [fact(OFFSETS, f"{begin[:20]} - - -")]
+        return [fact(OFFSETS, f"{begin} - - -")]
     get = answered.get
-    following, least, most = get("nextBeginOffset"), get("minOffset"), get("maxOffset")
-    facts = [
-        fact(
-            OFFSETS,
-            f"{begin[:20]} {(following or '-')[:20]} {(least or '-')[:20]} {(most or '-')[:20]}",
-        )
-    ]
+    following, least = _short(get("nextBeginOffset")), _short(get("minOffset"))
+    facts = [fact(OFFSETS, f"{begin} {following} {least} {_short(get('maxOffset'))}")]
     broker = get("suggestWhichBrokerId")
     if broker is not None and broker != "0":
         facts.append(fact(FROM_BROKER, broker))
     return facts
+
+
+def _short(text: str | None) -> str:
+    return text if text and len(text) <= _LONGEST else "-"
 
 
 def offsets_in(facts: Iterable[str]) -> tuple[int | None, int | None, int | None, int | None]:
@@ -277,12 +279,12 @@ def _deadline(receipt: str | None) -> str | None:
 
 
 def _number(text: str) -> int | None:
-    if not text.isascii() or len(text) > 20:
+    """Return a 64-bit number in decimal; None for anything else."""
+    digits = text[1:] if text[:1] == "-" else text
+    if len(text) > _LONGEST or not (digits.isascii() and digits.isdecimal()):
         return None
-    try:
-        return int(text)
-    except ValueError:
-        return None
+    value = int(text)
+    return value if -(1 << 63) <= value < 1 << 63 else None
 
 
 def _small(text: str) -> int:
@@ -436,16 +438,26 @@ def _route_facts(value: dict[str, object]) -> list[str]:
         if name is None:
             continue
         queue, addresses = queues.get(name, {}), brokers.get(name, {}).get("brokerAddrs")
-        ids = sorted(str(one)[:20] for one in addresses) if isinstance(addresses, dict) else []
-        numbers = [str(queue.get(field, "-"))[:11] for field in _QUEUE_FIELDS]
+        by_id = addresses if isinstance(addresses, dict) else {}
+        ids = sorted(str(one) for one in by_id if _is_id(one))
+        numbers = [_whole_number(queue.get(field)) for field in _QUEUE_FIELDS]
         facts.append(fact(ROUTE, " ".join((*numbers, ",".join(ids[:16]) or "-", name))))
-        if isinstance(addresses, dict):
-            slaves += [
-                fact(SLAVE, f"{str(one)[:20]} {address}")
-                for one, address in addresses.items()
-                if str(one) != MASTER_ID and isinstance(address, str)
-            ]
+        slaves += [
+            fact(SLAVE, f"{one} {address}")
+            for one, address in by_id.items()
+            if _is_id(one) and str(one) != MASTER_ID and isinstance(address, str)
+        ]
     return (facts + slaves)[:MAX_FACTS]
+
+
+def _is_id(value: object) -> bool:
+    """Return whether that may be the id of a broker; a blank or comma would shift what follows."""
+    return _number(str(value)) is not None and not isinstance(value, float)
+
+
+def _whole_number(value: object) -> str:
+    """Return a 32-bit number as text; `-` for anything else."""
+    return str(value) if type(value) is int and -(1 << 31) <= value < 1 << 31 else "-"
 
 
 def slaves_in(facts: Iterable[str]) -> dict[str, str]:
@@ -458,7 +470,19 @@ _QUEUE_FIELDS: Final = ("perm", "readQueueNums", "writeQueueNums")
 
 
 def _settings(body: bytes) -> list[str]:
-    """Return the names of `name=value` lines; values may be secrets."""
-    names = (line.partition(b"=")[0].strip() for line in body[:MAX_BODY].splitlines())
-    known = dict.fromkeys(name.decode("utf-8", "replace") for name in names if name[:1] != b"#")
-    return [fact(SETTING, name) for name in list(known)[:MAX_FACTS] if name]
+    """Return the names of `name=value` lines; values may be secrets.
+
+    A value may go on in the next line: after a backslash, or because it has line ends itself. Such
+    a line is no setting, as far as can be told.
+    """
+    names: dict[str, None] = {}
+    goes_on = False
+    for line in body[:MAX_BODY].splitlines():
+        found = None if goes_on else _SETTING_LINE.match(line)
+        if found is not None:
+            names[found[1].decode("ascii")] = None
+        goes_on = line.endswith(b"\\")
+    return [fact(SETTING, name) for name in list(names)[:MAX_FACTS]]
+
+
+_SETTING_LINE: Final = re.compile(rb"\s*([A-Za-z][A-Za-z0-9_.$-]{0,99})\s*=(?!=\s*$)")

@@ -173,6 +173,18 @@ def _bodies() -> Iterator[bytes]:
     yield bytes((CODES.index(21), 1)) + b'{"topicConfigTable":{{"$ref":"$"}:{"$ref":"$.a"}}}'
     for number in range(len(CODES)):
         yield bytes((number, 0)) + b'{"a":[1,"b",{"c":null}],"table":{0:"x"}}'
+    yield bytes((CODES.index(41), 0)) + b'{"clientId":"c","consumerGroup":"g","mqSet":[{}]}'
+    yield bytes((CODES.index(25), 0)) + b"a=1\nb=2\\\nc=3"
+    yield bytes((CODES.index(34), 0)) + (
+        b'{"clientID":"c","producerDataSet":[{"groupName":"p"}],"consumerDataSet":[{"groupName":"g"'
+        b',"subscriptionDataSet":[{"topic":"T","subString":"*"}]}]}'
+    )
+    yield bytes((CODES.index(105), 1)) + (
+        b'{"queueDatas":[{"brokerName":"b","perm":6,"readQueueNums":8,"writeQueueNums":8}],'
+        b'"brokerDatas":[{"brokerName":"b","brokerAddrs":{0:"1.2.3.4:1","1":"1.2.3.5:1"}}]}'
+    )
+    for name in (b"lockOKMQSet", b"consumerIdList"):
+        yield bytes((CODES.index(38), 1)) + b'{"%b":["c"]}' % name
     record = bytes.fromhex("0000005bdaa320a7") + bytes(83)
     for number in (CODES.index(11), CODES.index(10), CODES.index(320)):
         yield bytes((number, 1)) + record * 2

@@ -15,6 +15,7 @@ from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.decode.stages import CommandStages, ExchangeStages
 from dissectors.expert import ExpertInfo
+from dissectors.remoting import row_facts
 from dissectors.remoting.bodies import body_value, decode_body
 from dissectors.remoting.codes import OPERATIONS
 from dissectors.remoting.command import RemotingCommand
@@ -98,6 +99,15 @@ def body(data: bytes) -> None:
     found = decode_body(code, bool(data[1] & 1), 0, data[2:], {})
     assert not (found.problem or "").startswith("not decoded"), found.problem
     body_value(found, 256)
+    for facts in (
+        row_facts.request_body_facts(code, data[2:]),
+        row_facts.response_body_facts(data[2:]),
+        row_facts.message_facts(data[2:]),
+    ):
+        assert len(facts) <= row_facts.MAX_FACTS
+        assert all(len(one) < row_facts.MAX_VALUE + 32 for one in facts)
+        row_facts.routed_brokers_in(facts)
+        row_facts.subscriptions_in(facts)
 
 
 def commands(data: bytes) -> None:

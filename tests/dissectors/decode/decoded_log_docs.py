@@ -8,13 +8,15 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dissectors.decode.command_row import COMMAND_COLUMNS
 from dissectors.decode.decoded_log import FINDING_COLUMNS, CaptureEntry, Manifest, PartEntry
+from dissectors.remoting.row_facts import FACTS
 from dissectors.replication.progress import Replication
 from dissectors.rows.column import Column
+from dissectors.rows.conversation_facts import CONVERSATION_FACTS
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.record import COLUMNS
 
@@ -35,6 +37,21 @@ def columns_table() -> str:
 def conversations_table() -> str:
     """The columns of conversations.parquet."""
     return _table_of(CONVERSATION_COLUMNS)
+
+
+def facts_table() -> str:
+    """The names in the column `facts` of an exchange."""
+    return _facts_of(FACTS)
+
+
+def conversation_facts_table() -> str:
+    """The names in the column `facts` of conversations.parquet."""
+    return _facts_of(CONVERSATION_FACTS)
+
+
+def _facts_of(facts: Iterable[tuple[str, str, str]]) -> str:
+    rows = [f"| `{name}` | {_cell(meaning)} | {_cell(source)} |" for name, meaning, source in facts]
+    return "\n".join(["| fact | value | source |", "|---|---|---|", *rows])
 
 
 def _table_of(columns: Sequence[Column]) -> str:
@@ -86,7 +103,9 @@ def _cell(text: str) -> str:
 
 TABLES = {
     "columns": columns_table,
+    "facts": facts_table,
     "conversations": conversations_table,
+    "conversation facts": conversation_facts_table,
     "findings": findings_table,
     "manifest": manifest_table,
     "commands": commands_table,
