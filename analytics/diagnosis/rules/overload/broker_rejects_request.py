@@ -70,4 +70,5 @@ RULE = DiagnosisRule(
         "apache/rocketmq#8451",
     ),
     limits="The answer does not say which of the three reasons it was.",
+    consequence_of=frozenset(("page-cache-busy",)),
 )

@@ -48,4 +48,5 @@ RULE = DiagnosisRule(
     exchanges=(Exchanges(key=with_remark(MARK, key=whole), responses=_CODES),),
     references=("apache/rocketmq#1285", "apache/rocketmq-externals#308"),
     needs=frozenset((Need.SENDS,)),
+    consequence_of=frozenset(("page-cache-busy",)),
 )

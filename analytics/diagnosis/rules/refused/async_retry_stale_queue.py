@@ -48,16 +48,22 @@ class _Fold(Refusals):
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
-        _, queue = self.figures.get(_IDS, (0, 0))
+        least, most = self.figures.get(_IDS, (0, 0))
+        queue = f"queue {most}" if least == most else f"queues {least} to {most}"
         has = self.figures.get(_QUEUES)
         queues = f", it has {counted(has[1], 'queue')}" if has is not None else ""
         asked = self._meant(context)
         meant = f"; the queue was chosen for {listed(asked)}" if asked else ""
         topic = only(self.topics)
         return (
-            f"{broker} refused {self.what} to queue {queue}"
+            f"{broker} refused {self.what} to {queue}"
             f"{f' of topic {topic}' if topic else ''}{queues}{meant}"
         )
+
+    def subject(self, context: Context) -> Subject:
+        """Return topic and group; the broker too, unless the trouble began at another one."""
+        found = super().subject(context)
+        return Subject(topic=found.topic, group=found.group) if self._meant(context) else found
 
     def details(self, context: Context) -> list[str]:
         said = super().details(context)
@@ -81,7 +87,7 @@ class _Fold(Refusals):
                 f"{counted(self.stale.count, 'retry', 'retries')} of topic"
                 f" {self.key} went to {listed(later)} with the queue number that was chosen for"
                 f" {listed(self.first_brokers)}",
-                Subject(broker=only(later), topic=self.key, group=only(self.producers)),
+                Subject(topic=self.key, group=only(self.producers)),
             )
             case.severity = ProblemSeverity.INFO
             yield case

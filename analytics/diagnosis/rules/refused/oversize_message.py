@@ -21,13 +21,30 @@ LONGEST_PROPERTIES: Final = 32767
 """Short.MAX_VALUE: CommitLog, MessageExtEncoder"""
 DEFAULT_LIMIT: Final = 4 * 1024 * 1024
 """maxMessageSize: MessageStoreConfig"""
-_MARKS: Final = ("message is illegal", "message topic length too long", "must be less 64KB")
-"""SendMessageProcessor, AbstractSendMessageProcessor.msgContentCheck"""
+LONGEST_TOPIC: Final = 127
+"""Byte.MAX_VALUE: TopicValidator, SendMessageProcessor"""
+_MARKS: Final = (
+    "message is illegal",
+    "message topic length too long",
+    "longer than topic max length",
+    "must be less 64KB",
+)
+"""SendMessageProcessor, AbstractSendMessageProcessor.msgContentCheck, TopicValidator"""
+_CODES: Final = frozenset(
+    (
+        int(ResponseCode.MESSAGE_ILLEGAL),
+        int(ResponseCode.INVALID_PARAMETER),
+        int(ResponseCode.SYSTEM_ERROR),
+    )
+)
+"""13; for the name of a topic 29, or 1 from brokers before 5.3.2."""
 _LIMIT: Final = re.compile(r"body length limit (\d{1,12})\s*B")
 _BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 _BODY: Final = "body"
 _PROPERTIES: Final = "properties"
 _TOPIC: Final = "topic"
+_UNKNOWN: Final = "unknown"
+_KIND: Final = "kind"
 _SAID: Final = "limit"
 
 
@@ -40,7 +57,7 @@ def limit_in(remark: str | None) -> int | None:
 def too_long(row: ExchangeRecord) -> str | None:
     """Return what of a refused message is too long: body, properties or topic; None: not known."""
     remark = row.remark or ""
-    if "topic length" in remark:
+    if "topic length" in remark or "topic max length" in remark:
         return _TOPIC
     if int(fact_in(row.facts, PROPERTIES) or 0) > LONGEST_PROPERTIES:
         return _PROPERTIES
@@ -57,31 +74,33 @@ class _Fold(Refusals):
         limit = limit_in(row.remark)
         if limit is not None:
             self.note_figure(_SAID, limit)
-        self.note_figure(_BODY, row.body_bytes)
-        if (size := fact_in(row.facts, PROPERTIES)) is not None:
-            self.note_figure(_PROPERTIES, int(size))
-        self.note_name("too long", too_long(row))
+        kind = too_long(row) or _UNKNOWN
+        self.note_name(_KIND, kind)
+        size = {
+            _PROPERTIES: int(fact_in(row.facts, PROPERTIES) or 0),
+            _TOPIC: len(row.topic or ""),
+        }.get(kind, row.body_bytes)
+        self.note_figure(kind, size)
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
-        found = self.named("too long")
-        body, limit = self.figures[_BODY][1], self.figures.get(_SAID, (0, 0))[1]
-        if _PROPERTIES in found:
-            size = self.figures[_PROPERTIES][1]
-            why = f"properties of {size:,} bytes, {LONGEST_PROPERTIES:,} are allowed"
-        elif _TOPIC in found:
-            why = "the name of the topic is too long"
-        elif limit:
-            over = "are allowed" if _BODY in found else "would be allowed"
-            why = f"a body of {body:,} bytes, {limit:,} {over}"
-        else:
-            why = f"a body of {body:,} bytes"
+        why = "; ".join(self._said(kind) for kind in sorted(self.named(_KIND)))
         return f"{broker} refused {self.what} as too long or not well formed: {why}"
 
     def judge(self, case: Case, context: Context) -> None:
-        if not self.named("too long"):
+        if set(self.named(_KIND)) == {_UNKNOWN}:
             case.confidence = Confidence.LIKELY
             case.reason = "neither body nor properties are over the limit as far as the packets say"
+
+    def _said(self, kind: str) -> str:
+        _, size = self.figures[kind]
+        if kind == _PROPERTIES:
+            return f"properties of {size:,} bytes, {LONGEST_PROPERTIES:,} are allowed"
+        if kind == _TOPIC:
+            return f"a topic of {size} characters, {LONGEST_TOPIC} are allowed"
+        limit = self.figures.get(_SAID, (0, 0))[1]
+        would = "would be" if kind == _UNKNOWN else "are"
+        return f"a body of {size:,} bytes" + (f", {limit:,} {would} allowed" if limit else "")
 
 
 def _key(row: ExchangeRecord) -> str | None:
@@ -103,7 +122,10 @@ RULE = DiagnosisRule(
         "MESSAGE_ILLEGAL",
         "CODE: 13",
     ),
-    proof="A send is answered with code 13 (MESSAGE_ILLEGAL) and a remark about lengths.",
+    proof=(
+        "A send is answered with code 13 (MESSAGE_ILLEGAL) and a remark about lengths; or with code"
+        " 29 (1 from brokers before 5.3.2) and `longer than topic max length`."
+    ),
     explanation=(
         "The broker takes bodies up to maxMessageSize, properties up to 32,767 bytes and topic"
         " names up to 127 characters. A body counts as it travels, compressed. Producers have a"
@@ -116,11 +138,7 @@ RULE = DiagnosisRule(
         " have no setting: keep keys and user properties short."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=_key, requests=SENDS, responses=frozenset((int(ResponseCode.MESSAGE_ILLEGAL),))
-        ),
-    ),
+    exchanges=(Exchanges(key=_key, requests=SENDS, responses=_CODES),),
     references=(
         "apache/rocketmq#2282",
         "apache/rocketmq#6605",

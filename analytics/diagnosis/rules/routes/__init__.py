@@ -2,5 +2,10 @@
 
 from typing import Final
 
-MODULES: Final[tuple[str, ...]] = ()
+MODULES: Final = (
+    "no_route",
+    "namesrv_not_ready",
+    "inconsistent_route",
+    "no_master",
+)
 """modules with a `RULE`, in the order of the document"""

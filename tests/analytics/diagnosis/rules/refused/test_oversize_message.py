@@ -35,7 +35,10 @@ def refused(code: int = int(RequestCode.SEND_MESSAGE_V2), **values: Any) -> Exch
             {"body_bytes": 9, "facts": ["properties_bytes=40000"]},
             "properties of 40,000 bytes, 32,767 are allowed",
         ),
-        ({"remark": "message topic length too long 300"}, "the name of the topic is too long"),
+        (
+            {"remark": "message topic length too long 300", "topic": "T" * 300},
+            "a topic of 300 characters, 127 are allowed",
+        ),
         (
             {"body_bytes": 70_000, "remark": "msg body must be less 64KB"},
             "a body of 70,000 bytes",
@@ -46,7 +49,7 @@ def test_says_what_is_too_long(values: dict[str, Any], why: str) -> None:
     rows = [refused(**values)]
     (one,) = problems(RULE, rows)
     assert one.title == f"broker-a refused 1 send as too long or not well formed: {why}"
-    assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
+    assert one.subject == Subject(broker="broker-a", topic=rows[0].topic, group="shop")
     assert one.confidence is Confidence.CERTAIN
     assert same_in_any_order(RULE, rows)
 

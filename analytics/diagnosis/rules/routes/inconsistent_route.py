@@ -1,0 +1,209 @@
+"""Two NameServers give different routes of one topic at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Final, NamedTuple
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts import routed_brokers_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...need import Need
+from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, shown
+from ...refusals import listed
+from ...rule import DiagnosisRule, Exchanges, Fold
+from ...topics import DEFAULT_TOPIC, is_own_topic
+
+MAX_SERVERS: Final = 16
+MAX_ANSWERS: Final = 256
+"""answers of one NameServer for one topic that are kept"""
+TOGETHER: Final = 10_000_000_000
+"""ns between two answers that should be the same"""
+SETTLED: Final = 15_000_000_000
+"""ns that NameServers may differ when a broker dies: each looks for silent ones every 5 or 10 s
+(RouteInfoManager.scanNotActiveBroker)"""
+_ROUTE_REQUEST: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+_MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
+Said = frozenset[tuple[str, str]]
+"""what a route says: for each broker its name, and permission and queues or an address"""
+
+
+class _Answer(NamedTuple):
+    time: int
+    said: Said
+    evidence: Evidence
+
+
+class _Lasting(NamedTuple):
+    """What one NameServer said twice in a row: it was so all the time between."""
+
+    first: _Answer
+    last: _Answer
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.answers: dict[str, list[_Answer]] = {}
+        """NameServer -> what it answered"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.responder not in self.answers:
+            if len(self.answers) >= MAX_SERVERS:
+                return
+            self.answers[row.responder] = []
+        answers = self.answers[row.responder]
+        if len(answers) >= MAX_ANSWERS:
+            return
+        said = said_in(row)
+        names = ", ".join(sorted({name for name, _ in said})) or "no broker"
+        what = f"route of {self.key} by {row.responder}: {names}"
+        answers.append(_Answer(row.response_time or 0, said, shown(row, what)))
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        for one, other in combinations(sorted(self.answers), 2):
+            mine, theirs = (
+                sorted(self.answers[name], key=lambda answer: (answer.time, sorted(answer.said)))
+                for name in (one, other)
+            )
+            pairs = _all_the_time(mine, theirs)
+            certain = bool(pairs)
+            if not certain:
+                pairs = _side_by_side(mine, theirs)
+            if pairs:
+                case = self._case(one, other, pairs)
+                if not certain:
+                    case.confidence = Confidence.LIKELY
+                    case.reason = (
+                        "the answers are too few to tell it from a route that was just changing"
+                    )
+                yield case
+                return  # one problem of a topic, however many NameServers differ
+
+    def _case(self, one: str, other: str, pairs: Sequence[tuple[_Answer, _Answer]]) -> Case:
+        tally = Tally()
+        for proof in {answer.evidence for pair in pairs for answer in pair}:
+            tally.add(proof)
+        first, second = pairs[0]
+        only_first, only_second = first.said - second.said, second.said - first.said
+        brokers = listed(name for name, _ in only_first | only_second)
+        case = tally.case(
+            f"NameServers {one} and {other} give different routes of topic {self.key}: they differ"
+            f" about {brokers}",
+            Subject(topic=self.key),
+        )
+        case.details = [
+            f"only at {one}: {_text(only_first)}",
+            f"only at {other}: {_text(only_second)}",
+        ]
+        return case
+
+
+def _text(said: Said) -> str:
+    return ", ".join(f"{name} ({what})" for name, what in sorted(said)) or "nothing"
+
+
+def said_in(row: ExchangeRecord) -> Said:
+    """Return what a route says of its brokers; empty where there is none."""
+    numbers = (
+        (
+            one.name,
+            f"permission {one.perm}, queues {one.read_queues} to read {one.write_queues} to write",
+        )
+        for one in routed_brokers_in(row.facts)
+    )
+    named = (text.rpartition("=") for text in row.brokers)
+    return frozenset((*numbers, *((name, address) for name, _, address in named)))
+
+
+def _lasting(answers: list[_Answer]) -> list[_Lasting]:
+    found: list[_Lasting] = []
+    for answer in answers:
+        if found and found[-1].last.said == answer.said:
+            found[-1] = _Lasting(found[-1].first, answer)
+        else:
+            found.append(_Lasting(answer, answer))
+    return found
+
+
+def _all_the_time(mine: list[_Answer], theirs: list[_Answer]) -> list[tuple[_Answer, _Answer]]:
+    """Return answers that differ, where both sides kept to theirs for longer than changes take."""
+    return [
+        pair
+        for one in _lasting(mine)
+        for other in _lasting(theirs)
+        if one.first.said != other.first.said
+        and min(one.last.time, other.last.time) - max(one.first.time, other.first.time) >= SETTLED
+        for pair in ((one.first, other.first), (one.last, other.last))
+    ]
+
+
+def _side_by_side(mine: list[_Answer], theirs: list[_Answer]) -> list[tuple[_Answer, _Answer]]:
+    """Return two answers about the same time that differ, where neither side ever changed.
+
+    A topic that is missing first and there later was made between.
+    """
+    if len({one.said for one in mine}) != 1 or len({one.said for one in theirs}) != 1:
+        return []
+    if mine[0].said == theirs[0].said:
+        return []
+    return [
+        (one, other)
+        for one in mine
+        for other in theirs
+        if abs(one.time - other.time) <= TOGETHER
+        and (one.said or other.time < one.time)
+        and (other.said or one.time < other.time)
+    ][:1]
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    if any(text.rpartition("=")[2] == row.responder for text in row.brokers):
+        return None  # a proxy names itself for every broker
+    if row.topic == DEFAULT_TOPIC:
+        return row.topic
+    return None if is_own_topic(row.topic) else row.topic
+
+
+RULE = DiagnosisRule(
+    id="inconsistent-route",
+    severity=ProblemSeverity.WARNING,
+    title="Two NameServers give different routes of one topic",
+    searched=("route differs between name servers", "topic not found on some name servers"),
+    proof=(
+        "Two NameServers answer requests for the route of one topic (105) differently at the same"
+        " time."
+    ),
+    explanation=(
+        "NameServers do not know of each other: each broker registers with all of its own"
+        " namesrvAddr. One that has another list, or cannot reach one of the NameServers, is"
+        " missing in the routes of that NameServer. A client asks only one of them, so what it"
+        " sees depends on which one it got."
+    ),
+    advice=(
+        "Give all brokers and clients the same namesrvAddr, with all NameServers. Check that every"
+        " broker reaches every NameServer. mqadmin topicRoute -n ONE_NAMESRV shows what each says."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=_key,
+            requests=frozenset((_ROUTE_REQUEST,)),
+            responses=frozenset((_SUCCESS, _MISSING)),
+        ),
+    ),
+    references=(
+        "apache/rocketmq-operator#227",
+        "apache/rocketmq#2042",
+        "apache/rocketmq#2090",
+    ),
+    limits=(
+        "Clients with a zone of their own (__ZONE_MODE) may get other routes from a NameServer that"
+        " filters by zones. Routes that a proxy answers are left out."
+    ),
+    needs=frozenset((Need.ROUTES,)),
+)

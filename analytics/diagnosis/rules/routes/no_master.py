@@ -1,0 +1,188 @@
+"""A broker has no master: the route names its slaves only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts import MASTER_ID, routed_brokers_in, slaves_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...outages import clock
+from ...problem import Case, ProblemSeverity, Subject, Tally, shown
+from ...refusals import Refusals, counted, listed
+from ...rule import DiagnosisRule, Exchanges, Fold
+from ...topics import is_own_topic
+from ..refused.no_permission import WRITE
+
+MARK: Final = "no master available along with"
+"""AbstractSendMessageProcessor.consumerSendMsgBack"""
+MAX_BROKERS: Final = 5000
+MAX_SLAVES: Final = 16
+MAX_TIMES: Final = 1000
+"""routes with a master of which the time is kept"""
+_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+
+
+class _Broker:
+    """What routes say of one broker."""
+
+    __slots__ = ("closed", "masters", "slaves", "without")
+
+    def __init__(self) -> None:
+        self.without = Tally()
+        self.slaves: set[str] = set()
+        """addresses that had another id than 0"""
+        self.masters: dict[str, set[int]] = {}
+        """address with id 0 -> times of its routes"""
+        self.closed: dict[str, set[int]] = {}
+        """the same, where the topic could not be written: perhaps a slave that acts as master"""
+
+    def times(self) -> list[int]:
+        """Return the times of routes with a master, sorted."""
+        masters = [*self.masters.values()]
+        masters += [times for address, times in self.closed.items() if address not in self.slaves]
+        return sorted(time for times in masters for time in times)
+
+
+class _SentBack(Refusals):
+    per_broker = True
+
+    def title(self, context: Context) -> str:
+        broker = context.broker(self.key)
+        return f"{broker} has no master: it did not take back {self.what}"
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.brokers: dict[str, _Broker] = {}
+        self.sent_back = _SentBack(key)
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code != _ROUTE:
+            self.sent_back.add_exchange(row)
+            return
+        time = row.response_time or 0
+        slaves = slaves_in(row.facts)
+        for one in routed_brokers_in(row.facts):
+            broker = self._broker(one.name)
+            if broker is None or not one.ids:
+                continue
+            addresses = {
+                text.rpartition("=")[2]
+                for text in row.brokers
+                if text.rpartition("=")[0] == one.name
+            }
+            _keep(broker.slaves, addresses & set(slaves))
+            if MASTER_ID in one.ids:
+                closed = not (one.perm or 0) & WRITE and not is_own_topic(row.topic)
+                _note(broker.closed if closed else broker.masters, addresses - set(slaves), time)
+            else:
+                what = f"route of {row.topic}: {one.name} with ids {', '.join(one.ids)}, no master"
+                broker.without.add(shown(row, what))
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        refused = {case.subject.broker: case for case in self.sent_back.cases(context)}
+        for name, broker in sorted(self.brokers.items()):
+            if broker.without.count:
+                case = _case(name, broker)
+                back = refused.pop(name, None)
+                if back is not None:
+                    case.details.append(
+                        f"{counted(back.count, 'message')} sent back by consumers not taken"
+                    )
+                yield case
+        yield from refused.values()
+
+    def _broker(self, name: str) -> _Broker | None:
+        found = self.brokers.get(name)
+        if found is None and len(self.brokers) < MAX_BROKERS:
+            found = self.brokers[name] = _Broker()
+        return found
+
+
+def _keep(kept: set[str], more: set[str]) -> None:
+    kept.update(sorted(more)[: max(0, MAX_SLAVES - len(kept))])
+
+
+def _note(kept: dict[str, set[int]], addresses: set[str], time: int) -> None:
+    for address in sorted(addresses):
+        if address in kept or len(kept) < MAX_SLAVES:
+            times = kept.setdefault(address, set())
+            if len(times) < MAX_TIMES:
+                times.add(time)
+
+
+def _case(name: str, broker: _Broker) -> Case:
+    tally = broker.without
+    known = broker.times()
+    back = next((time for time in known if time > tally.last), None)
+    if back is None:
+        begin = f"has no master since {clock(tally.first)} UTC"
+    else:
+        begin = f"had no master from {clock(tally.first)} to {clock(back)} UTC"
+    acting = set(broker.closed) & broker.slaves
+    slaves = listed(broker.slaves)
+    if acting:
+        does = f"its slave {listed(acting)} acts as master"
+    else:
+        can, fail = ("can", "fail") if back is None else ("could", "failed")
+        does = f"consumers {can} read from its slave {slaves}, sends to it {fail}"
+    case = tally.case(
+        f"{name} {begin}: {does}",
+        Subject(broker=name),
+    )
+    case.details = [f"routes without a master: {tally.count:,}"]
+    before = [time for time in known if time < tally.first]
+    if before:
+        case.details.append(f"a route of {clock(before[-1])} UTC still had its master")
+    return case
+
+
+def _sent_back(row: ExchangeRecord) -> str | None:
+    return whole(row) if MARK in (row.remark or "") else None
+
+
+RULE = DiagnosisRule(
+    id="no-master",
+    severity=ProblemSeverity.ERROR,
+    title="A broker has no master",
+    searched=(
+        "no master available along with",
+        "The broker does not exist",
+        "slave cannot become master",
+    ),
+    proof=(
+        "Routes (105) name a broker without an address of id 0; or a message sent back (36) is"
+        " answered with `no master available along with`."
+    ),
+    explanation=(
+        "Brokers of one name are a master (id 0) and its slaves. Only the master takes messages."
+        " The NameServer has lost the master: it died, was stopped, or cannot reach the NameServer."
+        " Producers leave this broker out; consumers go on at a slave, which has what was copied"
+        " before. Messages that only the master has come when it is back."
+    ),
+    advice=(
+        "Start the master again, and look in its log why it stopped. Without a controller (or"
+        " DLedger) no slave becomes master by itself. enableSlaveActingMaster (5.x, default false)"
+        " lets a slave do some of its work. slaveReadEnable (default false) lets consumers read"
+        " from a slave while the master lives."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=whole, requests=frozenset((_ROUTE,)), responses=frozenset((_SUCCESS,))),
+        Exchanges(
+            key=_sent_back,
+            requests=frozenset((int(RequestCode.CONSUMER_SEND_MSG_BACK),)),
+            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
+        ),
+    ),
+    needs=frozenset((Need.ROUTES,)),
+    consequence_of=frozenset(("broker-gone",)),
+)

@@ -1,0 +1,98 @@
+"""When no-route speaks, and when it must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analytics.diagnosis.problem import Confidence, Subject
+from analytics.diagnosis.rules.routes.no_route import RULE
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import (
+    NAMESRV,
+    exchange,
+    problems,
+    problems_of_sample,
+    same_in_any_order,
+    sample,
+)
+
+MISSING = int(ResponseCode.TOPIC_NOT_EXIST)
+
+
+def route(at_ms: float, topic: str, answer: int = MISSING, **values: Any) -> ExchangeRecord:
+    code = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+    return exchange(at_ms, code, answer, **{"responder": NAMESRV, "topic": topic, **values})
+
+
+@pytest.mark.parametrize("name", ["no-route-4x.pcap", "no-route-5x.pcap"])
+def test_neither_the_topic_nor_the_pattern_of_new_ones(name: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == (
+        "topic NobodysTopic has no route, nor has TBW102, from which a producer would make it: 2"
+        " requests of 127.0.0.1 in vain, nothing was sent"
+    )
+    assert one.subject == Subject(topic="NobodysTopic")
+    assert one.count == 2
+    assert one.confidence is Confidence.CERTAIN
+    assert same_in_any_order(RULE, sample(name).exchanges)
+
+
+def test_a_route_that_was_lost() -> None:
+    (one,) = problems_of_sample(RULE, "outage-5x.pcap")
+    assert one.title == (
+        "topic OutageTopic had no route from 04:05:06 to 04:05:21 UTC: no broker of it was"
+        " registered (5 requests of 127.0.0.1 in vain)"
+    )
+    assert one.subject == Subject(topic="OutageTopic")
+    assert one.count == 5
+    assert same_in_any_order(RULE, sample("outage-5x.pcap").exchanges)
+
+
+def test_a_consumer_that_asks_again_and_again() -> None:
+    (one,) = problems(RULE, [route(at, "Orders") for at in (0, 20, 30_000)])
+    assert one.title == "topic Orders has no route: 3 requests of 10.0.0.9 in vain"
+    assert one.confidence is Confidence.CERTAIN
+    assert one.details[-1] == (
+        "no route of any topic was seen: perhaps no broker is registered there at all"
+    )
+
+
+def test_it_is_less_sure_at_the_beginning() -> None:
+    rows = [route(0, "Orders"), route(20, "Orders"), route(30, "Bills", 0)]
+    (one,) = problems(RULE, rows)
+    assert one.confidence is Confidence.LIKELY
+    assert one.details[-1] == "the server has routes of other topics, or had one of this topic"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [route(0, "Orders"), route(5, "TBW102", 0), route(30_000, "Orders")],
+        [route(0, "Orders")],
+        [route(0, "Orders"), route(20, "Orders"), route(30_000, "Orders", 0)],
+        [route(0, "%RETRY%g"), route(30_000, "%RETRY%g")],
+        [route(0, "TBW102"), route(30_000, "TBW102")],
+        [route(0, "RMQ_SYS_TRACE_TOPIC"), route(30_000, "RMQ_SYS_TRACE_TOPIC")],
+    ],
+    ids=["default", "once", "made later", "retry", "TBW102", "trace"],
+)
+def test_normal_answers_without_a_route(rows: list[ExchangeRecord]) -> None:
+    assert not problems(RULE, rows)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "send-unknown-topic-4x.pcap",
+        "send-unknown-topic-5x.pcap",
+        "fault-unknown-topic-5x.pcap",
+        "registration-4x.pcap",
+        "push-consumer-4x.pcap",
+    ],
+)
+def test_samples_without_this_problem(name: str) -> None:
+    assert not problems_of_sample(RULE, name)
