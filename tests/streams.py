@@ -69,14 +69,14 @@ def streams_of(path: Path) -> list[Stream]:
 
 
 def frames_of(stream: Stream) -> list[bytes]:
-    """The frames of a whole stream, length prefix included; none where it is no RocketMQ."""
+    """The frames of a whole stream, length prefix included, up to where it is no RocketMQ."""
     frames: list[bytes] = []
     at = 0
     data = stream.data
     while at + 8 <= len(data):
         total = int.from_bytes(data[at : at + 4], "big")
         if total < 6 or total > 16 << 20 or data[at + 4] > 1:
-            return []
+            break
         if at + 4 + total > len(data):
             break
         frames.append(data[at : at + 4 + total])

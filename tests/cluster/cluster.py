@@ -12,9 +12,10 @@ RocketMQ: NamesrvStartup, BrokerStartup, MessageStoreConfig.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -211,6 +212,17 @@ class Cluster:
             if (broker.spec.name, broker.spec.broker_id) == (name, broker_id):
                 return broker
         raise KeyError(f"{name} {broker_id}")
+
+    @contextlib.contextmanager
+    def unknown_namesrv(self) -> Iterator[Node]:
+        """One more NameServer, which no broker knows."""
+        node = self._make_namesrv(class_path(self.version), len(self.namesrvs))
+        node.start()
+        try:
+            wait_until("it answers", lambda: probe.serves(node.address), START_SECONDS)
+            yield node
+        finally:
+            node.kill()
 
     def wait_listed(self, broker: Broker, timeout: float = START_SECONDS) -> None:
         """Waits until every NameServer lists it; raises `TimeoutError` or `RuntimeError`."""

@@ -73,6 +73,15 @@ def is_registered(namesrv: tuple[str, int], broker_address: str) -> bool:
     return header.get("code") == SUCCESS and f'"{broker_address}"'.encode() in body
 
 
+def serves(namesrv: tuple[str, int]) -> bool:
+    """Whether the NameServer answers, whatever it lists."""
+    try:
+        header, _ = ask(namesrv, GET_BROKER_CLUSTER_INFO, timeout=1.0)
+    except (OSError, ValueError):
+        return False
+    return "code" in header
+
+
 def has_route(namesrv: tuple[str, int], topic: str, brokers: int = 1) -> bool:
     """Whether the NameServer answers with queues of that many brokers for a topic."""
     try:

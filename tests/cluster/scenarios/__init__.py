@@ -7,8 +7,10 @@ from .consume import CONSUME
 from .faulty import FAULTY
 from .groups import GROUPS
 from .halves import HALVES
+from .newer import NEWER
 from .outages import OUTAGES
 from .proxied import PROXIED
+from .reach import REACH
 from .refused import REFUSED
 from .scene import Scenario
 from .security import SECURITY
@@ -28,5 +30,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *REFUSED,
     *GROUPS,
     *HALVES,
+    *REACH,
+    *NEWER,
     *VARIANTS,
 )
