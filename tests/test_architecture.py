@@ -218,7 +218,14 @@ UNITS: dict[str, tuple[str, ...]] = {
         "dissectors.remoting",
         "replay.fault",
     ),
-    "analytics.diagnosis": ("analytics.sends.attempts", "analytics.sends.chains", "dissectors"),
+    "analytics.diagnosis": (
+        "analytics.sends.attempts",
+        "analytics.sends.chains",
+        "analytics.isolation.strategy_replay",
+        "analytics.isolation.strategy_verdict",
+        "replay.fault",
+        "dissectors",
+    ),
     "analytics.reports.diagnosis": (
         *REPORT_CONTRACT,
         "analytics.diagnosis",

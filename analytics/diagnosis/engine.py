@@ -21,6 +21,7 @@ from .incidents import grouped
 from .messages import AttemptStore, ObservedMessage
 from .need import Need
 from .problem import LOWER, Case, Confidence, Problem, Tally, filter_of
+from .registry import rule_of
 from .rule import DiagnosisRule, Fold
 
 MAX_KEYS: Final = 10_000
@@ -203,14 +204,20 @@ def problems_of(
     rule: DiagnosisRule, folds: Iterable[Fold], context: Context, limits: list[str]
 ) -> list[Problem]:
     """Return the problems of one rule: its cases, those of one subject together."""
-    by_subject: dict[object, Case] = {}
+    by_rule: dict[str, dict[object, Case]] = {}
     for fold in folds:
         for case in fold.cases(context):
+            by_subject = by_rule.setdefault(case.rule or rule.id, {})
             before = by_subject.get(case.subject)
             by_subject[case.subject] = case if before is None else _joined(before, case)
-    cases = _ordered(rule.id, list(by_subject.values()), limits)
-    doubts = context.quality.reasons() if rule.rests_on_absence else []
-    return [_problem(rule, case, doubts) for case in cases]
+    problems = []
+    for name, by_subject in by_rule.items():
+        of = rule if name == rule.id else rule_of(name)
+        assert of is not None, f"{rule.id} has cases of {name}, which is no rule"
+        doubts = context.quality.reasons() if of.rests_on_absence else []
+        cases = _ordered(name, list(by_subject.values()), limits)
+        problems += [_problem(of, case, doubts) for case in cases]
+    return problems
 
 
 def merged(problems: list[Problem], limits: list[str]) -> list[Problem]:
@@ -275,7 +282,12 @@ def concluded(
         for need in sorted(rule.needs - context.needs):
             silent.setdefault(str(need), []).append(rule.id)
     mute = {name for names in silent.values() for name in names}
-    ordered = grouped(problems, {rule.id: rule for rule in rules})
+    described = {rule.id: rule for rule in rules}
+    for name in {problem.rule for problem in problems} - described.keys():
+        other = rule_of(name)
+        if other is not None:
+            described[name] = other
+    ordered = grouped(problems, described)
     return Diagnosis(ordered, context, silent, len(rules) - len(mute), limits)
 
 

@@ -103,6 +103,8 @@ class Case:
     """None: that of the rule"""
     details: list[str] = field(default_factory=list)
     """further sentences for `-v`: figures, versions, what follows"""
+    rule: str | None = None
+    """id of another rule that this is a case of, by the same state; None: that of the fold"""
 
 
 class Problem(msgspec.Struct, kw_only=True):

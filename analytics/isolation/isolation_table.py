@@ -8,7 +8,7 @@ them all. A window that was not over when the producer was last seen counts up t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,13 +27,13 @@ from .strategy_replay import (
     ProducerAttempts,
     Replay,
     Window,
+    absence_of,
     replayed,
 )
 from .strategy_verdict import Verdict, verdict_of
 
 if TYPE_CHECKING:
     import pyarrow
-    from numpy.typing import NDArray
 
 _WHO: tuple[TableColumn, ...] = (
     TableColumn("client", "string", "", "address of the client, without port"),
@@ -167,9 +167,6 @@ ALL_COLUMNS: tuple[TableColumn, ...] = (
 
 MOST_SENDS = 1000
 """Attempts of a producer at isolated brokers that are listed; all are counted."""
-_GIVEN_UP_TIMES = 10
-_GIVEN_UP_ATTEMPTS = 20
-"""A broker counts as given up after so many times its isolation, and attempts elsewhere."""
 _NO_FAILURE = frozenset((attempts.STORED, attempts.ONEWAY, attempts.UNKNOWN))
 
 IsolationRow = dict[str, object]
@@ -349,28 +346,13 @@ class _Rows:
                 "isolated_us": isolated,
                 "isolated_share": min(isolated / self._span, 1.0),
                 "to_isolated": int(inside[code]),
-                **(self._absence(here, windows[-1]) if windows else {}),
+                **(self._absence(windows[-1]) if windows else {}),
             }
 
-    def _absence(self, here: NDArray[np.bool_], window: Window) -> IsolationRow:
+    def _absence(self, window: Window) -> IsolationRow:
         """Return for how long a broker that may be used again was not."""
-        begin = self._producer.begin
-        last_use = int(begin[here].max())
-        if last_use >= window.end or window.end > self._last:
-            return {}
-        topics = {
-            name
-            for name, brokers in self._producer.brokers_of_topics.items()
-            if window.broker in brokers
-        }
-        since = (begin > window.end) & ~here & self._producer.topic.among(topics)
-        absent, elsewhere = self._last - window.end, int(since.sum())
-        long = absent > _GIVEN_UP_TIMES * (window.end - window.start)
-        return {
-            "absent_us": absent,
-            "elsewhere": elsewhere,
-            "given_up": long and elsewhere >= _GIVEN_UP_ATTEMPTS,
-        }
+        found = absence_of(self._producer, window, self._last)
+        return {} if found is None else asdict(found)
 
     def _settings(self) -> Iterator[IsolationRow]:
         for name, replay in self._others.items():

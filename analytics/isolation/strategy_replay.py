@@ -34,6 +34,9 @@ REASONS = (ALL_ISOLATED, EDGE, UNSEEN, BROKEN)
 began or ended too close to tell; since the window began the client made attempts of which only
 connects that failed were seen, which changed what it knew; or the strategy is off, or queues are
 chosen by hand."""
+GIVEN_UP_TIMES = 10
+GIVEN_UP_ATTEMPTS = 20
+"""A broker counts as given up after so many times its isolation, and attempts elsewhere."""
 CHANCE = 0.01
 """A client is taken to avoid brokers on purpose when it would do so by chance less often."""
 
@@ -358,6 +361,34 @@ def _inside(
     index, window = np.concatenate(attempt), np.concatenate(number)
     order = np.lexsort((index, producer.begin[index]))
     return index[order].astype(np.int64), window[order].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """For how long a broker that may be used again was not."""
+
+    absent_us: int
+    elsewhere: int
+    """attempts at other brokers of its topics since then"""
+    given_up: bool
+
+
+def absence_of(producer: ProducerAttempts, window: Window, last: int) -> Absence | None:
+    """Return for how long a broker was not used after its last window; None: it was.
+
+    `last` is when the producer was last seen, in µs.
+    """
+    begin = producer.begin
+    here = producer.broker.among((window.broker,))
+    if int(begin[here].max()) >= window.end or window.end > last:
+        return None
+    topics = {
+        name for name, brokers in producer.brokers_of_topics.items() if window.broker in brokers
+    }
+    since = (begin > window.end) & ~here & producer.topic.among(topics)
+    absent, elsewhere = last - window.end, int(since.sum())
+    long = absent > GIVEN_UP_TIMES * (window.end - window.start)
+    return Absence(absent, elsewhere, long and elsewhere >= GIVEN_UP_ATTEMPTS)
 
 
 def _avoided(producer: ProducerAttempts, replay: Replay) -> tuple[int, float]:

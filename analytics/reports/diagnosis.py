@@ -53,6 +53,7 @@ PROBLEM_COLUMNS: Final = (
     TableColumn("topic", "string", "", "topic"),
     TableColumn("group", "string", "", "group"),
     TableColumn("client", "string", "", "client id, else address"),
+    TableColumn("server", "string", "", "address of a NameServer, or of what is no broker either"),
     TableColumn("queue_id", "int", "", "queue"),
     TableColumn("message", "string", "", "message id"),
     TableColumn("evidence", "list", "", "packets that prove it: time, capture, packet, what"),
@@ -96,6 +97,7 @@ _TYPES: Final[Mapping[str, type]] = {
     _CONNECTION: ConversationRecord,
     _MESSAGE: ObservedMessage,
 }
+_SUBJECT: Final = ("broker", "topic", "group", "client", "server")
 Tables = Iterator["pyarrow.RecordBatch"]
 
 
@@ -364,7 +366,7 @@ def _row_of(problem: Problem, place: int) -> dict[str, object]:
     }
     row |= {"place": place, "severity": str(problem.severity)}
     row |= {"confidence": str(problem.confidence), "queue_id": subject.queue}
-    row |= {name: getattr(subject, name) for name in ("broker", "topic", "group", "client")}
+    row |= {name: getattr(subject, name) for name in _SUBJECT}
     row["message"] = subject.message
     row["first_time"], row["last_time"] = problem.first_time // 1000, problem.last_time // 1000
     row["evidence"] = [

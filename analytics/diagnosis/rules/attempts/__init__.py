@@ -11,5 +11,8 @@ MODULES: Final = (
     "send_retried",
     "async_not_retried",
     "busy_not_retried",
+    "isolated_broker_still_used",
+    "broker_isolated",
+    "permanent_avoidance",
 )
 """modules with a `RULE`, in the order of the document"""

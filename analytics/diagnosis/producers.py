@@ -1,0 +1,306 @@
+"""Producers and their fault strategy: all sends of a host, and what the strategy makes of them.
+
+Rules: the judgement is that of the isolation report, by the same code: attempts are stitched as in
+the retry report, and `isolation.strategy_replay` replays the strategy over them. That needs numpy,
+which a core install does not have: nothing is said then. Of sends that were stored at once only
+their numbers are kept, so that memory is bounded and small.
+RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.code_sets import SENDS, STORED
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ANSWERED, ONEWAY, ExchangeRecord
+
+from ..sends import attempts
+from ..sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
+from .context import Context
+from .messages import AttemptStore, ObservedMessage, is_producers, lead_of, process_of
+from .rule import Exchanges, Fold
+
+if TYPE_CHECKING:
+    from ..isolation.strategy_replay import ProducerAttempts, Replay
+    from ..isolation.strategy_verdict import Verdict
+
+MAX_SENDS: Final = 200_000
+"""sends of one host that are looked at; those after them are not"""
+MAX_PRODUCERS: Final = 256
+"""producers of one host"""
+BURST_US: Final = 200_000
+"""a client that cannot connect for a message tries again within such a time"""
+GAP_US: Final = 10_000_000
+"""failed connects so far apart are of two outages"""
+
+
+@dataclass(slots=True)
+class _Sends:
+    """The sends of one producer as columns, and who it is."""
+
+    maker: str
+    """a UNIQ_KEY of it"""
+    group: str | None
+    language: str | None
+    version: int | None
+    names: dict[str, int] = field(default_factory=dict)
+    """addresses and topics -> their numbers"""
+    key: array[int] = field(default_factory=lambda: array("q"))
+    begin: array[int] = field(default_factory=lambda: array("q"))
+    end: array[int] = field(default_factory=lambda: array("q"))
+    broker: array[int] = field(default_factory=lambda: array("q"))
+    topic: array[int] = field(default_factory=lambda: array("q"))
+    outcome: array[int] = field(default_factory=lambda: array("q"))
+
+    def number(self, name: str) -> int:
+        """Return the number of an address or topic."""
+        return self.names.setdefault(name, len(self.names))
+
+
+_OUTCOMES: Final = (attempts.STORED, attempts.REFUSED, attempts.ONEWAY, attempts.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class JudgedProducer:
+    """A producer, what the strategy makes of its attempts, and whether it had it on."""
+
+    host: str
+    endpoint: str
+    """one `address:port` of it"""
+    group: str | None
+    attempts: ProducerAttempts
+    replay: Replay
+    verdict: Verdict
+    telling: dict[int, ObservedAttempt]
+    """begin in µs -> the attempts that were looked at one by one"""
+    last: int
+    """its last sign, µs"""
+
+
+class ProducerFold(Fold):
+    """All sends of one host, and its connections."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._store = AttemptStore()
+        self._of: dict[tuple[str, str | None], _Sends] = {}
+        self._endpoints: dict[tuple[str, str | None], str] = {}
+        self._count = 0
+        self._failures: list[ConversationRecord] = []
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        """Take a send of a producer."""
+        key = row.unique_key
+        if key is None or row.request_time is None or self._count >= MAX_SENDS:
+            return
+        self._store.add(row)
+        who = process_of(key, self.key), row.group
+        sends = self._of.get(who)
+        if sends is None:
+            if len(self._of) >= MAX_PRODUCERS:
+                return
+            sends = self._of[who] = _Sends(key, row.group, row.language, row.version)
+        endpoint = self._endpoints.get(who)
+        if endpoint is None or row.requester < endpoint:
+            self._endpoints[who] = row.requester
+        self._count += 1
+        begin = row.request_time // 1000
+        lead = lead_of(key, begin)
+        sends.key.append(hash(key))
+        sends.begin.append(begin - lead if lead and 0 <= lead <= DEFAULT_TIMEOUT_US else begin)
+        outcome, end = _outcome(row, begin)
+        sends.outcome.append(outcome)
+        sends.end.append(end)
+        sends.broker.append(sends.number(row.responder))
+        sends.topic.append(sends.number(row.topic or ""))
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        """Take a connection of the host."""
+        self._store.add_connection(row)
+        if row.end in (tcp.REFUSED, tcp.NO_ANSWER) and len(self._failures) < MAX_SENDS:
+            self._failures.append(row)
+
+    def producers(self, context: Context) -> list[JudgedProducer]:
+        """Return the producers that had a failure or slow answer; none without numpy."""
+        if find_spec("numpy") is None:
+            return []
+        names = {address: context.broker(address) for address in context.names}
+        messages = self._store.messages(names)
+        by_process: dict[str, list[ObservedMessage]] = {}
+        for message in messages:
+            host = message.attempts[0].send.host
+            by_process.setdefault(process_of(message.key, host), []).append(message)
+        found = []
+        for (process, group), sends in sorted(self._of.items(), key=lambda one: str(one[0])):
+            if _relayed(sends.maker, self.key, context):
+                continue
+            own = [
+                one for one in by_process.get(process, ()) if one.attempts[0].send.group == group
+            ]
+            judged = self._judged(sends, own, context, self._endpoints[process, group])
+            if judged is not None:
+                found.append(judged)
+        return found
+
+    def _judged(
+        self, sends: _Sends, messages: list[ObservedMessage], context: Context, endpoint: str
+    ) -> JudgedProducer | None:
+        """Return what is thought of one producer; None: nothing happened that could isolate."""
+        from replay.fault import GENERATIONS, FaultSettings
+
+        from ..isolation.strategy_replay import replayed
+        from ..isolation.strategy_verdict import verdict_of
+
+        settings = FaultSettings.of_version(sends.version)
+        attempts_of_producer, telling = self._columns(sends, messages, context)
+        if not len(attempts_of_producer):
+            return None
+        replay = replayed(attempts_of_producer, settings)
+        if not replay.windows:
+            return None
+        others = {
+            name: replay
+            if name == settings.generation
+            else replayed(attempts_of_producer, FaultSettings(name))
+            for name in GENERATIONS
+        }
+        gone = sorted({context.broker(row.server) for row in self._known_failures(context)})
+        verdict = verdict_of(replay, others, sends.language, None, ", ".join(gone) or None)
+        begin, end = attempts_of_producer.begin, attempts_of_producer.end
+        return JudgedProducer(
+            self.key,
+            endpoint,
+            sends.group,
+            attempts_of_producer,
+            replay,
+            verdict,
+            telling,
+            int(max(begin.max(), end.max())),
+        )
+
+    def _columns(
+        self, sends: _Sends, messages: list[ObservedMessage], context: Context
+    ) -> tuple[ProducerAttempts, dict[int, ObservedAttempt]]:
+        """Return all attempts of a producer by time, and those that were stitched."""
+        import numpy as np
+
+        from ..isolation.strategy_replay import Coded, ProducerAttempts
+
+        stitched = {hash(message.key) for message in messages}
+        names = list(sends.names)
+        brokers = [context.broker(name) for name in names]
+        rows: list[tuple[int, int, str | None, str, str | None, str, str | None]] = [
+            (begin, end, names[topic] or None, brokers[broker], None, _OUTCOMES[outcome], None)
+            for key, begin, end, broker, topic, outcome in zip(
+                sends.key,
+                sends.begin,
+                sends.end,
+                sends.broker,
+                sends.topic,
+                sends.outcome,
+                strict=True,
+            )
+            if key not in stitched
+        ]
+        telling: dict[int, ObservedAttempt] = {}
+        for message in messages:
+            before: str | None = None
+            for one in message.attempts:
+                telling[one.begin] = one
+                end = -1 if one.end is None else one.end
+                cause = one.send.response_name if one.outcome == attempts.REFUSED else one.outcome
+                broker = one.send.broker
+                rows.append((one.begin, end, one.send.topic, broker, before, one.outcome, cause))
+                before = one.send.broker
+        rows.sort(key=lambda row: (row[0], row[1], row[3], row[2] or ""))
+        made = ProducerAttempts(
+            topic=Coded.of([row[2] for row in rows]),
+            broker=Coded.of([row[3] for row in rows]),
+            last_broker=Coded.of([row[4] for row in rows]),
+            outcome=Coded.of([row[5] for row in rows]),
+            cause=Coded.of([row[6] for row in rows]),
+            begin=np.array([row[0] for row in rows], dtype=np.int64),
+            end=np.array([row[1] for row in rows], dtype=np.int64),
+            unseen=tuple(self._unseen(telling.values(), context)),
+        )
+        return made, telling
+
+    def _known_failures(self, context: Context) -> list[ConversationRecord]:
+        known = [row for row in self._failures if row.server in context.names]
+        return sorted(known, key=lambda row: (row.server, row.start_time, row.conversation))
+
+    def _unseen(
+        self, telling: Iterable[ObservedAttempt], context: Context
+    ) -> Iterable[tuple[int, int]]:
+        """Return from when to when messages failed of which only connects were seen.
+
+        A client tries again at once, so several connects in a row that no send is tied to are one.
+        """
+        tied = {one.send.conversation for one in telling if one.inferred}
+        before: ConversationRecord | None = None
+        spans: list[list[int]] = []
+        for row in self._known_failures(context):
+            at = row.start_time // 1000
+            since = None
+            if before is not None and before.server == row.server:
+                since = at - before.start_time // 1000
+            free = row.conversation not in tied
+            burst = (
+                since is not None
+                and since <= BURST_US
+                and free
+                and before is not None
+                and before.conversation not in tied
+            )
+            if since is None or since > GAP_US:
+                spans.append([])
+            if burst and since is not None:
+                spans[-1] += [at - since, at]
+            before = row
+        return [(min(one), max(one)) for one in spans if one]
+
+
+def _outcome(row: ExchangeRecord, begin: int) -> tuple[int, int]:
+    """Return the number of the outcome of a send that nothing is odd about, and its end."""
+    if row.status == ONEWAY:
+        return _OUTCOMES.index(attempts.ONEWAY), begin
+    end = -1 if row.response_time is None else row.response_time // 1000
+    if row.status == ANSWERED and row.response_code in STORED:
+        return _OUTCOMES.index(attempts.STORED), end
+    name = attempts.REFUSED if row.status == ANSWERED else attempts.UNKNOWN
+    return _OUTCOMES.index(name), end
+
+
+def _relayed(key: str, host: str, context: Context) -> bool:
+    """Return whether a server sends it on for a client elsewhere: its UNIQ_KEY names that one."""
+    if len(key) != _IPV4_KEY or not any(host_of(one) == host for one in context.servers):
+        return False
+    try:
+        maker = ".".join(str(one) for one in bytes.fromhex(key[:8]))
+    except ValueError:
+        return False
+    return maker != host and not host.startswith("127.")
+
+
+_IPV4_KEY: Final = 32
+"""characters of a UNIQ_KEY with an IPv4 address"""
+
+
+def _host_of_sender(row: ExchangeRecord) -> str | None:
+    return host_of(row.requester) if is_producers(row) else None
+
+
+def host_of_client(row: ConversationRecord) -> str:
+    """Return the host that connected."""
+    return host_of(row.client)
+
+
+PRODUCER_SENDS: Final = (Exchanges(key=_host_of_sender, requests=SENDS),)
+"""What `ProducerFold` takes of exchanges."""

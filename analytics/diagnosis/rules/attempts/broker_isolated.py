@@ -1,0 +1,39 @@
+"""A producer avoided a broker for a time, as its fault strategy says."""
+
+from __future__ import annotations
+
+from ...need import Need
+from ...problem import ProblemSeverity
+from ...rule import DiagnosisRule, Fold
+from .isolated_broker_still_used import ISOLATED
+
+RULE = DiagnosisRule(
+    id=ISOLATED,
+    severity=ProblemSeverity.INFO,
+    title="A producer avoids a broker for a time, because it failed or was slow",
+    searched=("notAvailableDuration", "latencyMax", "broker isolated by producer"),
+    proof=(
+        "The fault strategy of the client's version, replayed over its attempts, isolates a broker;"
+        " meanwhile the producer sends elsewhere only, more often than chance would have it."
+    ),
+    explanation=(
+        "With sendLatencyFaultEnable a producer avoids a broker that failed or was slow: 10 s after"
+        " a failure and 2 s after 550 ms since 5.1.4; 600 s and 30 s before, where a fast answer"
+        " ends it early. That is the remedy and no problem of its own."
+    ),
+    advice="Nothing to do; look for what failed. setNotAvailableDuration, setLatencyMax tune it.",
+    fold=Fold,
+    limits="Judged with isolated-broker-still-used, by the same state; needs numpy.",
+    needs=frozenset((Need.SENDS,)),
+    consequence_of=frozenset(
+        (
+            "broker-hung",
+            "broker-gone",
+            "broker-slow",
+            "connection-cut",
+            "disk-full",
+            "no-permission",
+            "send-timeout",
+        )
+    ),
+)

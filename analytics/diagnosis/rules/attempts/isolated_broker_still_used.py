@@ -1,0 +1,238 @@
+"""A producer goes on sending to a broker that failed: its fault strategy is off."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from dissectors.remoting.codes import ResponseCode
+
+from ....sends.attempts import REFUSED
+from ...attempt_words import counted, evidence_of, how, length_us
+from ...context import Context
+from ...need import Need
+from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally
+from ...producers import PRODUCER_SENDS, JudgedProducer, ProducerFold, host_of_client
+from ...refusals import counted_names, only, times
+from ...rule import DiagnosisRule
+
+if TYPE_CHECKING:
+    from ....isolation.strategy_replay import Window
+
+STILL_USED: Final = "isolated-broker-still-used"
+ISOLATED: Final = "broker-isolated"
+AVOIDED: Final = "permanent-avoidance"
+
+LEAST_SENDS: Final = 10
+"""fewer sends to isolated brokers are no habit"""
+LEAST_WITH_FAILURE: Final = 3
+"""so many are, where one of them failed again"""
+_FAULTS: Final = frozenset(
+    int(code)
+    for code in (
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.GO_AWAY,
+    )
+)
+"""answers that say something of the broker, and not of the request"""
+
+
+class _Fold(ProducerFold):
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return what is said of the producers of a host, for three rules."""
+        for one in self.producers(context):
+            from ....isolation.strategy_replay import OFF, ON
+
+            if one.verdict.state == OFF and _of_the_broker(one):
+                yield from _still_used(one, context)
+            elif one.verdict.state == ON:
+                yield from _isolated(one, context)
+            yield from _given_up(one, context)
+
+
+def _of_the_broker(one: JudgedProducer) -> bool:
+    """Return whether a broker was at fault, and not the requests that it refused."""
+    for window in one.replay.windows:
+        attempt = one.telling.get(int(one.attempts.begin[window.attempt]))
+        if attempt is None or attempt.outcome != REFUSED:
+            return True
+        if attempt.send.response_code in _FAULTS:
+            return True
+    return False
+
+
+def _still_used(one: JudgedProducer, context: Context) -> Iterable[Case]:
+    from ....isolation.strategy_replay import BROKEN
+
+    replay, producer = one.replay, one.attempts
+    tally = Tally()
+    failed = 0
+    brokers: Counter[str] = Counter()
+    for index in replay.trespasses.because(BROKEN).tolist():
+        begin = int(producer.begin[index])
+        broker = producer.broker.text(index)
+        brokers[broker] += 1
+        attempt = one.telling.get(begin)
+        what = f"send to {broker} while it should be avoided"
+        if attempt is not None:
+            failed += attempt.outcome not in _GOOD
+            tally.add(evidence_of(attempt, f"{what}: {how(attempt)}"))
+        else:
+            tally.add(Evidence("", None, begin * 1000, 0, what))
+    if replay.broken < LEAST_SENDS and not (failed and replay.broken >= LEAST_WITH_FAILURE):
+        return
+    for window in replay.windows:
+        cause = one.telling.get(int(producer.begin[window.attempt]))
+        if cause is not None:
+            tally.add(evidence_of(cause, f"{how(cause)}: isolates {window.broker}"), count=0)
+    met = replay.avoided + replay.broken
+    where = only(brokers) or counted_names(brokers)
+    case = tally.case(
+        f"the fault strategy of {_producer(one, context)} is off: {replay.broken:,} of {met:,}"
+        f" sends went to {where} after it had failed or been slow,"
+        " when a client with sendLatencyFaultEnable avoids it",
+        Subject(broker=only(brokers), group=one.group, client=context.client(one.endpoint)),
+    )
+    case.evidence = [seen for seen in case.evidence if seen.capture]
+    case.rule = STILL_USED
+    case.details = [f"{_windows(replay.windows)}, had it been on", one.verdict.reason]
+    if failed:
+        case.details.append(f"{failed:,} of these sends failed")
+    case.confidence = Confidence.LIKELY
+    case.reason = "a program that chooses queues by hand looks the same"
+    yield case
+
+
+_GOOD: Final = frozenset(("stored", "one-way"))
+
+
+def _isolated(one: JudgedProducer, context: Context) -> Iterable[Case]:
+    by_broker: dict[str, list[Window]] = {}
+    for window in one.replay.windows:
+        by_broker.setdefault(window.broker, []).append(window)
+    for broker, windows in sorted(by_broker.items()):
+        tally = Tally()
+        for window in windows:
+            attempt = one.telling.get(int(one.attempts.begin[window.attempt]))
+            what = f"isolates {broker} for {length_us(window.end - window.start)}: {window.cause}"
+            if attempt is not None:
+                tally.add(evidence_of(attempt, what), last=window.end * 1000)
+            else:
+                tally.add(Evidence("", None, window.start * 1000, 0, what), last=window.end * 1000)
+        longest = max(window.end - window.start for window in windows)
+        case = tally.case(
+            f"{_producer(one, context)} isolated {broker} {times(len(windows))}, for up to"
+            f" {length_us(longest)}, and sent elsewhere: its fault strategy is on",
+            Subject(broker=broker, group=one.group, client=context.client(one.endpoint)),
+        )
+        case.evidence = [seen for seen in case.evidence if seen.capture]
+        case.rule = ISOLATED
+        causes = Counter(window.cause for window in windows)
+        case.details = [f"causes: {counted_names(causes)}", one.verdict.reason]
+        case.confidence = Confidence.LIKELY
+        case.reason = "a broker that left the route is avoided by all clients"
+        yield case
+
+
+def _given_up(one: JudgedProducer, context: Context) -> Iterable[Case]:
+    from ....isolation.strategy_replay import absence_of
+
+    last_of = {window.broker: window for window in one.replay.windows}
+    for broker, window in sorted(last_of.items()):
+        absence = absence_of(one.attempts, window, one.last)
+        if absence is None or not absence.given_up:
+            continue
+        topics = [
+            topic
+            for topic, brokers in one.attempts.brokers_of_topics.items()
+            if broker in brokers and topic
+        ]
+        routed = [
+            topic
+            for topic in topics
+            if any(each.name == broker for each in context.brokers_of(topic))
+        ]
+        if context.routes and not routed:
+            continue  # it left the route: everybody avoids it
+        attempt = one.telling.get(int(one.attempts.begin[window.attempt]))
+        what = f"isolates {broker} for {length_us(window.end - window.start)}: {window.cause}"
+        evidence = [] if attempt is None else [evidence_of(attempt, what)]
+        case = Case(
+            f"{_producer(one, context)} has not used {broker} again for"
+            f" {length_us(absence.absent_us)} since its isolation of"
+            f" {length_us(window.end - window.start)} was over, and made"
+            f" {counted(absence.elsewhere, 'send')} elsewhere",
+            Subject(broker=broker, group=one.group, client=context.client(one.endpoint)),
+            absence.elsewhere,
+            window.start * 1000,
+            one.last * 1000,
+            evidence,
+            Confidence.LIKELY if routed else Confidence.POSSIBLE,
+            "queues chosen by hand look the same"
+            if routed
+            else "no route was captured: the broker may have left it",
+            rule=AVOIDED,
+        )
+        yield case
+
+
+def _producer(one: JudgedProducer, context: Context) -> str:
+    return f"producer group {one.group or '-'} ({context.client(one.endpoint)})"
+
+
+def _windows(windows: list[Window]) -> str:
+    longest = max(window.end - window.start for window in windows)
+    brokers = sorted({window.broker for window in windows})
+    return (
+        f"{', '.join(brokers[:3])} would have been avoided {times(len(windows))}, for up to"
+        f" {length_us(longest)}"
+    )
+
+
+RULE = DiagnosisRule(
+    id=STILL_USED,
+    severity=ProblemSeverity.WARNING,
+    title="A producer goes on sending to a broker that failed: its fault strategy is off",
+    searched=(
+        "sendLatencyFaultEnable not working",
+        "latencyFaultTolerance",
+        "producer keeps sending to dead broker",
+    ),
+    proof=(
+        "The fault strategy of the client's version, replayed over its attempts, isolates a broker;"
+        " many sends go there all the same while another broker of the topic is available."
+    ),
+    explanation=(
+        "A producer takes the queues of a topic in turn. Without the strategy it forgets a failure"
+        " as soon as the send is done, so that the next message may go to the same broker and wait"
+        " again. With it, a broker that failed or was slow is avoided: 10 s after a failure and 2 s"
+        " after 550 ms since 5.1.4; 600 s and 30 s before."
+    ),
+    advice=(
+        "Call producer.setSendLatencyFaultEnable(true) (default false), in Spring"
+        " rocketmq.producer.sendLatencyFaultEnable where it is offered. From 5.1.4 on also"
+        " setStartDetectorEnable(true), which looks for a broker that is well again. Sends to a"
+        " chosen queue or by a selector never use the strategy."
+    ),
+    fold=_Fold,
+    exchanges=PRODUCER_SENDS,
+    connections=host_of_client,
+    references=(
+        "apache/rocketmq#2358",
+        "apache/rocketmq#1576",
+        "apache/rocketmq#2204",
+        "apache/rocketmq#1302",
+        "apache/rocketmq#4139",
+        "apache/rocketmq#6272",
+    ),
+    limits=(
+        "Nothing is said without numpy (rmqtool[reports]), without a failure or slow answer, or"
+        " where too few sends could have met an isolated broker."
+    ),
+    needs=frozenset((Need.SENDS,)),
+    consequence_of=frozenset(
+        ("broker-hung", "broker-gone", "broker-slow", "connection-cut", "disk-full", "send-timeout")
+    ),
+)
