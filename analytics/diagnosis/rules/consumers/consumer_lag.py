@@ -42,6 +42,8 @@ LEAST_GROWTH: Final = 16
 """messages, in each half of the time"""
 SLOWER: Final = 0.9
 """of what arrives, a group that keeps up fetches more"""
+CAUGHT_UP: Final = 0.5
+"""of the greatest lag: a group that is less behind in the end works it off"""
 STANDS_NS: Final = 60 * SECOND
 SYSTEM_GROUPS: Final = ("CID_RMQ_SYS_", "TOOLS_CONSUMER", "SELF_TEST_")
 """MixAll: groups of brokers and tools"""
@@ -177,33 +179,35 @@ class _Fold(Fold):
         if not series:
             return None
         first = min(points[0].time for points in series.values())
-        last = max(points[-1].time for points in series.values())
-        span = last - first
+        times = sorted({point.time for points in series.values() for point in points})
+        behind = [sum(_at(points, time).lag for points in series.values()) for time in times]
+        most = max(behind)
+        peak = times[behind.index(most)]
+        span = peak - first
         if span < SHORTEST_NS:
             return None
-        times = sorted({point.time for points in series.values() for point in points})
-        behind = [sum(_lag_at(points, time) for points in series.values()) for time in times]
-        middle = sum(_lag_at(points, first + span // 2) for points in series.values())
-        arrived = sum(points[-1].end - points[0].end for points in series.values())
-        fetched = sum(points[-1].following - points[0].following for points in series.values())
+        middle = sum(_at(points, first + span // 2).lag for points in series.values())
+        ends = [(points[0], _at(points, peak)) for points in series.values()]
+        arrived = sum(after.end - before.end for before, after in ends)
+        fetched = sum(after.following - before.following for before, after in ends)
         if (
-            behind[-1] < FEWEST_BEHIND
-            or behind[-1] < max(behind) * SLOWER
+            most < FEWEST_BEHIND
+            or behind[-1] < most * CAUGHT_UP
             or middle - behind[0] < LEAST_GROWTH
-            or behind[-1] - middle < LEAST_GROWTH
+            or most - middle < LEAST_GROWTH
             or fetched > arrived * SLOWER
         ):
             return None
         tally = Tally()
         for points in series.values():
-            for point in (points[0], points[len(points) // 2], points[-1]):
+            for point in (points[0], _at(points, first + span // 2), _at(points, peak)):
                 tally.add(point.evidence)
-        tally.count = behind[-1]
+        tally.count = most
         seconds = span / SECOND
         brokers = {context.broker(address) for address, _ in series}
         clients = {context.client(one) for one in self.clients}
         case = tally.case(
-            f"{group} falls behind in {topic}: from {behind[0]:,} to {behind[-1]:,} messages in"
+            f"{group} falls behind in {topic}: from {behind[0]:,} to {most:,} messages in"
             f" {seconds:.0f} s; {arrived / seconds:.1f} a second arrive,"
             f" {fetched / seconds:.1f} are fetched",
             Subject(
@@ -215,6 +219,8 @@ class _Fold(Fold):
             ),
         )
         case.details.append(f"queues: {len(series)}; members seen: {len(clients)}")
+        if behind[-1] < most:
+            case.details.append(f"at the end of the capture it is {behind[-1]:,} messages behind")
         if span < SURE_NS:
             case.confidence = Confidence.LIKELY
             case.reason = f"it was seen for {seconds:.0f} s only"
@@ -267,14 +273,14 @@ def _order(point: _Point) -> tuple[int, int, int]:
     return point.time, point.following, point.end
 
 
-def _lag_at(points: list[_Point], time: int) -> int:
-    """Return how far behind a queue was at a time: as its last answer said, else its first."""
-    lag = points[0].lag
+def _at(points: list[_Point], time: int) -> _Point:
+    """Return what the last answer until a time said of a queue, else the first."""
+    found = points[0]
     for point in points:
         if point.time > time:
             break
-        lag = point.lag
-    return lag
+        found = point
+    return found
 
 
 def _key(row: ExchangeRecord) -> str | None:

@@ -7,12 +7,15 @@ from typing import Final
 
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...keys import WHOLE
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally
-from ...refusals import only
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally
+from ...refusals import only, times
 from ...rule import DiagnosisRule, Exchanges, Fold
 from .halves import (
     CHECK,
@@ -27,6 +30,7 @@ from .halves import (
 )
 
 MOST_NAMED: Final = 5
+MAX_CONNECTIONS: Final = 50_000
 SECOND: Final = 1_000_000_000
 
 
@@ -36,22 +40,41 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.halves = Halves()
+        self.ended: set[tuple[str, int]] = set()
+        """capture and number of connections that were closed or reset"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self.halves.add(row)
 
+    def add_connection(self, row: ConversationRecord) -> None:
+        if len(self.ended) < MAX_CONNECTIONS:
+            self.ended.add((row.capture, row.conversation))
+
     def cases(self, context: Context) -> Iterable[Case]:
-        until = context.last_time
-        open_ones = [
+        undecided = [
             one
             for one in self.halves.ordered()
-            if one.stored is not None
-            and one.decision is None
-            and one.checked < MANY_CHECKS
-            and age_of(one, until) >= TIMEOUT_NS
+            if one.stored is not None and one.decision is None and one.checked < MANY_CHECKS
         ]
-        for (group, topic), several in sorted(by_group_and_topic(open_ones).items()):
-            yield _case(group, topic, several, context)
+        old = {one.key for one in undecided if age_of(one, context.last_time) >= TIMEOUT_NS}
+        # One that a producer left behind without a word need not be old.
+        left = {
+            one.key
+            for one in undecided
+            if one.stored is not None
+            and not one.unknown.count
+            and (one.stored.capture, one.stored.conversation) in self.ended
+        }
+        told = [one for one in undecided if one.key in old or one.key in left]
+        for (group, topic), several in sorted(by_group_and_topic(told).items()):
+            case = _case(group, topic, several, context)
+            gone = sum(one.key in left for one in several)
+            if gone:
+                case.details.append(f"the producer's connection ended before it spoke of {gone}")
+            if not any(one.key in old for one in several):
+                case.confidence = Confidence.LIKELY
+                case.reason = "a producer that lives on may decide over another connection"
+            yield case
 
 
 def _case(group: str, topic: str, several: list[HalfMessage], context: Context) -> Case:
@@ -83,9 +106,15 @@ def _case(group: str, topic: str, several: list[HalfMessage], context: Context) 
         case.details.append(f"for {unknown} of them the producer said that it does not know")
     if unknown < count:
         case.details.append(f"for {count - unknown} of them it sent nothing (37)")
-    case.details.append(f"the broker checked back {checks} times in the capture")
+    checked = f"checked back {times(checks)}" if checks else "did not check back"
+    case.details.append(f"the broker {checked} in the capture")
     case.details.append(f"messages: {', '.join(one.key for one in several[:MOST_NAMED])}")
     return case
+
+
+def _ended(row: ConversationRecord) -> str | None:
+    """Return the one key for connections with commands that were closed or reset."""
+    return WHOLE if row.commands and row.end in (tcp.FIN, tcp.RESET) else None
 
 
 RULE = DiagnosisRule(
@@ -99,8 +128,9 @@ RULE = DiagnosisRule(
         "LocalTransactionState.UNKNOW",
     ),
     proof=(
-        "A send that the broker stored as a half message (sysFlag 4), and for six seconds or more"
-        " no END_TRANSACTION (37) that commits or rolls back; none, or only such that say unknown."
+        "A send that the broker stored as a half message (sysFlag 4), and for six seconds or more,"
+        " or until its connection ended, no END_TRANSACTION (37) that commits or rolls back; none,"
+        " or only such that say unknown."
     ),
     explanation=(
         "A transactional producer first stores a half message, which consumers do not see, runs its"
@@ -124,6 +154,7 @@ RULE = DiagnosisRule(
         ),
         Exchanges(key=transactional, requests=frozenset((END, CHECK))),
     ),
+    connections=_ended,
     references=(
         "apache/rocketmq#1517",
         "apache/rocketmq#8158",

@@ -42,8 +42,12 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         stored = [one for one in self.halves.ordered() if one.stored is not None]
         for (group, topic), several in sorted(by_group_and_topic(stored).items()):
-            # Where the producer decided all at once there is nothing to tell.
-            if any(one.decision is None or one.unknown.count or one.checked for one in several):
+            # Where the producer decided all at once there is nothing to tell, and where it decided
+            # none, other rules tell it.
+            decided = sum(one.decision is not None for one in several)
+            if decided and (
+                decided < len(several) or any(one.unknown.count or one.checked for one in several)
+            ):
                 yield _case(group, topic, several, context)
 
 

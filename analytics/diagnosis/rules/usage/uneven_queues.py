@@ -96,9 +96,8 @@ class _Fold(Fold):
         tally.count, tally.last = total, max(tally.last, self.last)
         empty = counts.count(0)
         share = "all" if most == total else f"{most:,}"
-        left = (
-            f"; {empty} queue{'s' if empty > 1 else ''} got none" if empty and most != total else ""
-        )
+        several = "s" if empty > 1 else ""
+        left = f"; {empty} queue{several} got none" if empty and most != total else ""
         case = tally.case(
             f"{share} of {total:,} messages to {self.key} went to queue {fullest} of the"
             f" {len(counts)} queues of {broker}{left}",

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from analytics.diagnosis.problem import Confidence
 from analytics.diagnosis.rules.consumers.consumer_lag import RULE
 from dissectors.remoting.codes import RequestCode
@@ -20,6 +22,17 @@ def pull(at_ms: float, following: int, end: int, **values: Any) -> ExchangeRecor
 
 
 BEHIND = [pull(1000 * second, 2 * second, 8 * second) for second in range(1, 91)]
+
+
+@pytest.mark.parametrize(("generation", "most"), [("4x", 81), ("5x", 79)])
+def test_a_real_consumer_that_is_too_slow(generation: str, most: int) -> None:
+    (one,) = problems_of_sample(RULE, f"consumer-lag-{generation}.pcap")
+    assert one.title.startswith(
+        f"lag_group falls behind in LagTopic: from 0 to {most} messages in "
+    )
+    assert one.title.endswith(" a second arrive, 2.0 are fetched")
+    assert (one.count, one.confidence) == (most, Confidence.LIKELY)
+    assert (one.subject.client, one.subject.queue) == ("127.0.0.1@slow", 0)
 
 
 def test_a_group_that_is_slower_than_its_producers() -> None:

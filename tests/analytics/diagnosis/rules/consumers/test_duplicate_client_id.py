@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from analytics.diagnosis.problem import ProblemSeverity
+import pytest
+
+from analytics.diagnosis.problem import Confidence, ProblemSeverity
 from analytics.diagnosis.rules.consumers.duplicate_client_id import RULE
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
@@ -29,6 +31,16 @@ TWINS = [
         facts=["members=2", "member=c@1", "member=c@1"],
     ),
 ]
+
+
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_two_real_processes_with_one_id(generation: str) -> None:
+    (one,) = problems_of_sample(RULE, f"client-id-twice-{generation}.pcap")
+    assert one.title.startswith("127.0.0.1@twin is the client id of 2 processes at once (")
+    assert one.title.endswith(
+        " in twin_group: they take the same queues, and nobody takes the others"
+    )
+    assert (one.count, one.confidence) == (2, Confidence.CERTAIN)
 
 
 def test_two_processes_with_one_id() -> None:

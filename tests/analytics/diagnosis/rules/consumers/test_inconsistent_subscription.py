@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.problem import Confidence
 from analytics.diagnosis.rules.consumers.inconsistent_subscription import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
@@ -36,6 +38,25 @@ APART = [
     heartbeat(30_010, "b@1", "orders TAG B || C", "common TAG *"),
     refused(20),
 ]
+
+
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_real_members_with_different_tags(generation: str) -> None:
+    (one,) = problems_of_sample(RULE, f"subscription-tags-{generation}.pcap")
+    assert one.title == (
+        "members of tags_group subscribe differently: 127.0.0.1@first TagsTopic (tags TagA);"
+        " 127.0.0.1@second TagsTopic (tags TagB)"
+    )
+    assert (one.count, one.confidence) == (2, Confidence.CERTAIN)
+
+
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_real_members_with_different_topics(generation: str) -> None:
+    (one,) = problems_of_sample(RULE, f"subscription-topics-{generation}.pcap")
+    assert one.title == (
+        "members of split_group subscribe differently: 127.0.0.1@first FirstTopic (all);"
+        " 127.0.0.1@second SecondTopic (all)"
+    )
 
 
 def test_members_with_different_tags() -> None:

@@ -22,6 +22,16 @@ def test_a_pull_far_beyond_the_end(generation: str) -> None:
     assert (one.count, one.severity) == (4, ProblemSeverity.ERROR)
 
 
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_an_offset_that_is_of_another_queue(generation: str) -> None:
+    (one,) = problems_of_sample(RULE, f"offset-moved-{generation}.pcap")
+    assert one.title == (
+        "moved_group pulls MovedTopic on broker-a at offset 500 where the queue ends at 2, in 2"
+        " queues: its offset is not of this queue"
+    )
+    assert (one.count, one.subject.client) == (2, "127.0.0.1@consumer")
+
+
 def test_a_reset_by_an_administrator_is_no_error() -> None:
     (one,) = problems_of_sample(RULE, "admin-5x.pcap")
     assert one.severity is ProblemSeverity.INFO

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.problem import Confidence
 from analytics.diagnosis.rules.consumers.orderly_lock_lost import RULE
 from dissectors.remoting.codes import RequestCode
@@ -18,11 +20,19 @@ def lock(at_ms: float, wanted: int, got: int, client: str = "heir@1") -> Exchang
 REFUSED = [lock(20_000 * number, 2, 0) for number in range(5)]
 
 
+@pytest.mark.parametrize(("generation", "count"), [("4x", 8), ("5x", 97)])
+def test_the_heir_of_a_consumer_that_was_killed(generation: str, count: int) -> None:
+    (one,) = problems_of_sample(RULE, f"orderly-lock-lost-{generation}.pcap")
+    assert one.title.startswith(f"127.0.0.1@heir of lock_group asked {count} times in ")
+    assert (one.count, one.confidence) == (count, Confidence.LIKELY)
+    assert one.details[0] == "others that got locks: 127.0.0.1@killed"
+
+
 def test_a_consumer_that_asks_in_vain() -> None:
     (one,) = problems(RULE, [*REFUSED, lock(10, 4, 4, "holder@1")])
     assert one.title == (
-        "heir@1 of bills asked 5 times in 80 s for locks that 10.0.0.1:10911 did not give: it does"
-        " not consume these queues"
+        "heir@1 of bills asked 5 times in 80 s for locks that 10.0.0.1:10911 did not give: it did"
+        " not consume these queues meanwhile"
     )
     assert (one.count, one.confidence) == (5, Confidence.CERTAIN)
     assert (one.subject.client, one.subject.group) == ("heir@1", "bills")

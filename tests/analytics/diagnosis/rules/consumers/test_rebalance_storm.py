@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.rules.consumers.rebalance_storm import RULE
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
@@ -35,6 +37,13 @@ def changes(number: int, every_ms: int, receivers: int = 3) -> list[ExchangeReco
 def members(*clients: str) -> ExchangeRecord:
     facts = [f"members={len(clients)}", *(f"member={client}" for client in clients)]
     return exchange(0, MEMBERS, group="bills", requester=CLIENT, facts=facts)
+
+
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_consumers_that_come_and_go(generation: str) -> None:
+    (one,) = problems_of_sample(RULE, f"rebalance-storm-{generation}.pcap")
+    assert one.title.startswith("the members of storm_group changed 15 times in ")
+    assert (one.count, one.subject.group) == (15, "storm_group")
 
 
 def test_members_that_change_four_times_a_minute() -> None:

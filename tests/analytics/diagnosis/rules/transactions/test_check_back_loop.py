@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.rules.transactions.check_back_loop import RULE
 
 from ...made_rows import problems, problems_of_sample, same_in_any_order
@@ -10,6 +12,16 @@ LOOP = [
     *(check(6000 * number) for number in range(1, 5)),
     *(end(6000 * number + 5, "unknown") for number in range(1, 5)),
 ]
+
+
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_three_messages_that_nobody_decides(generation: str) -> None:
+    (one,) = problems_of_sample(RULE, f"transaction-undecided-{generation}.pcap")
+    assert one.title == (
+        "the broker asked 4 times each what became of 3 half messages of undecided_group to"
+        " UndecidedTopic; the producer never knew"
+    )
+    assert (one.count, one.subject.client) == (12, "127.0.0.1@producer")
 
 
 def test_a_producer_that_never_knows() -> None:

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.problem import Confidence
 from analytics.diagnosis.rules.transactions.half_message_unresolved import RULE
 from dissectors.remoting.codes import ResponseCode
 
 from ...made_rows import problems, problems_of_sample, same_in_any_order, sample
 from .half_rows import check, end, half, later
+
+
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_a_producer_that_is_killed(generation: str) -> None:
+    (one,) = problems_of_sample(RULE, f"transaction-abandoned-{generation}.pcap")
+    assert one.title.startswith("1 half message of abandoned_group to AbandonedTopic is neither ")
+    assert (one.count, one.confidence) == (1, Confidence.LIKELY)
+    assert one.details[-1] == "the producer's connection ended before it spoke of 1"
 
 
 def test_a_producer_that_says_nothing() -> None:

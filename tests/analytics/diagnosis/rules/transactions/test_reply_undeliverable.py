@@ -18,6 +18,13 @@ def reply(at_ms: float, remark: str = NOT_FOUND, code: int = REPLY) -> ExchangeR
     return exchange(at_ms, code, ERROR, remark=remark, topic="Main_REPLY_TOPIC", group="replier")
 
 
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_a_real_asker_that_was_killed(generation: str) -> None:
+    (one,) = problems_of_sample(RULE, f"request-abandoned-{generation}.pcap")
+    assert one.title == ("broker-a could not pass on replies to 127.0.0.1@asker, which asked, once")
+    assert (one.count, one.subject.group) == (1, "lost_group")
+
+
 @pytest.mark.parametrize("remark", [NOT_FOUND, "push reply message to 10.0.0.7@askerfail."])
 def test_an_asker_that_is_gone(remark: str) -> None:
     (one,) = problems(RULE, [reply(0, remark), reply(10, remark)])

@@ -38,5 +38,10 @@ def test_messages_that_were_decided_at_once_are_not_told() -> None:
     assert problems(RULE, rows) == []
 
 
+def test_where_nothing_was_decided_other_rules_tell_it() -> None:
+    assert problems_of_sample(RULE, "transaction-undecided-5x.pcap") == []
+    assert problems_of_sample(RULE, "transaction-abandoned-5x.pcap") == []
+
+
 def test_the_order_of_rows_does_not_matter() -> None:
     assert same_in_any_order(RULE, sample("transaction-5x.pcap").exchanges)

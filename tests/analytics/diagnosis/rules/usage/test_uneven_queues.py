@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from analytics.diagnosis.problem import Confidence
 from analytics.diagnosis.rules.usage.uneven_queues import RULE
 from dissectors.remoting.codes import RequestCode
@@ -25,6 +27,15 @@ def send(at_ms: float, queue: int, **values: Any) -> ExchangeRecord:
 
 
 ONE_QUEUE = [ROUTE, *(send(number, 1) for number in range(204))]
+
+
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_a_real_producer_with_a_selector(generation: str) -> None:
+    (one,) = problems_of_sample(RULE, f"uneven-queues-{generation}.pcap")
+    assert one.title == (
+        "all of 204 messages to SkewTopic went to queue 1 of the 4 queues of broker-a"
+    )
+    assert (one.count, one.confidence) == (204, Confidence.CERTAIN)
 
 
 def test_all_messages_in_one_queue_of_four() -> None:
