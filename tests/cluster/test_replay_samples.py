@@ -51,7 +51,8 @@ SPENT_BY_BROKER = ("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_
 """properties that a delayed message has no more, or otherwise, when it is delivered"""
 
 
-Name = str | bytes
+Name = tuple[str, str | bytes]
+"""run that replayed it, and what it is known by there: requests made by hand recur in samples"""
 Read = dict[Name, dict[str, object]]
 Items = dict[tuple[str, bytes], Name]
 """run and body of each message of a batch → its name; see `items_of`"""
@@ -117,17 +118,23 @@ def test_a_java_consumer_reads_what_was_captured(target: Cluster, tmp_path: Path
             *("--fail-on", "failures", "-o", tmp_path / sample.path.name),
         )
         assert done.status == 0, (sample.path.name, done.out, done.err)
-    steps = [step for sample in given for step in sample.steps if is_delivered(step)]
-    expected = {name_of(message): message for step in steps for message in step.messages}
-    assert len(expected) == sum(len(step.messages) for step in steps), "an id is in two samples"
+    runs = {sample.path.name: read_run(tmp_path / sample.path.name).run for sample in given}
+    steps = [
+        (runs[sample.path.name], step)
+        for sample in given
+        for step in sample.steps
+        if is_delivered(step)
+    ]
+    expected = {name_of(run, message): message for run, step in steps for message in step.messages}
+    assert len(expected) == sum(len(step.messages) for _, step in steps), "an id is there twice"
     twice = {
-        key
+        (runs[sample.path.name], key)
         for sample in given
         for row in read_steps(tmp_path / sample.path.name)
         if isinstance(row, OutcomeEntry) and row.maybe_twice
         for key in row.unique_keys
     }
-    items = items_of(given, tmp_path)
+    items = items_of(given, runs)
     read = read_by_name(consumed(target, len(expected)), set(expected), items, twice)
     missing = set(expected) - set(read)
     assert not missing, f"{len(missing)} of {len(expected)} are missing"
@@ -136,16 +143,16 @@ def test_a_java_consumer_reads_what_was_captured(target: Cluster, tmp_path: Path
     for key, message in expected.items():
         assert_equal(message, read[key], key in shadowed)
     for sample in given:
-        assert_in_order(sample, read)
+        assert_in_order(sample, runs[sample.path.name], read)
 
 
-def name_of(message: Message) -> Name:
+def name_of(run: str, message: Message) -> Name:
     """What a message is known by: Go gives those of a batch no id, so a replay gives them one."""
-    return message.unique_key or message.body
+    return run, message.unique_key or message.body
 
 
-def items_of(given: list[Sample], folder: Path) -> Items:
-    """What the messages of batches are known by where their UNIQ_KEY says nothing.
+def items_of(given: list[Sample], runs: dict[str, str]) -> Items:
+    """What messages are known by where their UNIQ_KEY says nothing: without one, or in batches.
 
     A 4.x broker adds the properties of the request's header to those of each message of a batch.
     Java's consumer reads the last of two with the same name: all of them then have the UNIQ_KEY of
@@ -154,9 +161,14 @@ def items_of(given: list[Sample], folder: Path) -> Items:
     """
     found: Items = {}
     for sample in given:
-        run = read_run(folder / sample.path.name).run
-        messages = [one for step in sample.steps if step.is_batch for one in step.messages]
-        items = {(run, message.body): name_of(message) for message in messages}
+        run = runs[sample.path.name]
+        messages = [
+            one
+            for step in sample.steps
+            for one in step.messages
+            if step.is_batch or one.unique_key is None
+        ]
+        items = {(run, message.body): name_of(run, message) for message in messages}
         assert len(items) == len(messages), f"{sample.path.name}: a body is in two batches"
         found |= items
     return found
@@ -197,8 +209,9 @@ def read_by_name(
     for row in rows:
         properties, body = row["properties"], base64.b64decode(str(row["body"]))
         assert isinstance(properties, dict)
-        key = properties["UNIQ_KEY"]
-        name = key if key in names else items.get((properties[MARK], body))
+        run = properties[MARK]
+        key = run, properties["UNIQ_KEY"]
+        name = key if key in names else items.get((run, body))
         assert name is not None, f"{key} was not captured"
         assert name not in read or {key, name} & twice, f"{name!r} is there twice, nobody said so"
         read.setdefault(name, row)
@@ -219,7 +232,7 @@ def assert_equal(message: Message, read: dict[str, object], is_shadowed: bool) -
     assert {k: v for k, v in properties.items() if k in wanted} == wanted
 
 
-def assert_in_order(sample: Sample, read: Read) -> None:
+def assert_in_order(sample: Sample, run: str, read: Read) -> None:
     """What was captured for one queue is in one queue, in the order of the capture.
 
     Messages that are delivered late are stored anew when they are due; a broker may store oneway
@@ -227,13 +240,15 @@ def assert_in_order(sample: Sample, read: Read) -> None:
     """
     places: dict[object, list[tuple[str, object, object]]] = defaultdict(list)
     for step in sample.steps:
-        if step.mode is SendMode.ONEWAY or step.state is not None or is_late(step.messages[0]):
+        if step.mode is SendMode.ONEWAY or step.state is not None or not is_delivered(step):
+            continue
+        if is_late(step.messages[0]):
             continue
         queue = step.queue
         assert queue is not None
         lane = step.origin.conversation, queue.broker, queue.queue_id
         for message in step.messages:
-            row = read[name_of(message)]
+            row = read[name_of(run, message)]
             store = str(row["offsetMsgId"])[:16]  # address and port of the broker
             places[lane].append((store, row["queueId"], row["queueOffset"]))
     for place, found in places.items():
