@@ -338,6 +338,12 @@ def listed(names: Iterable[str]) -> str:
     return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}" if said else ""
 
 
+def called(noun: str, names: Iterable[str]) -> str:
+    """Return names with what they are: ``group a``, ``groups a and b``."""
+    different = set(names)
+    return f"{noun if len(different) == 1 else noun + 's'} {listed(different)}"
+
+
 def counted_names(counter: Mapping[str, int]) -> str:
     """Return names with their numbers, the most frequent first: ``Orders (12), Bills (3)``."""
     ordered = sorted(counter.items(), key=lambda one: (-one[1], one[0]))

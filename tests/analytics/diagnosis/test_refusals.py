@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analytics.diagnosis.refusals import RefusedAttempt, counted, listed, own_attempts
+from analytics.diagnosis.refusals import RefusedAttempt, called, counted, listed, own_attempts
 from analytics.diagnosis.rules.overload.page_cache_busy import MARK, RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -65,4 +65,6 @@ def test_words() -> None:
     assert listed(["b", "a"]) == "a and b"
     assert listed(["a"]) == "a"
     assert listed([]) == ""
+    assert called("group", ["a", "a"]) == "group a"
+    assert called("group", ["b", "a"]) == "groups a and b"
     assert listed("abcde") == "a, b, c and 2 more"

@@ -12,7 +12,7 @@ from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity, first_line
-from ...refusals import Refusals, counted, counted_names, listed
+from ...refusals import Refusals, called, counted, counted_names, listed
 from ...rule import DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 
@@ -43,7 +43,7 @@ class _Fold(Refusals):
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
-        groups = f" of group {listed(self.groups)}" if self.groups else ""
+        groups = f" of {called('group', self.groups)}" if self.groups else ""
         ends = counted(self.tally.count, "end of a transaction", "ends of transactions")
         return f"{broker} refused {ends}{groups}: {listed(self.named(_WHY))}"
 

@@ -20,6 +20,7 @@ from ...problem import (
     Tally,
     place_of,
     shown,
+    time_of,
 )
 from ...refusals import Refusals, counted, listed, only, times
 from ...rule import DiagnosisRule, Exchanges, Fold
@@ -96,10 +97,18 @@ class _Fold(Fold):
         self.topics: dict[tuple[str, int], set[str]] = {}
         self.open_again: dict[tuple[str, str], int] = {}
         """broker and topic -> time of its last route with both bits"""
+        self.changed: dict[str, int] = {}
+        """topic -> first time that an administrator changed its settings"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code == ROUTE:
             self._take_route(row)
+            return
+        if row.request_code == CHANGE:
+            topic = row.topic or ""
+            if topic in self.changed or len(self.changed) < MAX_ROUTED:
+                time = time_of(row)
+                self.changed[topic] = min(self.changed.get(topic, time), time)
             return
         kind = kind_of(row.remark) or ""
         if kind not in self.refused:
@@ -131,11 +140,18 @@ class _Fold(Fold):
             f"{broker} is {closed} for {what} (permission {perm} in the route): {effect}",
             Subject(broker=broker, topic=only(topics)),
         )
-        case.details = [f"topics: {listed(topics)}", *self._again(broker, topics, tally.last)]
+        again = self._again(broker, topics, tally.last)
+        case.details = [f"topics: {listed(topics)}", *again]
+        wanted = all(self.changed.get(topic, tally.first) < tally.first for topic in topics)
+        if wanted:
+            case.details.append(
+                "an administrator changed the topic before (UPDATE_AND_CREATE_TOPIC)"
+            )
         severity = [self._only_broker(topic, broker, context) for topic in topics]
         case.severity = ProblemSeverity.WARNING
         if any(severity) and not perm & WRITE:
-            case.severity = ProblemSeverity.ERROR
+            if not again and not wanted:
+                case.severity = ProblemSeverity.ERROR
             case.details.append("no other broker of the topic takes messages")
         return case
 
@@ -182,6 +198,7 @@ class _Fold(Fold):
 
 
 ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+CHANGE: Final = int(RequestCode.UPDATE_AND_CREATE_TOPIC)
 _BITS: Final = {_SENDING: WRITE, "pulling": READ}
 _EFFECTS: Final = {
     READ: ("read-only", "producers pass it over, consumers can go on"),
@@ -207,7 +224,7 @@ def _refused(row: ExchangeRecord) -> str | None:
 
 
 def _route(row: ExchangeRecord) -> str | None:
-    return None if is_own_topic(row.topic) else whole(row)
+    return None if is_own_topic(row.topic) or row.missing_bytes else whole(row)
 
 
 RULE = DiagnosisRule(
@@ -244,6 +261,11 @@ RULE = DiagnosisRule(
         Exchanges(
             key=_route,
             requests=frozenset((ROUTE,)),
+            responses=frozenset((int(ResponseCode.SUCCESS),)),
+        ),
+        Exchanges(
+            key=whole,
+            requests=frozenset((CHANGE,)),
             responses=frozenset((int(ResponseCode.SUCCESS),)),
         ),
     ),

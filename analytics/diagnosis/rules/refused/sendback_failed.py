@@ -12,7 +12,7 @@ from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity, first_line
-from ...refusals import Refusals, counted, listed
+from ...refusals import Refusals, called, counted, listed
 from ...rule import DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 
@@ -32,7 +32,7 @@ class _Fold(Refusals):
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
         messages = counted(self.tally.count, "message")
-        groups = f" that group {listed(self.groups)} sent back" if self.groups else ""
+        groups = f" that {called('group', self.groups)} sent back" if self.groups else ""
         return f"{broker} did not take {messages}{groups}: {listed(self.named(_WHY))}"
 
 

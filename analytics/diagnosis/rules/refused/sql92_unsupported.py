@@ -11,7 +11,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import whole
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, listed, with_remark
+from ...refusals import Refusals, called, listed, with_remark
 from ...rule import DiagnosisRule, Exchanges
 
 MARK: Final = "does not support consumer to filter message by"
@@ -30,7 +30,7 @@ class _Fold(Refusals):
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
         kind = listed(self.named(_KIND)) or "properties"
-        groups = f" of group {listed(self.groups)}" if self.groups else ""
+        groups = f" of {called('group', self.groups)}" if self.groups else ""
         return f"{broker} does not filter by {kind}: it refused {self.what}{groups}"
 
 

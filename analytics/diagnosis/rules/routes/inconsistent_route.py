@@ -164,6 +164,8 @@ def _side_by_side(mine: list[_Answer], theirs: list[_Answer]) -> list[tuple[_Ans
 def _key(row: ExchangeRecord) -> str | None:
     if any(text.rpartition("=")[2] == row.responder for text in row.brokers):
         return None  # a proxy names itself for every broker
+    if row.missing_bytes or (row.response_code == _SUCCESS and not row.facts):
+        return None  # what it says was not captured
     if row.topic == DEFAULT_TOPIC:
         return row.topic
     return None if is_own_topic(row.topic) else row.topic

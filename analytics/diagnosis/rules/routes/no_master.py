@@ -145,6 +145,10 @@ def _case(name: str, broker: _Broker) -> Case:
     return case
 
 
+def _route(row: ExchangeRecord) -> str | None:
+    return None if row.missing_bytes else whole(row)
+
+
 def _sent_back(row: ExchangeRecord) -> str | None:
     return whole(row) if MARK in (row.remark or "") else None
 
@@ -176,7 +180,7 @@ RULE = DiagnosisRule(
     ),
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((_ROUTE,)), responses=frozenset((_SUCCESS,))),
+        Exchanges(key=_route, requests=frozenset((_ROUTE,)), responses=frozenset((_SUCCESS,))),
         Exchanges(
             key=_sent_back,
             requests=frozenset((int(RequestCode.CONSUMER_SEND_MSG_BACK),)),

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
 from ...keys import whole
@@ -67,12 +67,14 @@ class _Fold(Fold):
         time = row.request_time if row.request_time is not None else row.response_time or 0
         good = row.response_code == _SUCCESS
         if row.topic == DEFAULT_TOPIC:
+            # One without an answer may have got a route that was not captured.
+            good = good or row.response_code is None
             if row.requester in self.defaults or len(self.defaults) < MAX_CLIENTS:
                 times = self.defaults.setdefault(row.requester, [])
                 if len(times) < MAX_ASKED:
                     times.append((time, good))
             return
-        if is_own_topic(row.topic) or row.topic is None:
+        if is_own_topic(row.topic) or row.topic is None or row.response_code is None:
             return
         topic = self.topics.get(row.topic)
         if topic is None:
@@ -205,6 +207,11 @@ RULE = DiagnosisRule(
             requests=frozenset((_ROUTE,)),
             responses=frozenset((_MISSING, _SUCCESS)),
         ),
+        Exchanges(
+            key=lambda row: whole(row) if row.topic == DEFAULT_TOPIC else None,
+            requests=frozenset((_ROUTE,)),
+            statuses=frozenset((UNANSWERED,)),
+        ),
     ),
     references=(
         "apache/rocketmq#504",
@@ -219,5 +226,6 @@ RULE = DiagnosisRule(
         " tool, or be made next. Topics of RocketMQ itself are left out."
     ),
     needs=frozenset((Need.ROUTES,)),
+    rests_on_absence=True,
     consequence_of=frozenset(("broker-gone", "inconsistent-route")),
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.overload.mapped_file_failed import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, same_in_any_order
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
 REMARK = "create mapped file failed, server is busy or broken."
 
@@ -35,3 +37,26 @@ def test_names_the_broker_and_counts() -> None:
 
 def test_another_remark_is_another_matter() -> None:
     assert not problems(RULE, [refused(0, "UNKNOWN_ERROR")])
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "file-not-made-4x.pcap",
+            9,
+            "broker-a refused 9 sends: it cannot make the next file of its commit log",
+        ),
+        (
+            "file-not-made-5x.pcap",
+            9,
+            "broker-a refused 9 sends: it cannot make the next file of its commit log",
+        ),
+    ],
+)
+def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(broker="broker-a", topic="FileTopic", group="sample_group")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

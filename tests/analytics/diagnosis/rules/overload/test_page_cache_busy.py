@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.overload.page_cache_busy import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, same_in_any_order
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
 REMARK = (
     "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in "
@@ -38,3 +40,26 @@ def test_names_the_broker_and_counts() -> None:
 
 def test_another_remark_is_another_matter() -> None:
     assert not problems(RULE, [refused(0, "[TIMEOUT_CLEAN_QUEUE]broker busy")])
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "busy-page-cache-4x.pcap",
+            5,
+            "broker-a refused 5 sends: a write to its page cache took too long",
+        ),
+        (
+            "busy-page-cache-5x.pcap",
+            5,
+            "broker-a refused 5 sends: a write to its page cache took too long",
+        ),
+    ],
+)
+def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(broker="broker-a", topic="CacheTopic", group="sample_group")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.overload.send_queue_timeout import MARK, RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, same_in_any_order
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
 BUSY = int(ResponseCode.SYSTEM_BUSY)
 
@@ -54,3 +56,27 @@ def test_a_remark_of_an_unknown_form_is_enough() -> None:
 def test_other_flow_control_is_not_its_matter() -> None:
     row = exchange(0, int(RequestCode.SEND_MESSAGE_V2), BUSY, remark="[REJECTREQUEST]system busy")
     assert not problems(RULE, [row])
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "busy-send-queue-4x.pcap",
+            9,
+            "broker-a refused 9 sends: they waited 200 to 217 ms in its queue, with up to 3 others",
+        ),
+        (
+            "busy-send-queue-5x.pcap",
+            20,
+            "broker-a refused 20 sends: they waited 200 to 324 ms in its queue, with up "
+            "to 3 others",
+        ),
+    ],
+)
+def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(broker="broker-a", topic="BusyTopic", group="busy_group")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from analytics.diagnosis.problem import ProblemSeverity, Subject
 from analytics.diagnosis.rules.refused.async_retry_stale_queue import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, same_in_any_order
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
 SEND = int(RequestCode.SEND_MESSAGE_V2)
 KEY = "C000020A18BC4E0E2F2A67912D760000"
@@ -77,3 +79,28 @@ def test_a_synchronous_retry_is_normal() -> None:
     values: dict[str, Any] = {"responder": OTHER, "conversation": 1, "broker_name": "broker-b"}
     again = send(20, 0, unique_key=KEY, **values)
     assert not problems(RULE, [named(), send(1, 0), first, again])
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "queue-illegal-4x.pcap",
+            2,
+            "broker-b refused 2 sends to queues 3 to 4 of topic UnevenTopic, it has 2 "
+            "queues; the queue was chosen for broker-a",
+        ),
+        (
+            "queue-illegal-5x.pcap",
+            12,
+            "broker-b refused 12 sends to queues 2 to 7 of topic UnevenTopic, it has 2 "
+            "queues; the queue was chosen for broker-a",
+        ),
+    ],
+)
+def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(topic="UnevenTopic", group="sample_group")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

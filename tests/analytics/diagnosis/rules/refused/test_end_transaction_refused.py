@@ -11,7 +11,7 @@ from analytics.diagnosis.rules.refused.end_transaction_refused import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, oneway, problems, problems_of_sample, same_in_any_order
+from ...made_rows import exchange, oneway, problems, problems_of_sample, same_in_any_order, sample
 
 END = int(RequestCode.END_TRANSACTION)
 NAMED = exchange(0, int(RequestCode.SEND_MESSAGE_V2), broker_name="broker-a")
@@ -53,3 +53,30 @@ def test_one_way_ends_and_access_control_are_no_problem() -> None:
 @pytest.mark.parametrize("name", ["transaction-4x.pcap", "transaction-5x.pcap"])
 def test_recorded_transactions(name: str) -> None:
     assert not problems_of_sample(RULE, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "transaction-refused-4x.pcap",
+            3,
+            "127.77.0.11:10911 refused 3 ends of transactions of groups right_group and "
+            "wrong_group: Find prepared transaction message failed, The producer group "
+            "wrong and The transaction state table offset wrong",
+        ),
+        (
+            "transaction-refused-5x.pcap",
+            3,
+            "127.77.0.11:10911 refused 3 ends of transactions of groups right_group and "
+            "wrong_group: Find prepared transaction message failed, The producer group "
+            "wrong and The transaction state table offset wrong",
+        ),
+    ],
+)
+def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(broker="127.77.0.11:10911", topic="EndTopic")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.refused.group_missing import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, same_in_any_order
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
 REMARK = "subscription group [shop] does not exist, See https://rocketmq.apache.org"
 NAMED = exchange(0, int(RequestCode.SEND_MESSAGE_V2), broker_name="broker-a")
@@ -42,3 +44,26 @@ def test_the_group_in_other_remarks() -> None:
 
 def test_administrators_are_told_themselves() -> None:
     assert not problems(RULE, [refused(0, RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG)])
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "group-missing-4x.pcap",
+            13,
+            "consumer group nobodys_group does not exist on broker-a: 13 pulls refused",
+        ),
+        (
+            "group-missing-5x.pcap",
+            1,
+            "consumer group nobodys_group does not exist on broker-a: 1 pull refused",
+        ),
+    ],
+)
+def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(broker="broker-a", topic="GroupTopic", group="nobodys_group")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

@@ -9,14 +9,7 @@ from analytics.diagnosis.rules.refused.no_permission import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import (
-    NAMESRV,
-    exchange,
-    problems,
-    problems_of_sample,
-    same_in_any_order,
-    sample,
-)
+from ...made_rows import NAMESRV, exchange, problems, problems_of_sample, same_in_any_order, sample
 
 ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 
@@ -106,3 +99,10 @@ def test_access_control_is_another_matter() -> None:
 )
 def test_normal_routes(brokers: list[str], topic: str) -> None:
     assert not problems(RULE, [route(*brokers, topic=topic)])
+
+
+def test_a_permission_that_an_administrator_took_away() -> None:
+    (one,) = problems_of_sample(RULE, "admin-5x.pcap")
+    assert one.title.startswith("broker-a is read-only for topic AdminTopic (permission 4 in the")
+    assert one.severity is ProblemSeverity.WARNING
+    assert "an administrator changed the topic before (UPDATE_AND_CREATE_TOPIC)" in one.details

@@ -11,7 +11,7 @@ from analytics.diagnosis.rules.refused.oversize_message import RULE, limit_in
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, same_in_any_order
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
 REMARK = (
     "the message is illegal, maybe msg body or properties length not matched. msg body length limit"
@@ -73,3 +73,30 @@ def test_a_timed_message_is_another_matter() -> None:
 def test_limit_in() -> None:
     assert limit_in(REMARK) == 4_194_304
     assert limit_in(None) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "message-too-large-4x.pcap",
+            4,
+            "broker-a refused 4 sends as too long or not well formed: a body of 20,006 "
+            "bytes, 16,384 are allowed; properties of 33,088 bytes, 32,767 are allowed; "
+            "a topic of 130 characters, 127 are allowed",
+        ),
+        (
+            "message-too-large-5x.pcap",
+            4,
+            "broker-a refused 4 sends as too long or not well formed: a body of 20,006 "
+            "bytes, 16,384 are allowed; properties of 33,089 bytes, 32,767 are allowed; "
+            "a topic of 130 characters, 127 are allowed",
+        ),
+    ],
+)
+def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(broker="broker-a")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

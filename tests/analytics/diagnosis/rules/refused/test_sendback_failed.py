@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.refused.sendback_failed import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
 REMARK = "look message by offset failed, 12345"
 NAMED = exchange(0, int(RequestCode.SEND_MESSAGE_V2), broker_name="broker-a")
@@ -44,3 +46,28 @@ def test_messages_that_were_taken_back() -> None:
 
 def test_access_control_is_another_matter() -> None:
     assert not problems(RULE, [refused(0, remark="AclException: No acl config for eve, org.x")])
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "return-failed-4x.pcap",
+            2,
+            "broker-a did not take 2 messages that group back_group sent back: look "
+            "message by offset failed",
+        ),
+        (
+            "return-failed-5x.pcap",
+            2,
+            "broker-a did not take 2 messages that group back_group sent back: look "
+            "message by offset failed",
+        ),
+    ],
+)
+def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(broker="broker-a", topic="BackTopic", group="back_group")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

@@ -54,3 +54,26 @@ def test_a_topic_that_the_broker_makes_is_no_problem(name: str) -> None:
 )
 def test_retry_topics_administrators_and_routes_are_left_out(code: int, topic: str) -> None:
     assert not problems(RULE, [refused(code, topic)])
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "topic-deleted-4x.pcap",
+            41,
+            "topic OrphanTopic does not exist and broker-a does not make it: 41 requests refused",
+        ),
+        (
+            "topic-deleted-5x.pcap",
+            48,
+            "topic OrphanTopic does not exist and broker-a does not make it: 48 requests refused",
+        ),
+    ],
+)
+def test_a_topic_that_was_deleted(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(broker="broker-a", topic="OrphanTopic")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

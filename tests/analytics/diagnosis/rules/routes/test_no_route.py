@@ -11,14 +11,7 @@ from analytics.diagnosis.rules.routes.no_route import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import (
-    NAMESRV,
-    exchange,
-    problems,
-    problems_of_sample,
-    same_in_any_order,
-    sample,
-)
+from ...made_rows import NAMESRV, exchange, problems, problems_of_sample, same_in_any_order, sample
 
 MISSING = int(ResponseCode.TOPIC_NOT_EXIST)
 
@@ -96,3 +89,14 @@ def test_normal_answers_without_a_route(rows: list[ExchangeRecord]) -> None:
 )
 def test_samples_without_this_problem(name: str) -> None:
     assert not problems_of_sample(RULE, name)
+
+
+def test_a_missing_answer_for_the_default_topic_proves_nothing() -> None:
+    asked = exchange(
+        5,
+        int(RequestCode.GET_ROUTEINFO_BY_TOPIC),
+        None,
+        responder=NAMESRV,
+        topic="TBW102",
+    )
+    assert not problems(RULE, [route(0, "Orders"), asked, route(20, "Orders")])
