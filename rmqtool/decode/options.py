@@ -82,6 +82,8 @@ class DecodeRequest:
     """the conversation that is followed"""
     quiet: bool = False
     """no remarks on standard error"""
+    watched: bool = False
+    """say on standard error what goes wrong, as it happens"""
     colour: When = When.auto
     """when to use colours"""
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Generic, NamedTuple, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, cast
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.shards import decode_of
@@ -32,6 +32,9 @@ from .options import DecodeRequest, View, usage_error
 from .row_run import Row, RowSource, compiled, is_live, output_terminal
 from .sinks import Sink
 from .undecoded import nothing_decoded
+
+if TYPE_CHECKING:
+    from ..summary.watch import Watch
 
 
 def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStatus:
@@ -93,7 +96,7 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
         follow=request.follow,
         since=since.ns if since is not None and since.has_date else None,
         until=until.ns if until is not None and until.has_date else None,
-        conversations=request.to_folder or is_diagnosed(request),
+        conversations=request.to_folder or request.watched or is_diagnosed(request),
     )
 
 
@@ -160,6 +163,7 @@ class _Loop(Generic[Row]):
         self._sink = sink
         self._progress = progress
         self.counts = Counts() if request.fail_on else None
+        self._watch = watch_of(request)
         self._window: Callable[[Row], bool] | None = None
         self._has_times_of_day = any(
             moment is not None and not moment.has_date for moment in (request.since, request.until)
@@ -181,6 +185,8 @@ class _Loop(Generic[Row]):
 
     def _take(self, batch: Sequence[Row]) -> None:
         self.seen += len(batch)
+        if self._watch is not None:
+            self._watch.engine.add_exchanges(cast(Sequence[ExchangeRecord], batch))
         if self._has_times_of_day:
             in_window = self._window = self._window or self._times_of_day()
             batch = [row for row in batch if in_window(row)]
@@ -202,6 +208,10 @@ class _Loop(Generic[Row]):
         conversations = self._decode.take_conversations()
         if conversations:
             self._sink.write_conversations(conversations)
+        if self._watch is not None:
+            self._watch.engine.add_findings(findings)
+            self._watch.engine.add_connections(conversations)
+            self._watch.look()
 
     def _times_of_day(self) -> Callable[[Row], bool]:
         """Return the test for times without a date: they are of the day of the first packet."""
@@ -217,6 +227,18 @@ class _Loop(Generic[Row]):
             return (since is None or seen >= since) and (until is None or seen < until)
 
         return in_window
+
+
+def watch_of(request: DecodeRequest) -> Watch | None:
+    """Return what says meanwhile what goes wrong; None where nobody asked for it."""
+    if not request.watched:
+        return None
+    from analytics.diagnosis.engine import Engine
+    from analytics.diagnosis.registry import rules
+
+    from ..summary.watch import Watch
+
+    return Watch(Engine(rules()))
 
 
 def _of_day(moment: Moment | None, first: int) -> int | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import sys
+from dataclasses import fields, replace
 
 from ..decode.arguments import DecodeArguments
-from ..decode.options import DecodeRequest, request_of, size_option
+from ..decode.options import DecodeRequest, View, request_of, size_option
 from ..ui.status import CommandError, ExitStatus
 from .arguments import LiveArguments
 from .run import LiveRequest, refuse_stdout, seconds_of
@@ -34,4 +35,6 @@ def decode_request_of(given: LiveArguments) -> DecodeRequest:
     shared = {
         one.name: getattr(given, one.name) for one in fields(DecodeArguments) if one.name in names
     }
-    return request_of(DecodeArguments([given.interface or ""], follow=True, **shared))
+    request = request_of(DecodeArguments([given.interface or ""], follow=True, **shared))
+    somebody_watches = sys.stderr.isatty() and not request.quiet
+    return replace(request, watched=request.view is View.exchanges and somebody_watches)
