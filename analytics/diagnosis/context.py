@@ -115,6 +115,8 @@ class Context:
     """address of a broker -> time of the last route that names it, and the broker's id there"""
     versions: dict[str, str] = field(default_factory=dict)
     """`address:port` -> version of the RocketMQ that sent from there"""
+    sent: set[str] = field(default_factory=set)
+    """topics that messages were sent to"""
     needs: set[Need] = field(default_factory=set)
     """what the capture has"""
     quality: Quality = field(default_factory=Quality)
@@ -170,6 +172,8 @@ class Context:
             self.servers.setdefault(row.responder, "broker")
         elif code in SENDS:
             self.needs.add(Need.SENDS)
+            if row.topic is not None and len(self.sent) < MAX_NAMES:
+                self.sent.add(row.topic)
             self.servers.setdefault(row.responder, "broker")
         elif code in FETCHES:
             self.needs.add(Need.PULLS)
@@ -237,6 +241,7 @@ class Context:
                 self.routes[topic] = brokers
                 self.route_times[topic] = other.route_times[topic]
         self.needs |= other.needs
+        self.sent |= other.sent
         for part in ("connections", "midstream", "one_direction", "with_gaps", "damaged"):
             setattr(self.quality, part, getattr(self.quality, part) + getattr(other.quality, part))
         if other.first_time is not None and other.last_time is not None:

@@ -136,5 +136,5 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.CONNECTIONS,)),
     rests_on_absence=True,
-    consequence_of=frozenset(("broker-gone",)),
+    consequence_of=frozenset(("broker-gone", "page-cache-busy")),
 )

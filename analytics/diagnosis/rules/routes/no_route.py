@@ -91,7 +91,7 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         for name, topic in sorted(self.topics.items()):
-            case = self._case(name, topic)
+            case = self._case(name, topic, name in context.sent)
             if case is not None:
                 case.details.append(self._who_else(topic, context))
                 yield case
@@ -104,7 +104,8 @@ class _Fold(Fold):
             return f"there are brokers ({listed(context.names.values())}): the topic is missing"
         return "no route of any topic was seen: perhaps no broker is registered there at all"
 
-    def _case(self, name: str, topic: _Topic) -> Case | None:
+    def _case(self, name: str, topic: _Topic, sent: bool) -> Case | None:
+        """Return what is wrong with a topic; `sent`: something was sent to it."""
         missing = sorted(topic.missing, key=lambda one: (one.time, one.requester))
         by_default: dict[bool | None, list[_Asked]] = {True: [], False: [], None: []}
         for one in missing:
@@ -129,7 +130,7 @@ class _Fold(Fold):
                 f" registered ({counted(len(asked), 'request')} of {_clients(asked)} in vain)"
             )
             return self._told(name, topic, asked, title)
-        if until is not None or max(Counter(one.requester for one in asked).values()) < 2:
+        if sent or until is not None or max(Counter(one.requester for one in asked).values()) < 2:
             return None  # it was made in the meantime; or asked for once, as by a tool
         title = (
             f"topic {name} has no route: {counted(len(asked), 'request')} of {_clients(asked)} in"

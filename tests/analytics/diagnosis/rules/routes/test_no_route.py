@@ -13,6 +13,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...made_rows import NAMESRV, exchange, problems, problems_of_sample, same_in_any_order, sample
 
+SEND = int(RequestCode.SEND_MESSAGE_V2)
 MISSING = int(ResponseCode.TOPIC_NOT_EXIST)
 
 
@@ -66,12 +67,13 @@ def test_it_is_less_sure_at_the_beginning() -> None:
     [
         [route(0, "Orders"), route(5, "TBW102", 0), route(30_000, "Orders")],
         [route(0, "Orders")],
+        [route(0, "Orders"), route(20, "Orders"), exchange(30, SEND, topic="Orders")],
         [route(0, "Orders"), route(20, "Orders"), route(30_000, "Orders", 0)],
         [route(0, "%RETRY%g"), route(30_000, "%RETRY%g")],
         [route(0, "TBW102"), route(30_000, "TBW102")],
         [route(0, "RMQ_SYS_TRACE_TOPIC"), route(30_000, "RMQ_SYS_TRACE_TOPIC")],
     ],
-    ids=["default", "once", "made later", "retry", "TBW102", "trace"],
+    ids=["default", "once", "sent to", "made later", "retry", "TBW102", "trace"],
 )
 def test_normal_answers_without_a_route(rows: list[ExchangeRecord]) -> None:
     assert not problems(RULE, rows)
