@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.row_facts import offsets_in
+from dissectors.remoting.row_facts import OFFSETS, offsets_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -20,9 +21,7 @@ from ...problem import (
     Subject,
     Tally,
     asked,
-    end_of,
     place_of,
-    shown,
 )
 from ...refusals import only
 from ...rule import DiagnosisRule, Exchanges, Fold
@@ -47,7 +46,14 @@ CAUGHT_UP: Final = 0.5
 STANDS_NS: Final = 60 * SECOND
 SYSTEM_GROUPS: Final = ("CID_RMQ_SYS_", "TOOLS_CONSUMER", "SELF_TEST_")
 """MixAll: groups of brokers and tools"""
+MAX_PULLERS: Final = 64
+TOGETHER: Final = 0.2
+"""of the time: members that hand a queue over pull it together for a moment only"""
 _SEPARATOR: Final = "\x00"
+_OFFSETS: Final = f"{OFFSETS}="
+"""the first fact of a pull"""
+_UNKNOWN: Final = " -"
+"""ends it where the answer names no end of the queue"""
 _Queue = tuple[str, int]
 
 
@@ -59,11 +65,23 @@ class _Point(NamedTuple):
     """offset that is fetched next"""
     end: int
     """offset at which the queue ends"""
-    evidence: Evidence
+    capture: str
+    packet: int
+    conversation: int
 
     @property
     def lag(self) -> int:
         return max(0, self.end - self.following)
+
+    def evidence(self, queue: int) -> Evidence:
+        """Return the answer as evidence, which most points never become."""
+        what = f"queue {queue}: fetched up to {self.following} of {self.end}, {self.lag} behind"
+        return Evidence(self.capture, self.packet or None, self.time, self.conversation, what)
+
+
+_Answer = tuple[int, str, str, int, int]
+"""time, fact of the offsets, capture, packet, conversation: taken apart in the end only, as there
+are as many as pulls"""
 
 
 class _Series:
@@ -72,29 +90,55 @@ class _Series:
     Steps get longer as time goes on, which does not depend on the order of what is added.
     """
 
-    __slots__ = ("points", "step")
+    __slots__ = ("points", "pullers", "step")
 
     def __init__(self) -> None:
         self.step = SECOND
-        self.points: dict[int, _Point] = {}
+        self.points: dict[int, _Answer] = {}
+        self.pullers: dict[str, tuple[int, int]] = {}
+        """`address:port` of clients -> from when to when they were answered"""
 
-    def add(self, point: _Point) -> None:
-        self._keep(point)
+    def add(self, answer: _Answer, puller: str) -> None:
+        time = answer[0]
+        before = self.pullers.get(puller)
+        if before is not None:
+            if time > before[1]:
+                self.pullers[puller] = (before[0], time)
+            elif time < before[0]:
+                self.pullers[puller] = (time, before[1])
+        elif len(self.pullers) < MAX_PULLERS:
+            self.pullers[puller] = (time, time)
+        self._keep(answer)
         while len(self.points) > MAX_POINTS:
             self.step *= 2
-            points = list(self.points.values())
+            answers = list(self.points.values())
             self.points = {}
-            for one in points:
+            for one in answers:
                 self._keep(one)
 
-    def _keep(self, point: _Point) -> None:
-        at = point.time // self.step
+    def _keep(self, answer: _Answer) -> None:
+        at = answer[0] // self.step
         before = self.points.get(at)
-        if before is None or _order(point) > _order(before):
-            self.points[at] = point
+        if before is None or answer > before:
+            self.points[at] = answer
 
     def ordered(self) -> list[_Point]:
-        return [self.points[at] for at in sorted(self.points)]
+        found = []
+        for at in sorted(self.points):
+            time, fact, capture, packet, conversation = self.points[at]
+            _, following, _, end = offsets_in((fact,))
+            if following is not None and end is not None:
+                found.append(_Point(time, following, end, capture, packet, conversation))
+        return found
+
+    def is_shared(self) -> bool:
+        """Return whether several clients pull the queue together, as in broadcasting."""
+        spans = sorted(self.pullers.values())
+        whole = max(last for _, last in spans) - spans[0][0]
+        together = max(
+            (min(one[1], other[1]) - other[0] for one, other in pairwise(spans)), default=0
+        )
+        return together > whole * TOGETHER
 
 
 class _Commits:
@@ -131,19 +175,17 @@ class _Fold(Fold):
             if offset is not None:
                 self._take_commit(queue, row, offset)
             return
-        _, following, _, end = offsets_in(row.facts)
-        if following is None or end is None:
+        time = row.response_time
+        fact = row.facts[0] if row.facts else ""
+        if time is None or not fact.startswith(_OFFSETS) or fact.endswith(_UNKNOWN):
             return
         series = self.pulled.get(queue)
         if series is None:
             if len(self.pulled) >= MAX_QUEUES:
                 return
             series = self.pulled[queue] = _Series()
-        behind = max(0, end - following)
-        evidence = shown(
-            row, f"queue {row.queue_id}: fetched up to {following} of {end}, {behind} behind"
-        )
-        series.add(_Point(end_of(row), following, end, evidence))
+        answer = (time, fact, row.capture, row.response_packet or 0, row.conversation)
+        series.add(answer, row.requester)
         if len(self.clients) < MAX_QUEUES:
             self.clients.add(row.requester)
 
@@ -169,7 +211,7 @@ class _Fold(Fold):
         series = {
             queue: ordered
             for queue, one in self.pulled.items()
-            if len(ordered := one.ordered()) >= FEWEST_POINTS
+            if len(ordered := one.ordered()) >= FEWEST_POINTS and not one.is_shared()
         }
         # A relay in front of a broker has its name: the same pulls are seen at both.
         places: dict[tuple[str, int], _Queue] = {}
@@ -199,9 +241,9 @@ class _Fold(Fold):
         ):
             return None
         tally = Tally()
-        for points in series.values():
+        for (_, number), points in sorted(series.items()):
             for point in (points[0], _at(points, first + span // 2), _at(points, peak)):
-                tally.add(point.evidence)
+                tally.add(point.evidence(number))
         tally.count = most
         seconds = span / SECOND
         brokers = {context.broker(address) for address, _ in series}
@@ -242,7 +284,7 @@ class _Fold(Fold):
             if commits.last.time - since < STANDS_NS:
                 continue
             tally.add(commits.first)
-            tally.add(more[-1].evidence)
+            tally.add(more[-1].evidence(queue[1]))
             tally.add(commits.last)
             waiting += more[-1].end - commits.highest
             longest = max(longest, commits.last.time - since)
@@ -267,10 +309,6 @@ def _only_number(numbers: Iterable[int]) -> int | None:
     """Return the number where there is one only."""
     different = set(numbers)
     return different.pop() if len(different) == 1 else None
-
-
-def _order(point: _Point) -> tuple[int, int, int]:
-    return point.time, point.following, point.end
 
 
 def _at(points: list[_Point], time: int) -> _Point:

@@ -10,6 +10,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts import (
     CLIENT,
     MAX_FACTS,
+    AnnouncedSubscription,
     consumers_in,
     fact_in,
     subscriptions_in,
@@ -20,6 +21,7 @@ from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...problem import (
+    MOST_EVIDENCE,
     Case,
     Confidence,
     Evidence,
@@ -38,6 +40,9 @@ HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 PARSE_FAILED: Final = int(ResponseCode.SUBSCRIPTION_PARSE_FAILED)
 NOT_EXIST: Final = int(ResponseCode.SUBSCRIPTION_NOT_EXIST)
 NOT_LATEST: Final = int(ResponseCode.SUBSCRIPTION_NOT_LATEST)
+TAG: Final = "TAG"
+"""ExpressionType.TAG"""
+OR: Final = "||"
 PUSH: Final = "CONSUME_PASSIVELY"
 """ConsumeType of push consumers: the broker filters by what the group's last heartbeat said"""
 LASTING_NS: Final = 40_000_000_000
@@ -46,6 +51,7 @@ MAX_CLIENTS: Final = 4096
 MAX_FORMS: Final = 16
 """subscriptions of one client one after the other"""
 MOST_NAMED: Final = 3
+MOST_PULLS: Final = 2
 _Form = tuple[str, ...]
 
 
@@ -97,7 +103,7 @@ class _Fold(Fold):
             if group.type != PUSH:
                 continue
             form = sorted(
-                f"{one.topic} {one.type} {one.expression}"
+                f"{one.topic} {one.type} {_expression(one)}"
                 for one in subscribed
                 if one.group == group.name and RETRY not in one.topic
             )
@@ -136,9 +142,11 @@ class _Fold(Fold):
     def _of_conflict(self, group: str, apart: dict[str, tuple[_Form, _Seen]]) -> Case:
         common = set.intersection(*(set(form) for form, _ in apart.values()))
         tally = Tally()
+        heartbeats = []
         said = []
         for client, (form, seen) in sorted(apart.items()):
             tally.add(seen.evidence)
+            heartbeats.append(seen.evidence)
             own = [part for part in form if part not in common]
             said.append(f"{client} {_text(own) if own else 'nothing of it'}")
         pulls = Tally()
@@ -158,6 +166,9 @@ class _Fold(Fold):
             f"members of {group} subscribe differently: {'; '.join(said[:MOST_NAMED])}{more}",
             Subject(topic=only(topics), group=group),
         )
+        # The heartbeats prove it, the refused pulls show what it does.
+        heartbeats = heartbeats[: MOST_EVIDENCE - MOST_PULLS]
+        case.evidence = heartbeats + pulls.evidence[: MOST_EVIDENCE - len(heartbeats)]
         if pulls.count:
             case.details.append(
                 f"pulls of the group were refused {times(pulls.count)}, as its subscription had"
@@ -201,6 +212,13 @@ def _conflict(latest: dict[str, tuple[_Form, _Seen]]) -> dict[str, tuple[_Form, 
     return found
 
 
+def _expression(one: AnnouncedSubscription) -> str:
+    """Return an expression so that the order of tags makes no difference."""
+    if one.type != TAG or OR not in one.expression:
+        return one.expression
+    return f" {OR} ".join(sorted({tag.strip() for tag in one.expression.split(OR)}))
+
+
 def _text(form: Iterable[str]) -> str:
     """Return subscriptions as people write them: ``Orders (tags A || B)``."""
     said = []
@@ -212,7 +230,7 @@ def _text(form: Iterable[str]) -> str:
         elif expression == "*":
             said.append(f"{topic} (all)")
         else:
-            said.append(f"{topic} ({'tags ' if kind == 'TAG' else 'SQL '}{expression})")
+            said.append(f"{topic} ({'tags ' if kind == TAG else 'SQL '}{expression})")
     return ", ".join(said)
 
 

@@ -59,7 +59,7 @@ class _Fold(Fold):
         if int(got) >= int(wanted):
             client.won += 1
             return
-        client.tally.add(shown(row, f"{name} asked for {wanted} locks and got {got}"))
+        client.tally.add(shown(row, f"{name} asked for locks of {wanted} queues and got {got}"))
         client.brokers.add(row.responder)
 
     def cases(self, context: Context) -> Iterable[Case]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts import DEADLINE_MS, fact_in
@@ -12,8 +12,8 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
-from ...refusals import MAX_NAMED, counted_names, only
+from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, asked, place_of
+from ...refusals import counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 ACKS: Final = frozenset(
@@ -21,7 +21,17 @@ ACKS: Final = frozenset(
 )
 CLOCKS_NS: Final = 1_000_000_000
 """what the clocks of the broker and of the capture may be apart"""
+MAX_ACKS: Final = 20_000
 _MS: Final = 1_000_000
+
+
+class _Ack(NamedTuple):
+    evidence: Evidence
+    late_ns: int
+    """after the end of the invisible time; negative: before it"""
+    topic: str
+    responder: str
+    requester: str
 
 
 class _Fold(Fold):
@@ -29,55 +39,48 @@ class _Fold(Fold):
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
-        self.acks = 0
-        self.latest_ns = 0
-        self.topics: Counter[str] = Counter()
-        self.brokers: set[str] = set()
-        self.clients: set[str] = set()
-        self.refused = 0
+        self.acks: dict[str, _Ack] = {}
+        """by receipt; the hops of a relay, and one that is repeated, are one"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         late = _late(row)
         if late is None:
             return
-        self.acks += 1
-        if late <= CLOCKS_NS:
+        key = f"{row.topic} {row.queue_id} {row.queue_offset} {fact_in(row.facts, DEADLINE_MS)}"
+        before = self.acks.get(key)
+        if before is None and len(self.acks) >= MAX_ACKS:
             return
-        self.tally.add(asked(row, f"{row.request_name} {late / 1e9:.1f} s after the time was over"))
-        self.latest_ns = max(self.latest_ns, late)
-        self.refused += bool(row.response_code)
-        topic = row.topic
-        if topic and (topic in self.topics or len(self.topics) < MAX_NAMED):
-            self.topics[topic] += 1
-        if len(self.brokers) < MAX_NAMED:
-            self.brokers.add(row.responder)
-        if len(self.clients) < MAX_NAMED:
-            self.clients.add(row.requester)
+        one = asked(row, f"{row.request_name} {late / 1e9:.1f} s after the time was over")
+        if before is None or place_of(one) < place_of(before.evidence):
+            self.acks[key] = _Ack(one, late, row.topic or "", row.responder, row.requester)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        count = self.tally.count
-        if not count:
+        late = [one for one in self.acks.values() if one.late_ns > CLOCKS_NS]
+        if not late:
             return
+        tally = Tally()
+        for one in late:
+            tally.add(one.evidence)
+        count = len(late)
+        latest = max(one.late_ns for one in late)
+        topics = Counter(one.topic for one in late)
         what = "1 message" if count == 1 else f"{count:,} messages"
-        topic = only(self.topics)
-        case = self.tally.case(
+        topic = only(topics)
+        case = tally.case(
             f"{self.key} acknowledged {what} of {topic or 'several topics'} too late, by up to"
-            f" {self.latest_ns / 1e9:.1f} s: the broker delivers such messages again",
+            f" {latest / 1e9:.1f} s: the broker delivers such messages again",
             Subject(
-                broker=only(context.broker(one) for one in self.brokers),
+                broker=only(context.broker(one.responder) for one in late),
                 topic=topic,
                 group=self.key,
-                client=only(context.client(one) for one in self.clients),
+                client=only(context.client(one.requester) for one in late),
             ),
         )
         case.confidence = Confidence.LIKELY
         case.reason = "the broker's clock is compared with that of the capture"
-        case.details.append(f"{count:,} of {self.acks:,} acknowledgements were late")
+        case.details.append(f"{count:,} of {len(self.acks):,} acknowledgements were late")
         if not topic:
-            case.details.append(f"topics: {counted_names(self.topics)}")
-        if self.refused:
-            case.details.append(f"the broker refused {self.refused} of them")
+            case.details.append(f"topics: {counted_names(topics)}")
         yield case
 
 

@@ -105,9 +105,9 @@ RULE = DiagnosisRule(
     explanation=(
         "Brokers of 4.x up to 4.9.5 and of 5.x up to 5.1.0 start filterServerNums programs from"
         " rocketmqHome: whoever may set both runs commands there (CVE-2023-33246). A NameServer up"
-        " to 4.9.6 or 5.1.1, and a broker, writes its configuration to the path it was given, so"
-        " that it may overwrite any file (CVE-2023-37582). Attackers scan for open ports and do"
-        " this; operators hardly ever have a reason to."
+        " to 4.9.6 or 5.1.1 writes its configuration to the path it was given, so that any file may"
+        " be overwritten (CVE-2023-37582). Attackers scan for open ports and do this; operators"
+        " hardly ever have a reason to."
     ),
     advice=(
         "If it was not you: the server may be taken over. Cut the named address off, look for"

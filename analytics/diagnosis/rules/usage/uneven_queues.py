@@ -139,7 +139,8 @@ def _critical(freedom: int) -> float:
 
 def _topic(row: ExchangeRecord) -> str | None:
     topic = row.topic
-    if topic is None or row.queue_id is None or is_traced(row) or topic.startswith(SYSTEM):
+    queue = row.queue_id
+    if topic is None or queue is None or queue < 0 or is_traced(row) or topic.startswith(SYSTEM):
         return None
     return topic
 

@@ -76,6 +76,23 @@ def test_both_hops_of_a_relay_are_one() -> None:
     assert one.count == 540
 
 
+def test_members_of_a_broadcasting_group_each_have_their_own_place() -> None:
+    rows = [
+        pull(1000 * second + number, (8 - 6 * number) * second, 8 * second, requester=requester)
+        for second in range(1, 91)
+        for number, requester in enumerate(("10.0.0.7:1", "10.0.0.8:1"))
+    ]
+    assert problems(RULE, rows) == []
+
+
+def test_a_queue_that_moves_to_another_member_is_still_followed() -> None:
+    rows = [
+        pull(1000 * second, 2 * second, 8 * second, requester=f"10.0.0.{1 + second // 45}:1")
+        for second in range(1, 91)
+    ]
+    assert len(problems(RULE, rows)) == 1
+
+
 def test_a_queue_that_stands_still() -> None:
     commits = [oneway(5000 * number, COMMIT, queue_offset=7, **OF) for number in range(20)]
     (one,) = problems(RULE, [pull(0, 20, 20), *commits])

@@ -78,6 +78,15 @@ def test_one_that_subscribes_a_topic_after_the_other_is_no_conflict() -> None:
     assert problems(RULE, rows) == []
 
 
+def test_the_order_of_tags_makes_no_difference() -> None:
+    rows = [
+        heartbeat(at, client, f"orders TAG {tags}")
+        for at in (0, 30_000)
+        for client, tags in (("a@1", "A || B"), ("b@1", "B||A"))
+    ]
+    assert problems(RULE, rows) == []
+
+
 def test_members_one_after_the_other_may_differ() -> None:
     rows = [
         heartbeat(0, "a@1", "orders TAG *"),
