@@ -25,7 +25,7 @@ from dissectors.remoting.row_facts import (
 )
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
-from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 
 from .need import Need
 
@@ -63,12 +63,19 @@ class Quality:
     connections: int = 0
     midstream: int = 0
     """connections whose beginning was not captured"""
-    one_direction: int = 0
-    """connections of which one side was not captured"""
+    one_sided: set[str] = field(default_factory=set)
+    """connections of which packets of one side only were seen, as `capture:conversation`"""
+    unpaired: set[str] = field(default_factory=set)
+    """those with requests that have no answer, or answers without a request"""
     with_gaps: int = 0
     """connections with bytes that were not captured"""
     damaged: int = 0
     """findings of packets cut by the snap length, damaged files, limits"""
+
+    @property
+    def one_direction(self) -> int:
+        """Connections of which one side was not captured; a one-way request needs no answer."""
+        return len(self.one_sided & self.unpaired)
 
     def reasons(self) -> list[str]:
         """Return why the capture is not whole; empty where it is."""
@@ -93,6 +100,14 @@ _DAMAGE: Final = frozenset(
         ExpertKind.BAD_FRAME,
     )
 )
+
+
+_UNPAIRED: Final = frozenset((UNANSWERED, ORPHAN))
+
+
+def _remember(places: set[str], row: ExchangeRecord | ConversationRecord) -> None:
+    if len(places) < MAX_NAMES:
+        places.add(f"{row.capture}:{row.conversation}")
 
 
 @dataclass(slots=True)
@@ -126,16 +141,20 @@ class Context:
     last_time: int | None = None
 
     def broker(self, address: str) -> str:
-        """Return the name of the broker at an address, else the address.
+        """Return the name of the broker at an address, else the address."""
+        return self.names.get(self.own_address(address), address)
+
+    def own_address(self, address: str) -> str:
+        """Return the address by which a broker is known, where this is that of its second port.
 
         A broker has a second port for the same requests, two below its own.
         """
-        name = self.names.get(address)
-        if name is None:
+        if address not in self.names:
             host, _, port = address.rpartition(":")
             if port.isdecimal() and len(port) < 6:
-                name = self.names.get(f"{host}:{int(port) + VIP_BELOW}")
-        return address if name is None else name
+                own = f"{host}:{int(port) + VIP_BELOW}"
+                return own if own in self.names else address
+        return address
 
     def client(self, endpoint: str) -> str:
         """Return the id of the client at `address:port`, else its address without port."""
@@ -184,6 +203,8 @@ class Context:
             self.needs.add(Need.TRANSACTIONS)
         elif code in _TO_NAMESRV:
             self.servers.setdefault(row.responder, "namesrv")
+        if row.status in _UNPAIRED:
+            _remember(self.quality.unpaired, row)
         for named in row.brokers:
             name, _, address = named.rpartition(SEPARATOR)
             self.guessed.discard(address)
@@ -213,10 +234,10 @@ class Context:
             quality.midstream += 1
         else:
             self.needs.add(Need.HANDSHAKES)
-        if row.gaps:
+        if row.gaps and (row.commands or row.protocol == "unknown"):
             quality.with_gaps += 1
         if row.commands and row.directions != tcp.BOTH:
-            quality.one_direction += 1
+            _remember(quality.one_sided, row)
 
     def add_finding(self, info: ExpertInfo) -> None:
         """Take a finding about the input."""
@@ -242,8 +263,10 @@ class Context:
                 self.route_times[topic] = other.route_times[topic]
         self.needs |= other.needs
         self.sent |= other.sent
-        for part in ("connections", "midstream", "one_direction", "with_gaps", "damaged"):
+        for part in ("connections", "midstream", "with_gaps", "damaged"):
             setattr(self.quality, part, getattr(self.quality, part) + getattr(other.quality, part))
+        self.quality.one_sided |= other.quality.one_sided
+        self.quality.unpaired |= other.quality.unpaired
         if other.first_time is not None and other.last_time is not None:
             self.add_times(other.first_time, other.last_time, other.exchanges)
 

@@ -17,7 +17,7 @@ from typing import Final
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows import conversation_record as tcp
-from dissectors.rows.conversation_facts import IDLE_MS, conversation_fact_in
+from dissectors.rows.conversation_facts import AFTER_FIN, IDLE_MS, conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 from dissectors.times import text_of_time
@@ -28,10 +28,14 @@ from .rule import Exchanges, Fold
 
 MAX_EVENTS: Final = 4096
 """connections and requests of one server that are looked at one by one"""
+LONG_IDLE_MS: Final = 60_000
+"""connections that were idle for so long are closed by design"""
 AWAY: Final = 3_000_000_000
 """ns without any new connection after several were ended at once: the server was gone"""
 AT_ONCE: Final = 1_000_000_000
 """ns within which a server that stops ends all its connections"""
+PORTS: Final = frozenset(("9876", "10909", "10911", "8080", "8081"))
+"""ports of NameServer, broker (second and own), proxy (remoting, gRPC) unless they are set"""
 REGISTER: Final = int(RequestCode.REGISTER_BROKER)
 
 
@@ -42,6 +46,8 @@ class Loss:
     time: int
     client: str
     evidence: Evidence
+    idle: bool = False
+    """nothing was waiting when it was ended: the client sent something afterwards"""
     waiting: list[ExchangeRecord] = field(default_factory=list)
     """requests on it that got no answer"""
 
@@ -101,13 +107,15 @@ class ServerLosses(Fold):
             self.hosts.add(host_of(row.client))
         if row.start != tcp.MIDSTREAM and row.server_bytes and len(self._alive) < MAX_EVENTS:
             self._alive.append((row.start_time, row.end_time))
-        idle = conversation_fact_in(row.facts, IDLE_MS)
-        if row.commands and row.ended_by == tcp.SERVER and idle is None:
+        idle = int(conversation_fact_in(row.facts, IDLE_MS) or 0)
+        if row.commands and row.ended_by == tcp.SERVER and idle < LONG_IDLE_MS:
             how = "reset" if row.end == tcp.RESET else "closed"
             what = f"{row.server} {how} the connection of {row.client}"
             if len(self._lost) < MAX_EVENTS:
                 evidence = Evidence(row.capture, None, row.end_time, row.conversation, what)
-                self._lost[row.capture, row.conversation] = Loss(row.end_time, row.client, evidence)
+                after = conversation_fact_in(row.facts, AFTER_FIN) is not None
+                lost = Loss(row.end_time, row.client, evidence, idle > 0 and after)
+                self._lost[row.capture, row.conversation] = lost
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take a request without answer, or a registration of this broker."""
@@ -154,7 +162,7 @@ class ServerLosses(Fold):
             if known or (waited and (anew is not None or (len(clients) > 1 and stayed_away))):
                 outages.append(Outage(start, end, lost, failed, anew))
             else:
-                cut.extend(waited)
+                cut.extend(loss for loss in waited if not loss.idle)
         return outages, cut
 
     def _losses(self) -> list[Loss]:
@@ -229,6 +237,15 @@ def named(context: Context, address: str) -> str:
     """Return name and address of a broker, or the address alone."""
     name = context.broker(address)
     return name if name == address else f"{name} ({address})"
+
+
+def speaks_remoting(address: str, context: Context) -> bool:
+    """Return whether a server is one of RocketMQ, by what is known or by the port it is found at.
+
+    What is encrypted says nothing else.
+    """
+    known = address in context.servers or context.broker(address) != address
+    return known or address.rpartition(":")[2] in PORTS
 
 
 def waiting_of(losses: Sequence[Loss]) -> Counter[str]:

@@ -32,8 +32,8 @@ MAX_WAITING: Final = 4096
 """requests of one server that waited long"""
 LONG: Final = 400_000_000
 """ns after which an answer counts as long waited for"""
-_WAITS_FOR_OTHERS: Final = STORED - {int(ResponseCode.SUCCESS)}
-"""answers of a broker that waited for its disk or its slave, and was busy with nothing else"""
+_WAITS_FOR_OTHERS: Final = (STORED - {int(ResponseCode.SUCCESS)}) | {int(ResponseCode.SYSTEM_BUSY)}
+"""answers of a broker that waited for its disk or its slave, or that says itself why it was late"""
 
 
 class AnswerTimes:

@@ -222,6 +222,7 @@ class Conversation:
         "_payload_seen",
         "_pieces",
         "_reset",
+        "after_fin",
         "client",
         "closed_by",
         "closing",
@@ -275,6 +276,8 @@ class Conversation:
         """time of the last segment with payload; 0: none"""
         self.idle: i64 = 0
         """nanoseconds without payload before the first FIN or RST"""
+        self.after_fin: i64 = 0
+        """segments with payload that an end sent when the other one had sent FIN"""
         self.facts: list[str] | None = None
         """what is known beside counts, see `rows.conversation_facts`; None: nothing"""
         self.client: Direction | None = None

@@ -58,6 +58,9 @@ def _facts(conversation: Conversation) -> list[str]:
     if conversation.idle >= facts_of.LEAST_IDLE:
         idle = conversation.idle // 1_000_000
         facts = [*facts, facts_of.conversation_fact(facts_of.IDLE_MS, idle)]
+    if conversation.after_fin:
+        after = conversation.after_fin
+        facts = [*facts, facts_of.conversation_fact(facts_of.AFTER_FIN, after)]
     for direction in (conversation.first, conversation.second):
         length = direction.decoder.too_long
         if length and not direction.reassembler.gaps:

@@ -108,6 +108,9 @@ class ConversationTable:
         conversation.last_ts = segment.ts
         if payload:
             conversation.payload_ts = segment.ts
+            closed_by = conversation.closed_by
+            if closed_by is not None and closed_by is not direction:
+                conversation.after_fin += 1
         direction.packets += 1
         direction.payload_bytes += payload
         if segment.window == 0 and flags & RST == 0:

@@ -23,6 +23,7 @@ TLS_CHOSEN: Final = "tls_chosen"
 TLS_NAME: Final = "tls_name"
 TLS_ALERT: Final = "tls_alert"
 IDLE_MS: Final = "idle_ms"
+AFTER_FIN: Final = "after_fin"
 FRAME_LENGTH: Final = "frame_length"
 FIRST_BYTES: Final = "first_bytes"
 
@@ -33,8 +34,11 @@ CONVERSATION_FACTS: Final = (
     ConversationFact(TLS_ALERT, "alert of either end before anything was encrypted", "TLS record"),
     ConversationFact(
         IDLE_MS,
-        "ms without payload before the first FIN or RST, where they are at least a minute",
+        "ms without payload before the first FIN or RST, where they are at least 3 s",
         "TCP",
+    ),
+    ConversationFact(
+        AFTER_FIN, "segments with payload that an end sent when the other one had sent FIN", "TCP"
     ),
     ConversationFact(
         FRAME_LENGTH, "declared length of a frame that is longer than any may be", "frame prefix"
@@ -45,7 +49,7 @@ CONVERSATION_FACTS: Final = (
 )
 """All names, in the order of the document."""
 
-LEAST_IDLE: Final = 60_000_000_000
+LEAST_IDLE: Final = 3_000_000_000
 """ns without payload that are worth a fact"""
 
 

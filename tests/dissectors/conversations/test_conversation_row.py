@@ -261,3 +261,11 @@ def test_a_connection_that_was_idle_before_its_end_says_how_long(rows_of) -> Non
 def test_first_bytes_of_what_nobody_knows_and_a_length_that_cannot_be(rows_of) -> None:
     _, (row,) = rows_of(Talk().open().say(0, b"\x7f\xff\xff\xff too long").close().segments)
     assert row.facts[0] == "first_bytes=7fffffff20746f6f206c6f6e67"
+
+
+def test_what_an_end_sends_after_the_fin_of_the_other_one_is_counted(rows_of) -> None:
+    talk = asked_and_answered().fin(1).say(0, send(2))
+    _, (row,) = rows_of(talk.segments)
+    assert row.facts == ["after_fin=1"]
+    _, (row,) = rows_of(asked_and_answered().close().segments)
+    assert row.facts == []

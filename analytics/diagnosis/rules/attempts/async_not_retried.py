@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.remoting.code_sets import REPLIES
 from dissectors.remoting.retries import RETRIED_SINCE
 
 from ....sends.attempts import REFUSED
@@ -71,6 +72,8 @@ class _Fold(MessageFold):
 
 def _key(message: ObservedMessage) -> str | None:
     last = message.last
+    if message.rows and message.rows[0].request_code in REPLIES:
+        return None  # a reply goes through the broker that knows its asker
     retried = message.chain.verdict == NOT_RETRIED
     if last.send.language == GO and len(message.attempts) == 1 and last.outcome == REFUSED:
         retried = last.send.response_code in RETRIED_SINCE and not _of_the_message(last.send.remark)
@@ -132,6 +135,7 @@ RULE = DiagnosisRule(
             "isr-not-enough",
             "mapped-file-failed",
             "timer-illegal",
+            "async-retry-stale-queue",
         )
     ),
 )

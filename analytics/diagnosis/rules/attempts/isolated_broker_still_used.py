@@ -233,6 +233,14 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.SENDS,)),
     consequence_of=frozenset(
-        ("broker-hung", "broker-gone", "broker-slow", "connection-cut", "disk-full", "send-timeout")
+        (
+            "broker-hung",
+            "broker-gone",
+            "broker-slow",
+            "connection-cut",
+            "disk-full",
+            "go-away",
+            "send-timeout",
+        )
     ),
 )

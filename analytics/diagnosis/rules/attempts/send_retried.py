@@ -39,11 +39,18 @@ class _Fold(MessageFold):
         verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
             f"{counted(self.tally.count, 'send')} that failed at {broker} {verb} tried again and"
-            f" stored on {only(where) or counted_names(where)}",
+            f" stored {_where(where, broker)}",
             Subject(broker=broker, topic=only(self.topics), group=only(self.groups)),
         )
         case.details = [f"first failures: {counted_names(self.causes)}", *self.who(context)]
         yield case
+
+
+def _where(where: Counter[str], broker: str) -> str:
+    one = only(where)
+    if one == broker:
+        return "there later"
+    return f"on {one or counted_names(where)}"
 
 
 def _key(message: ObservedMessage) -> str | None:

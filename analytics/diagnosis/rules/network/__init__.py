@@ -4,9 +4,19 @@ from typing import Final
 
 MODULES: Final[tuple[str, ...]] = (
     "broker_gone",
-    "namesrv_gone",
-    "connection_cut",
     "broker_hung",
     "broker_slow",
+    "broker_slow_vs_network",
+    "connection_cut",
+    "idle_close",
+    "go_away",
+    "namesrv_gone",
+    "vip_port_unreachable",
+    "wrong_broker_address",
+    "tls_mismatch",
+    "encrypted",
+    "foreign_protocol",
+    "frame_too_long",
+    "capture_quality",
 )
 """modules with a `RULE`, in the order of the document"""

@@ -29,7 +29,7 @@ class _Fold(ServerLosses):
         again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
         case = tally.case(
             f"{named(context, self.key)} was gone {first.said()}{again}: {what_happened(outages)}",
-            Subject(broker=context.broker(self.key)),
+            broker_subject(self.key, context),
         )
         ends = [one.end for one in outages if one.end is not None]
         case.last_time = max([case.last_time, *ends])
@@ -41,6 +41,13 @@ def is_broker(address: str, context: Context) -> bool:
     """Return whether a broker is known at an address."""
     named_so = context.broker(address) != address
     return named_so or context.servers.get(address) == "broker"
+
+
+def broker_subject(address: str, context: Context) -> Subject:
+    """Return the subject of a broker at an address: with that where others have its name."""
+    name = context.broker(address)
+    several = sum(one == name for one in context.names.values()) > 1
+    return Subject(broker=name, server=context.own_address(address) if several else None)
 
 
 def what_happened(outages: list[Outage]) -> str:
@@ -123,4 +130,5 @@ RULE = DiagnosisRule(
         " its place, is not noticed."
     ),
     needs=frozenset((Need.CONNECTIONS,)),
+    consequence_of=frozenset(("go-away",)),
 )

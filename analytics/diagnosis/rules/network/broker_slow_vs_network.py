@@ -1,0 +1,123 @@
+"""The network, or an end that does not read, makes requests slow: not the broker's work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.rows.conversation_record import ConversationRecord
+
+from ...context import Context
+from ...need import Need
+from ...outages import named, server_of
+from ...problem import Case, ProblemSeverity, Subject, Tally, connected
+from ...refusals import MAX_NAMED, counted_names
+from ...rule import DiagnosisRule, Fold
+from .broker_gone import is_broker
+
+LEAST_REPEATED: Final = 10
+LEAST_SHARE: Final = 0.01
+"""so many segments sent again, and such a part of all, are felt: each costs 200 ms or more"""
+MOST_SHARE: Final = 0.4
+"""more are the same packets captured twice"""
+LEAST_ZERO: Final = 3
+"""packets that say that there is no room left"""
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._packets = 0
+        self._repeated = 0
+        self._lossy = Tally()
+        self._clients_full = Tally()
+        self._server_full = Tally()
+        self._clients: Counter[str] = Counter()
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        self._packets += row.client_packets + row.server_packets
+        repeated = row.client_retransmissions + row.server_retransmissions
+        self._repeated += repeated
+        if repeated:
+            what = f"{row.client} to {row.server}: {repeated} segments sent again"
+            self._lossy.add(connected(row, what), count=repeated, last=row.end_time)
+        if row.client_zero_windows:
+            number = row.client_zero_windows
+            what = f"{row.client} says {number} times that it has no room left"
+            self._clients_full.add(connected(row, what), count=number, last=row.end_time)
+            if row.client in self._clients or len(self._clients) < MAX_NAMED:
+                self._clients[row.client] += number
+        if row.server_zero_windows:
+            number = row.server_zero_windows
+            what = f"{row.server} says {number} times that it has no room left"
+            self._server_full.add(connected(row, what), count=number, last=row.end_time)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return what is wrong between the ends of a broker's connections; one case."""
+        if not is_broker(self.key, context):
+            return
+        subject = Subject(broker=context.broker(self.key))
+        server = named(context, self.key)
+        share = self._repeated / self._packets if self._packets else 0.0
+        if self._repeated >= LEAST_REPEATED and LEAST_SHARE <= share <= MOST_SHARE:
+            yield self._lossy.case(
+                f"the network between clients and {server} loses packets: {self._repeated:,} of"
+                f" {self._packets:,} segments ({share:.1%}) were sent again",
+                subject,
+            )
+        elif self._server_full.count >= LEAST_ZERO:
+            yield self._server_full.case(
+                f"{server} does not read what it is sent: its window was 0 in"
+                f" {self._server_full.count:,} packets",
+                subject,
+            )
+        elif self._clients_full.count >= LEAST_ZERO:
+            clients = Counter[str]()
+            for endpoint, number in self._clients.items():
+                clients[context.client(endpoint)] += number
+            yield self._clients_full.case(
+                f"clients of {server} do not read what it sends: their windows were 0 in"
+                f" {self._clients_full.count:,} packets, {counted_names(clients)}",
+                subject,
+            )
+
+
+def _key(row: ConversationRecord) -> str | None:
+    odd = (
+        row.client_retransmissions
+        + row.server_retransmissions
+        + row.client_zero_windows
+        + row.server_zero_windows
+    )
+    return server_of(row) if row.commands or odd else None
+
+
+RULE = DiagnosisRule(
+    id="broker-slow-vs-network",
+    severity=ProblemSeverity.WARNING,
+    title="The network, or an end that does not read, makes requests slow",
+    searched=("send slow network", "TCP retransmission rocketmq", "TCP ZeroWindow rocketmq"),
+    proof=(
+        "One segment of a hundred or more on a broker's connections is sent again; or one end says"
+        " that it has no room left (window 0)."
+    ),
+    explanation=(
+        "A segment that is lost is sent again after 200 ms or more, and everything behind it on"
+        " that connection waits: all requests of a client process share one. A window of 0 says"
+        " that a program does not take the bytes: a client that is busy or stopped, or a broker"
+        " whose threads are all occupied."
+    ),
+    advice=(
+        "Lost segments: look at links, overload of network interfaces, limits of cloud instances"
+        " between the two. Window 0 of a client: its processor, garbage collection, or callbacks"
+        " that block Netty's threads. Window 0 of a broker: see its log for that time."
+    ),
+    fold=_Fold,
+    connections=_key,
+    limits=(
+        "Which request was held up is not said: rows have no acknowledgements. Packets that were"
+        " captured twice are not counted."
+    ),
+    needs=frozenset((Need.CONNECTIONS,)),
+)

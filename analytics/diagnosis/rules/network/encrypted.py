@@ -1,0 +1,111 @@
+"""Connections are encrypted, so that nothing can be said of what is in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.rows import conversation_facts as facts_of
+from dissectors.rows.conversation_facts import conversation_fact_in
+from dissectors.rows.conversation_record import ConversationRecord
+
+from ...context import Context
+from ...need import Need
+from ...outages import speaks_remoting
+from ...problem import Case, ProblemSeverity, Subject, Tally, connected
+from ...refusals import MAX_NAMED, counted_names
+from ...rule import DiagnosisRule, Fold
+
+TLS: Final = "TLS"
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._tallies: dict[str, Tally] = {}
+        self.clients: Counter[str] = Counter()
+        self.chosen: Counter[str] = Counter()
+        self.names: Counter[str] = Counter()
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        chosen = conversation_fact_in(row.facts, facts_of.TLS_CHOSEN)
+        version = f"TLS {chosen}" if chosen else "a version that was not captured"
+        tally = self._tallies.get(row.server)
+        if tally is None:
+            if len(self._tallies) >= MAX_NAMED:
+                return
+            tally = self._tallies[row.server] = Tally()
+        tally.add(connected(row, f"{row.client} to {row.server}: {version}"))
+        for counter, name in (
+            (self.clients, host_of(row.client)),
+            (self.chosen, chosen),
+            (self.names, conversation_fact_in(row.facts, facts_of.TLS_NAME)),
+        ):
+            if name and (name in counter or len(counter) < MAX_NAMED):
+                counter[name] += 1
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case of all encrypted connections."""
+        servers = Counter[str]()
+        total = Tally()
+        for server, tally in self._tallies.items():
+            if not context.exchanges or speaks_remoting(server, context):
+                servers[server] += tally.count
+                total.merge(tally)
+        count = total.count
+        if not count:
+            return
+        versions = ", ".join(f"TLS {one}" for one in sorted(self.chosen, reverse=True))
+        case = total.case(
+            f"{count:,} connection{'' if count == 1 else 's'} to {counted_names(servers)}"
+            f" {'is' if count == 1 else 'are'} encrypted ({versions or 'TLS'}): what is in them is"
+            " not judged",
+            Subject(),
+        )
+        case.details = [f"clients: {counted_names(self.clients)}"]
+        if self.names:
+            case.details.append(f"names of servers asked for: {counted_names(self.names)}")
+        else:
+            case.details.append("no client says which server name it expects")
+        yield case
+
+
+def _key(row: ConversationRecord) -> str | None:
+    encrypted = row.protocol == TLS and row.server_bytes > 0
+    return "*" if encrypted and not _failed(row) else None
+
+
+def _failed(row: ConversationRecord) -> bool:
+    """Return whether the handshake failed: the rule tls-mismatch says that."""
+    return conversation_fact_in(row.facts, facts_of.TLS_ALERT) is not None
+
+
+RULE = DiagnosisRule(
+    id="encrypted",
+    severity=ProblemSeverity.INFO,
+    title="Connections are encrypted, so that nothing can be said of what is in them",
+    searched=("rocketmq tls wireshark", "decrypt rocketmq traffic", "SSLKEYLOGFILE"),
+    proof="The first bytes of a connection are TLS records, and the server answers by one.",
+    explanation=(
+        "RocketMQ runs over TLS where clients set useTLS. The capture then shows who connects to"
+        " whom, when, and how many bytes go by, but no request."
+    ),
+    advice=(
+        "Capture where it is not encrypted, behind a proxy that ends TLS. Or have the client or"
+        " server write its session keys, decrypt with Wireshark"
+        " (tls.keylog_file) and export the decrypted PDUs: a Java process writes keys with an agent"
+        " such as jSSLKeyLog (-javaagent:jSSLKeyLog.jar=keys.log); OpenSSL based clients with"
+        " SSLKEYLOGFILE where they support it. The broker's own switch is tls.server.mode (default"
+        " permissive: both are taken)."
+    ),
+    fold=_Fold,
+    connections=_key,
+    references=(),
+    limits=(
+        "TLS of other programs is left out by port. Certificates of TLS 1.3 are encrypted, too;"
+        " names are those that clients ask for."
+    ),
+    needs=frozenset((Need.CONNECTIONS,)),
+)

@@ -1,0 +1,124 @@
+"""Something that does not speak RocketMQ connects to a RocketMQ port."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_facts import FIRST_BYTES, conversation_fact_in
+from dissectors.rows.conversation_record import ConversationRecord
+
+from ...context import Context
+from ...need import Need
+from ...outages import named
+from ...problem import Case, ProblemSeverity, Subject, Tally, connected
+from ...refusals import MAX_NAMED, counted_names
+from ...rule import DiagnosisRule, Fold
+
+ROCKETMQ: Final = "ROCKETMQ"
+OTHERS: Final = frozenset(("HTTP", "HTTP/2", "SSH", "AMQP", "Redis", "Kafka", "HAProxy", "unknown"))
+"""gRPC belongs on a proxy, TLS has rules of its own, REPLICATION is RocketMQ's"""
+MAX_FRAME: Final = 16_777_216
+"""bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
+LENGTH_ADDED: Final = 4
+"""Netty prints the declared length with that of the length field"""
+RDP: Final = "0300"
+"""TPKT, version 3: what scanners for remote desktops send"""
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.tally = Tally()
+        self.protocols: Counter[str] = Counter()
+        self.hosts: Counter[str] = Counter()
+        self.lengths: Counter[str] = Counter()
+        self.remoting = 0
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        protocol = row.protocol
+        if protocol == ROCKETMQ:
+            self.remoting += 1
+            return
+        first = conversation_fact_in(row.facts, FIRST_BYTES)
+        if protocol == "unknown":
+            if first is None:
+                return  # its beginning was not captured
+            protocol = "RDP" if first.startswith(RDP) else "something unknown"
+        self.tally.add(connected(row, f"{row.client} speaks {protocol} to {row.server}"))
+        self.protocols[protocol] += 1
+        if first is not None and len(first) >= 8:
+            declared = int(first[:8], 16)
+            if declared > MAX_FRAME and len(self.lengths) < MAX_NAMED:
+                self.lengths[str(declared + LENGTH_ADDED)] += 1
+        host = host_of(row.client)
+        if host in self.hosts or len(self.hosts) < MAX_NAMED:
+            self.hosts[host] += 1
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case of a server that speaks RocketMQ."""
+        if not self.tally.count or not (self.remoting or _is_known(self.key, context)):
+            return
+        count = self.tally.count
+        what = f"{count:,} connection{'' if count == 1 else 's'}"
+        case = self.tally.case(
+            f"{what} to {named(context, self.key)} did not speak RocketMQ:"
+            f" {counted_names(self.protocols)}, from {counted_names(self.hosts)}",
+            _subject(self.key, context),
+        )
+        if self.lengths:
+            case.details.append(
+                "lengths in the server's log (TooLongFrameException):"
+                f" {counted_names(self.lengths)}"
+            )
+        yield case
+
+
+def _is_known(address: str, context: Context) -> bool:
+    return address in context.servers or context.broker(address) != address
+
+
+def _subject(address: str, context: Context) -> Subject:
+    name = context.broker(address)
+    return Subject(broker=name) if name != address else Subject(server=address)
+
+
+def _key(row: ConversationRecord) -> str | None:
+    if row.start == tcp.MIDSTREAM and row.protocol != ROCKETMQ:
+        return None
+    return row.server if row.protocol == ROCKETMQ or row.protocol in OTHERS else None
+
+
+RULE = DiagnosisRule(
+    id="foreign-protocol",
+    severity=ProblemSeverity.WARNING,
+    title="Something that does not speak RocketMQ connects to a RocketMQ port",
+    searched=(
+        "TooLongFrameException",
+        "Adjusted frame length exceeds 16777216: 1195725860",
+        "1347569956",
+        "50331699",
+    ),
+    proof=(
+        "The first bytes of a connection to a port on which RocketMQ is spoken are those of another"
+        " protocol."
+    ),
+    explanation=(
+        "The server takes the first four bytes for the length of a frame: `GET ` is 1195725856,"
+        " `PRI ` of HTTP/2 1347569952, a scanner for remote desktops 50331667; the log shows each"
+        " plus 4. It logs TooLongFrameException and closes the connection. Nothing is harmed, but"
+        " somebody has the wrong port, or scans."
+    ),
+    advice=(
+        "Look who connects: health checks should use TCP alone, the dashboard and Prometheus have"
+        " ports of their own, gRPC clients of 5.x need the proxy's port 8081. A scanner from"
+        " outside means that the port is open to the world: close it."
+    ),
+    fold=_Fold,
+    connections=_key,
+    references=("apache/rocketmq#8086", "apache/rocketmq#2015"),
+    needs=frozenset((Need.CONNECTIONS,)),
+)

@@ -1,0 +1,95 @@
+"""A client sends a frame that is longer than the server takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_facts import FRAME_LENGTH, conversation_fact_in
+from dissectors.rows.conversation_record import ConversationRecord
+
+from ...context import Context
+from ...need import Need
+from ...outages import named, server_of
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
+from ...refusals import times
+from ...rule import DiagnosisRule, Fold
+
+MAX_FRAME: Final = 16_777_216
+"""bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
+ABSURD: Final = 1 << 30
+"""a declared length beyond this is no message, but bytes of something else"""
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.tally = Tally()
+        self.longest = 0
+        self.clients: set[str] = set()
+        self.closed = 0
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        length = int(conversation_fact_in(row.facts, FRAME_LENGTH) or 0)
+        what = f"{row.client} announces a frame of {length:,} bytes"
+        self.tally.add(connected(row, what))
+        self.longest = max(self.longest, length)
+        self.closed += row.ended_by == tcp.SERVER
+        if len(self.clients) < MAX_CLIENTS:
+            self.clients.add(row.client)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case of a server."""
+        if not self.tally.count:
+            return
+        name = context.broker(self.key)
+        case = self.tally.case(
+            f"{named(context, self.key)} was sent frames that are too long"
+            f" {times(self.tally.count)}: up to {self.longest:,} bytes of {MAX_FRAME:,}",
+            Subject(broker=name) if name != self.key else Subject(server=self.key),
+        )
+        clients = sorted({context.client(one) for one in self.clients})
+        case.details = [f"clients: {', '.join(clients[:5])}"]
+        if not self.closed:
+            case.confidence = Confidence.LIKELY
+            case.reason = "the server was not seen closing the connection"
+        yield case
+
+
+MAX_CLIENTS: Final = 256
+
+
+def _key(row: ConversationRecord) -> str | None:
+    if not row.facts or not row.commands:
+        return None
+    length = conversation_fact_in(row.facts, FRAME_LENGTH)
+    return server_of(row) if length is not None and int(length) < ABSURD else None
+
+
+RULE = DiagnosisRule(
+    id="frame-too-long",
+    severity=ProblemSeverity.ERROR,
+    title="A client sends a frame that is longer than the server takes",
+    searched=("Adjusted frame length exceeds 16777216", "TooLongFrameException: discarded"),
+    proof=(
+        "On a RocketMQ connection a frame announces more than 16,777,216 bytes; the server then"
+        " closes the connection."
+    ),
+    explanation=(
+        "The server reads no frame longer than com.rocketmq.remoting.frameMaxLength. It throws the"
+        " request away, logs TooLongFrameException and closes the connection: all requests that"
+        " wait on it fail. Mostly a batch or a message with a huge body or many properties."
+    ),
+    advice=(
+        "Send smaller batches: maxMessageSize of producer and broker is 4 MB by default, but a"
+        " client may be set to more. Raise -Dcom.rocketmq.remoting.frameMaxLength (default"
+        " 16777216) on servers and clients alike only where large messages are meant to be."
+    ),
+    fold=_Fold,
+    connections=_key,
+    references=("apache/rocketmq#8086",),
+    limits="Where bytes are missing in the capture, lengths are not judged.",
+    needs=frozenset((Need.CONNECTIONS,)),
+    consequence_of=frozenset(("oversize-message",)),
+)

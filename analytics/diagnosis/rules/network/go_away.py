@@ -1,0 +1,64 @@
+"""A server that is shutting down asks its clients to go elsewhere."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.versions import V5_3_1, release_of
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import by_responder
+from ...outages import named
+from ...problem import ProblemSeverity
+from ...refusals import Refusals, times
+from ...rule import DiagnosisRule, Exchanges
+
+SINCE: Final = V5_3_1
+"""first client that connects again and repeats the request (enableReconnectForGoAway)"""
+
+
+class _Fold(Refusals):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.old = 0
+
+    def take(self, row: ExchangeRecord) -> None:
+        self.old += (row.version or 0) < SINCE or row.language != "JAVA"
+
+    def title(self, context: Context) -> str:
+        server = named(context, self.key)
+        return f"{server} told clients {times(self.tally.count)} to go away: it was shutting down"
+
+    def details(self, context: Context) -> list[str]:
+        said = super().details(context)
+        if self.old:
+            said.append(
+                f"{self.old:,} of these requests were of clients that may not repeat them: only"
+                f" Java clients do, from {release_of(SINCE)} on"
+            )
+        return said
+
+
+RULE = DiagnosisRule(
+    id="go-away",
+    severity=ProblemSeverity.INFO,
+    title="A server that shuts down asks its clients to go elsewhere",
+    searched=("please go away", "CODE: 1500", "GO_AWAY"),
+    proof="Response code 1500 (GO_AWAY).",
+    explanation=(
+        "A proxy or broker that shuts down in order answers new requests by GO_AWAY, without"
+        " carrying them out. A Java client from"
+        f" {release_of(SINCE)} on opens a new connection and repeats the request once; others fail"
+        " the call."
+    ),
+    advice=(
+        "Expected in a rolling update. enableReconnectForGoAway has the default true in 5.x. Where"
+        f" sends fail, update clients to {release_of(SINCE)} or later, and let the load balancer"
+        " take the server out before it stops."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=by_responder, responses=frozenset((int(ResponseCode.GO_AWAY),))),),
+    references=("apache/rocketmq#7330", "apache/rocketmq#8599"),
+)

@@ -1,0 +1,175 @@
+"""One end speaks TLS and the other one does not, or they cannot agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.rows import conversation_facts as facts_of
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_facts import conversation_fact_in
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import UNANSWERED, ExchangeRecord
+
+from ...context import Context
+from ...keys import by_responder
+from ...need import Need
+from ...outages import named, speaks_remoting
+from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, connected
+from ...refusals import MAX_NAMED, counted_names, times
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+TLS: Final = "TLS"
+ROCKETMQ: Final = "ROCKETMQ"
+MAX_CONNECTIONS: Final = 1024
+AT_ONCE: Final = 1_000_000_000
+"""ns in which a server that wants TLS closes a connection in the clear"""
+MUTE_BYTES: Final = 16
+"""a server that answers a ClientHello by TLS sends more"""
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._not_taken = Tally()
+        self._alerts = Tally()
+        self._alert_names: Counter[str] = Counter()
+        self._hosts: Counter[str] = Counter()
+        self._clear: list[ConversationRecord] = []
+        self._unanswered: set[tuple[str, int]] = set()
+        self._encrypted = 0
+        self._served_clear = 0
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.end in ("reset", "closed") and len(self._unanswered) < MAX_CONNECTIONS:
+            self._unanswered.add((row.capture, row.conversation))
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        if row.protocol == TLS:
+            self._take_tls(row)
+        elif row.commands == 1 and row.server_bytes == 0 and row.ended_by == tcp.SERVER:
+            if len(self._clear) < MAX_CONNECTIONS and _lasted(row) < AT_ONCE:
+                self._clear.append(row)
+        elif row.server_bytes:
+            self._served_clear += 1
+
+    def _take_tls(self, row: ConversationRecord) -> None:
+        facts = row.facts
+        alert = conversation_fact_in(facts, facts_of.TLS_ALERT)
+        offered = conversation_fact_in(facts, facts_of.TLS_OFFERED)
+        if alert is not None and alert != "close_notify":
+            self._alerts.add(connected(row, f"{row.client} to {row.server}: TLS alert {alert}"))
+            self._alert_names[alert] += 1
+        elif conversation_fact_in(facts, facts_of.TLS_CHOSEN) is not None:
+            self._encrypted += 1
+            return
+        elif (
+            offered is not None
+            and row.start == tcp.HANDSHAKE
+            and row.ended_by == tcp.SERVER
+            and row.server_bytes < MUTE_BYTES
+        ):
+            what = f"{row.client} offers TLS {offered}; {row.server} closes without an answer"
+            self._not_taken.add(connected(row, what))
+        else:
+            return
+        host = host_of(row.client)
+        if host in self._hosts or len(self._hosts) < MAX_NAMED:
+            self._hosts[host] += 1
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case of a server, for each way in which the ends do not agree."""
+        if not speaks_remoting(self.key, context):
+            return
+        server = named(context, self.key)
+        name = context.broker(self.key)
+        subject = Subject(broker=name) if name != self.key else Subject(server=self.key)
+        clients = [f"clients: {counted_names(self._hosts)}"] if self._hosts else []
+        if self._not_taken.count:
+            case = self._not_taken.case(
+                f"{server} closed TLS connections {times(self._not_taken.count)} at the first"
+                " packet: it does not take TLS there",
+                subject,
+            )
+            case.details = clients
+            yield case
+        elif self._alerts.count:
+            case = self._alerts.case(
+                f"TLS handshakes with {server} failed {times(self._alerts.count)}:"
+                f" {counted_names(self._alert_names)}",
+                subject,
+            )
+            case.details = clients
+            yield case
+        refused = self._refused_in_the_clear()
+        if refused.count and self._encrypted and not self._served_clear:
+            case = refused.case(
+                f"{server} closed connections in the clear {times(refused.count)} at the first"
+                " request, and takes TLS: it seems to enforce it",
+                subject,
+            )
+            case.confidence = Confidence.LIKELY
+            case.reason = "the server does not say why it closes"
+            yield case
+
+    def _refused_in_the_clear(self) -> Tally:
+        tally = Tally()
+        for row in self._clear:
+            if (row.capture, row.conversation) in self._unanswered:
+                what = f"{row.server} closed the connection of {row.client} at its first request"
+                tally.add(Evidence(row.capture, None, row.end_time, row.conversation, what))
+        return tally
+
+
+def _lasted(row: ConversationRecord) -> int:
+    return row.end_time - row.start_time
+
+
+def _key(row: ConversationRecord) -> str | None:
+    if row.start == tcp.MIDSTREAM:
+        return None
+    return row.server if row.protocol in (TLS, ROCKETMQ) else None
+
+
+RULE = DiagnosisRule(
+    id="tls-mismatch",
+    severity=ProblemSeverity.ERROR,
+    title="One end speaks TLS and the other one does not, or they cannot agree",
+    searched=(
+        "TLS handshake failed",
+        "tls.enable",
+        "useTLS",
+        "tls.server.mode",
+        "SSLHandshakeException",
+        "NotSslRecordException",
+    ),
+    proof=(
+        "A server closes a connection at a ClientHello without an answer; or either end sends a TLS"
+        " alert during the handshake; or a server that takes TLS closes connections in the clear at"
+        " their first request, and serves none."
+    ),
+    explanation=(
+        "tls.server.mode is disabled, permissive (both are taken) or enforcing. A server that is"
+        " set to disabled closes a connection that begins with TLS; one that enforces TLS closes"
+        " those in the clear. The client only sees that the connection ends, and tries the next"
+        " address. An alert says that both want TLS, but not the same certificate or version."
+    ),
+    advice=(
+        "Set both ends alike: client producer.setUseTLS(true) or -Dtls.enable=true; server"
+        " -Dtls.server.mode=permissive (default). For alerts check tls.client.trustCertPath,"
+        " tls.server.certPath, tls.server.need.client.auth (default none) and the versions."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=by_responder, statuses=frozenset((UNANSWERED,))),),
+    connections=_key,
+    references=(
+        "apache/rocketmq#10110",
+        "apache/rocketmq#3326",
+        "apache/rocketmq#4527",
+        "apache/rocketmq#7179",
+    ),
+    limits="Alerts of TLS 1.3 after the server's hello are encrypted and are not seen.",
+    needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),
+)

@@ -1,0 +1,102 @@
+"""Clients use the VIP channel, two ports below the broker's, and cannot reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.endpoint import endpoint_text, host_of, split_endpoint
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_record import ConversationRecord
+
+from ...context import VIP_BELOW, Context
+from ...need import Need
+from ...outages import how_it_failed
+from ...problem import Case, ProblemSeverity, Subject, Tally, connected
+from ...rule import DiagnosisRule, Fold
+
+MAX_EVENTS: Final = 4096
+NEAR: Final = 60_000_000_000
+"""ns: the broker's own port must work at a failed connect, or so soon after it"""
+
+
+class _Fold(Fold):
+    """Connections to one host."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._failed: dict[int, list[ConversationRecord]] = {}
+        self._worked: dict[int, list[tuple[int, int]]] = {}
+        self._events = 0
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        place = split_endpoint(row.server)
+        if place is None or self._events >= MAX_EVENTS:
+            return
+        self._events += 1
+        if row.end in (tcp.REFUSED, tcp.NO_ANSWER):
+            self._failed.setdefault(place[1], []).append(row)
+        elif row.server_bytes:
+            self._worked.setdefault(place[1], []).append((row.start_time, row.end_time))
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return a case for each broker of the host whose second port does not work."""
+        for port, failed in sorted(self._failed.items()):
+            main = endpoint_text(self.key, port + VIP_BELOW)
+            name = context.names.get(main)
+            if name is None or endpoint_text(self.key, port) in context.names:
+                continue
+            if port in self._worked:
+                continue  # it works at times: the broker was gone
+            works = self._worked.get(port + VIP_BELOW, [])
+            proven = [row for row in failed if _near(row.start_time, works)]
+            if not proven:
+                continue
+            tally = Tally()
+            for row in proven:
+                tally.add(connected(row, how_it_failed(row)), last=row.end_time)
+            case = tally.case(
+                f"port {port} of {name} cannot be reached, while its port {port + VIP_BELOW} works:"
+                " clients with vipChannelEnabled send there",
+                Subject(broker=name),
+            )
+            hosts = sorted({host_of(row.client) for row in proven})
+            case.details = [f"connects failed from: {', '.join(hosts[:5])}"]
+            yield case
+
+
+def _near(time: int, spans: list[tuple[int, int]]) -> bool:
+    return any(begin - NEAR <= time <= end for begin, end in spans)
+
+
+def _key(row: ConversationRecord) -> str | None:
+    failed = row.end in (tcp.REFUSED, tcp.NO_ANSWER)
+    return host_of(row.server) if failed or (row.commands and row.server_bytes) else None
+
+
+RULE = DiagnosisRule(
+    id="vip-port-unreachable",
+    severity=ProblemSeverity.ERROR,
+    title="Clients use the VIP channel, two ports below the broker's, and cannot reach it",
+    searched=("connect to 10909 failed", "RemotingConnectException 10909", "vipChannelEnabled"),
+    proof=(
+        "Connects to the port two below a broker's are refused or not answered, never succeed, and"
+        " the broker's own port works at that time."
+    ),
+    explanation=(
+        "A broker listens on a second port, two below its own (10909 for 10911), for requests that"
+        " shall not wait behind others. Clients with vipChannelEnabled send most requests there."
+        " Firewalls and container port lists often have the first port only."
+    ),
+    advice=(
+        "Open the port, or switch the channel off: producer.setVipChannelEnabled(false), or"
+        " -Dcom.rocketmq.sendMessageWithVIPChannel=false. The default is true in clients up to"
+        " 4.4.0 and false later. The port itself is fastListenPort = listenPort - 2."
+    ),
+    fold=_Fold,
+    connections=_key,
+    references=("apache/rocketmq#568", "apache/rocketmq#1510", "apache/rocketmq#3889"),
+    limits="The broker's address must be named in a route, a registration or a request.",
+    needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),
+    consequence_of=frozenset(("broker-gone",)),
+)

@@ -1,0 +1,185 @@
+"""The route names an address of a broker that clients cannot reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, ip_address, ip_network
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.broker_addresses import SEPARATOR
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import WHOLE, whole
+from ...need import Need
+from ...outages import how_it_failed
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected, shown
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MAX_ADDRESSES: Final = 4096
+MAX_FAILED: Final = 64
+"""failed connects that are kept of one address"""
+DOCKER: Final = ip_network("172.17.0.0/16")
+"""Docker's default bridge: the same addresses on every host, reachable on that host only"""
+LEAST_SYNS: Final = 2
+"""one SYN alone may be the last packet of the capture"""
+
+
+@dataclass(slots=True)
+class _Address:
+    name: str
+    askers: set[str] = field(default_factory=set)
+    routes: Tally = field(default_factory=Tally)
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._named: dict[str, _Address] = {}
+        self._failed: dict[str, list[ConversationRecord]] = {}
+        self._reached: set[str] = set()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        asker = host_of(row.requester)
+        for one in row.brokers:
+            name, _, address = one.rpartition(SEPARATOR)
+            found = self._named.get(address)
+            if found is None:
+                if len(self._named) >= MAX_ADDRESSES:
+                    continue
+                found = self._named[address] = _Address(name)
+            if len(found.askers) < MAX_ADDRESSES:
+                found.askers.add(asker)
+            found.routes.add(shown(row, f"the route of {row.topic} names {one}"))
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        if row.end in (tcp.REFUSED, tcp.NO_ANSWER):
+            failed = self._failed.setdefault(row.server, [])
+            if len(failed) < MAX_FAILED and len(self._failed) <= MAX_ADDRESSES:
+                failed.append(row)
+        elif row.server_bytes and len(self._reached) < MAX_ADDRESSES:
+            self._reached.add(row.server)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return a case for each address that cannot be right."""
+        for address, one in sorted(self._named.items()):
+            if address in self._reached:
+                continue
+            failed = self._failed.get(address, [])
+            host = host_of(address)
+            strange = _strange(host, one.askers)
+            syns = sum(row.syns for row in failed)
+            if not strange and syns < LEAST_SYNS:
+                continue
+            if not strange and not _tried_by(failed, one.askers):
+                continue
+            tally = Tally()
+            for row in failed:
+                tally.add(connected(row, how_it_failed(row)), last=row.end_time)
+            tally.merge(_counted_as_none(one.routes) if failed else one.routes)
+            how = f"{len(failed):,} connects to it failed" if failed else "no connect was seen"
+            case = tally.case(
+                f"the route names {one.name} at {address}"
+                + (f", {strange}" if strange else "")
+                + f": {how}, none succeeded",
+                Subject(broker=one.name),
+            )
+            case.details = [f"clients that were told: {', '.join(sorted(one.askers)[:5])}"]
+            if not failed:
+                case.confidence = Confidence.LIKELY
+                case.reason = "a client on the broker's own host could use that address"
+            elif not strange:
+                case.confidence = Confidence.LIKELY
+                case.reason = "the broker may have been down all the time"
+            yield case
+
+
+def _counted_as_none(tally: Tally) -> Tally:
+    """Return a tally of the same evidence that counts nothing."""
+    other = Tally()
+    for one in tally.evidence:
+        other.add(one, count=0)
+    other.count = 0
+    return other
+
+
+def _tried_by(failed: list[ConversationRecord], askers: set[str]) -> bool:
+    return any(host_of(row.client) in askers for row in failed)
+
+
+def _strange(host: str, askers: set[str]) -> str | None:
+    """Return what is odd about an address for those who were told of it; None: nothing."""
+    try:
+        address = ip_address(host)
+        others = [ip_address(one) for one in askers]
+    except ValueError:
+        return None
+    if address.is_unspecified:
+        return "which is no address that anybody can connect to"
+    if address.is_loopback and not any(one.is_loopback for one in others):
+        return "which is the loopback of each client's own host"
+    if address.is_link_local and not any(one.is_link_local for one in others):
+        return "which is valid on one link only"
+    bridge: IPv4Network = DOCKER  # type: ignore[assignment]
+    if address in bridge and not any(one in bridge for one in others):
+        return "which is an address inside Docker on the broker's host"
+    return None
+
+
+def _key(row: ConversationRecord) -> str | None:
+    failed = row.end in (tcp.REFUSED, tcp.NO_ANSWER)
+    return WHOLE if failed or row.server_bytes else None
+
+
+RULE = DiagnosisRule(
+    id="wrong-broker-address",
+    severity=ProblemSeverity.ERROR,
+    title="The route names an address of a broker that clients cannot reach",
+    searched=(
+        "brokerIP1",
+        "connect to 172.17.0.x:10911 failed",
+        "docker rocketmq sendDefaultImpl call timeout",
+        "kubernetes rocketmq connect to broker failed",
+    ),
+    proof=(
+        "A NameServer's answer names an address that is a loopback, Docker or link-local one for"
+        " clients elsewhere, or to which all connects of those clients fail; none ever succeeds."
+    ),
+    explanation=(
+        "Clients connect to the address that a broker has registered, not to the one that people"
+        " know it by. Without brokerIP1 a broker takes the first address of its own host: in a"
+        " container or behind NAT that is one which nobody else can reach."
+    ),
+    advice=(
+        "Set brokerIP1 in broker.conf to an address that clients reach (default: the first address"
+        " of the host), and publish listenPort (10911) and the port two below it under the same"
+        " numbers. In Kubernetes use host networking, or a proxy (5.x) for clients outside."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=whole,
+            requests=frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),)),
+            responses=frozenset((int(ResponseCode.SUCCESS),)),
+        ),
+    ),
+    connections=_key,
+    references=(
+        "apache/rocketmq#3440",
+        "apache/rocketmq-dashboard#395",
+        "alibaba/rocketmq#287",
+        "alibaba/rocketmq#513",
+        "apache/rocketmq-operator#202",
+        "apache/rocketmq-operator#203",
+        "apache/rocketmq-operator#105",
+        "apache/rocketmq-operator#159",
+        "alibaba/canal#4009",
+    ),
+    limits="A connect to a loopback address never reaches the network, so it is not in a capture.",
+    needs=frozenset((Need.ROUTES, Need.CONNECTIONS)),
+)

@@ -1,0 +1,37 @@
+"""foreign-protocol: HTTP, RDP and others on a broker's port."""
+
+from __future__ import annotations
+
+import pytest
+
+from analytics.diagnosis.problem import Subject
+from analytics.diagnosis.rules.network.foreign_protocol import RULE
+
+from ...made_rows import connection, problems, problems_of_sample, same_in_any_order, sample
+
+
+@pytest.mark.parametrize("name", ["foreign-5x.pcap", "foreign-4x.pcap"])
+def test_seven_strangers(name: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == (
+        "7 connections to 127.77.0.11:10911 did not speak RocketMQ: something unknown (2), HAProxy"
+        " (1), HTTP (1) and 3 more, from 127.0.0.1 (7)"
+    )
+    assert (one.count, one.subject) == (7, Subject(server="127.77.0.11:10911"))
+    assert one.details == [
+        "lengths in the server's log (TooLongFrameException): 2147483651 (1), 50331671 (1)"
+    ]
+
+
+@pytest.mark.parametrize("name", ["tls-5x.pcap", "ha-replication-5x.pcap", "midstream-5x.pcap"])
+def test_silent_where_tls_or_a_slave_is_spoken(name: str) -> None:
+    assert problems_of_sample(RULE, name) == []
+
+
+def test_a_web_server_is_none_of_ours() -> None:
+    assert problems(RULE, [], [connection(0, 9, protocol="HTTP", server="10.0.0.7:80")]) == []
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    rows = sample("foreign-5x.pcap")
+    assert same_in_any_order(RULE, rows.exchanges, rows.connections)

@@ -1,0 +1,53 @@
+"""idle-close: a request on a connection that was closed for being idle."""
+
+from __future__ import annotations
+
+import pytest
+
+from analytics.diagnosis.problem import Subject
+from analytics.diagnosis.rules.network import connection_cut
+from analytics.diagnosis.rules.network.idle_close import RULE
+from dissectors.remoting.codes import RequestCode
+
+from ...made_rows import (
+    connection,
+    exchange,
+    problems,
+    problems_of_sample,
+    same_in_any_order,
+    sample,
+)
+
+SEND = int(RequestCode.SEND_MESSAGE_V2)
+
+
+@pytest.mark.parametrize("name", ["idle-closed-5x.pcap", "idle-closed-4x.pcap"])
+def test_a_broker_that_closes_after_four_seconds(name: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == (
+        "requests to broker-a (127.77.0.11:10911) were lost once: the connection had been idle for"
+        " 4 s and was closed from its side"
+    )
+    assert (one.count, one.subject) == (1, Subject(broker="broker-a"))
+    assert problems_of_sample(connection_cut.RULE, name) == []
+
+
+@pytest.mark.parametrize("name", ["fault-kill-4x.pcap", "fault-reset-5x.pcap", "pull-5x.pcap"])
+def test_silent_where_nothing_was_idle(name: str) -> None:
+    assert problems_of_sample(RULE, name) == []
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    rows = sample("idle-closed-5x.pcap")
+    assert same_in_any_order(RULE, rows.exchanges, rows.connections)
+
+
+def test_two_minutes_alone_tell_and_a_close_that_hits_nothing_is_by_design() -> None:
+    lost = exchange(121_000, SEND, None, end="reset", broker_name="broker-a")
+    closed = {"end": "reset", "ended_by": "server"}
+    idle = connection(0, 121_001, facts=["idle_ms=120004", "after_fin=1"], **closed)
+    (one,) = problems(RULE, [lost], [idle])
+    assert len(one.details) == 1
+    assert problems(RULE, [], [idle]) == []
+    short = connection(0, 121_001, facts=["idle_ms=9000", "after_fin=1"], **closed)
+    assert problems(RULE, [lost], [short]) == []

@@ -1,0 +1,51 @@
+"""tls-mismatch: servers without TLS, alerts, servers that enforce it."""
+
+from __future__ import annotations
+
+from analytics.diagnosis.problem import Confidence, Subject
+from analytics.diagnosis.rules.network.tls_mismatch import RULE
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.conversation_record import ConversationRecord
+
+from ...made_rows import BROKER, connection, exchange, problems, problems_of_sample
+
+HELLO = "tls_offered=1.3,1.2"
+SEND = int(RequestCode.SEND_MESSAGE_V2)
+
+
+def tls(number: int, *facts: str, **values: object) -> ConversationRecord:
+    given = {"protocol": "TLS", "commands": 0, "facts": [HELLO, *facts], **values}
+    return connection(number, 9, number, **given)
+
+
+def test_a_server_that_takes_no_tls() -> None:
+    closed = {"server_bytes": 0, "ended_by": "server"}
+    (one,) = problems(RULE, [], [tls(1, **closed), tls(2, **closed)])
+    assert one.title == (
+        f"{BROKER} closed TLS connections twice at the first packet: it does not take TLS there"
+    )
+    assert (one.count, one.subject) == (2, Subject(server=BROKER))
+
+
+def test_a_handshake_that_ends_by_an_alert() -> None:
+    (one,) = problems(RULE, [], [tls(1, "tls_alert=protocol_version")])
+    assert one.title == f"TLS handshakes with {BROKER} failed once: protocol_version (1)"
+
+
+def test_a_server_that_enforces_tls() -> None:
+    clear = connection(50, 3, 2, commands=1, server_bytes=0, ended_by="server")
+    send = exchange(51, SEND, None, conversation=2, end="closed")
+    (one,) = problems(RULE, [send], [tls(1, "tls_chosen=1.3"), clear])
+    assert one.confidence is Confidence.LIKELY
+    assert "it seems to enforce it" in one.title
+    served = connection(90, 3, 3)
+    assert problems(RULE, [send], [tls(1, "tls_chosen=1.3"), clear, served]) == []
+
+
+def test_silent_where_both_ways_work_and_without_tls() -> None:
+    for name in ("tls-5x.pcap", "fault-reset-5x.pcap", "foreign-5x.pcap"):
+        assert problems_of_sample(RULE, name) == []
+
+
+def test_a_client_that_goes_away_is_none() -> None:
+    assert problems(RULE, [], [tls(1, server_bytes=0, ended_by="client")]) == []

@@ -1,0 +1,79 @@
+"""wrong-broker-address: routes to where nobody is."""
+
+from __future__ import annotations
+
+import pytest
+
+from analytics.diagnosis.problem import Confidence, Subject
+from analytics.diagnosis.rules.network.wrong_broker_address import RULE
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import (
+    NAMESRV,
+    connection,
+    exchange,
+    problems,
+    problems_of_sample,
+    refused_connect,
+    same_in_any_order,
+    sample,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "count"),
+    [
+        ("address-refused-5x.pcap", "127.0.0.1:10911", 13),
+        ("address-silent-5x.pcap", "127.77.0.99:10911", 12),
+        ("address-silent-4x.pcap", "127.77.0.99:10911", 7),
+    ],
+)
+def test_addresses_that_nobody_listens_at(name: str, address: str, count: int) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == (
+        f"the route names broker-a at {address}: {count} connects to it failed, none succeeded"
+    )
+    assert (one.count, one.confidence) == (count, Confidence.LIKELY)
+    assert one.subject == Subject(broker="broker-a")
+
+
+@pytest.mark.parametrize(
+    "name", ["fault-kill-5x.pcap", "slave-read-5x.pcap", "proxy-remoting-5x.pcap"]
+)
+def test_silent_where_the_address_is_right(name: str) -> None:
+    assert problems_of_sample(RULE, name) == []
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    rows = sample("address-refused-5x.pcap")
+    assert same_in_any_order(RULE, rows.exchanges, rows.connections)
+
+
+def route(address: str) -> ExchangeRecord:
+    code = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+    return exchange(1, code, responder=NAMESRV, topic="T", brokers=[f"broker-a={address}"])
+
+
+@pytest.mark.parametrize(
+    ("address", "what"),
+    [
+        ("127.0.0.1:10911", "which is the loopback of each client's own host"),
+        ("172.17.0.3:10911", "which is an address inside Docker on the broker's host"),
+        ("0.0.0.0:10911", "which is no address that anybody can connect to"),
+    ],
+)
+def test_addresses_that_are_wrong_for_everybody_else(address: str, what: str) -> None:
+    (one,) = problems(RULE, [route(address)])
+    assert one.title == (
+        f"the route names broker-a at {address}, {what}: no connect was seen, none succeeded"
+    )
+    assert one.confidence is Confidence.LIKELY
+    (one,) = problems(RULE, [route(address)], [refused_connect(9, server=address)])
+    assert (one.count, one.confidence) == (1, Confidence.CERTAIN)
+    assert problems(RULE, [route(address)], [connection(9, 9, server=address)]) == []
+
+
+def test_an_address_of_the_same_network_is_fine() -> None:
+    assert problems(RULE, [route("10.0.0.1:10911")]) == []
+    assert problems(RULE, [route("10.0.0.1:10911")], [refused_connect(9)]) == []
