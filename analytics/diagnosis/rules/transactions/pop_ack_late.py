@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts import DEADLINE_MS, fact_in
 from dissectors.rows.record import ExchangeRecord
 
@@ -23,12 +23,15 @@ CLOCKS_NS: Final = 1_000_000_000
 """what the clocks of the broker and of the capture may be apart"""
 MAX_ACKS: Final = 20_000
 _MS: Final = 1_000_000
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 class _Ack(NamedTuple):
     evidence: Evidence
     late_ns: int
     """after the end of the invisible time; negative: before it"""
+    taken: bool
+    """the broker did not refuse it: it refuses what is no message of the queue (208)"""
     topic: str
     responder: str
     requester: str
@@ -52,10 +55,11 @@ class _Fold(Fold):
             return
         one = asked(row, f"{row.request_name} {late / 1e9:.1f} s after the time was over")
         if before is None or place_of(one) < place_of(before.evidence):
-            self.acks[key] = _Ack(one, late, row.topic or "", row.responder, row.requester)
+            taken = row.response_code in (None, _SUCCESS)
+            self.acks[key] = _Ack(one, late, taken, row.topic or "", row.responder, row.requester)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        late = [one for one in self.acks.values() if one.late_ns > CLOCKS_NS]
+        late = [one for one in self.acks.values() if one.late_ns > CLOCKS_NS and one.taken]
         if not late:
             return
         tally = Tally()
@@ -121,7 +125,7 @@ RULE = DiagnosisRule(
     references=("apache/rocketmq#8332", "apache/rocketmq#4815"),
     limits=(
         "A batch acknowledgement (200151) is not looked into. A message that is never acknowledged"
-        " is not told of."
+        " is not told of, nor one of an offset that the queue does not have (208)."
     ),
     needs=frozenset((Need.PULLS,)),
 )

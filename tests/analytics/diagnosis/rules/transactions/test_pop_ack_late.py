@@ -18,6 +18,15 @@ def ack(at_ms: float, deadline_ms: int) -> ExchangeRecord:
 LATE = [ack(10_000, 8000), ack(12_000, 7500), ack(12_000, 20_000)]
 
 
+def test_real_acknowledgements_that_came_too_late() -> None:
+    (one,) = problems_of_sample(RULE, "pop-late-5x.pcap")
+    assert one.title == (
+        "late_group acknowledged 2 messages of LateTopic too late, by up to 3.4 s: the broker"
+        " delivers such messages again"
+    )
+    assert one.details == ["2 of 5 acknowledgements were late"]
+
+
 def test_acknowledgements_after_the_invisible_time() -> None:
     (one,) = problems(RULE, LATE)
     assert one.title == (

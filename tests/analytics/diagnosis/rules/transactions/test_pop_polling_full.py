@@ -16,6 +16,15 @@ def pop(at_ms: float, answer: int = FULL, code: int = POP) -> ExchangeRecord:
     return exchange(at_ms, code, answer, topic="orders", group="bills")
 
 
+def test_a_real_broker_that_holds_back_nothing() -> None:
+    (one,) = problems_of_sample(RULE, "pop-full-5x.pcap")
+    assert one.title == (
+        "broker-a sent pops of full_group for FullTopic away 6 times: too many wait for messages"
+        " already"
+    )
+    assert (one.count, one.subject.broker) == (6, "broker-a")
+
+
 def test_pops_that_are_sent_away() -> None:
     (one,) = problems(RULE, [pop(0), pop(1), pop(2)])
     assert one.title == (

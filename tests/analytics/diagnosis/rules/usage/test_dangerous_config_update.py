@@ -21,6 +21,24 @@ def change(at_ms: float, *names: str, code: int = BROKER_CONFIG, answer: int = 0
 ATTACK = [change(0, "rocketmqHome", "filterServerNums"), change(10, "rocketmqHome")]
 
 
+def test_a_broker_of_4x_takes_them() -> None:
+    first, second = problems_of_sample(RULE, "config-dangerous-4x.pcap")
+    assert first.title == (
+        "127.0.0.1 changed brokerConfigPath, rocketmqHome of broker-a, twice: by these settings a"
+        " server can be made to run commands"
+    )
+    assert (first.count, first.severity) == (2, ProblemSeverity.ERROR)
+    assert second.title.startswith("127.0.0.1 tried to change configStorePath of 127.77.0.1:9876, ")
+
+
+def test_servers_of_5x_refuse_them() -> None:
+    found = problems_of_sample(RULE, "config-dangerous-5x.pcap")
+    assert [(one.count, one.severity) for one in found] == [
+        (2, ProblemSeverity.WARNING),
+        (1, ProblemSeverity.WARNING),
+    ]
+
+
 def test_settings_that_run_commands() -> None:
     (one,) = problems(RULE, ATTACK)
     assert one.title == (
