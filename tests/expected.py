@@ -12,10 +12,13 @@ from __future__ import annotations
 import difflib
 import gzip
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from enum import Enum
 from pathlib import Path
 
 import msgspec
+import pytest
+from _pytest.mark import ParameterSet
 
 from dissectors.decode.command_row import command_row_of, json_of
 from dissectors.decode.pipeline import Decode
@@ -30,6 +33,14 @@ BODY_LIMIT = 512
 def captures() -> list[Path]:
     """All captures of samples/."""
     return sorted(path for path in SAMPLES.glob("*.pcap*") if not path.name.endswith(SUFFIX))
+
+
+def spread(values: Sequence[Path] | Sequence[Enum], every: int = 8) -> list[ParameterSet]:
+    """Return captures or codes as parameters: one of so many is fast, the others are slow."""
+    return [
+        pytest.param(one, marks=[pytest.mark.slow] if number % every else [], id=one.name)
+        for number, one in enumerate(values)
+    ]
 
 
 def expected_path(capture: Path) -> Path:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.expected import captures, difference, expected_path
+from tests.expected import captures, difference, expected_path, spread
 
 
-@pytest.mark.parametrize("capture", captures(), ids=lambda path: path.name)
+@pytest.mark.parametrize("capture", spread(captures()))
 def test_decodes_as_expected(capture: Path) -> None:
     assert expected_path(capture).exists(), "python -m tests.expected writes it"
     assert difference(capture)[:12] == []

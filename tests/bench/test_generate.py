@@ -119,6 +119,7 @@ def test_same_arguments_give_the_same_bytes(capture: Capture, tmp_path: Path) ->
     assert again.read_bytes() != capture.path.read_bytes()
 
 
+@pytest.mark.slow
 def test_packets_are_valid_and_in_order_of_time(capture: Capture) -> None:
     count, last = 0, 0
     for packet in read(capture.path):

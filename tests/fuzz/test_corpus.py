@@ -9,6 +9,7 @@ from .seeds import seeds_of
 from .targets import TARGETS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_corpus(target: str) -> None:
     inputs = corpus_of(target)

@@ -156,6 +156,7 @@ attempts_made = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generation", GENERATIONS)
 @given(made=attempts_made)
 def test_only_what_matters_is_replayed(generation: str, made: list[Made]) -> None:

@@ -132,6 +132,7 @@ def _bodies(count: int, size: int, part: int) -> list[Tcp]:
     return merged(*talks)
 
 
+@pytest.mark.slow
 def test_the_limit_of_held_bodies() -> None:
     """Bodies that are kept while they come: given up over the limit, the exchange is not."""
     segments = _bodies(12, 3 * 1024 * 1024, 60_000)

@@ -21,14 +21,13 @@ from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.remoting.command import RemotingCommand
 from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.tcp.source import CaptureError
+from tests.expected import captures, spread
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
 from tests.traffic.commands import Command, frame, send, sent
 from tests.traffic.declared import assert_declared, run
 from tests.traffic.decoded import decode_bytes
 from tests.traffic.network import TUNNELS, ethernet, fragments, ip, packets
 from tests.traffic.talk import BROKER, CLIENT, MICROSECOND, PSH, SECOND, START, SYN, End, Talk, Tcp
-
-SAMPLES = sorted((Path(__file__).resolve().parents[3] / "samples").glob("*.pcap*"))
 
 
 def _mixed() -> list[Tcp]:
@@ -96,7 +95,7 @@ def test_arbitrary_payload(payload: bytes, opened: bool, mss: int) -> None:
     run(pcap_of(talk.segments), frozenset((BROKER.port,)))
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", spread(captures()))
 def test_damaged_samples(path: Path) -> None:
     """A few damages of each, the same in every run."""
     rng = random.Random(path.name)
@@ -154,6 +153,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ORDERS))
 def test_single_bytes_of_a_large_header(name: str) -> None:
     _timed(_single_bytes(BIG_HEADER, ORDERS[name]))
@@ -181,6 +181,7 @@ PAYLOADS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PAYLOADS))
 @pytest.mark.parametrize("opened", [True, False])
 def test_hostile_payload(name: str, opened: bool) -> None:

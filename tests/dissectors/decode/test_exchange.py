@@ -309,6 +309,7 @@ def test_the_limit_of_early_responses() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_limit_of_all_that_waits() -> None:
     """Responses to requests that nobody has captured, in several conversations."""
     mute = [Talk(End("10.0.0.5", 40000 + n), step=MICROSECOND) for n in range(5)]
@@ -326,6 +327,7 @@ def test_the_limit_of_all_that_waits() -> None:
     assert outcome.experts == []
 
 
+@pytest.mark.slow
 def test_the_limit_of_bytes_that_wait() -> None:
     """Bodies are kept here: unanswered sends of a megabyte each are given up by their size."""
     size = 1 << 20

@@ -205,6 +205,7 @@ def test_what_a_binary_header_cannot_carry() -> None:
         encode_header(RemotingCommand(1, 1, ext_fields={"k" * 32768: "v"}), BINARY_TYPE)
 
 
+@pytest.mark.slow
 def test_nested_candidates_take_linear_time() -> None:
     """Headers within ext fields of headers, each up to the end: only lengths are looked at."""
     unit = 35

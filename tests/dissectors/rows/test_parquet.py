@@ -68,6 +68,7 @@ def test_no_rows(tmp_path: Path) -> None:
     assert written([], tmp_path) == []
 
 
+@pytest.mark.slow
 def test_pandas_is_not_imported_and_still_works(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("pandas")

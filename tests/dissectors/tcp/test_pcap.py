@@ -194,6 +194,7 @@ def test_times_may_jump() -> None:
     assert experts == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "junk",
     [bytes(4_000_000), b"\xff" * 4_000_000, random.Random(1).randbytes(4_000_000),

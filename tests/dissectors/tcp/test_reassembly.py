@@ -349,6 +349,7 @@ def test_the_end_gives_out_what_waits() -> None:
     assert one.bytes == STREAM[100:200] + STREAM[300:500]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acked", [False, True])
 def test_many_holes_do_not_add_up_their_waiting(acked: bool) -> None:
     """Every other packet is missing: what waits stays within the limit for one hole."""

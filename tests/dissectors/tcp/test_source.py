@@ -168,6 +168,7 @@ def _bomb(name: str) -> bytes:
     return gzip.compress(bytes(1 << 27), 1)
 
 
+@pytest.mark.slow
 @FORMATS
 def test_a_bomb_is_read_a_chunk_at_a_time(name: str) -> None:
     which = [entry[1] for entry in COMPRESSIONS].index(name)

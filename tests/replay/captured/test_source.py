@@ -119,6 +119,7 @@ def test_captures_and_logs_do_not_mix(tmp_path: Path) -> None:
         list(CapturedSource([sample(NAMES[0]), written(NAMES[0], tmp_path)]).batches())
 
 
+@pytest.mark.slow
 def test_foreign_and_damaged_traffic_gives_reasons_and_no_error() -> None:
     for path in sorted(SAMPLES.glob("*.pcap")):
         source = CapturedSource([str(path)])

@@ -112,6 +112,7 @@ def test_a_nameserver_that_exaggerates_is_not_believed() -> None:
     assert len(queues_of(body_of(orderTopicConf="broker-a:2147483647"))) == MOST_QUEUES
 
 
+@pytest.mark.slow
 def test_many_rows_make_no_more_queues_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
     monkeypatch.setattr(

@@ -26,6 +26,7 @@ from replay.sandbox import (
     TopicSpec,
     sandbox_thread,
 )
+from tests.expected import spread
 
 from .talk import Talk, frame, heartbeat, pull_fields, send_fields
 
@@ -127,7 +128,7 @@ def fields_of(chance: random.Random) -> dict[str, str]:
     return {name: chance.choice(ODD) for name in names if chance.random() < 0.8}
 
 
-@pytest.mark.parametrize("code", sorted(set(RequestCode)), ids=lambda code: RequestCode(code).name)
+@pytest.mark.parametrize("code", spread(sorted(set(RequestCode))))
 def test_every_code_with_odd_fields(box: SandboxThread, watched: Watched, code: int) -> None:
     chance = random.Random(code)
     with Talk(box.addresses["broker-a"]) as broker, Talk(box.namesrv) as namesrv:

@@ -72,6 +72,7 @@ def test_it_runs_until_a_signal_and_says_what_it_came_to(number: signal.Signals)
         assert (run.returncode, err) == (143, "rmqtool: terminated\n")
 
 
+@pytest.mark.slow
 def test_it_shows_where_it_listens_and_how_to_send() -> None:
     done = process(
         "broker", *FREE, "--duration", "300ms", "-t", "Orders:2", "--fault", "latency=5ms"

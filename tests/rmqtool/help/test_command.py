@@ -98,6 +98,7 @@ def test_help_names_only_documents_that_are_installed(command: tuple[str, ...]) 
         assert not section or chosen_sections(document(topics()[topic]), section)
 
 
+@pytest.mark.slow
 def test_help_shows_every_word_that_was_written() -> None:
     """Square brackets are no markup."""
     for way in commands():
@@ -122,6 +123,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "extra"),
     [

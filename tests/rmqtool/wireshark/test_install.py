@@ -35,12 +35,14 @@ def installed(home: Path) -> Path:
     return home / ".local" / "lib" / "wireshark" / "plugins" / FILE_NAME
 
 
+@pytest.mark.slow
 def test_to_standard_output() -> None:
     result = process("wireshark")
     assert (result.status, result.out, result.err) == (ExitStatus.OK, TEXT, "")
     assert TEXT.startswith(f"{SIGNATURE} {__version__}\n")
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough() -> None:
     done = subprocess.run(
         '"$PYTHON" -m rmqtool wireshark | head -1',

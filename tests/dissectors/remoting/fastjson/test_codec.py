@@ -139,6 +139,7 @@ def depth_of(value: object) -> int:
     return 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [

@@ -381,6 +381,7 @@ def test_giving_up_what_is_held() -> None:
 # -- time and memory ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_large_frame_in_small_pieces() -> None:
     """Header and body of megabytes, one byte per packet: linear, and no object for every byte."""
     ext = {"a": "x" * 400_000}
