@@ -13,7 +13,7 @@ from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, counted, with_remark
+from ...refusals import Refusals, counted, times, with_remark
 from ...rule import DiagnosisRule, Exchanges
 
 TOO_LONG: Final = "timer message illegal"
@@ -36,8 +36,12 @@ class _Fold(Refusals):
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
-        why = " or ".join(self._why(kind) for kind in sorted(self.named(_KIND)))
-        return f"{broker} refused {counted(self.tally.count, 'timed message')}: {why}"
+        kinds = self.named(_KIND)
+        sends = counted(self.tally.count, "send of a timed message", "sends of timed messages")
+        if len(kinds) == 1:
+            return f"{broker} refused {sends}: {self._why(next(iter(kinds)))}"
+        why = "; ".join(f"{times(kinds[kind])} {self._why(kind)}" for kind in sorted(kinds))
+        return f"{broker} refused {sends}: {why}"
 
     def _why(self, kind: str) -> str:
         if kind == OFF:

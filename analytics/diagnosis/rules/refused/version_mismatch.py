@@ -27,6 +27,7 @@ _LEFT_OUT: Final = frozenset(
 _CUT: Final = "cut"
 _VERSION: Final = "version"
 _ROLE: Final = "role"
+_SINCE: Final = "since"
 
 
 class _Fold(Refusals):
@@ -40,6 +41,8 @@ class _Fold(Refusals):
         if row.version_name:
             self.note_name(_VERSION, f"{row.language} {row.version_name}")
         operation = operation_of(code)
+        if operation is not None and operation.since:
+            self.note_name(_SINCE, f"{row.request_name} {operation.since}")
         self.note_name(_ROLE, operation.who.partition("->")[2] if operation is not None else None)
 
     def title(self, context: Context) -> str:
@@ -60,6 +63,8 @@ class _Fold(Refusals):
         said = super().details(context)
         if versions := self.named(_VERSION):
             said.append(f"the clients say: {counted_names(versions)}")
+        if since := self.named(_SINCE):
+            said.append(f"first releases with these requests: {', '.join(sorted(since)[:5])}")
         return said
 
 

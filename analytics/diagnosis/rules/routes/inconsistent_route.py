@@ -11,12 +11,14 @@ from dissectors.remoting.row_facts import routed_brokers_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...keys import whole
 from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, shown
-from ...refusals import listed
+from ...refusals import called, listed, only
 from ...rule import DiagnosisRule, Exchanges, Fold
-from ...topics import DEFAULT_TOPIC, is_own_topic
+from ...topics import is_own_topic
 
+MAX_TOPICS: Final = 5000
 MAX_SERVERS: Final = 16
 MAX_ANSWERS: Final = 256
 """answers of one NameServer for one topic that are kept"""
@@ -28,6 +30,7 @@ SETTLED: Final = 15_000_000_000
 _ROUTE_REQUEST: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
+_MOST_TOLD: Final = 8
 Said = frozenset[tuple[str, str]]
 """what a route says: for each broker its name, and permission and queues or an address"""
 
@@ -48,63 +51,73 @@ class _Lasting(NamedTuple):
 class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.answers: dict[str, list[_Answer]] = {}
-        """NameServer -> what it answered"""
+        self.topics: dict[str, dict[str, list[_Answer]]] = {}
+        """topic -> NameServer -> what it answered"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.responder not in self.answers:
-            if len(self.answers) >= MAX_SERVERS:
-                return
-            self.answers[row.responder] = []
-        answers = self.answers[row.responder]
+        topic = row.topic or ""
+        if topic not in self.topics and len(self.topics) >= MAX_TOPICS:
+            return
+        servers = self.topics.setdefault(topic, {})
+        if row.responder not in servers and len(servers) >= MAX_SERVERS:
+            return
+        answers = servers.setdefault(row.responder, [])
         if len(answers) >= MAX_ANSWERS:
             return
         said = said_in(row)
         names = ", ".join(sorted({name for name, _ in said})) or "no broker"
-        what = f"route of {self.key} by {row.responder}: {names}"
+        what = f"route of {topic} by {row.responder}: {names}"
         answers.append(_Answer(row.response_time or 0, said, shown(row, what)))
 
     def cases(self, context: Context) -> Iterable[Case]:
-        for one, other in combinations(sorted(self.answers), 2):
-            mine, theirs = (
-                sorted(self.answers[name], key=lambda answer: (answer.time, sorted(answer.said)))
-                for name in (one, other)
-            )
-            pairs = _all_the_time(mine, theirs)
-            certain = bool(pairs)
-            if not certain:
-                pairs = _side_by_side(mine, theirs)
-            if pairs:
-                case = self._case(one, other, pairs)
-                if not certain:
-                    case.confidence = Confidence.LIKELY
-                    case.reason = (
-                        "the answers are too few to tell it from a route that was just changing"
-                    )
-                yield case
-                return  # one problem of a topic, however many NameServers differ
+        found: dict[tuple[str, str], list[_Difference]] = {}
+        for topic, servers in sorted(self.topics.items()):
+            for one, other in combinations(sorted(servers), 2):
+                mine, theirs = (
+                    sorted(servers[name], key=lambda answer: (answer.time, sorted(answer.said)))
+                    for name in (one, other)
+                )
+                pairs = _all_the_time(mine, theirs)
+                certain = bool(pairs)
+                pairs = pairs or _side_by_side(mine, theirs)
+                if pairs:
+                    found.setdefault((one, other), []).append(_Difference(topic, pairs, certain))
+        for (one, other), differences in sorted(found.items()):
+            yield _case(one, other, differences)
 
-    def _case(self, one: str, other: str, pairs: Sequence[tuple[_Answer, _Answer]]) -> Case:
-        tally = Tally()
-        for proof in {answer.evidence for pair in pairs for answer in pair}:
-            tally.add(proof)
-        first, second = pairs[0]
-        only_first, only_second = first.said - second.said, second.said - first.said
-        brokers = listed(name for name, _ in only_first | only_second)
-        case = tally.case(
-            f"NameServers {one} and {other} give different routes of topic {self.key}: they differ"
-            f" about {brokers}",
-            Subject(topic=self.key),
-        )
-        case.details = [
-            f"only at {one}: {_text(only_first)}",
-            f"only at {other}: {_text(only_second)}",
-        ]
-        return case
+
+class _Difference(NamedTuple):
+    topic: str
+    pairs: Sequence[tuple[_Answer, _Answer]]
+    certain: bool
+
+
+def _case(one: str, other: str, differences: Sequence[_Difference]) -> Case:
+    tally = Tally()
+    pairs = [pair for difference in differences for pair in difference.pairs]
+    for proof in {answer.evidence for pair in pairs for answer in pair}:
+        tally.add(proof)
+    only_first = frozenset(said for mine, theirs in pairs for said in mine.said - theirs.said)
+    only_second = frozenset(said for mine, theirs in pairs for said in theirs.said - mine.said)
+    brokers = listed(name for name, _ in only_first | only_second)
+    topics = [difference.topic for difference in differences]
+    case = tally.case(
+        f"NameServers {one} and {other} give different routes of {called('topic', topics)}: they"
+        f" differ about {brokers}",
+        Subject(topic=only(topics)),
+    )
+    case.details = [
+        f"only at {one}: {_text(only_first)}",
+        f"only at {other}: {_text(only_second)}",
+    ]
+    if not any(difference.certain for difference in differences):
+        case.confidence = Confidence.LIKELY
+        case.reason = "the answers are too few to tell it from a route that was just changing"
+    return case
 
 
 def _text(said: Said) -> str:
-    return ", ".join(f"{name} ({what})" for name, what in sorted(said)) or "nothing"
+    return ", ".join(f"{name} ({what})" for name, what in sorted(said)[:_MOST_TOLD]) or "nothing"
 
 
 def said_in(row: ExchangeRecord) -> Said:
@@ -166,9 +179,7 @@ def _key(row: ExchangeRecord) -> str | None:
         return None  # a proxy names itself for every broker
     if row.missing_bytes or (row.response_code == _SUCCESS and not row.facts):
         return None  # what it says was not captured
-    if row.topic == DEFAULT_TOPIC:
-        return row.topic
-    return None if is_own_topic(row.topic) else row.topic
+    return None if is_own_topic(row.topic) else whole(row)
 
 
 RULE = DiagnosisRule(

@@ -13,7 +13,7 @@ from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...outages import clock
-from ...problem import Case, ProblemSeverity, Subject, Tally, shown
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, place_of, shown
 from ...refusals import Refusals, counted, listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
@@ -32,7 +32,7 @@ _SUCCESS: Final = int(ResponseCode.SUCCESS)
 class _Broker:
     """What routes say of one broker."""
 
-    __slots__ = ("closed", "masters", "slaves", "without")
+    __slots__ = ("closed", "masters", "proofs", "slaves", "without")
 
     def __init__(self) -> None:
         self.without = Tally()
@@ -40,8 +40,19 @@ class _Broker:
         """addresses that had another id than 0"""
         self.masters: dict[str, set[int]] = {}
         """address with id 0 -> times of its routes"""
+        self.proofs: dict[str, Evidence] = {}
+        """master -> the first route that shows it"""
         self.closed: dict[str, set[int]] = {}
         """the same, where the topic could not be written: perhaps a slave that acts as master"""
+
+    def note_proof(self, address: str, proof: Evidence) -> None:
+        """Keep the first route that shows a master."""
+        known = self.proofs.get(address)
+        if known is None:
+            if len(self.proofs) < MAX_SLAVES:
+                self.proofs[address] = proof
+        elif place_of(proof) < place_of(known):
+            self.proofs[address] = proof
 
     def times(self) -> list[int]:
         """Return the times of routes with a master, sorted."""
@@ -82,7 +93,11 @@ class _Fold(Fold):
             _keep(broker.slaves, addresses & set(slaves))
             if MASTER_ID in one.ids:
                 closed = not (one.perm or 0) & WRITE and not is_own_topic(row.topic)
-                _note(broker.closed if closed else broker.masters, addresses - set(slaves), time)
+                found = addresses - set(slaves)
+                _note(broker.closed if closed else broker.masters, found, time)
+                for address in sorted(found):
+                    what = f"route of {row.topic}: {address} is the master of {one.name}"
+                    broker.note_proof(address, shown(row, what))
             else:
                 what = f"route of {row.topic}: {one.name} with ids {', '.join(one.ids)}, no master"
                 broker.without.add(shown(row, what))
@@ -90,7 +105,10 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         refused = {case.subject.broker: case for case in self.sent_back.cases(context)}
         for name, broker in sorted(self.brokers.items()):
-            if broker.without.count:
+            if not broker.without.count:
+                if (change := _change(name, broker)) is not None:
+                    yield change
+            else:
                 case = _case(name, broker)
                 back = refused.pop(name, None)
                 if back is not None:
@@ -146,7 +164,28 @@ def _case(name: str, broker: _Broker) -> Case:
 
 
 def _route(row: ExchangeRecord) -> str | None:
-    return None if row.missing_bytes else whole(row)
+    if row.missing_bytes or any(text.rpartition("=")[2] == row.responder for text in row.brokers):
+        return None  # not all was captured; or a proxy, which names itself for every broker
+    return whole(row)
+
+
+def _change(name: str, broker: _Broker) -> Case | None:
+    """Return that one address was the master first and another one later; None: it was not so."""
+    ordered = sorted((min(times), max(times), address) for address, times in broker.masters.items())
+    if len(ordered) != 2 or ordered[0][1] >= ordered[1][0]:
+        return None
+    (_, last, old), (first, _, new) = ordered
+    tally = Tally()
+    for address in (old, new):
+        tally.add(broker.proofs[address])
+    case = tally.case(
+        f"{name} changed its master from {old} to {new} between {clock(last)} and {clock(first)}"
+        " UTC",
+        Subject(broker=name),
+    )
+    case.count = 1
+    case.severity = ProblemSeverity.INFO
+    return case
 
 
 def _sent_back(row: ExchangeRecord) -> str | None:
@@ -164,7 +203,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "Routes (105) name a broker without an address of id 0; or a message sent back (36) is"
-        " answered with `no master available along with`."
+        " answered with `no master available along with`. Information only: routes show one address"
+        " under id 0 and later another one."
     ),
     explanation=(
         "Brokers of one name are a master (id 0) and its slaves. Only the master takes messages."

@@ -23,6 +23,8 @@ MAX_TOPICS: Final = 5000
 """topics that are kept"""
 MAX_ASKED: Final = 500
 """answers without a route that are kept of one topic"""
+MAX_SERVERS: Final = 16
+"""servers of one topic"""
 MAX_CLIENTS: Final = 5000
 """clients of which the answers for TBW102 are kept"""
 BELONGS: Final = 3_000_000_000
@@ -46,12 +48,14 @@ class _Asked(NamedTuple):
 class _Topic:
     """What was answered for one topic."""
 
-    __slots__ = ("found", "missing")
+    __slots__ = ("found", "missing", "servers")
 
     def __init__(self) -> None:
         self.missing: list[_Asked] = []
         self.found: tuple[int, int] | None = None
         """times of the first and the last route"""
+        self.servers: set[str] = set()
+        """servers that had a route"""
 
 
 class _Fold(Fold):
@@ -84,6 +88,8 @@ class _Fold(Fold):
         if good:
             first, last = topic.found or (time, time)
             topic.found = min(first, time), max(last, time)
+            if len(topic.servers) < MAX_SERVERS:
+                topic.servers.add(row.responder)
             if len(self.routing) < MAX_CLIENTS:
                 self.routing.add(row.responder)
         elif len(topic.missing) < MAX_ASKED:
@@ -98,7 +104,10 @@ class _Fold(Fold):
 
     def _who_else(self, topic: _Topic, context: Context) -> str:
         """Return whether the topic is missing, or its brokers."""
-        if {one.responder for one in topic.missing} & self.routing:
+        asked = {one.responder for one in topic.missing}
+        if elsewhere := topic.servers - asked:
+            return f"{listed(elsewhere)} has a route of it: the NameServers differ"
+        if asked & self.routing:
             return "the server has routes of other topics, or had one of this topic"
         if context.names:
             return f"there are brokers ({listed(context.names.values())}): the topic is missing"

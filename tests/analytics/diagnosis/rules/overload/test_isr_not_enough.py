@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.overload.isr_not_enough import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, same_in_any_order
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
 REMARK = "in-sync replicas not enough"
 
@@ -43,3 +45,21 @@ def test_says_that_tries_were_in_vain() -> None:
         row.unique_key = "A"
     (one,) = problems(RULE, rows)
     assert "1 message tried up to 3 times, always refused" in one.details
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "replicas-missing-5x.pcap",
+            6,
+            "broker-a refused 6 sends: too few replicas are in sync with it",
+        ),
+    ],
+)
+def test_recorded_on_a_real_cluster(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(broker="broker-a", topic="ReplicaTopic", group="sample_group")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

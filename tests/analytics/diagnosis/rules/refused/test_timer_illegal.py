@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.refused.timer_illegal import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
 REMARK = (
     "timer message illegal, the delay time should not be bigger than the max delay "
@@ -30,7 +32,7 @@ def test_names_what_was_refused() -> None:
     rows = [NAMED, refused(1), refused(9)]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "broker-a refused 2 timed messages: the delay is too long, 3 days are allowed"
+        "broker-a refused 2 sends of timed messages: the delay is too long, 3 days are allowed"
     )
     assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
     assert one.count == 2
@@ -55,3 +57,23 @@ def test_other_reasons() -> None:
 
 def test_timed_messages_that_are_stored() -> None:
     assert not problems_of_sample(RULE, "send-timer-5x.pcap")
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "timer-refused-5x.pcap",
+            10,
+            "broker-a refused 10 sends of timed messages: 3 times its timer is off; "
+            "once the delay is too long, 3 days are allowed; 6 times too many messages "
+            "are due at that time",
+        ),
+    ],
+)
+def test_recorded_on_a_real_cluster(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(broker="broker-a", topic="TimerTopic", group="sample_group")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

@@ -9,14 +9,7 @@ from analytics.diagnosis.rules.refused.version_mismatch import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import (
-    NAMESRV,
-    exchange,
-    problems,
-    problems_of_sample,
-    same_in_any_order,
-    sample,
-)
+from ...made_rows import NAMESRV, exchange, problems, problems_of_sample, same_in_any_order, sample
 
 UNKNOWN = int(ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
 
@@ -64,3 +57,16 @@ def test_a_request_to_the_wrong_server() -> None:
 )
 def test_what_is_left_out(request_: RequestCode) -> None:
     assert not problems(RULE, [refused(request_)])
+
+
+def test_a_client_of_5_at_a_broker_of_4() -> None:
+    (one,) = problems_of_sample(RULE, "request-unsupported-5x-client-4x-server.pcap")
+    assert one.title == (
+        "broker-a does not know AUTH_LIST_USER, NOTIFICATION, POLLING_INFO and 1 more: 4 requests"
+        " refused"
+    )
+    assert one.details[-1] == (
+        "first releases with these requests: AUTH_LIST_USER 5.3.0, NOTIFICATION 5.0.0, POLLING_INFO"
+        " 5.0.0, POP_MESSAGE 5.0.0"
+    )
+    assert one.subject == Subject(broker="broker-a", topic="OldTopic", group="old_group")

@@ -9,7 +9,7 @@ from analytics.diagnosis.rules.routes.inconsistent_route import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
 ONE, OTHER = "10.0.0.2:9876", "10.0.0.3:9876"
 A = ("6 4 4 0 broker-a", "broker-a=10.0.0.1:10911")
@@ -77,3 +77,41 @@ def test_normal_differences(rows: list[ExchangeRecord]) -> None:
 @pytest.mark.parametrize("name", ["registration-4x.pcap", "namesrv-gone-4x.pcap"])
 def test_two_name_servers_that_agree(name: str) -> None:
     assert not problems_of_sample(RULE, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "routes-differ-4x.pcap",
+            2,
+            "NameServers 127.77.0.1:9876 and 127.77.0.2:9977 give different routes of "
+            "topic RouteTopic: they differ about broker-a",
+        ),
+        (
+            "routes-differ-5x.pcap",
+            2,
+            "NameServers 127.77.0.1:9876 and 127.77.0.2:9977 give different routes of "
+            "topic RouteTopic: they differ about broker-a",
+        ),
+    ],
+)
+def test_recorded_on_a_real_cluster(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(topic="RouteTopic")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)
+
+
+def test_all_topics_that_two_servers_differ_about_are_one_problem() -> None:
+    rows = [route(0, ONE, A), route(1, OTHER, B)]
+    more = [route(0, ONE, A), route(1, OTHER, B)]
+    for row in more:
+        row.topic = "Bills"
+    (one,) = problems(RULE, [*rows, *more])
+    assert one.title == (
+        "NameServers 10.0.0.2:9876 and 10.0.0.3:9876 give different routes of topics Bills and"
+        " Orders: they differ about broker-a and broker-b"
+    )
+    assert one.subject == Subject()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.routes.namesrv_not_ready import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import NAMESRV, exchange, problems, same_in_any_order
+from ...made_rows import NAMESRV, exchange, problems, problems_of_sample, same_in_any_order, sample
 
 
 def route(at_ms: float, remark: str | None) -> ExchangeRecord:
@@ -26,3 +28,21 @@ def test_says_how_long() -> None:
 
 def test_another_remark_is_another_matter() -> None:
     assert not problems(RULE, [route(0, None), route(0, "system busy")])
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (
+            "namesrv-not-ready-5x.pcap",
+            5,
+            "NameServer 127.77.0.1:9876 gave no routes yet: 5 requests refused",
+        ),
+    ],
+)
+def test_recorded_on_a_real_cluster(name: str, count: int, title: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title == title
+    assert one.subject == Subject(server="127.77.0.1:9876")
+    assert one.count == count
+    assert same_in_any_order(RULE, sample(name).exchanges)

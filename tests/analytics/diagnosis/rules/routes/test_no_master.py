@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from analytics.diagnosis.problem import Subject
+from analytics.diagnosis.problem import ProblemSeverity, Subject
 from analytics.diagnosis.rules.routes.no_master import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import (
-    NAMESRV,
-    exchange,
-    problems,
-    problems_of_sample,
-    same_in_any_order,
-    sample,
-)
+from ...made_rows import NAMESRV, exchange, problems, problems_of_sample, same_in_any_order, sample
 
 MASTER, SLAVE = "10.0.0.1:10911", "10.0.0.3:10911"
 
@@ -95,3 +88,19 @@ def test_brokers_with_masters() -> None:
     rows[2].facts = ["route=6 4 4 - broker-a"]
     assert not problems(RULE, rows)
     assert not problems_of_sample(RULE, "namesrv-gone-5x.pcap")
+
+
+def test_a_master_that_was_elected() -> None:
+    (one,) = problems_of_sample(RULE, "leader-lost-5x.pcap")
+    assert one.title == (
+        "broker-a changed its master from 127.77.0.11:10911 to 127.77.0.12:10921 between 09:01:36"
+        " and 09:01:38 UTC"
+    )
+    assert one.subject == Subject(broker="broker-a")
+    assert (one.count, one.severity) == (1, ProblemSeverity.INFO)
+    assert same_in_any_order(RULE, sample("leader-lost-5x.pcap").exchanges)
+
+
+def test_addresses_in_turn_are_no_change() -> None:
+    rows = [route(0, ("0", MASTER)), route(1, ("0", SLAVE)), route(2, ("0", MASTER))]
+    assert not problems(RULE, rows)

@@ -102,3 +102,10 @@ def test_a_missing_answer_for_the_default_topic_proves_nothing() -> None:
         topic="TBW102",
     )
     assert not problems(RULE, [route(0, "Orders"), asked, route(20, "Orders")])
+
+
+@pytest.mark.parametrize("name", ["routes-differ-4x.pcap", "routes-differ-5x.pcap"])
+def test_a_route_that_only_the_other_server_has(name: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.count == 3
+    assert one.details[-1] == "127.77.0.1:9876 has a route of it: the NameServers differ"
