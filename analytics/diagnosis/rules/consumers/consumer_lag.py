@@ -367,5 +367,13 @@ RULE = DiagnosisRule(
         " a queue is known as of its last pull. POP says no offsets."
     ),
     needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("rebalance-storm", "reconsume-growth", "inconsistent-subscription")),
+    consequence_of=frozenset(
+        (
+            "rebalance-storm",
+            "reconsume-growth",
+            "inconsistent-subscription",
+            "cold-read-throttled",
+            "orderly-lock-lost",
+        )
+    ),
 )

@@ -114,4 +114,5 @@ RULE = DiagnosisRule(
     limits="Checks before the capture are not counted.",
     needs=frozenset((Need.TRANSACTIONS,)),
     rests_on_absence=True,
+    consequence_of=frozenset(("end-transaction-refused",)),
 )

@@ -12,7 +12,7 @@ from dissectors.remoting.row_facts import SETTING, facts_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...problem import Case, ProblemSeverity, Subject, Tally, asked
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
 from ...refusals import MAX_NAMED, counted_names, times
 from ...rule import DiagnosisRule, Exchanges, Fold
 
@@ -69,8 +69,11 @@ class _Fold(Fold):
             f"{title}: by these settings a server can be made to run commands",
             Subject(broker=name, client=host),
         )
-        if self.refused == count:
+        if not self.accepted:
             case.severity = ProblemSeverity.WARNING
+            if self.refused < count:
+                case.confidence = Confidence.LIKELY
+                case.reason = "whether the server did it was not captured"
         case.details.append(f"requests by setting: {counted_names(self.settings)}")
         yield case
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from analytics.diagnosis.problem import ProblemSeverity
+from analytics.diagnosis.problem import Confidence, ProblemSeverity
 from analytics.diagnosis.rules.usage.dangerous_config_update import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -12,7 +12,9 @@ NAMESRV_CONFIG = int(RequestCode.UPDATE_NAMESRV_CONFIG)
 REFUSED = int(ResponseCode.NO_PERMISSION)
 
 
-def change(at_ms: float, *names: str, code: int = BROKER_CONFIG, answer: int = 0) -> ExchangeRecord:
+def change(
+    at_ms: float, *names: str, code: int = BROKER_CONFIG, answer: int | None = 0
+) -> ExchangeRecord:
     facts = [f"setting={name}" for name in names]
     responder = NAMESRV if code == NAMESRV_CONFIG else "10.0.0.1:10911"
     return exchange(at_ms, code, answer, facts=facts, responder=responder)
@@ -52,6 +54,12 @@ def test_an_attempt_that_is_refused_is_a_warning() -> None:
     (one,) = problems(RULE, [change(0, "configStorePath", code=NAMESRV_CONFIG, answer=REFUSED)])
     assert one.severity is ProblemSeverity.WARNING
     assert one.title.startswith("10.0.0.9 tried to change configStorePath of 10.0.0.2:9876, once;")
+
+
+def test_without_an_answer_less_is_said() -> None:
+    (one,) = problems(RULE, [change(0, "rocketmqHome", answer=None)])
+    assert (one.severity, one.confidence) == (ProblemSeverity.WARNING, Confidence.LIKELY)
+    assert one.title.startswith("10.0.0.9 asked to change rocketmqHome of 10.0.0.1:10911, once: ")
 
 
 def test_other_settings_are_an_operators_business() -> None:
