@@ -106,8 +106,14 @@ def body(data: bytes) -> None:
     ):
         assert len(facts) <= row_facts.MAX_FACTS
         assert all(len(one) < row_facts.MAX_VALUE + 32 for one in facts)
-        row_facts.routed_brokers_in(facts)
-        row_facts.subscriptions_in(facts)
+        for read in _READERS:
+            read(facts)
+
+
+_READERS = (
+    *(row_facts.routed_brokers_in, row_facts.subscriptions_in, row_facts.slaves_in),
+    *(row_facts.consumers_in, row_facts.offsets_in),
+)
 
 
 def commands(data: bytes) -> None:

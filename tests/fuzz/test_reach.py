@@ -50,6 +50,7 @@ LIMITS = (
     *("started", "work", "earliest", "settled_by", "records_of", "refined", "finish", "first_of"),
     *("json_problem", "retry_topic", "queue_of", "decode_transaction_id", "names_of", "delay_of"),
     *("property_of", "decode_bit_set", "read_bits", "read_double", "replication", "value"),
+    *("protocol", "address_of"),
 )
 """functions of limits, of other views and of single fields: tests of their own reach them"""
 
@@ -101,6 +102,8 @@ def test_every_parser_is_reached() -> None:
         f"{module.__name__}.{code.co_qualname}"
         for module in _modules()
         for code in _functions(module, module)
-        if code not in called and not code.co_name.lstrip("_").startswith((*ELSEWHERE, *LIMITS))
+        if code not in called
+        and code.co_names != ("NotImplementedError",)
+        and not code.co_name.lstrip("_").startswith((*ELSEWHERE, *LIMITS))
     )
-    assert not missed, missed
+    assert not missed, "\n".join(missed)
