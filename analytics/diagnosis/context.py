@@ -33,6 +33,10 @@ MAX_NAMES: Final = 20_000
 """addresses, clients, topics that are named"""
 VIP_BELOW: Final = 2
 """the port of the VIP channel is so far below the broker's own (BrokerController)"""
+BROKER: Final = "broker"
+NAMESRV: Final = "namesrv"
+ASKED, SERVED, TOLD = 1, 2, 3
+"""where a name is from: a request, one that was answered well, a route or registration"""
 ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
@@ -116,8 +120,11 @@ class Context:
 
     names: dict[str, str] = field(default_factory=dict)
     """address of a broker -> its name"""
-    guessed: set[str] = field(default_factory=set)
-    """addresses whose name is only that of requests which were not answered well"""
+    sources: dict[str, int] = field(default_factory=dict)
+    """address of a broker -> what names it: ASKED, SERVED or TOLD; one of which several names are
+    told, as of a proxy, has none"""
+    used: dict[str, int] = field(default_factory=dict)
+    """address of a broker that is named by its use -> time of the request that names it, ns"""
     clients: dict[str, str] = field(default_factory=dict)
     """`address:port` of a client -> its client id"""
     routes: dict[str, list[RoutedBroker]] = field(default_factory=dict)
@@ -173,10 +180,10 @@ class Context:
         """Take what one exchange says."""
         code = row.request_code
         if row.broker_name and code in _NAMED_BY_USE:
-            self._name_by_use(row.responder, row.broker_name, row.response_code)
+            self._name_by_use(row, row.broker_name)
         if code == ROUTE:
             self.needs.add(Need.ROUTES)
-            self.servers.setdefault(row.responder, "namesrv")
+            self._server(row.responder, NAMESRV)
             if row.response_code == _SUCCESS:
                 self._take_route(row)
                 slaves = slaves_in(row.facts)
@@ -186,29 +193,28 @@ class Context:
         elif code == HEARTBEAT:
             self.needs.add(Need.HEARTBEATS)
             client = fact_in(row.facts, CLIENT)
-            if client and len(self.clients) < MAX_NAMES:
-                self.clients[row.requester] = client
-            self.servers.setdefault(row.responder, "broker")
+            if client:
+                self._client(row.requester, client)
+            self._server(row.responder, BROKER)
         elif code in SENDS:
             self.needs.add(Need.SENDS)
             if row.topic is not None and len(self.sent) < MAX_NAMES:
                 self.sent.add(row.topic)
-            self.servers.setdefault(row.responder, "broker")
+            self._server(row.responder, BROKER)
         elif code in FETCHES:
             self.needs.add(Need.PULLS)
-            self.servers.setdefault(row.responder, "broker")
+            self._server(row.responder, BROKER)
         elif code in _GROUPS:
             self.needs.add(Need.GROUPS)
         elif code in _TRANSACTIONS:
             self.needs.add(Need.TRANSACTIONS)
         elif code in _TO_NAMESRV:
-            self.servers.setdefault(row.responder, "namesrv")
+            self._server(row.responder, NAMESRV)
         if row.status in _UNPAIRED:
             _remember(self.quality.unpaired, row)
         for named in row.brokers:
             name, _, address = named.rpartition(SEPARATOR)
-            self.guessed.discard(address)
-            self._name(address, name, sure=True)
+            self._name(address, name, TOLD)
 
     def add_span(self, rows: Sequence[ExchangeRecord]) -> None:
         """Note from when to when these exchanges were seen."""
@@ -246,21 +252,18 @@ class Context:
 
     def merge(self, other: Context) -> None:
         """Add what was seen of other rows."""
-        for address, name in other.names.items():
-            sure = address not in other.guessed
-            if address not in self.names or (sure and address in self.guessed):
-                self.names[address] = name
-                (self.guessed.discard if sure else self.guessed.add)(address)
-        for name in ("clients", "servers", "versions"):
-            mine: dict[str, str] = getattr(self, name)
-            for key, value in getattr(other, name).items():
-                mine.setdefault(key, value)
+        for address, source in other.sources.items():
+            self._name(address, other.names.get(address), source, other.used.get(address, 0))
+        for endpoint, client in other.clients.items():
+            self._client(endpoint, client)
+        for endpoint, role in other.servers.items():
+            self._server(endpoint, role)
+        for endpoint, version in other.versions.items():
+            self.versions.setdefault(endpoint, version)
         for address, rank in other.ranks.items():
             self._rank(address, rank)
         for topic, brokers in other.routes.items():
-            if other.route_times[topic] >= self.route_times.get(topic, -1):
-                self.routes[topic] = brokers
-                self.route_times[topic] = other.route_times[topic]
+            self._route(topic, brokers, other.route_times[topic])
         self.needs |= other.needs
         self.sent |= other.sent
         for part in ("connections", "midstream", "with_gaps", "damaged"):
@@ -272,28 +275,62 @@ class Context:
 
     def _take_route(self, row: ExchangeRecord) -> None:
         topic, time = row.topic, row.response_time or 0
-        if topic is None or time < self.route_times.get(topic, -1):
+        if topic is not None and time >= self.route_times.get(topic, -1):
+            self._route(topic, routed_brokers_in(row.facts), time)
+
+    def _route(self, topic: str, brokers: list[RoutedBroker], time: int) -> None:
+        """Keep the later route; of two of one time any, but always the same."""
+        known = self.routes.get(topic)
+        if known is None:
+            if len(self.routes) >= MAX_NAMES:
+                return
+        elif (time, repr(brokers)) <= (self.route_times[topic], repr(known)):
             return
-        if topic in self.routes or len(self.routes) < MAX_NAMES:
-            self.routes[topic] = routed_brokers_in(row.facts)
-            self.route_times[topic] = time
+        self.routes[topic] = brokers
+        self.route_times[topic] = time
 
     def _rank(self, address: str, rank: tuple[int, str]) -> None:
         before = self.ranks.get(address)
         if (rank > before) if before is not None else len(self.ranks) < MAX_NAMES:
             self.ranks[address] = rank
 
-    def _name_by_use(self, address: str, name: str, answer: int | None) -> None:
+    def _name_by_use(self, row: ExchangeRecord, name: str) -> None:
         """Name a broker by what was asked of it; a refused retry may be made for another broker."""
-        if address in self.names and address not in self.guessed:
-            return
-        if answer == _SUCCESS:
-            self.guessed.discard(address)
-            self._name(address, name, sure=True)
-        elif address not in self.names:
-            self.guessed.add(address)
-            self._name(address, name, sure=False)
+        address = row.responder
+        if self.sources.get(address) != TOLD:
+            source = SERVED if row.response_code == _SUCCESS else ASKED
+            self._name(address, name, source, row.request_time or 0)
 
-    def _name(self, address: str, name: str, sure: bool) -> None:
-        if (sure or address not in self.names) and len(self.names) < MAX_NAMES:
+    def _name(self, address: str, name: str | None, source: int, time: int = 0) -> None:
+        """Take a name from its source: the best, then the earliest; of two that are told none."""
+        before = self.sources.get(address, 0)
+        if source < before or (not before and len(self.sources) >= MAX_NAMES):
+            return
+        if source == before:
+            known = self.names.get(address)
+            if source == TOLD:
+                name = name if name == known else None
+            elif (time, name or "") >= (self.used.get(address, 0), known or ""):
+                return
+        self.sources[address] = source
+        if source != TOLD:
+            self.used[address] = time
+        elif before:
+            self.used.pop(address, None)
+        if name is None:
+            self.names.pop(address, None)
+        else:
             self.names[address] = name
+
+    def _client(self, endpoint: str, client: str) -> None:
+        before = self.clients.get(endpoint)
+        if (client < before) if before is not None else len(self.clients) < MAX_NAMES:
+            self.clients[endpoint] = client
+
+    def _server(self, endpoint: str, role: str) -> None:
+        """Note what answered; what serves messages and routes, as a proxy does, is a broker."""
+        if endpoint in self.servers:
+            if role == BROKER:
+                self.servers[endpoint] = role
+        elif len(self.servers) < MAX_NAMES:
+            self.servers[endpoint] = role

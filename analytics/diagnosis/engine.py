@@ -7,7 +7,8 @@ said. Problems come sorted: incidents by their gravest problem, the cause first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,7 +21,7 @@ from .context import Context
 from .incidents import grouped
 from .messages import AttemptStore, ObservedMessage
 from .need import Need
-from .problem import LOWER, Case, Confidence, Problem, Tally, filter_of
+from .problem import LOWER, Case, Confidence, Problem, Subject, Tally, filter_of
 from .registry import rule_of
 from .rule import DiagnosisRule, Fold
 
@@ -72,8 +73,10 @@ Key = Callable[[ExchangeRecord], "str | None"]
 class Engine:
     """Rules over rows. Feed it, then ask for `diagnosis`, also several times."""
 
-    def __init__(self, rules: Sequence[DiagnosisRule]) -> None:
+    def __init__(self, rules: Sequence[DiagnosisRule], only: Collection[str] | None = None) -> None:
         self.context = Context()
+        self._only = only
+        """ids of the rules whose problems are wanted; None: all"""
         self._takers = [_Taker(rule) for rule in rules]
         self._taker_of = {taker.rule.id: taker for taker in self._takers}
         self._plan = Takers(rules)
@@ -137,9 +140,10 @@ class Engine:
     def diagnosis(self) -> Diagnosis:
         """Return what is wrong so far."""
         folds = {id(taker): taker.folds for taker in self._takers}
-        of_messages = self._message_folds(self._store.messages(self.context.names))
         problems: list[Problem] = []
         limits: list[str] = []
+        messages = self._store.messages(self.context.names)
+        of_messages = self._message_folds(messages, limits)
         for taker in self._takers:
             states = [*folds[id(taker)].values(), *of_messages.get(taker.rule.id, ())]
             problems.extend(problems_of(taker.rule, states, self.context, limits))
@@ -147,14 +151,21 @@ class Engine:
                 limits.append(f"{taker.rule.id}: {taker.left_out} rows of further keys")
         if self._store.left_out:
             limits.append(f"{self._store.left_out} failed messages were not looked at")
-        return concluded([taker.rule for taker in self._takers], problems, self.context, limits)
+        rules, only = [taker.rule for taker in self._takers], self._only
+        if only is not None:
+            rules = [rule for rule in rules if rule.id in only]
+            problems = [one for one in problems if one.rule in only]
+        return concluded(rules, problems, self.context, limits)
 
-    def _message_folds(self, messages: Iterable[ObservedMessage]) -> dict[str, list[Fold]]:
+    def _message_folds(
+        self, messages: Iterable[ObservedMessage], limits: list[str]
+    ) -> dict[str, list[Fold]]:
         """Return states that took the messages, which are stitched anew each time.
 
         They are apart from the states of exchanges; cases of one subject are joined later.
         """
         found: dict[str, dict[str, Fold]] = {}
+        left_out: Counter[str] = Counter()
         for message in messages:
             for key_of, taker in self._of_messages:
                 key = key_of(message)
@@ -164,9 +175,13 @@ class Engine:
                 fold = states.get(key)
                 if fold is None:
                     if len(states) >= MAX_KEYS:
+                        left_out[taker.rule.id] += 1
                         continue
                     fold = states[key] = taker.rule.fold(key)
                 fold.add_message(message)
+        limits += [
+            f"{rule}: {number} messages of further keys" for rule, number in left_out.items()
+        ]
         return {rule: list(states.values()) for rule, states in found.items()}
 
 
@@ -204,73 +219,59 @@ def problems_of(
     rule: DiagnosisRule, folds: Iterable[Fold], context: Context, limits: list[str]
 ) -> list[Problem]:
     """Return the problems of one rule: its cases, those of one subject together."""
-    by_rule: dict[str, dict[object, Case]] = {}
+    return merged(found_by(rule, folds, context), limits)
+
+
+def found_by(rule: DiagnosisRule, folds: Iterable[Fold], context: Context) -> list[Problem]:
+    """Return a problem for each case of one rule; `merged` joins those of one subject."""
+    doubts = context.quality.reasons()
+    found = []
     for fold in folds:
         for case in fold.cases(context):
-            by_subject = by_rule.setdefault(case.rule or rule.id, {})
-            before = by_subject.get(case.subject)
-            by_subject[case.subject] = case if before is None else _joined(before, case)
-    problems = []
-    for name, by_subject in by_rule.items():
-        of = rule if name == rule.id else rule_of(name)
-        assert of is not None, f"{rule.id} has cases of {name}, which is no rule"
-        doubts = context.quality.reasons() if of.rests_on_absence else []
-        cases = _ordered(name, list(by_subject.values()), limits)
-        problems += [_problem(of, case, doubts) for case in cases]
-    return problems
+            of = rule if case.rule is None else rule_of(case.rule)
+            assert of is not None, f"{rule.id} has cases of {case.rule}, which is no rule"
+            found.append(_problem(of, case, doubts if of.rests_on_absence else []))
+    return found
 
 
-def merged(problems: list[Problem], limits: list[str]) -> list[Problem]:
-    """Return problems of which those of one rule and subject were found apart as one each."""
-    cases: dict[str, dict[object, Case]] = {}
+def merged(problems: Iterable[Problem], limits: list[str]) -> list[Problem]:
+    """Return problems of which those of one rule and subject are one.
+
+    It does not matter in which order they come. At most MAX_CASES of a rule are kept.
+    """
+    by_rule: dict[str, dict[Subject, list[Problem]]] = {}
     for one in problems:
-        case = _case_of(one)
-        same = cases.setdefault(one.rule, {})
-        before = same.get(case.subject)
-        same[case.subject] = case if before is None else _joined(before, case)
-    found: dict[tuple[str, object], Problem] = {}
-    for one in problems:
-        found.setdefault((one.rule, one.subject), one)
-    result = []
-    for rule, same in cases.items():
-        ordered = _ordered(rule, list(same.values()), limits)
-        result += [_with_case(found[rule, case.subject], case) for case in ordered]
+        by_rule.setdefault(one.rule, {}).setdefault(one.subject, []).append(one)
+    result: list[Problem] = []
+    for rule, by_subject in by_rule.items():
+        found = sorted(map(_joined, by_subject.values()), key=_by_frequency)
+        if len(found) > MAX_CASES:
+            limits.append(f"{rule}: {len(found) - MAX_CASES} further problems")
+        result += found[:MAX_CASES]
     return result
 
 
-def _case_of(problem: Problem) -> Case:
-    return Case(
-        problem.title,
-        problem.subject,
-        problem.count,
-        problem.first_time,
-        problem.last_time,
-        problem.evidence,
-        problem.confidence,
-        problem.reason,
-        problem.severity,
-        problem.advice,
-        problem.details,
-    )
+def _joined(problems: list[Problem]) -> Problem:
+    """Return problems of one subject as one, in the words of the most frequent one."""
+    if len(problems) == 1:
+        return problems[0]
+    ordered = sorted(problems, key=_by_frequency)
+    tally = Tally()
+    for one in ordered:
+        part = Tally()
+        part.count, part.first, part.last = one.count, one.first_time, one.last_time
+        part.evidence = one.evidence
+        tally.merge(part)
+    best = ordered[0]
+    best.severity = max(one.severity for one in ordered)
+    best.details = list(dict.fromkeys(text for one in ordered for text in one.details))
+    best.count, best.first_time, best.last_time = tally.count, tally.first, tally.last
+    best.evidence, best.filter = tally.evidence, filter_of(tally.evidence)
+    return best
 
 
-def _with_case(problem: Problem, case: Case) -> Problem:
-    problem.title, problem.count = case.title, case.count
-    problem.first_time, problem.last_time = case.first_time, case.last_time
-    problem.evidence, problem.filter = case.evidence, filter_of(case.evidence)
-    problem.details, problem.confidence, problem.reason = case.details, case.confidence, case.reason
-    problem.severity = case.severity or problem.severity
-    problem.advice = case.advice or problem.advice
-    return problem
-
-
-def _ordered(rule: str, cases: list[Case], limits: list[str]) -> list[Case]:
-    """Return the cases of one rule, the most frequent first, at most MAX_CASES."""
-    cases.sort(key=lambda case: (-case.count, case.first_time, case.title))
-    if len(cases) > MAX_CASES:
-        limits.append(f"{rule}: {len(cases) - MAX_CASES} further problems")
-        del cases[MAX_CASES:]
-    return cases
+def _by_frequency(problem: Problem) -> tuple[int, int, str, str]:
+    return -problem.count, problem.first_time, problem.title, str(problem.subject)
 
 
 def concluded(
@@ -289,21 +290,6 @@ def concluded(
             described[name] = other
     ordered = grouped(problems, described)
     return Diagnosis(ordered, context, silent, len(rules) - len(mute), limits)
-
-
-def _joined(one: Case, other: Case) -> Case:
-    """Return two cases of one subject as one; the more frequent one gives the words."""
-    best, less = (one, other) if one.count >= other.count else (other, one)
-    tally = Tally()
-    for case in (one, other):
-        part = Tally()
-        part.count, part.first, part.last = case.count, case.first_time, case.last_time
-        part.evidence = case.evidence
-        tally.merge(part)
-    best.count, best.first_time, best.last_time = tally.count, tally.first, tally.last
-    best.evidence = tally.evidence
-    best.details = [*best.details, *(text for text in less.details if text not in best.details)]
-    return best
 
 
 def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
@@ -339,7 +325,8 @@ def not_judged(diagnosis: Diagnosis) -> list[str]:
 def needs_said(silent: dict[str, list[str]]) -> list[str]:
     """Return a sentence for each thing that the capture does not have."""
     return [
-        f"no {Need(need)}: {len(rules)} rules could not speak ({', '.join(rules[:6])}"
+        f"no {Need(need)}: {len(rules)} rule{'s' if len(rules) > 1 else ''} could not speak"
+        f" ({', '.join(rules[:6])}"
         f"{', …' if len(rules) > 6 else ''})"
         for need, rules in silent.items()
     ]

@@ -22,10 +22,13 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
     """Return the problems by incident, numbered from 1."""
     by_weight = sorted(problems, key=_weight)
     parent: dict[int, Problem] = {}
+    of_causes: dict[frozenset[str], list[Problem]] = {}
     for problem in by_weight:
         causes = rules[problem.rule].consequence_of
-        for other in by_weight:
-            if other.rule not in causes or other is problem or not _fits(other, problem):
+        if causes not in of_causes:
+            of_causes[causes] = [one for one in by_weight if one.rule in causes]
+        for other in of_causes[causes]:
+            if other is problem or not _fits(other, problem):
                 continue
             if not _leads_to(other, problem, parent):
                 parent[id(problem)] = other
@@ -47,8 +50,10 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
     return result
 
 
-def _weight(problem: Problem) -> tuple[int, int, str, str]:
-    return (-_GRADE[problem.severity], problem.first_time, problem.rule, problem.title)
+def _weight(problem: Problem) -> tuple[int, int, str, str, str]:
+    """Return the key by which problems are sorted; no two of one rule have one subject."""
+    grade = -_GRADE[problem.severity]
+    return grade, problem.first_time, problem.rule, problem.title, str(problem.subject)
 
 
 _GRADE: Final = {"info": 0, "warning": 1, "error": 2}

@@ -10,6 +10,19 @@ WHOLE: Final = "*"
 """the one key of a rule whose state is of the whole capture"""
 
 
+_SEPARATOR: Final = "\x00"
+
+
+def joined_key(*parts: str | None) -> str:
+    """Return one key of several names; `parts_of` gives them back, whatever is in them."""
+    return _SEPARATOR.join((part or "").replace(_SEPARATOR, "\ufffd") for part in parts)
+
+
+def parts_of(key: str) -> list[str]:
+    """Return the names in a key, as many as were joined."""
+    return key.split(_SEPARATOR)
+
+
 def by_responder(row: ExchangeRecord) -> str:
     """Return the address that answered."""
     return row.responder

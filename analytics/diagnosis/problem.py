@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import total_ordering
 from typing import Final
 
 import msgspec
@@ -21,16 +20,24 @@ MOST_EVIDENCE: Final = 8
 """exchanges and connections named as proof of one problem"""
 
 
-@total_ordering
 class ProblemSeverity(StrEnum):
-    """How much a problem matters."""
+    """How much a problem matters; it is ordered by that, not as a text."""
 
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
 
-    def __lt__(self, other: object) -> bool:
-        return _GRADES.index(str(self)) < _GRADES.index(str(other))
+    def __lt__(self, other: str) -> bool:
+        return _GRADES.index(self) < _GRADES.index(other)
+
+    def __le__(self, other: str) -> bool:
+        return _GRADES.index(self) <= _GRADES.index(other)
+
+    def __gt__(self, other: str) -> bool:
+        return _GRADES.index(self) > _GRADES.index(other)
+
+    def __ge__(self, other: str) -> bool:
+        return _GRADES.index(self) >= _GRADES.index(other)
 
 
 _GRADES: Final = ("info", "warning", "error")

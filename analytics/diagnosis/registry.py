@@ -36,6 +36,12 @@ def rules_of(family: str) -> Sequence[DiagnosisRule]:
     return tuple(import_module(f"{package}.{name}").RULE for name in modules)
 
 
+def with_finders(chosen: Sequence[DiagnosisRule]) -> Sequence[DiagnosisRule]:
+    """Return the rules, and those whose state has their cases."""
+    finders = {rule.found_by for rule in chosen} - {rule.id for rule in chosen}
+    return [*chosen, *(rule for rule in rules() if rule.id in finders)]
+
+
 def rule_of(name: str) -> DiagnosisRule | None:
     """Return the rule with that id; None where there is none."""
     return next((rule for rule in rules() if rule.id == name), None)

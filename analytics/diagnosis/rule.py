@@ -42,8 +42,8 @@ class Fold:
         """Take a message with its attempts."""
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return what was found so far."""
-        raise NotImplementedError
+        """Return what was found so far; nothing where another rule's state finds it."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,5 +90,7 @@ class DiagnosisRule:
     needs: frozenset[Need] = frozenset()
     rests_on_absence: bool = False
     """it concludes from what was not seen"""
+    found_by: str | None = None
+    """id of the rule whose state has its cases; None: its own"""
     consequence_of: frozenset[str] = frozenset()
     """ids of rules whose problems lead to this one"""

@@ -21,7 +21,7 @@ from dissectors.rows.tables import encodable_value
 from dissectors.times import text_of_time
 
 from ..diagnosis.context import Context
-from ..diagnosis.engine import concluded, merged, not_judged, problems_of, takers_of
+from ..diagnosis.engine import concluded, found_by, merged, not_judged, takers_of
 from ..diagnosis.messages import LONG_US, AttemptStore, ObservedMessage
 from ..diagnosis.problem import Problem
 from ..diagnosis.registry import rule_of, rules
@@ -323,8 +323,7 @@ def _folded(known: str) -> Callable[[pyarrow.Table], pyarrow.Table]:
                 fold.add_connection(value)
             elif isinstance(value, ObservedMessage):
                 fold.add_message(value)
-        limits: list[str] = []
-        found = problems_of(rule, states.values(), context, limits)
+        found = found_by(rule, states.values(), context)
         texts = [msgspec.json.encode(one).decode() for one in found]
         return pyarrow.Table.from_batches([_texts(texts)])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from analytics.diagnosis.engine import Engine
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.live.interface import LiveCapture, LiveSource
 from dissectors.live.packet_ring import RING_BYTES
@@ -15,7 +14,7 @@ from ..ui.figures import count
 from ..ui.interrupt import first_ends
 from ..ui.status import ExitStatus
 from .feed import fed
-from .request import DiagnoseRequest
+from .request import DiagnoseRequest, engine_of
 from .write import write_diagnosis
 
 
@@ -27,7 +26,7 @@ def run_live_diagnosis(request: DiagnoseRequest) -> ExitStatus:
         request.interface, request.filter_text, promiscuous=True, buffer_bytes=RING_BYTES
     )
     source = LiveSource(capture, duration=duration, keep=lambda _packets: None)
-    engine = Engine(request.rules)
+    engine = engine_of(request)
     watch = Watch(engine)
     try:
         options = DecodeOptions(decode_as=request.decode_as, follow=True, conversations=True)

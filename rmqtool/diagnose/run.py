@@ -19,7 +19,7 @@ from ..ui.output import refuse_inputs
 from ..ui.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .feed import fed, in_window
-from .request import DiagnoseRequest
+from .request import DiagnoseRequest, engine_of
 from .write import write_diagnosis
 
 ATTEMPTS: Final = "attempts.jsonl"
@@ -33,7 +33,7 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
 
         return run_live_diagnosis(request)
     refuse_inputs(request.output, request.inputs)
-    engine = Engine(request.rules)
+    engine = engine_of(request)
     captures, others = _split(request.inputs)
     try:
         for one in others:

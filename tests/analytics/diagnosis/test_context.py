@@ -1,13 +1,231 @@
-"""Context: names by the second port, and how whole a capture is."""
+"""What all rows together say: the same whole, in parts, and in any order; bounded."""
 
 from __future__ import annotations
 
+import random
+
+import msgspec
+import pytest
+
+from analytics.diagnosis import context as of
 from analytics.diagnosis.context import Context
+from analytics.diagnosis.need import Need
+from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.row_facts import RoutedBroker
+from dissectors.rows.record import ExchangeRecord
 
-from .made_rows import BROKER, connection, exchange, oneway
+from .made_rows import (
+    BROKER,
+    CLIENT,
+    NAMESRV,
+    START,
+    SampleRows,
+    connection,
+    exchange,
+    oneway,
+    sample,
+)
 
+SEND, HEARTBEAT, ROUTE = 10, 34, 105
 REGISTER = int(RequestCode.REGISTER_BROKER)
+TOLD = "broker-a=10.0.0.1:10911"
+
+
+def context_of(rows: SampleRows) -> Context:
+    made = Context()
+    for row in rows.exchanges:
+        made.add_exchange(row)
+    made.add_span(rows.exchanges)
+    for connected in rows.connections:
+        made.add_connection(connected)
+    for info in rows.findings:
+        made.add_finding(info)
+    return made
+
+
+def text_of(context: Context) -> object:
+    value = msgspec.to_builtins(context)
+    return {name: sorted(one) if isinstance(one, list) else one for name, one in value.items()}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fault-kill-5x.pcap",
+        "proxy-remoting-5x.pcap",
+        "acting-master-5x.pcap",
+        "push-orderly-4x.pcap",
+    ],
+)
+def test_parts_that_are_merged_are_the_whole(name: str) -> None:
+    rows = sample(name)
+    whole = context_of(rows)
+    assert whole.names
+    for seed in range(4):
+        chance = random.Random(seed)
+        exchanges, connections = list(rows.exchanges), list(rows.connections)
+        chance.shuffle(exchanges)
+        chance.shuffle(connections)
+        cut = chance.randrange(len(exchanges))
+        parts = [
+            SampleRows(exchanges[:cut], connections[:1], []),
+            SampleRows(exchanges[cut:], connections[1:], []),
+            SampleRows([], [], rows.findings),
+        ]
+        chance.shuffle(parts)
+        merged = Context()
+        for part in parts:
+            text = msgspec.json.encode(context_of(part))
+            merged.merge(msgspec.json.decode(text, type=Context))
+        assert text_of(merged) == text_of(whole)
+
+
+def named(*rows: ExchangeRecord) -> dict[str, str]:
+    """The names that rows give, whatever their order, whole or in parts."""
+    found = []
+    for order in (rows, rows[::-1]):
+        whole, parts = Context(), Context()
+        for row in order:
+            whole.add_exchange(row)
+            part = Context()
+            part.add_exchange(row)
+            parts.merge(part)
+        found += [whole.names, parts.names]
+    assert all(one == found[0] for one in found)
+    return found[0]
+
+
+def test_a_name_that_is_told_counts_more_than_one_that_is_asked_for() -> None:
+    asked = exchange(0, SEND, 2, broker_name="x")
+    served = exchange(5, SEND, 0, broker_name="broker-b")
+    later = exchange(6, SEND, 0, broker_name="broker-c")
+    route = exchange(9, ROUTE, 0, responder=NAMESRV, brokers=[TOLD])
+    assert named(asked) == {BROKER: "x"}
+    assert named(asked, served) == {BROKER: "broker-b"}
+    assert named(served, later) == {BROKER: "broker-b"}
+    assert named(asked, served, later, route) == {BROKER: "broker-a"}
+
+
+def test_an_address_of_several_brokers_has_no_name() -> None:
+    served = exchange(5, SEND, 0, broker_name="broker-b")
+    told = [
+        exchange(at, ROUTE, 0, responder=NAMESRV, brokers=[f"broker-{name}={BROKER}"])
+        for at, name in enumerate("aba")
+    ]
+    assert named(told[0], told[2], served) == {BROKER: "broker-a"}
+    assert named(*told, served) == {}
+    assert named(served, *told) == {}
+
+
+def test_names_of_addresses() -> None:
+    made = Context(names={"10.0.0.1:10911": "broker-a"}, clients={CLIENT: "c@1"})
+    assert made.broker("10.0.0.1:10911") == made.broker("10.0.0.1:10909") == "broker-a"
+    for other in ("10.0.0.1:10910", "10.0.0.1", "", "10.0.0.1:", "10.0.0.1:²", ":" + "9" * 5000):
+        assert made.broker(other) == other
+    assert made.client(CLIENT) == "c@1"
+    assert made.client("10.0.0.9:1") == "10.0.0.9"
+    assert made.client("[::1]:1") == "::1"
+
+
+def test_what_serves_messages_and_routes_is_a_broker() -> None:
+    for order in ((SEND, ROUTE), (ROUTE, SEND)):
+        made = Context()
+        for code in order:
+            made.add_exchange(exchange(0, code))
+        assert made.servers == {BROKER: "broker"}
+
+
+def test_the_last_route_of_a_topic_counts() -> None:
+    def route(at: float, perm: int, answer: int = 0) -> ExchangeRecord:
+        facts = [f"route={perm} 8 8 0,1 broker-a", "slave=1 10.0.0.2:10911"]
+        brokers = [TOLD, "broker-a=10.0.0.2:10911"]
+        return exchange(
+            at, ROUTE, answer, responder=NAMESRV, topic="T", facts=facts, brokers=brokers
+        )
+
+    rows = [route(0, 6), route(9, 4), route(9, 2), route(20, 7, answer=17)]
+    for order in (rows, rows[::-1]):
+        made = Context()
+        for row in order:
+            made.add_exchange(row)
+        assert made.brokers_of("T") == [RoutedBroker(4, 8, 8, ("0", "1"), "broker-a")]
+        assert made.slave_id("10.0.0.2:10911") == "1"
+        assert made.slave_id(BROKER) is made.slave_id("10.0.0.3:1") is None
+    assert made.brokers_of(None) == made.brokers_of("U") == []
+
+
+def test_what_the_capture_has() -> None:
+    rows = [
+        (SEND, Need.SENDS),
+        (11, Need.PULLS),
+        (HEARTBEAT, Need.HEARTBEATS),
+        (ROUTE, Need.ROUTES),
+        (38, Need.GROUPS),
+        (37, Need.TRANSACTIONS),
+    ]
+    for code, need in rows:
+        made = Context()
+        made.add_exchange(exchange(0, code, facts=["client=c@1"]))
+        assert made.needs == {need}
+        assert made.clients == ({CLIENT: "c@1"} if code == HEARTBEAT else {})
+    made = Context()
+    made.add_connection(connection(0, start="midstream"))
+    assert made.needs == {Need.CONNECTIONS}
+    made.add_connection(connection(0))
+    assert made.needs == {Need.CONNECTIONS, Need.HANDSHAKES}
+
+
+def test_holes_of_the_capture() -> None:
+    made = Context()
+    made.add_connection(connection(0))
+    made.add_finding(ExpertInfo(ExpertKind.RETRANSMISSION, "", 0, 0, -1, -1))
+    assert made.quality.reasons() == []
+    made.add_connection(connection(0, gaps=3, directions="client", start="midstream"))
+    made.add_exchange(exchange(0, SEND, None))
+    made.add_connection(connection(0, directions="server", commands=0))
+    made.add_finding(ExpertInfo(ExpertKind.CAPTURE_DAMAGED, "", 0, 0, -1, -1))
+    assert made.quality.reasons() == [
+        "bytes are missing in 1 connections",
+        "one direction of 1 connections was not captured",
+        "packets were cut or lost",
+    ]
+    assert (made.quality.connections, made.quality.midstream) == (3, 1)
+
+
+def test_times_from_first_to_last() -> None:
+    made = Context()
+    made.add_span([])
+    assert (made.first_time, made.last_time, made.exchanges) == (None, None, 0)
+    made.add_span([exchange(5, SEND, None), exchange(1, SEND, 0, 2), exchange(3, SEND, 0, 9)])
+    assert (made.first_time, made.last_time) == (START + 1_000_000, START + 12_000_000)
+    assert made.exchanges == 3
+
+
+def test_everything_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of, "MAX_NAMES", 3)
+    made, merged = Context(), Context()
+    for number in range(9):
+        facts = [f"client=c@{number}", "route=6 8 8 0 b", f"slave=1 10.0.0.{number}:1"]
+        where = {"requester": f"10.0.1.{number}:1", "responder": f"10.0.2.{number}:1"}
+        for code in (SEND, HEARTBEAT, ROUTE, REGISTER):
+            row = exchange(
+                number,
+                code,
+                topic=f"T{number}",
+                facts=facts,
+                broker_name=f"b{number}",
+                brokers=[f"b{number}=10.0.0.{number}:1"],
+                **where,
+            )
+            made.add_exchange(row)
+            part = Context()
+            part.add_exchange(row)
+            merged.merge(part)
+    for one in (made, merged):
+        for known in (one.names, one.sources, one.used, one.clients, one.servers, one.routes):
+            assert len(known) <= 3
+        assert len(one.ranks) <= 3
 
 
 def test_a_broker_has_its_name_on_the_second_port_too() -> None:

@@ -13,6 +13,7 @@ from ....sends.attempts import REFUSED
 from ....sends.chains import NOT_RETRIED, remark_shape
 from ...attempt_words import MessageFold, counted
 from ...context import Context
+from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
@@ -47,7 +48,7 @@ class _Fold(MessageFold):
         )
         if not goes_on:
             return
-        group = self.key.partition("\n")[2]
+        group = parts_of(self.key)[1]
         verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
             f"{counted(self.tally.count, 'send')} of group {group} {verb} refused with"
@@ -77,7 +78,7 @@ def _key(message: ObservedMessage) -> str | None:
     retried = message.chain.verdict == NOT_RETRIED
     if last.send.language == GO and len(message.attempts) == 1 and last.outcome == REFUSED:
         retried = last.send.response_code in RETRIED_SINCE and not _of_the_message(last.send.remark)
-    return f"{last.send.language or ''}\n{last.send.group or ''}" if retried else None
+    return joined_key(last.send.language, last.send.group) if retried else None
 
 
 def _of_the_message(remark: str | None) -> bool:

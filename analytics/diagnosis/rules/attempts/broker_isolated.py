@@ -23,6 +23,7 @@ RULE = DiagnosisRule(
     ),
     advice="Nothing to do; look for what failed. setNotAvailableDuration, setLatencyMax tune it.",
     fold=Fold,
+    found_by="isolated-broker-still-used",
     limits="Judged with isolated-broker-still-used, by the same state; needs numpy.",
     needs=frozenset((Need.SENDS,)),
     consequence_of=frozenset(

@@ -9,6 +9,7 @@ from dissectors.remoting.versions import V4_9_0
 from ....sends.attempts import LATE, ObservedAttempt
 from ...attempt_words import MessageFold, counted, length_us
 from ...context import Context
+from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
@@ -37,7 +38,7 @@ class _Fold(MessageFold):
         """Return one case of a broker and topic."""
         if not self.tally.count:
             return
-        broker, topic = self.key.split("\n")
+        broker, topic = parts_of(self.key)
         case = self.tally.case(
             f"{context.broker(broker)} answered {counted(self.tally.count, 'send')} to topic"
             f" {topic} after up to {length_us(self.longest)}, when the producer had given up:"
@@ -68,7 +69,7 @@ def _late(message: ObservedMessage) -> list[ObservedAttempt]:
 
 def _key(message: ObservedMessage) -> str | None:
     found = _late(message)
-    return f"{found[0].send.broker}\n{found[0].send.topic or ''}" if found else None
+    return joined_key(found[0].send.broker, found[0].send.topic) if found else None
 
 
 RULE = DiagnosisRule(

@@ -26,6 +26,7 @@ RULE = DiagnosisRule(
         " false). A restart of the producer helps at once."
     ),
     fold=Fold,
+    found_by="isolated-broker-still-used",
     references=("apache/rocketmq#7812",),
     limits="Judged with isolated-broker-still-used, by the same state; needs numpy.",
     needs=frozenset((Need.SENDS, Need.ROUTES)),

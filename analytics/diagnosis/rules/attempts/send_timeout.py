@@ -8,6 +8,7 @@ from ....sends.attempts import LATE, STORED
 from ....sends.chains import FAILED, MAYBE, STORED_UNTOLD
 from ...attempt_words import MessageFold, counted, length_us, timed_out, waited_us
 from ...context import Context
+from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
@@ -41,7 +42,7 @@ class _Fold(MessageFold):
         """Return one case of a broker and topic."""
         if not self.tally.count:
             return
-        broker, topic = self.key.split("\n")
+        broker, topic = parts_of(self.key)
         case = self.tally.case(
             f"{context.broker(broker)} did not answer {counted(self.tally.count, 'send')} to topic"
             f" {topic} in time: the producer gave up after {length_us(self.least)}"
@@ -72,7 +73,7 @@ def _became(told: dict[str, int]) -> list[str]:
 
 def _key(message: ObservedMessage) -> str | None:
     found = timed_out(message)
-    return f"{found[0].send.broker}\n{found[0].send.topic or ''}" if found else None
+    return joined_key(found[0].send.broker, found[0].send.topic) if found else None
 
 
 RULE = DiagnosisRule(

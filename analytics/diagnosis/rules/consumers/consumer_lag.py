@@ -12,6 +12,7 @@ from dissectors.remoting.row_facts import OFFSETS, offsets_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...keys import joined_key, parts_of
 from ...need import Need
 from ...problem import (
     Case,
@@ -49,7 +50,6 @@ SYSTEM_GROUPS: Final = ("CID_RMQ_SYS_", "TOOLS_CONSUMER", "SELF_TEST_")
 MAX_PULLERS: Final = 64
 TOGETHER: Final = 0.2
 """of the time: members that hand a queue over pull it together for a moment only"""
-_SEPARATOR: Final = "\x00"
 _OFFSETS: Final = f"{OFFSETS}="
 """the first fact of a pull"""
 _UNKNOWN: Final = " -"
@@ -198,7 +198,7 @@ class _Fold(Fold):
             self.commits[queue] = _Commits(one, offset)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        group, topic = self.key.split(_SEPARATOR)
+        group, topic = parts_of(self.key)
         growing = self._growing(group, topic, context)
         if growing is not None:
             yield growing
@@ -325,7 +325,7 @@ def _key(row: ExchangeRecord) -> str | None:
     group, topic = row.group, row.topic
     if not group or not topic or group.startswith(SYSTEM_GROUPS):
         return None
-    return f"{group}{_SEPARATOR}{topic}"
+    return joined_key(group, topic)
 
 
 RULE = DiagnosisRule(

@@ -11,6 +11,7 @@ from dissectors.remoting.row_facts import offsets_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...keys import joined_key, parts_of
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
 from ...refusals import only
@@ -22,7 +23,6 @@ RESET: Final = "OFFSET_RESET"
 """GetMessageStatus.OFFSET_RESET: an administrator set the offset (useServerSideResetOffset)"""
 TOO_SMALL: Final = "OFFSET_TOO_SMALL"
 """GetMessageStatus.OFFSET_TOO_SMALL"""
-_SEPARATOR: Final = "\x00"
 _Offsets = tuple[int | None, int | None, int | None, int | None]
 
 
@@ -59,7 +59,7 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         if not self.tally.count:
             return
-        kind, group, topic = self.key.split(_SEPARATOR)
+        kind, group, topic = parts_of(self.key)
         found = sorted(self.queues.items())
         named = {context.broker(address) for address, _ in self.queues}
         queues = len({(context.broker(address), queue) for address, queue in self.queues})
@@ -117,7 +117,7 @@ def _order(one: tuple[int, _Offsets]) -> tuple[int, list[int]]:
 def _key(row: ExchangeRecord) -> str | None:
     remark = row.remark or ""
     kind = RESET if RESET in remark else TOO_SMALL if TOO_SMALL in remark else ""
-    return _SEPARATOR.join((kind, row.group or "", row.topic or ""))
+    return joined_key(kind, row.group, row.topic)
 
 
 RULE = DiagnosisRule(

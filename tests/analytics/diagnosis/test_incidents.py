@@ -1,0 +1,140 @@
+"""Incidents: the cause first, no circle, nothing together that contradicts itself."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analytics.diagnosis.incidents import grouped
+from analytics.diagnosis.problem import Problem, ProblemSeverity, Subject
+from analytics.diagnosis.rule import DiagnosisRule
+
+from .made_rules import problem, rule
+
+RULES = {
+    name: rule(name, consequence_of=frozenset(causes))
+    for name, causes in {
+        "killed": (),
+        "reset": ("killed",),
+        "retried": ("reset", "killed"),
+        "chicken": ("egg",),
+        "egg": ("chicken",),
+        "alone": ("alone",),
+    }.items()
+}
+INFO, WARNING = ProblemSeverity.INFO, ProblemSeverity.WARNING
+
+
+def shape(problems: list[Problem]) -> list[tuple[int, str, str | None]]:
+    return [(one.incident, one.rule, one.consequence_of) for one in grouped(problems, RULES)]
+
+
+def test_the_cause_comes_first_although_less_grave() -> None:
+    found = shape([problem("retried", 3), problem("killed", 5, severity=INFO), problem("reset", 4)])
+    assert found == [(1, "killed", None), (1, "retried", "reset"), (1, "reset", "killed")]
+
+
+def test_far_in_time_is_another_incident() -> None:
+    assert shape([problem("killed", 0), problem("reset", 31)]) == [
+        (1, "killed", None),
+        (2, "reset", None),
+    ]
+    assert shape([problem("killed", 0, last=10), problem("reset", 39)])[1][0] == 1
+    assert shape([problem("killed", 50), problem("reset", 0, last=20)])[0][0] == 1
+
+
+@pytest.mark.parametrize("part", ["broker", "topic", "group", "client"])
+def test_another_subject_is_another_incident(part: str) -> None:
+    def about(name: str) -> Subject:
+        return Subject(**{part: name})  # type: ignore[arg-type]
+
+    found = grouped(
+        [
+            problem("killed", 0, subject=about("a")),
+            problem("reset", 1, subject=about("b")),
+            problem("reset", 2, subject=about("a")),
+            problem("reset", 3),
+        ],
+        RULES,
+    )
+    assert [(one.incident, one.subject, one.consequence_of) for one in found] == [
+        (1, about("a"), None),
+        (1, about("a"), "killed"),
+        (1, Subject(), "killed"),
+        (2, about("b"), None),
+    ]
+
+
+def test_the_gravest_incident_comes_first() -> None:
+    found = shape(
+        [
+            problem("killed", 0, severity=INFO),
+            problem("killed", 100, severity=WARNING),
+            problem("killed", 200, severity=INFO),
+            problem("reset", 201),
+        ]
+    )
+    assert [one[:2] for one in found] == [(1, "killed"), (1, "reset"), (2, "killed"), (3, "killed")]
+
+
+def test_rules_that_follow_from_each_other_make_no_circle() -> None:
+    assert shape([problem("egg", 1), problem("chicken", 2)]) == [
+        (1, "chicken", None),
+        (1, "egg", "chicken"),
+    ]
+    assert shape([problem("alone", 1), problem("alone", 2)]) == [
+        (1, "alone", None),
+        (1, "alone", "alone"),
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(RULES)),
+            st.integers(0, 90),
+            st.sampled_from(ProblemSeverity),
+            st.sampled_from([None, "a", "b"]),
+        ),
+        max_size=12,
+    ),
+    st.integers(0, 9),
+)
+def test_any_problems(given: list[tuple[str, int, ProblemSeverity, str | None]], seed: int) -> None:
+    def made() -> list[Problem]:
+        return [
+            problem(name, at, severity=severity, subject=Subject(broker=broker))
+            for name, at, severity, broker in given
+        ]
+
+    problems, shuffled = made(), made()
+    random.Random(seed).shuffle(shuffled)
+    found = grouped(problems, RULES)
+    check(found, RULES)
+    assert len(found) == len(problems)
+    assert found == grouped(shuffled, RULES)
+
+
+def check(found: list[Problem], by_id: dict[str, DiagnosisRule]) -> None:
+    """Each incident begins with its only cause; what follows names a rule that leads to it."""
+    assert [one.incident for one in found] == sorted(one.incident for one in found)
+    for number in {one.incident for one in found}:
+        first, *others = (one for one in found if one.incident == number)
+        assert first.consequence_of is None
+        names = [first.rule]
+        for one in others:
+            assert one.consequence_of is not None
+            assert one.consequence_of in by_id[one.rule].consequence_of
+            names.append(one.rule)
+        assert {one.consequence_of for one in others} <= set(names)
+    assert {one.incident for one in found} == set(
+        range(1, len({one.incident for one in found}) + 1)
+    )
+
+
+def test_many_problems_are_put_together_in_time() -> None:
+    every = [problem(name, at) for name in RULES for at in range(200)]
+    assert len(grouped(every, RULES)) == len(every)

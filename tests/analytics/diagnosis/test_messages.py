@@ -1,0 +1,151 @@
+"""Which messages are looked at: those that failed, took long or were sent again; bounded."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from analytics.diagnosis import messages as of
+from analytics.diagnosis.messages import (
+    AttemptStore,
+    ObservedMessage,
+    is_failed,
+    is_producers,
+    lead_of,
+    process_of,
+    without_inner_hops,
+)
+from dissectors.rows.record import ExchangeRecord
+
+from .made_rows import BROKER, START, connection, exchange, oneway, refused_connect
+
+OTHER = "10.0.0.3:10911"
+NAMES = {BROKER: "broker-a", OTHER: "broker-b"}
+KEY = "C000020A05BE4E0E2F2A6D0727E8000"
+
+
+def send(
+    at_ms: float, answer: int | None = 0, latency_ms: float = 1, **values: Any
+) -> ExchangeRecord:
+    return exchange(
+        at_ms, 310, answer, latency_ms, **{"topic": "T", "group": "g", "unique_key": "A", **values}
+    )
+
+
+def kept(*rows: object, source: str = "") -> list[ObservedMessage]:
+    """The messages that a store keeps of exchanges and connections."""
+    store = AttemptStore()
+    store.source = source
+    for row in rows:
+        if isinstance(row, ExchangeRecord):
+            store.add(row)
+        else:
+            store.add_connection(row)  # type: ignore[arg-type]
+    return store.messages(NAMES)
+
+
+def test_what_was_stored_at_once_is_not_looked_at() -> None:
+    assert kept(send(0), send(1, unique_key="B"), oneway(2, 310, unique_key="C")) == []
+    assert kept(send(0, unique_key=None), exchange(0, 11, None)) == []
+    assert kept(send(0, status="orphan", request_time=None)) == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        send(0, 2),
+        send(0, None),
+        send(0, None, end="reset"),
+        send(0, latency_ms=2701),
+        send(0, 13, topic="%TOPIC"),
+    ],
+)
+def test_what_failed_or_took_long_is_looked_at(row: ExchangeRecord) -> None:
+    (one,) = kept(row)
+    assert (one.key, len(one.attempts), one.rows) == ("A", 1, [row])
+    assert one.last is one.attempts[0]
+
+
+def test_sends_of_consumers_are_not_looked_at() -> None:
+    for topic in ("%RETRY%g", "%DLQ%g", "ns%%RETRY%g"):
+        assert kept(send(0, 2, topic=topic)) == []
+        assert not is_producers(send(0, topic=topic))
+
+
+def test_what_was_sent_again_is_looked_at_in_any_order() -> None:
+    rows = [send(at, responder=OTHER if at else BROKER, conversation=int(at)) for at in (0, 5, 9)]
+    for seed in range(5):
+        random.Random(seed).shuffle(rows)
+        (one,) = kept(*rows)
+        assert [attempt.send.broker for attempt in one.attempts] == ["broker-a", *["broker-b"] * 2]
+        assert [row.request_time for row in one.rows] == sorted(
+            row.request_time or 0 for row in rows
+        )
+
+
+def test_a_send_right_after_a_failed_connect_is_looked_at_whichever_comes_first() -> None:
+    failed = refused_connect(10, server=OTHER)
+    born = (START // 1_000_000 + 9) % 900_000
+    after = send(11, unique_key=f"{'C000020A05BE4E0E2F2A':0<20}{born:08X}0001")
+    long_after = send(900_000, unique_key="B")
+    for rows in ((failed, after, long_after), (after, long_after, failed)):
+        (one,) = kept(*rows)
+        assert [attempt.inferred for attempt in one.attempts] == [True, False]
+        assert one.attempts[0].send.broker == "broker-b"
+
+
+def test_a_connect_to_what_is_no_broker_is_no_attempt() -> None:
+    found = kept(refused_connect(10, server="10.9.9.9:80"), send(11, 2))
+    assert [len(one.attempts) for one in found] == [1]
+
+
+def test_conversations_are_numbered_by_input() -> None:
+    store = AttemptStore()
+    for source, cut in (("x", 100), ("y", 900)):
+        store.source = source
+        store.add_connection(connection(0, cut, number=7, ended_by="server", end="reset"))
+        store.add(send(50, None, unique_key=source, conversation=7, end="reset"))
+    found = store.messages(NAMES)
+    assert [one.key for one in found] == ["x", "y"]
+    first, second = (one.last.send.closed or 0 for one in found)
+    assert second - first == 800_000
+
+
+def test_a_relay_is_no_attempt_of_its_own() -> None:
+    outer = ("", send(0, 0, 20, responder="10.0.0.7:8080"))
+    inner = ("", send(5, 0, 10, requester="10.0.0.7:5000", conversation=1))
+    other = ("", send(30, 0, 1))
+    assert without_inner_hops([inner, other, outer]) == [outer, other]
+
+
+def test_ids_tell_the_process() -> None:
+    assert process_of("A" * 32, "h") == process_of("A" * 20 + "B" * 12, "h")
+    assert process_of("short", "h") == "h"
+    assert lead_of("short", 1) is lead_of("x" * 32, 1) is None
+    assert lead_of(KEY + "A", START // 1000) is not None
+
+
+def test_failures() -> None:
+    assert is_failed(send(0, 2))
+    assert is_failed(send(0, None, end="closed"))
+    assert not is_failed(send(0, None))
+    assert not any(is_failed(send(0, code)) for code in (0, 10, 11, 12))
+
+
+def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MAX_RECENT", "MAX_SENDS", "MAX_TELLING", "MAX_CONNECTIONS", "MAX_FAILURES"):
+        monkeypatch.setattr(of, name, 3)
+    store = AttemptStore()
+    for number in range(10):
+        store.add(send(number, 2, unique_key="again"))
+        store.add(send(number, 2, unique_key=f"refused {number}"))
+        store.add(send(number, unique_key=f"stored {number}"))
+        store.add(oneway(number, 310, unique_key=f"oneway {number}"))
+        store.add_connection(connection(number, number=number))
+        store.add_connection(refused_connect(number, number))
+    found = store.messages(NAMES)
+    assert sorted({one.key for one in found}) == ["again", "refused 0", "refused 1"]
+    assert store.left_out >= 8
+    assert max(len(one.rows) for one in found) == 3
