@@ -135,9 +135,18 @@ class Refusals(Fold):
             said.append(f"topics: {counted_names(self.topics)}")
         if self.groups:
             said.append(f"groups: {counted_names(self.groups)}")
-        if self.hosts:
-            said.append(f"clients: {counted_names(self.hosts)}")
+        if clients := self._clients(context):
+            said.append(f"clients: {counted_names(clients)}")
         return said
+
+    def _clients(self, context: Context) -> Counter[str]:
+        """Return refusals by client id, by address where ids are not known or are too many."""
+        if self.clients.total() < self.hosts.total():
+            return self.hosts
+        named: Counter[str] = Counter()
+        for endpoint, number in self.clients.items():
+            named[context.client(endpoint)] += number
+        return named
 
     def judge(self, case: Case, context: Context) -> None:
         """Change what the rule says in general: confidence, severity, advice."""

@@ -108,8 +108,9 @@ RULE = DiagnosisRule(
     advice=(
         "Free space on that disk or make it larger. Messages are kept for fileReservedTime (default"
         " 72 h) and deleted at deleteWhen (04 h) or from diskMaxUsedSpaceRatio (75 %) on. Sends"
-        " stop at diskSpaceWarningLevelRatio (90 %). Look out for other programs that fill the"
-        " disk."
+        " stop at diskSpaceWarningLevelRatio (90 %, never more; in 4.x the system property"
+        " rocketmq.broker.diskSpaceWarningLevelRatio, 0.90). Look out for other programs that fill"
+        " the disk."
     ),
     fold=_Fold,
     exchanges=(

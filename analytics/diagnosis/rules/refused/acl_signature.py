@@ -34,9 +34,9 @@ class _Reason(NamedTuple):
 
 
 _ACCOUNTS: Final = (
-    " 4.x and 5.x before 5.3 read accounts from conf/plain_acl.yml (aclEnable, default false);"
-    " ACL 2.0 of 5.3 and later keeps them in the broker (mqadmin createUser, createAcl;"
-    " authenticationEnabled and authorizationEnabled, default false)."
+    " ACL 1.0 (4.4.0 to 5.3.2; aclEnable, default false) reads accounts from conf/plain_acl.yml."
+    " ACL 2.0 (since 5.3.0; authenticationEnabled and authorizationEnabled, default false) keeps"
+    " them in the broker: mqadmin createUser, createAcl."
 )
 _REASONS: Final = (
     _Reason(
