@@ -148,7 +148,7 @@ class _Fold(Fold):
             tally.add(seen.evidence)
             heartbeats.append(seen.evidence)
             own = [part for part in form if part not in common]
-            said.append(f"{client} {_text(own) if own else 'nothing of it'}")
+            said.append(f"{client} {_text(own) if own else 'only what all have'}")
         pulls = Tally()
         for (of, _, _, code), refused in sorted(self.refused.items()):
             if of == group and code != PARSE_FAILED:

@@ -40,15 +40,16 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.halves = Halves()
-        self.ended: set[tuple[str, int]] = set()
-        """capture and number of connections that were closed or reset"""
+        self.connections: dict[tuple[str, int], tuple[int, bool]] = {}
+        """capture and number -> when it was seen last, and whether it was closed or reset"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self.halves.add(row)
 
     def add_connection(self, row: ConversationRecord) -> None:
-        if len(self.ended) < MAX_CONNECTIONS:
-            self.ended.add((row.capture, row.conversation))
+        if len(self.connections) < MAX_CONNECTIONS:
+            ended = row.end in (tcp.FIN, tcp.RESET)
+            self.connections[row.capture, row.conversation] = (row.end_time, ended)
 
     def cases(self, context: Context) -> Iterable[Case]:
         undecided = [
@@ -61,9 +62,15 @@ class _Fold(Fold):
         left = {
             one.key
             for one in undecided
-            if one.stored is not None
-            and not one.unknown.count
-            and (one.stored.capture, one.stored.conversation) in self.ended
+            if not one.unknown.count and (seen := self._connection_of(one)) is not None and seen[1]
+        }
+        # Its connection may be idle, and may also be where the capture was not made later on.
+        unseen = {
+            one.key
+            for one in undecided
+            if (seen := self._connection_of(one)) is not None
+            and not seen[1]
+            and age_of(one, seen[0]) < TIMEOUT_NS
         }
         told = [one for one in undecided if one.key in old or one.key in left]
         for (group, topic), several in sorted(by_group_and_topic(told).items()):
@@ -74,7 +81,16 @@ class _Fold(Fold):
             if not any(one.key in old for one in several):
                 case.confidence = Confidence.LIKELY
                 case.reason = "a producer that lives on may decide over another connection"
+            elif all(one.key in unseen for one in several):
+                case.confidence = Confidence.LIKELY
+                case.reason = "nothing was seen on the producer's connection any more"
             yield case
+
+    def _connection_of(self, one: HalfMessage) -> tuple[int, bool] | None:
+        """Return what is known of the connection that a half message was sent on."""
+        if one.stored is None:
+            return None
+        return self.connections.get((one.stored.capture, one.stored.conversation))
 
 
 def _case(group: str, topic: str, several: list[HalfMessage], context: Context) -> Case:
@@ -112,9 +128,9 @@ def _case(group: str, topic: str, several: list[HalfMessage], context: Context) 
     return case
 
 
-def _ended(row: ConversationRecord) -> str | None:
-    """Return the one key for connections with commands that were closed or reset."""
-    return WHOLE if row.commands and row.end in (tcp.FIN, tcp.RESET) else None
+def _connection(row: ConversationRecord) -> str | None:
+    """Return the one key for connections with commands."""
+    return WHOLE if row.commands else None
 
 
 RULE = DiagnosisRule(
@@ -154,7 +170,7 @@ RULE = DiagnosisRule(
         ),
         Exchanges(key=transactional, requests=frozenset((END, CHECK))),
     ),
-    connections=_ended,
+    connections=_connection,
     references=(
         "apache/rocketmq#1517",
         "apache/rocketmq#8158",

@@ -68,6 +68,18 @@ def test_members_with_different_tags() -> None:
     assert one.details[0].startswith("pulls of the group were refused once")
 
 
+def test_a_member_that_subscribes_more_than_the_others() -> None:
+    rows = [
+        heartbeat(at, client, *subscribed)
+        for at in (0, 30_000)
+        for client, subscribed in (("a@1", ["x TAG *"]), ("b@1", ["x TAG *", "y TAG *"]))
+    ]
+    (one,) = problems(RULE, rows)
+    assert one.title == (
+        "members of bills subscribe differently: a@1 only what all have; b@1 y (all)"
+    )
+
+
 def test_one_that_subscribes_a_topic_after_the_other_is_no_conflict() -> None:
     rows = [
         heartbeat(0, "a@1", "orders TAG *"),

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from analytics.diagnosis.problem import Confidence
 from analytics.diagnosis.rules.transactions.half_message_unresolved import RULE
 from dissectors.remoting.codes import ResponseCode
+from dissectors.rows import conversation_record as tcp
 
-from ...made_rows import problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import START, problems, problems_of_sample, same_in_any_order, sample
 from .half_rows import check, end, half, later
 
 
@@ -55,6 +57,20 @@ def test_a_refused_end_decides_nothing() -> None:
 def test_a_half_message_that_was_not_stored_is_none() -> None:
     code = int(ResponseCode.SYSTEM_BUSY)
     assert problems(RULE, [half(0, response_code=code), later(9000)]) == []
+
+
+def test_an_idle_connection_makes_it_less_sure() -> None:
+    connection = msgspec.structs.replace(
+        sample("send-sync-5x.pcap").connections[0],
+        capture="made.pcap",
+        conversation=0,
+        end=tcp.OPEN,
+        end_time=START + 1_000_000_000,
+        gaps=0,
+    )
+    (one,) = problems(RULE, [half(0), later(8000)], [connection])
+    assert one.confidence is Confidence.LIKELY
+    assert one.reason == "nothing was seen on the producer's connection any more"
 
 
 def test_holes_in_the_capture_lower_the_confidence() -> None:
