@@ -119,6 +119,10 @@ def test_captures_and_logs_do_not_mix(tmp_path: Path) -> None:
         list(CapturedSource([sample(NAMES[0]), written(NAMES[0], tmp_path)]).batches())
 
 
+NOT_ROCKETMQ = ("tls-refused-4x.pcap", "tls-refused-5x.pcap")
+"""captures without a frame that can be read"""
+
+
 @pytest.mark.slow
 def test_foreign_and_damaged_traffic_gives_reasons_and_no_error() -> None:
     for path in sorted(SAMPLES.glob("*.pcap")):
@@ -127,7 +131,7 @@ def test_foreign_and_damaged_traffic_gives_reasons_and_no_error() -> None:
             for one in group:
                 if isinstance(one, CapturedSend):
                     messages_of(one.seen, one.header)
-        assert source.commands > 0, path.name
+        assert source.commands > 0 or path.name in NOT_ROCKETMQ, path.name
 
 
 def test_addresses_that_answered_are_known_whatever_they_were_asked(tmp_path: Path) -> None:
