@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from ..sends.attempts import CLOSED, GIVEN_UP, LATE, RESET, ObservedAttempt
+from ..sends.attempts import CLOSED, GIVEN_UP, LATE, RESET, SOON_US, ObservedAttempt
 from .context import Context
 from .messages import ObservedMessage
 from .outages import seconds
@@ -23,6 +23,8 @@ ENDED: Final = frozenset((RESET, CLOSED))
 """outcomes where the connection ended before the answer"""
 WITHOUT_ANSWER: Final = ENDED | {GIVEN_UP}
 """outcomes of which the broker may know more than the client"""
+PROMPT_US: Final = 100_000
+"""a message is sent so soon after it got its UNIQ_KEY: later, another attempt came before"""
 LEAST_WAIT_US: Final = 300_000
 """a client that closes sooner, and does not try again, is stopping"""
 
@@ -40,6 +42,21 @@ def waited_us(attempt: ObservedAttempt) -> int:
     """Return how long a client waited for an answer that it did not get in time."""
     end = attempt.end if attempt.end is not None else attempt.send.closed
     return max((end or attempt.begin) - attempt.begin, 0)
+
+
+def alone(message: ObservedMessage, context: Context) -> bool:
+    """Return whether a message with one attempt had no other: the capture would have shown it.
+
+    Attempts follow each other at once, so it must not begin or end near the capture's own ends, nor
+    have holes.
+    """
+    if context.first_time is None or context.last_time is None or context.quality.with_gaps:
+        return False
+    first, last = message.attempts[0], message.last
+    later = last.send.end if last.send.end is not None else last.send.begin
+    at_start = first.begin - context.first_time // 1000 < PROMPT_US
+    earlier_unseen = at_start or (len(message.attempts) == 1 and (first.send.lead or 0) > PROMPT_US)
+    return not earlier_unseen and context.last_time // 1000 - later >= SOON_US
 
 
 def timed_out(message: ObservedMessage) -> list[ObservedAttempt]:

@@ -85,9 +85,9 @@ class Quality:
         """Return why the capture is not whole; empty where it is."""
         said = []
         if self.with_gaps:
-            said.append(f"bytes are missing in {self.with_gaps} connections")
+            said.append(f"bytes are missing in {_counted(self.with_gaps)}")
         if self.one_direction:
-            said.append(f"one direction of {self.one_direction} connections was not captured")
+            said.append(f"one direction of {_counted(self.one_direction)} was not captured")
         if self.damaged:
             said.append("packets were cut or lost")
         return said
@@ -104,6 +104,10 @@ _DAMAGE: Final = frozenset(
         ExpertKind.BAD_FRAME,
     )
 )
+
+
+def _counted(connections: int) -> str:
+    return f"{connections:,} connection{'' if connections == 1 else 's'}"
 
 
 _UNPAIRED: Final = frozenset((UNANSWERED, ORPHAN))

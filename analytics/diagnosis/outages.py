@@ -46,6 +46,8 @@ class Loss:
     time: int
     client: str
     evidence: Evidence
+    reset: bool = False
+    """by RST, not by FIN"""
     idle: bool = False
     """nothing was waiting when it was ended: the client sent something afterwards"""
     waiting: list[ExchangeRecord] = field(default_factory=list)
@@ -114,7 +116,7 @@ class ServerLosses(Fold):
             if len(self._lost) < MAX_EVENTS:
                 evidence = Evidence(row.capture, None, row.end_time, row.conversation, what)
                 after = conversation_fact_in(row.facts, AFTER_FIN) is not None
-                lost = Loss(row.end_time, row.client, evidence, idle > 0 and after)
+                lost = Loss(row.end_time, row.client, evidence, how == "reset", idle > 0 and after)
                 self._lost[row.capture, row.conversation] = lost
 
     def add_exchange(self, row: ExchangeRecord) -> None:
@@ -128,21 +130,22 @@ class ServerLosses(Fold):
         elif row.end in ("reset", "closed") and len(self._waiting) < MAX_EVENTS:
             self._waiting.append(row)
 
-    def outages(self) -> list[Outage]:
+    def outages(self, context: Context) -> list[Outage]:
         """Return when the server was gone, by time."""
-        return self._judged()[0]
+        return self._judged(context)[0]
 
-    def cuts(self) -> list[Loss]:
+    def cuts(self, context: Context) -> list[Loss]:
         """Return the connections that were cut while requests waited, though it was not gone."""
-        return self._judged()[1]
+        return self._judged(context)[1]
 
-    def _judged(self) -> tuple[list[Outage], list[Loss]]:
+    def _judged(self, context: Context) -> tuple[list[Outage], list[Loss]]:
         losses = self._losses()
+        failures = [row for row in self._failed if _surely_failed(row, context)]
         signs = sorted(begin for begin, _ in self._alive)
         fresh = sorted(time for time, new in self._registered.values() if new)
         events: list[tuple[int, Loss | ConversationRecord]] = [
             *((loss.time, loss) for loss in losses),
-            *((row.start_time, row) for row in self._failed),
+            *((row.start_time, row) for row in failures),
         ]
         events.sort(key=lambda one: one[0])
         outages: list[Outage] = []
@@ -162,7 +165,8 @@ class ServerLosses(Fold):
             if known or (waited and (anew is not None or (len(clients) > 1 and stayed_away))):
                 outages.append(Outage(start, end, lost, failed, anew))
             else:
-                cut.extend(loss for loss in waited if not loss.idle)
+                if back is not None:
+                    cut.extend(loss for loss in waited if not loss.idle)
         return outages, cut
 
     def _losses(self) -> list[Loss]:
@@ -189,6 +193,13 @@ def _parted(
         else:
             groups[-1].append(event)
     return groups
+
+
+def _surely_failed(row: ConversationRecord, context: Context) -> bool:
+    """Return whether a connect failed, and is not just the last that was captured."""
+    if row.end == tcp.REFUSED or row.syns > 1:
+        return True
+    return context.last_time is not None and context.last_time - row.start_time >= AWAY
 
 
 def _first_after(times: Sequence[int], after: int) -> int | None:

@@ -112,9 +112,11 @@ class Direction:
     """One direction of a conversation."""
 
     __slots__ = (
+        "acked_at_end",
         "conversation",
         "decoder",
         "early",
+        "ended_at",
         "finished",
         "first_seq",
         "isn",
@@ -153,6 +155,10 @@ class Direction:
         """sequence number of the first segment seen; -1: none"""
         self.finished = False
         """FIN or RST was seen"""
+        self.ended_at: i64 = -1
+        """sequence number behind its last byte, as its FIN says; -1: none was seen"""
+        self.acked_at_end: i64 = -1
+        """sequence number up to which the other end had all, as that one's FIN says; -1: unknown"""
         self.truncated = False
         """it was said that the snap length cuts packets off"""
         self.packets: i64 = 0

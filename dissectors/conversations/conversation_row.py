@@ -6,6 +6,8 @@ unknown: nobody can say which of the two was answered (RFC 6298, Karn's rule).
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from ..rows import conversation_facts as facts_of
 from ..rows import conversation_record as words
 from ..rows.conversation_record import ConversationRecord
@@ -20,6 +22,7 @@ def conversation_row_of(conversation: Conversation) -> ConversationRecord:
     """Return the row of a conversation; whoever knows the names adds that of its capture."""
     client = client_of(conversation)
     server = client.peer
+    lost_by_client, lost_by_server = _lost_at_end(client), _lost_at_end(server)
     syn_rtt, ack_rtt = _handshake(client, server, conversation.established_ts)
     rtt = round_trip_of(conversation)
     return ConversationRecord(
@@ -46,8 +49,14 @@ def conversation_row_of(conversation: Conversation) -> ConversationRecord:
         server_retransmissions=server.reassembler.retransmissions,
         client_zero_windows=client.zero_windows,
         server_zero_windows=server.zero_windows,
-        gaps=client.reassembler.gaps + server.reassembler.gaps,
-        gap_bytes=client.reassembler.gap_bytes + server.reassembler.gap_bytes,
+        gaps=client.reassembler.gaps
+        + server.reassembler.gaps
+        + (1 if lost_by_client else 0)
+        + (1 if lost_by_server else 0),
+        gap_bytes=client.reassembler.gap_bytes
+        + server.reassembler.gap_bytes
+        + lost_by_client
+        + lost_by_server,
         commands=conversation.commands,
         facts=_facts(conversation),
     )
@@ -78,6 +87,19 @@ def conversation_end(conversation: Conversation) -> str:
     if conversation.reset_by is not None:
         return words.RESET
     return CLOSED if conversation.closed_by is not None else words.OPEN
+
+
+def _lost_at_end(direction: Direction) -> i64:
+    """Return the last bytes of a direction that were sent and not captured, as FINs tell."""
+    if direction.conversation.ignored:
+        return 0  # its bytes were not followed
+    reassembler = direction.reassembler
+    lost: i64 = 0
+    if direction.ended_at >= 0:
+        lost = reassembler.lost_before(direction.ended_at)
+    if lost == 0 and direction.acked_at_end >= 0:
+        lost = reassembler.lost_before(direction.acked_at_end)
+    return lost
 
 
 def _handshake(client: Direction, server: Direction, established: int) -> tuple[int | None, ...]:

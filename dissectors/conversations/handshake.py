@@ -23,6 +23,8 @@ def note_start(direction: Direction, segment: Segment) -> None:
     open_till_now = conversation.reset_by is None and conversation.closed_by is None
     if closing and open_till_now and conversation.payload_ts > 0:
         conversation.idle = segment.ts - conversation.payload_ts
+    if segment.flags & FIN and not direction.finished:
+        _note_fin(direction, segment)
     direction.finished = direction.finished or closing
     if segment.flags & RST:
         if conversation.reset_by is None:
@@ -32,6 +34,13 @@ def note_start(direction: Direction, segment: Segment) -> None:
     conversation.closing = closing
     half = not (segment.flags & RST or direction.peer.finished)
     conversation.linger = HALF_LINGER if half else LINGER
+
+
+def _note_fin(direction: Direction, segment: Segment) -> None:
+    """Note how far both streams are by the numbers of a FIN: what is behind was lost."""
+    direction.ended_at = (segment.seq + segment.end - segment.start + segment.missing) & 0xFFFFFFFF
+    if segment.flags & ACK and not direction.peer.finished:
+        direction.peer.acked_at_end = segment.ack
 
 
 def note_ack(direction: Direction, segment: Segment) -> None:

@@ -198,6 +198,16 @@ class StreamReassembler:
         while self._pending:
             self._skip_hole(out)
 
+    def lost_before(self, sequence: i64) -> i64:
+        """Return the bytes before a sequence number that were sent and never seen; 0: none.
+
+        For the end of a stream, after `finish`: a FIN tells how many bytes came before it.
+        """
+        if self._base < 0:
+            return 0
+        lost: i64 = self._place(sequence) - self._expected
+        return lost if 0 < lost < MAX_PENDING else 0
+
     def forget(self) -> None:
         """Nobody wants the stream any more: what waits is let go."""
         self._pending = []

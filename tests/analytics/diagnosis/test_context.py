@@ -186,8 +186,8 @@ def test_holes_of_the_capture() -> None:
     made.add_connection(connection(0, directions="server", commands=0))
     made.add_finding(ExpertInfo(ExpertKind.CAPTURE_DAMAGED, "", 0, 0, -1, -1))
     assert made.quality.reasons() == [
-        "bytes are missing in 1 connections",
-        "one direction of 1 connections was not captured",
+        "bytes are missing in 1 connection",
+        "one direction of 1 connection was not captured",
         "packets were cut or lost",
     ]
     assert (made.quality.connections, made.quality.midstream) == (3, 1)
@@ -244,7 +244,7 @@ def test_one_side_alone_is_a_loss_only_where_an_answer_is_missing() -> None:
     context.add_exchange(oneway(0, REGISTER))
     assert context.quality.reasons() == []
     context.add_exchange(exchange(1, REGISTER, None))
-    assert context.quality.reasons() == ["one direction of 1 connections was not captured"]
+    assert context.quality.reasons() == ["one direction of 1 connection was not captured"]
     other = Context()
     other.merge(context)
     assert other.quality.one_direction == 1

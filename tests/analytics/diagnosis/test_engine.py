@@ -171,10 +171,10 @@ def test_keys_of_messages_are_bounded_and_that_is_said(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("hole", "said"),
     [
-        (connection(0, gaps=2), "bytes are missing in 1 connections"),
+        (connection(0, gaps=2), "bytes are missing in 1 connection"),
         (
             connection(0, directions="client"),
-            "one direction of 1 connections was not captured",
+            "one direction of 1 connection was not captured",
         ),
         (ExpertInfo(ExpertKind.PACKET_TRUNCATED, "", 0, 0, -1, -1), "packets were cut or lost"),
     ],

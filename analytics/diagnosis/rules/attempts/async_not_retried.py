@@ -11,7 +11,7 @@ from dissectors.remoting.retries import RETRIED_SINCE
 
 from ....sends.attempts import REFUSED
 from ....sends.chains import NOT_RETRIED, remark_shape
-from ...attempt_words import MessageFold, counted
+from ...attempt_words import MAX_KEYS, MessageFold, alone, counted
 from ...context import Context
 from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
@@ -21,8 +21,6 @@ from ...refusals import counted_names, only
 from ...rule import DiagnosisRule
 
 GO: Final = "GO"
-SOON_US: Final = 1_000_000
-"""a retry follows a refusal at once; the capture must go on for so long"""
 
 
 class _Fold(MessageFold):
@@ -30,23 +28,28 @@ class _Fold(MessageFold):
         super().__init__(key)
         self.answers: Counter[str] = Counter()
         self.remarks: Counter[str] = Counter()
-        self.latest = 0
+        self._messages: list[ObservedMessage] = []
 
     def add_message(self, message: ObservedMessage) -> None:
         """Take a message that was refused once."""
+        if len(self._messages) < MAX_KEYS:
+            self._messages.append(message)
+
+    def _take(self, message: ObservedMessage) -> None:
         last = message.last
         self.count(message, last)
         self.answers[last.send.response_name or str(last.send.response_code)] += 1
-        self.latest = max(self.latest, last.send.end or 0)
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case of a group and language."""
+        counted_here = _Fold(self.key)
+        for message in self._messages:
+            if alone(message, context):
+                counted_here._take(message)
+        yield from counted_here._said(context)
+
+    def _said(self, context: Context) -> Iterable[Case]:
         if not self.tally.count:
-            return
-        goes_on = context.last_time is not None and (
-            context.last_time // 1000 >= self.latest + SOON_US or self.tally.count > 1
-        )
-        if not goes_on:
             return
         group = parts_of(self.key)[1]
         verb = "was" if self.tally.count == 1 else "were"

@@ -9,7 +9,7 @@ from dissectors.remoting.retries import RETRIED_SINCE
 from dissectors.remoting.versions import release_of
 
 from ....sends.chains import OLD_CLIENT
-from ...attempt_words import MessageFold, counted
+from ...attempt_words import MAX_KEYS, MessageFold, alone, counted
 from ...context import Context
 from ...messages import ObservedMessage
 from ...need import Need
@@ -23,12 +23,24 @@ SINCE = release_of(RETRIED_SINCE[_BUSY])
 
 
 class _Fold(MessageFold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._messages: list[ObservedMessage] = []
+
     def add_message(self, message: ObservedMessage) -> None:
         """Take a message that a busy broker refused."""
-        self.count(message, message.last)
+        if len(self._messages) < MAX_KEYS:
+            self._messages.append(message)
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case of a producer group."""
+        counted_here = _Fold(self.key)
+        for message in self._messages:
+            if alone(message, context):
+                counted_here.count(message, message.last)
+        yield from counted_here._said(context)
+
+    def _said(self, context: Context) -> Iterable[Case]:
         if not self.tally.count:
             return
         verb = "was" if self.tally.count == 1 else "were"

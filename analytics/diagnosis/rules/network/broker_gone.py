@@ -19,7 +19,7 @@ class _Fold(ServerLosses):
         """Return one case of all times in which the broker was gone."""
         if not is_broker(self.key, context):
             return
-        outages = self.outages()
+        outages = self.outages(context)
         if not outages:
             return
         tally = Tally()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dissectors.rows.outcome import LONG_POLLS
+
 from ...context import Context
 from ...need import Need
-from ...outages import LOSSES, ServerLosses, named, server_of, waiting_of
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
+from ...outages import LOSSES, Loss, ServerLosses, named, server_of, waiting_of
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 from .broker_gone import is_broker
@@ -16,7 +18,7 @@ from .broker_gone import is_broker
 class _Fold(ServerLosses):
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case of all connections that were cut."""
-        cuts = self.cuts()
+        cuts = [loss for loss in self.cuts(context) if _tells(loss, context)]
         if not cuts or not is_broker(self.key, context):
             return
         tally = Tally()
@@ -36,10 +38,19 @@ class _Fold(ServerLosses):
             f"requests without answer: {counted_names(waiting)}",
             f"clients: {', '.join(clients[:5])}",
         ]
-        if context.last_time is not None and cuts[-1].time >= context.last_time:
-            case.confidence = Confidence.LIKELY
-            case.reason = "the last of them is at the end of the capture: the broker may be gone"
         yield case
+
+
+def _tells(loss: Loss, context: Context) -> bool:
+    """Return whether a connection was cut for certain.
+
+    A consumer that stops leaves its long polls; where its FIN was not captured, that of the broker
+    seems to be the first one.
+    """
+    if loss.reset:
+        return True
+    asked_for = any(row.request_name not in LONG_POLLS for row in loss.waiting)
+    return asked_for and not context.quality.with_gaps
 
 
 RULE = DiagnosisRule(
@@ -71,4 +82,5 @@ RULE = DiagnosisRule(
     exchanges=LOSSES,
     connections=server_of,
     needs=frozenset((Need.CONNECTIONS,)),
+    rests_on_absence=True,
 )

@@ -18,7 +18,7 @@ class _Fold(ServerLosses):
         """Return one case of all times in which the NameServer was gone."""
         if context.servers.get(self.key) != "namesrv":
             return
-        outages = self.outages()
+        outages = self.outages(context)
         if not outages:
             return
         tally = Tally()

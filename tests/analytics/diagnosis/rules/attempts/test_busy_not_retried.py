@@ -15,7 +15,7 @@ BUSY = int(ResponseCode.SYSTEM_BUSY)
 
 def test_an_old_client() -> None:
     old = {"version": V4_9_5, "version_name": "V4_9_5"}
-    rows = [send(0, 1, BUSY, **old), send(9, 2, BUSY, **old), send(3000, 3, **old)]
+    rows = [send(0, 9), *(send(500 + n, n, BUSY, **old) for n in (1, 2)), send(3000, 3)]
     (one,) = problems(RULE, rows)
     assert one.title == (
         "2 sends of group shop were refused by a busy broker and not tried at another one: clients"
