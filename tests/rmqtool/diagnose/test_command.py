@@ -1,0 +1,406 @@
+"""`rmqtool diagnose`: inputs, formats, conditions; what is wrong with them is said in a line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from analytics.diagnosis.problem import Problem
+from analytics.diagnosis.registry import rules
+from rmqtool.ui.console import cells
+from tests.analytics.diagnosis.diagnosis_docs import PAGE, page_with_rules
+from tests.dissectors.conversations.test_recognition import CLIENT_HELLO
+from tests.traffic.captures import pcap, pcap_of
+from tests.traffic.talk import Talk
+
+from ..command import PROGRAM, ROOT, capture_in, process, rmqtool
+from .hostile import hostile_capture
+
+SAMPLES = ROOT / "samples"
+KILL = SAMPLES / "fault-kill-5x.pcap"
+HEALTHY = SAMPLES / "push-orderly-4x.pcap"
+RULES = {"broker-gone", "ambiguous-outcome", "broker-isolated", "send-retried"}
+
+
+def found_in(*arguments: str | Path, status: int = 0) -> list[dict[str, object]]:
+    """The problems that the command writes as JSON lines."""
+    result = rmqtool("diagnose", *arguments, "-T", "jsonl", "-q")
+    assert result.status == status, result.err
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def without_places(problems: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Problems without the name of the capture, which is that of the file that was read."""
+    for one in problems:
+        for evidence in one["evidence"]:  # type: ignore[attr-defined]
+            evidence["capture"] = Path(evidence["capture"]).name
+    return problems
+
+
+# -- inputs ---------------------------------------------------------------------------------------
+
+
+def test_a_capture() -> None:
+    result = rmqtool("diagnose", KILL, "-q")
+    assert result.status == 0
+    first, second, empty, cause, *_ = result.out.splitlines()
+    assert first == "fault-kill-5x.pcap: 1 error, 1 warning, 2 remarks in 1 incident"
+    assert second.startswith("181 exchanges, 2026-11-21 02:46:09.474 to 02:46:31.682 UTC, by ")
+    assert (empty, cause[:40]) == ("", "ERROR    broker-b (127.77.0.12:10921) wa")
+    assert result.err == ""
+
+
+def test_a_healthy_capture_says_what_it_could_not_show() -> None:
+    result = rmqtool("diagnose", HEALTHY, "-q")
+    assert result.out.startswith("push-orderly-4x.pcap: nothing wrong was found\n")
+    assert "The capture has no sends of producers: " in result.out
+    assert found_in(HEALTHY) == []
+
+
+def test_json_lines_have_all_fields_of_the_document() -> None:
+    problems = found_in(KILL)
+    assert {one["rule"] for one in problems} == RULES
+    assert {tuple(one) for one in problems} == {Problem.__struct_fields__}
+    text = PAGE.read_text()
+    table = text[text.index("## A problem") : text.index("## What a capture cannot show")]
+    documented = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|(.*?)\|", table, re.M))))
+    assert documented | {"reason"} == set(Problem.__struct_fields__)
+    assert problems[0]["first_time"] == "2026-11-21T02:46:11.106072Z"
+    assert problems[0]["consequence_of"] is None
+    assert {one["consequence_of"] for one in problems[1:]} == {"broker-gone"}
+
+
+@pytest.mark.parametrize("form", ["log", "jsonl log", "rows.jsonl", "rows.parquet"])
+def test_decoded_logs_and_files_of_rows_say_the_same(tmp_path: Path, form: str) -> None:
+    expected = without_places(found_in(KILL))
+    if form.startswith("rows"):
+        target = tmp_path / form
+        rmqtool("decode", "pcap", KILL, "-o", target, "-q")
+        found = without_places(found_in(target))
+        assert "send-retried" in {one["rule"] for one in found}
+        return
+    target = tmp_path / "log"
+    arguments = ("-T", "jsonl" if form == "jsonl log" else "parquet")
+    made = rmqtool("decode", "pcap", KILL, *arguments, "-o", f"{target}/", "-q")
+    assert made.status == 0, made.err
+    found = without_places(found_in(target))
+    for one in (*expected, *found):  # rows of logs have microseconds
+        one["first_time"] = one["last_time"] = None
+        one.pop("details")
+    assert found == expected
+
+
+def test_standard_input() -> None:
+    done = subprocess.run(
+        [*PROGRAM, "diagnose", "-", "-q"],
+        input=KILL.read_bytes(),
+        capture_output=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(b"standard input: 1 error, 1 warning, 2 remarks in 1 incident")
+
+
+def test_folders_of_captures_and_several_inputs(tmp_path: Path) -> None:
+    for name in (KILL.name, "disk-full.pcap"):
+        (tmp_path / name).symlink_to(KILL if name == KILL.name else SAMPLES / "acl-5x.pcap")
+    both = found_in(tmp_path)
+    assert {"broker-gone", "acl-signature"} <= {one["rule"] for one in both}
+    one_by_one = found_in(tmp_path / KILL.name, tmp_path / "disk-full.pcap")
+    assert [one["title"] for one in one_by_one] == [one["title"] for one in both]
+    rmqtool("decode", "pcap", SAMPLES / "acl-5x.pcap", "-T", "parquet", "-o", tmp_path / "log")
+    mixed = found_in(KILL, tmp_path / "log")
+    assert {one["rule"] for one in mixed} == {one["rule"] for one in both}
+
+
+def test_a_time_limits_what_is_looked_at() -> None:
+    assert found_in(KILL, "--until", "02:46:10") == []
+    result = rmqtool("diagnose", KILL, "--since", "02:46:10", "--until", "02:46:12", "-q")
+    assert result.status == 0
+    assert " 2026-11-21 02:46:1" in result.out
+
+
+def test_two_processes_say_the_same() -> None:
+    assert found_in(KILL, SAMPLES / "acl-5x.pcap", "-j", "2") == found_in(
+        KILL, SAMPLES / "acl-5x.pcap"
+    )
+
+
+# -- rules ----------------------------------------------------------------------------------------
+
+
+def test_only_some_rules() -> None:
+    assert [one["rule"] for one in found_in(KILL, "--rule", "broker-gone")] == ["broker-gone"]
+    (isolated,) = found_in(KILL, "--rule", "broker-isolated", "--rule", "broker-isolated")
+    assert (isolated["rule"], isolated["count"]) == ("broker-isolated", 1)
+    assert found_in(KILL, "--rule", "isolated-broker-still-used") == []
+    assert found_in(KILL, "--rule", "disk-full") == []
+
+
+def test_all_rules_are_listed_and_explained() -> None:
+    listed = rmqtool("diagnose", "--list")
+    assert listed.status == 0
+    ids = re.findall(r"^  (\S+) +(?:error|warning|info) ", listed.out, re.M)
+    assert ids == [rule.id for rule in rules()]
+    for rule in rules()[::5]:
+        told = rmqtool("diagnose", "--explain", rule.id)
+        assert told.status == 0
+        assert told.out.startswith(f"{rule.id} ({rule.severity}): {rule.title}")
+        assert rule.advice in told.out
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_lists_and_explanations_fit(width: int) -> None:
+    for arguments in (("--list",), *(("--explain", rule.id) for rule in rules()[::9])):
+        result = rmqtool("diagnose", *arguments, COLUMNS=str(width))
+        assert result.status == 0
+        assert max(map(cells, result.out.splitlines())) <= width
+
+
+def test_the_rules_in_the_document_are_those_of_the_code() -> None:
+    page = PAGE.read_text()
+    assert page == page_with_rules(page), (
+        "python -m tests.analytics.diagnosis.diagnosis_docs writes them anew"
+    )
+
+
+# -- --fail-on ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("conditions", "status"),
+    [
+        (["error"], 4),
+        (["warning"], 4),
+        (["info"], 4),
+        (["send-retried"], 4),
+        (["disk-full"], 0),
+        (["disk-full", "broker-gone"], 4),
+    ],
+)
+def test_conditions(conditions: list[str], status: int) -> None:
+    arguments = [part for one in conditions for part in ("--fail-on", one)]
+    result = rmqtool("diagnose", KILL, "-q", *arguments)
+    assert result.status == status
+    assert result.out.startswith("fault-kill-5x.pcap: ")
+    assert result.err.startswith("rmqtool: --fail-on " if status else "")
+
+
+@pytest.mark.parametrize(
+    ("name", "severity", "status"),
+    [
+        ("tls-5x.pcap", "info", 4),
+        ("tls-5x.pcap", "warning", 0),
+        ("ha-replication-5x.pcap", "warning", 4),
+        ("ha-replication-5x.pcap", "error", 0),
+        (HEALTHY.name, "info", 0),
+    ],
+)
+def test_severities_hold_from_theirs_on(name: str, severity: str, status: int) -> None:
+    assert rmqtool("diagnose", SAMPLES / name, "-q", "--fail-on", severity).status == status
+
+
+# -- what cannot be -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ((), 2, "name an input, or an interface with -i"),
+        (("x.pcap", "-i", "lo"), 2, "name an input, or an interface with -i"),
+        (("no-such-file.pcap",), 1, "no-such-file.pcap"),
+        (("no-such-folder/",), 1, "no-such-folder"),
+        ((KILL, "--rule", "broker-gon"), 2, "broker-gone"),
+        ((KILL, "--fail-on", "eror"), 2, "there is no rule 'eror'"),
+        (("--explain", "disk-ful"), 2, "disk-full"),
+        ((KILL, "--since", "yesterdy"), 2, "--since"),
+        ((KILL, "-o", KILL), 2, "fault-kill-5x.pcap"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(
+    arguments: tuple[str | Path, ...], status: int, said: str
+) -> None:
+    result = rmqtool("diagnose", *arguments, "-q")
+    assert (result.status, result.out) == (status, "")
+    assert result.err.startswith("rmqtool: ")
+    assert said in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_damaged_log_is_named(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    rmqtool("decode", "pcap", KILL, "-T", "parquet", "-o", log, "-q")
+    part = log / "exchanges" / "part-00000.parquet"
+    part.write_bytes(part.read_bytes()[:-100])
+    result = rmqtool("diagnose", log, "-q")
+    assert (result.status, result.out) == (1, "")
+    assert "part-00000.parquet" in result.err
+    lines = tmp_path / "rows.jsonl"
+    lines.write_bytes(b'{"request_code": 10}\n{"request_co')
+    result = rmqtool("diagnose", lines, "-q")
+    assert (result.status, result.out) == (1, "")
+    assert "rows.jsonl" in result.err
+
+
+def test_a_damaged_capture_is_judged_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(KILL.read_bytes()[:-1000])
+    assert "broker-gone" in {one["rule"] for one in found_in(path)}
+    path.write_bytes(b"no capture at all, but text\n")
+    result = rmqtool("diagnose", path, "-q")
+    assert (result.status, result.out) == (1, "")
+    assert "cut.pcap" in result.err
+
+
+def test_only_what_is_encrypted(tmp_path: Path) -> None:
+    path = tmp_path / "tls.pcap"
+    path.write_bytes(pcap_of(Talk().open().say(0, CLIENT_HELLO).say(1, CLIENT_HELLO).segments))
+    result = rmqtool("diagnose", path, "-q")
+    assert result.status == 0
+    assert "encrypted" in result.out
+    assert "no exchange to look at; 1 connection" in result.out
+
+
+def test_an_empty_capture(tmp_path: Path) -> None:
+    path = tmp_path / "empty.pcap"
+    path.write_bytes(pcap([]))
+    result = rmqtool("diagnose", path, "-q")
+    assert result.status in (0, 1)
+    assert "Traceback" not in result.err
+    assert "empty.pcap" in result.out + result.err
+    path.write_bytes(b"")
+    result = rmqtool("diagnose", path, "-q")
+    assert (result.status, result.out) == (1, "")
+    assert "empty.pcap, offset 0: the file is empty" in result.err
+
+
+# -- output ---------------------------------------------------------------------------------------
+
+
+def test_a_file_gets_text_or_json_by_its_name(tmp_path: Path) -> None:
+    text, lines = tmp_path / "out.txt", tmp_path / "out.jsonl"
+    for path in (text, lines):
+        result = rmqtool("diagnose", KILL, "-o", path, "-q", "--color", "always")
+        assert (result.status, result.out, result.err) == (0, "", "")
+    assert text.read_text().startswith("fault-kill-5x.pcap: 1 error")
+    assert "\x1b" not in text.read_text()
+    assert [json.loads(line)["rule"] for line in lines.read_text().splitlines()]
+    assert rmqtool("diagnose", KILL, "-o", tmp_path / "no" / "x", "-q").status == 1
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+@pytest.mark.parametrize("verbose", [(), ("-V",)])
+def test_no_line_is_wider_than_the_screen(tmp_path: Path, width: int, verbose: tuple[str]) -> None:
+    for path in (KILL, SAMPLES / "tls-5x.pcap", HEALTHY, hostile_capture(tmp_path)):
+        result = rmqtool("diagnose", path, "-q", *verbose, COLUMNS=str(width))
+        assert result.status == 0
+        wide = [line for line in result.out.splitlines() if cells(line) > width]
+        assert wide == []
+
+
+def test_a_screenful_without_details_and_all_of_it_with_them() -> None:
+    short = rmqtool("diagnose", KILL, "-q", COLUMNS="120")
+    long = rmqtool("diagnose", KILL, "-q", "-V", COLUMNS="120")
+    assert len(short.out.splitlines()) < 24
+    assert "Wireshark: frame.number in {63" in long.out
+    assert "Why: " in long.out
+    assert "apache/rocketmq#2404" in long.out
+
+
+UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
+
+
+def test_nothing_from_the_network_controls_the_screen(tmp_path: Path) -> None:
+    capture = hostile_capture(tmp_path)
+    problems = found_in(capture)
+    assert len(problems) > 4
+    for arguments in ((), ("-V",), ("--fail-on", "info"), ("-V", "--color", "always")):
+        result = rmqtool("diagnose", capture, *arguments, COLUMNS="120")
+        out = re.sub(r"\x1b\[\d*m", "", result.out) if "always" in arguments else result.out
+        assert not UNSAFE.search(out.replace("\n", "")), arguments
+        assert not UNSAFE.search(result.err.replace("\n", ""))
+        assert "s3cret" not in out
+        assert "[red]evil" in out
+    raw = rmqtool("diagnose", capture, "-T", "jsonl", "-q").out
+    assert "s3cret" not in raw
+    assert [json.loads(line) for line in raw.splitlines()] == problems
+    summary = rmqtool("decode", "pcap", capture, "--summary", "-q")
+    assert not UNSAFE.search(summary.out.replace("\n", ""))
+
+
+@pytest.mark.slow
+def test_json_on_the_screen_is_visible(tmp_path: Path) -> None:
+    if shutil.which("script") is None:
+        pytest.skip("script is not installed")
+    capture = hostile_capture(tmp_path)
+    command = f"{sys.executable} -m rmqtool diagnose {capture} -q -T jsonl"
+    done = subprocess.run(
+        ["script", "-qec", command, "/dev/null"], capture_output=True, cwd=ROOT, check=True
+    )
+    text = done.stdout.decode().replace("\r\n", "")
+    assert '"rule"' in text
+    assert not UNSAFE.search(text)
+
+
+@pytest.mark.slow
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = [*PROGRAM, "diagnose", str(KILL), "-q", "-V"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        err = running.stderr.read()
+        running.wait(60)
+    assert b"Traceback" not in err
+    assert err == b""
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_cleanly() -> None:
+    command = [*PROGRAM, "diagnose", "-", "-q"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT) as running:
+        assert running.stdin is not None
+        running.stdin.write(KILL.read_bytes())
+        running.stdin.flush()
+        time.sleep(2)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode in (0, 130)
+    assert b"Traceback" not in err
+
+
+# -- the verdict elsewhere ------------------------------------------------------------------------
+
+
+def test_the_summary_begins_with_the_verdict() -> None:
+    summary = rmqtool("decode", "pcap", KILL, "--summary", "-q")
+    assert "broker-b (127.77.0.12:10921) was gone from" in "\n".join(summary.out.splitlines()[:8])
+    lines = rmqtool("decode", "pcap", KILL, "--summary", "-T", "jsonl", "-q")
+    (value,) = map(json.loads, lines.out.splitlines())
+    assert {one["rule"] for one in value["problems"]} == RULES
+
+
+def test_a_summary_of_some_exchanges_has_no_verdict() -> None:
+    arguments = ("--summary", "-q", "--where", "status == answered")
+    summary = rmqtool("decode", "pcap", KILL, *arguments)
+    assert "was gone" not in summary.out
+    lines = rmqtool("decode", "pcap", KILL, *arguments, "-T", "jsonl")
+    (value,) = map(json.loads, lines.out.splitlines())
+    assert value["problems"] is None
+
+
+def test_a_program_that_is_installed(tmp_path: Path) -> None:
+    assert found_in(capture_in(tmp_path))
+    assert process("diagnose", "--list").status == 0
