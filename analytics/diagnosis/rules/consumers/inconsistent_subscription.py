@@ -29,6 +29,7 @@ from ...problem import (
     Subject,
     Tally,
     asked,
+    first_line,
     place_of,
     shown,
 )
@@ -118,7 +119,7 @@ class _Fold(Fold):
                 self.clients += 1
                 forms = clients[client] = {}
             key = (group.model, *form)
-            one = asked(row, f"{client} subscribes {_text(key)}")
+            one = asked(row, first_line(f"{client} subscribes {_text(key)}"))
             seen = forms.get(key)
             if seen is not None:
                 seen.add(one)
@@ -148,7 +149,7 @@ class _Fold(Fold):
             tally.add(seen.evidence)
             heartbeats.append(seen.evidence)
             own = [part for part in form if part not in common]
-            said.append(f"{client} {_text(own) if own else 'only what all have'}")
+            said.append(first_line(f"{client} {_text(own) if own else 'only what all have'}"))
         pulls = Tally()
         for (of, _, _, code), refused in sorted(self.refused.items()):
             if of == group and code != PARSE_FAILED:
