@@ -10,8 +10,9 @@ RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -19,12 +20,12 @@ from dissectors.endpoint import host_of
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
-from dissectors.rows.record import ANSWERED, ONEWAY, ExchangeRecord
+from dissectors.rows.record import ONEWAY, ExchangeRecord
 
 from ..sends import attempts
 from ..sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
 from .context import Context
-from .messages import AttemptStore, ObservedMessage, is_producers, lead_of, process_of
+from .messages import AttemptStore, ObservedMessage, is_producers, process_of
 from .rule import Exchanges, Fold
 
 if TYPE_CHECKING:
@@ -43,28 +44,31 @@ GAP_US: Final = 10_000_000
 
 @dataclass(slots=True)
 class _Sends:
-    """The sends of one producer as columns, and who it is."""
+    """The sends of one producer as numbers, and who it is."""
 
     maker: str
     """a UNIQ_KEY of it"""
+    endpoint: str
+    """the first of its `address:port`"""
     group: str | None
     language: str | None
     version: int | None
-    names: dict[str, int] = field(default_factory=dict)
-    """addresses and topics -> their numbers"""
-    key: array[int] = field(default_factory=lambda: array("q"))
-    begin: array[int] = field(default_factory=lambda: array("q"))
-    end: array[int] = field(default_factory=lambda: array("q"))
-    broker: array[int] = field(default_factory=lambda: array("q"))
-    topic: array[int] = field(default_factory=lambda: array("q"))
-    outcome: array[int] = field(default_factory=lambda: array("q"))
+    kinds: dict[tuple[str, str, str | None], int] = field(default_factory=dict)
+    """(outcome, address, topic) -> its number"""
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    """of each send: hash of its key, µs of its request, of its answer or -1, number of its kind"""
 
-    def number(self, name: str) -> int:
-        """Return the number of an address or topic."""
-        return self.names.setdefault(name, len(self.names))
+    def sends(self) -> Iterator[tuple[int, int, int, int]]:
+        """Return what is kept of each send."""
+        numbers = iter(self.numbers)
+        return zip(numbers, numbers, numbers, numbers, strict=True)
 
 
-_OUTCOMES: Final = (attempts.STORED, attempts.REFUSED, attempts.ONEWAY, attempts.UNKNOWN)
+_LENGTHS: Final = (32, 56)
+"""characters of a UNIQ_KEY, with an IPv4 or IPv6 address"""
+ZONES_US: Final = 15 * 60 * 1_000_000
+"""a UNIQ_KEY has the time of the client's zone; zones are multiples of 15 minutes"""
+LEAD_SLACK_US: Final = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -91,35 +95,41 @@ class ProducerFold(Fold):
         super().__init__(key)
         self._store = AttemptStore()
         self._of: dict[tuple[str, str | None], _Sends] = {}
-        self._endpoints: dict[tuple[str, str | None], str] = {}
         self._count = 0
         self._failures: list[ConversationRecord] = []
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take a send of a producer."""
         key = row.unique_key
-        if key is None or row.request_time is None or self._count >= MAX_SENDS:
+        time = row.request_time
+        if key is None or time is None or self._count >= MAX_SENDS:
             return
         self._store.add(row)
-        who = process_of(key, self.key), row.group
+        who = key[-24:-12] if len(key) in _LENGTHS else "", row.group
         sends = self._of.get(who)
         if sends is None:
             if len(self._of) >= MAX_PRODUCERS:
                 return
-            sends = self._of[who] = _Sends(key, row.group, row.language, row.version)
-        endpoint = self._endpoints.get(who)
-        if endpoint is None or row.requester < endpoint:
-            self._endpoints[who] = row.requester
+            endpoint, language = row.requester, row.language
+            sends = self._of[who] = _Sends(key, endpoint, row.group, language, row.version)
+        if row.requester < sends.endpoint:
+            sends.endpoint = row.requester
         self._count += 1
-        begin = row.request_time // 1000
-        lead = lead_of(key, begin)
-        sends.key.append(hash(key))
-        sends.begin.append(begin - lead if lead and 0 <= lead <= DEFAULT_TIMEOUT_US else begin)
-        outcome, end = _outcome(row, begin)
-        sends.outcome.append(outcome)
-        sends.end.append(end)
-        sends.broker.append(sends.number(row.responder))
-        sends.topic.append(sends.number(row.topic or ""))
+        code, answer = row.response_code, row.response_time
+        end = -1 if answer is None else answer // 1000
+        if code is not None:
+            outcome = attempts.STORED if code in STORED else attempts.REFUSED
+        elif row.status == ONEWAY:
+            outcome, end = attempts.ONEWAY, time // 1000
+        else:
+            outcome = attempts.UNKNOWN
+        kinds = sends.kinds
+        kind = outcome, row.responder, row.topic
+        number = kinds.get(kind)
+        if number is None:
+            number = kinds[kind] = len(kinds)
+        born = _born_of(key, time // 1000)
+        sends.numbers.extend((hash(key), born, end, number))
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a connection of the host."""
@@ -138,19 +148,20 @@ class ProducerFold(Fold):
             host = message.attempts[0].send.host
             by_process.setdefault(process_of(message.key, host), []).append(message)
         found = []
-        for (process, group), sends in sorted(self._of.items(), key=lambda one: str(one[0])):
+        for (digits, group), sends in sorted(self._of.items(), key=lambda one: str(one[0])):
             if _relayed(sends.maker, self.key, context):
                 continue
+            process = f"{self.key} {digits}" if digits else self.key
             own = [
                 one for one in by_process.get(process, ()) if one.attempts[0].send.group == group
             ]
-            judged = self._judged(sends, own, context, self._endpoints[process, group])
+            judged = self._judged(sends, own, context)
             if judged is not None:
                 found.append(judged)
         return found
 
     def _judged(
-        self, sends: _Sends, messages: list[ObservedMessage], context: Context, endpoint: str
+        self, sends: _Sends, messages: list[ObservedMessage], context: Context
     ) -> JudgedProducer | None:
         """Return what is thought of one producer; None: nothing happened that could isolate."""
         from replay.fault import GENERATIONS, FaultSettings
@@ -176,7 +187,7 @@ class ProducerFold(Fold):
         begin, end = attempts_of_producer.begin, attempts_of_producer.end
         return JudgedProducer(
             self.key,
-            endpoint,
+            sends.endpoint,
             sends.group,
             attempts_of_producer,
             replay,
@@ -194,21 +205,12 @@ class ProducerFold(Fold):
         from ..isolation.strategy_replay import Coded, ProducerAttempts
 
         stitched = {hash(message.key) for message in messages}
-        names = list(sends.names)
-        brokers = [context.broker(name) for name in names]
-        rows: list[tuple[int, int, str | None, str, str | None, str, str | None]] = [
-            (begin, end, names[topic] or None, brokers[broker], None, _OUTCOMES[outcome], None)
-            for key, begin, end, broker, topic, outcome in zip(
-                sends.key,
-                sends.begin,
-                sends.end,
-                sends.broker,
-                sends.topic,
-                sends.outcome,
-                strict=True,
-            )
-            if key not in stitched
-        ]
+        kinds = list(sends.kinds)
+        rows: list[tuple[int, int, str | None, str, str | None, str, str | None]] = []
+        for key, begin, end, number in sends.sends():
+            if key not in stitched:
+                outcome, address, topic = kinds[number]
+                rows.append((begin, end, topic, context.broker(address), None, outcome, None))
         telling: dict[int, ObservedAttempt] = {}
         for message in messages:
             before: str | None = None
@@ -267,15 +269,17 @@ class ProducerFold(Fold):
         return [(min(one), max(one)) for one in spans if one]
 
 
-def _outcome(row: ExchangeRecord, begin: int) -> tuple[int, int]:
-    """Return the number of the outcome of a send that nothing is odd about, and its end."""
-    if row.status == ONEWAY:
-        return _OUTCOMES.index(attempts.ONEWAY), begin
-    end = -1 if row.response_time is None else row.response_time // 1000
-    if row.status == ANSWERED and row.response_code in STORED:
-        return _OUTCOMES.index(attempts.STORED), end
-    name = attempts.REFUSED if row.status == ANSWERED else attempts.UNKNOWN
-    return _OUTCOMES.index(name), end
+def _born_of(key: str, begin: int) -> int:
+    """Return when a message got its UNIQ_KEY, as far as that is told and near; µs.
+
+    The same as by `lead_of`, of which the key's form is not checked for every send.
+    """
+    try:
+        born = int(key[-12:-4], 16) * 1000
+    except ValueError:
+        return begin
+    lead = (begin - born + LEAD_SLACK_US) % ZONES_US - LEAD_SLACK_US
+    return begin - lead if len(key) in _LENGTHS and 0 < lead <= DEFAULT_TIMEOUT_US else begin
 
 
 def _relayed(key: str, host: str, context: Context) -> bool:
@@ -293,8 +297,13 @@ _IPV4_KEY: Final = 32
 """characters of a UNIQ_KEY with an IPv4 address"""
 
 
+@lru_cache(4096)
+def _host(endpoint: str) -> str:
+    return host_of(endpoint)
+
+
 def _host_of_sender(row: ExchangeRecord) -> str | None:
-    return host_of(row.requester) if is_producers(row) else None
+    return _host(row.requester) if is_producers(row) else None
 
 
 def host_of_client(row: ConversationRecord) -> str:
