@@ -72,8 +72,8 @@ def _tasks(tree: Path) -> dict[str, tuple[list[str], int]]:
                     160,
                 )
     for sample in REPORTED:
-        tasks[f"report/{sample}.jsonl"] = (
-            ["report", f"samples/{sample}", "--format", "jsonl", "-q"],
+        tasks[f"report/{sample}.json"] = (
+            ["report", f"samples/{sample}", "--format", "json", "-q"],
             120,
         )
     return tasks
