@@ -42,12 +42,17 @@ class _Fold(Fold):
         self.halves = Halves()
         self.connections: dict[tuple[str, int], tuple[int, bool]] = {}
         """capture and number -> when it was seen last, and whether it was closed or reset"""
+        self.holed: set[tuple[str, int]] = set()
+        """those of which bytes are missing: a 37 may be among them"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self.halves.add(row)
 
     def add_connection(self, row: ConversationRecord) -> None:
-        if len(self.connections) < MAX_CONNECTIONS:
+        if row.gaps or row.directions != tcp.BOTH:
+            if len(self.holed) < MAX_CONNECTIONS:
+                self.holed.add((row.capture, row.conversation))
+        elif len(self.connections) < MAX_CONNECTIONS:
             ended = row.end in (tcp.FIN, tcp.RESET)
             self.connections[row.capture, row.conversation] = (row.end_time, ended)
 
@@ -55,7 +60,10 @@ class _Fold(Fold):
         undecided = [
             one
             for one in self.halves.ordered()
-            if one.stored is not None and one.decision is None and one.checked < MANY_CHECKS
+            if one.stored is not None
+            and (one.stored.capture, one.stored.conversation) not in self.holed
+            and one.decision is None
+            and one.checked < MANY_CHECKS
         ]
         old = {one.key for one in undecided if age_of(one, context.last_time) >= TIMEOUT_NS}
         # One that a producer left behind without a word need not be old.

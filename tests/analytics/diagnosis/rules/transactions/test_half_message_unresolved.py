@@ -59,6 +59,13 @@ def test_a_half_message_that_was_not_stored_is_none() -> None:
     assert problems(RULE, [half(0, response_code=code), later(9000)]) == []
 
 
+def test_a_hole_in_its_connection_may_hide_the_decision() -> None:
+    connection = msgspec.structs.replace(
+        sample("send-sync-5x.pcap").connections[0], capture="made.pcap", conversation=0, gaps=1
+    )
+    assert problems(RULE, [half(0), later(8000)], [connection]) == []
+
+
 def test_an_idle_connection_makes_it_less_sure() -> None:
     connection = msgspec.structs.replace(
         sample("send-sync-5x.pcap").connections[0],
