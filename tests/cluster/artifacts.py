@@ -45,7 +45,7 @@ class Release:
     roots: tuple[str, ...]
     """Artifacts asked for; everything else in the lock follows from them."""
     generation: str
-    """`v43`, `v4` or `v5`: which of the source folders compiles against it."""
+    """`v43`, `v4`, `v51` or `v5`: which of the source folders compiles against it."""
     programs: tuple[str, ...] = ()
     """Programs of `java/both` that compile against it; empty: all."""
 
@@ -57,6 +57,13 @@ RELEASES = {
     # 4.9.8 has no broker and no NameServer on Maven Central; 4.9.7 is the newest server of 4.x.
     "4.9.7": Release("4.9.7", (*SERVER, "rocketmq-acl"), "v4"),
     "4.9.8": Release("4.9.8", ("rocketmq-tools", "rocketmq-client", "rocketmq-acl"), "v4"),
+    # The client that never goes back to a broker that refused once (mended in 5.2.0).
+    "5.1.4": Release(
+        "5.1.4",
+        ("rocketmq-client", "rocketmq-acl"),
+        "v51",
+        ("FaultSend.java", "Options.java"),
+    ),
     "5.3.3": Release("5.3.3", SERVER, "v5"),
     "5.5.0": Release("5.5.0", SERVER, "v5"),
     "5.5.0-proxy": Release("5.5.0", (*SERVER, "rocketmq-proxy"), "v5"),
@@ -65,6 +72,7 @@ NEWEST_5 = "5.5.0"
 NEWEST_4 = "4.9.8"
 NEWEST_4_SERVER = "4.9.7"
 OLD_4 = "4.3.2"
+OLD_5 = "5.1.4"
 PROXY_5 = "5.5.0-proxy"
 
 

@@ -214,12 +214,16 @@ class Cluster:
         raise KeyError(f"{name} {broker_id}")
 
     @contextlib.contextmanager
-    def unknown_namesrv(self) -> Iterator[Node]:
-        """One more NameServer, which no broker knows."""
-        node = self._make_namesrv(class_path(self.version), len(self.namesrvs))
+    def unknown_namesrv(self, *properties: str) -> Iterator[Node]:
+        """One more NameServer, which no broker knows, with system properties of its own."""
+        shared, self.properties = self.properties, (*self.properties, *properties)
+        try:
+            node = self._make_namesrv(class_path(self.version), len(self.namesrvs))
+        finally:
+            self.properties = shared
         node.start()
         try:
-            wait_until("it answers", lambda: probe.serves(node.address), START_SECONDS)
+            wait_until("it listens", lambda: probe.listens(node.address), START_SECONDS)
             yield node
         finally:
             node.kill()

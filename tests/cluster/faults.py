@@ -106,6 +106,22 @@ def no_new_files(broker: Broker) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def narrow_network() -> Iterator[None]:
+    """Loopback carries 400 kbit a second, keeps 300 ms of it waiting, and drops what is more.
+
+    Only inside the namespaces of a recording, whose loopback is nobody else's.
+    """
+    shape = "tc qdisc add dev lo root tbf rate 400kbit burst 6kb latency 300ms"
+    for command in ("ip link set lo mtu 1500", shape):
+        subprocess.run(command.split(), check=True, timeout=10)
+    try:
+        yield
+    finally:
+        for command in ("tc qdisc del dev lo root", "ip link set lo mtu 65536"):
+            subprocess.run(command.split(), check=True, timeout=10)
+
+
+@contextlib.contextmanager
 def configured(broker: Broker, setting: str, value: object, healed: object) -> Iterator[None]:
     """A setting of the running broker is another one."""
     probe.set_broker_config(broker.address, **{setting: value})

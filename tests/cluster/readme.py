@@ -16,8 +16,8 @@ Captures of a real RocketMQ on loopback. `make samples` records them anew from n
 scenarios in `tests/cluster/scenarios/`.
 
 - Names end with the generation: `-5x` is RocketMQ 5.5.0, `-53` is 5.3.3, `-4x` the client 4.9.8 on
-  the server 4.9.7 (of 4.x, each the newest that Maven Central has; the client of a `-4x` sample may
-  have spoken with a 5.x server, as in `fault-*-4x`: the column says so).
+  the server 4.9.7 (of 4.x, each the newest that Maven Central has). Where the column says so, a
+  client of 4.x, or of 5.1.4 (`-51`), speaks with a 5.x server, as in `fault-*-4x`.
 - Servers have addresses of 127.77.0.0/24: NameServers .1 and .2, brokers .11 and up, a proxy in
   front of a broker .61. Clients come from 127.0.0.1. Message ids name 192.0.2.10, which stands for
   the client's host and is an address kept for documentation.

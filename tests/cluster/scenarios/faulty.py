@@ -54,6 +54,7 @@ def faulty(
                 sender.end_input()
                 scene.write_json(states(sender), kept_as)
 
+    run.__doc__ = fault.__doc__
     return run
 
 

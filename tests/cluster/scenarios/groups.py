@@ -9,8 +9,10 @@ import json
 import time
 
 from .. import probe
+from ..artifacts import NEWEST_5
 from ..clients import run_mqadmin
-from .scene import Scenario, Scene, both
+from ..cluster import BrokerSpec, Cluster
+from .scene import NETWORK, Scenario, Scene, both
 
 UPDATE_CONSUMER_OFFSET = 15
 FAR_BEYOND = 500
@@ -208,6 +210,39 @@ def uneven_queues(scene: Scene) -> None:
         )
 
 
+def cold_5x() -> Cluster:
+    """A broker for which all that is stored is cold, and which slows down who reads it."""
+    settings = {
+        "coldDataFlowControlEnable": "true",
+        "accessMessageInMemoryHotRatio": 0,
+        "cgColdReadThreshold": 1,
+    }
+    return Cluster([BrokerSpec(settings=settings)], version=NEWEST_5, network=NETWORK)
+
+
+def cold_read(scene: Scene) -> None:
+    """127.0.0.1@consumer of cold_group reads eight cold messages of ColdTopic one by one.
+
+    After the first one broker-a answers its pulls 2, reading cold data, until five seconds are
+    over; then the next one is free.
+    """
+    scene.cluster.make_topic("ColdTopic", queues=1)
+    scene.run("Send", topic="ColdTopic", instance="filler", count=8)
+    with scene.capture():
+        consumer = scene.start(
+            "PushConsume",
+            topic="ColdTopic",
+            instance="consumer",
+            group="cold_group",
+            count=99,
+            wait_ms=600_000,
+            batch=1,
+        )
+        consumer.wait_for("started")
+        time.sleep(16)
+    consumer.kill()
+
+
 GROUPS: tuple[Scenario, ...] = (
     *both(
         "client-id-twice",
@@ -263,5 +298,13 @@ GROUPS: tuple[Scenario, ...] = (
         uneven_queues,
         "204 messages to one of four queues",
         shows=("uneven-queues",),
+    ),
+    Scenario(
+        "cold-read-5x",
+        cold_5x,
+        cold_read,
+        "A consumer reads what the broker holds for cold",
+        "pulls are answered 2, reading cold data, and asked again later",
+        shows=("cold-read-throttled",),
     ),
 )

@@ -5,14 +5,17 @@ Each scenario's text says what was provoked: which group, which client, how many
 
 from __future__ import annotations
 
+import struct
 import time
 
 from .. import probe
-from .scene import Scenario, Scene, both
+from .scene import Scenario, Scene, both, single_5x
+from .servers import acting_5x
 
 SEND_MESSAGE = 10
 CONSUMER_SEND_MSG_BACK = 36
 END_TRANSACTION = 37
+SEND_BATCH_MESSAGE = 320
 HALF = 4
 COMMIT = 8
 
@@ -67,7 +70,7 @@ def transaction_refused(scene: Scene) -> None:
     these answers, so the requests are our own.
     """
     scene.cluster.make_topic("EndTopic")
-    key = "C0000200000A00000000000000000001"
+    key = f"C0000200000A000000000000000000{scene.client.replace('.', '')[:2]}"
     fields = {
         "producerGroup": "right_group",
         "topic": "EndTopic",
@@ -163,6 +166,45 @@ def return_failed(scene: Scene) -> None:
             _ask(scene, CONSUMER_SEND_MSG_BACK, fields)
 
 
+def return_to_slave(scene: Scene) -> None:
+    """A return (36) of a message for slave_group is sent to the slave of broker-a, 127.77.0.12.
+
+    A slave passes returns on to its master only in one process with it: it answers 1, no master
+    available. The request is our own.
+    """
+    slave = scene.cluster.broker("broker-a", 1)
+    fields = {
+        "offset": "0",
+        "group": "slave_group",
+        "delayLevel": "0",
+        "originMsgId": "C0000200000A00000000000000000003",
+        "originTopic": "SlaveTopic",
+        "unitMode": "false",
+        "maxReconsumeTimes": "16",
+    }
+    with scene.capture():
+        probe.ask(slave.address, CONSUMER_SEND_MSG_BACK, fields, source="127.0.0.1")
+
+
+def batch_refused(scene: Scene) -> None:
+    """A batch (320) of batch_group to its own retry topic, which broker-a refuses with 13.
+
+    A client would not even try, so the request is our own; the same batch to BatchTopic is taken.
+    """
+    scene.cluster.make_topic("BatchTopic")
+    body = b"".join(
+        struct.pack(">IIIII", 22 + len(text), 0, 0, 0, len(text)) + text + b"\0\0"
+        for text in (b"one", b"two")
+    )
+    with scene.capture():
+        for topic in ("%RETRY%batch_group", "BatchTopic"):
+            # The one-letter names of the second header, in the order of its fields.
+            values = ("batch_group", topic, "TBW102", 4, 0, 0, int(time.time() * 1000), 0, "")
+            fields = dict(zip("abcdefghi", map(str, values), strict=True))
+            fields |= {"j": "0", "k": "false", "m": "true"}
+            _ask(scene, SEND_BATCH_MESSAGE, fields, body)
+
+
 def _ask(scene: Scene, code: int, fields: dict[str, str], body: bytes = b"") -> dict[str, object]:
     header, _ = probe.ask(scene.broker.address, code, fields, body, source="127.0.0.1")
     return header
@@ -203,5 +245,21 @@ HALVES: tuple[Scenario, ...] = (
         "Two messages are sent back that the broker does not have",
         "36 is answered 1, look message by offset failed",
         shows=("sendback-failed",),
+    ),
+    Scenario(
+        "return-to-slave-5x",
+        acting_5x,
+        return_to_slave,
+        "A message is sent back to a slave",
+        "36 is answered 1, no master available along with …",
+        shows=("no-master",),
+    ),
+    Scenario(
+        "batch-refused-5x",
+        single_5x,
+        batch_refused,
+        "A batch to a retry topic, and one to another topic",
+        "320 is answered 13, batch request does not support retry group",
+        shows=("batch-not-supported",),
     ),
 )

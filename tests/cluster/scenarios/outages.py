@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from .. import faults
-from ..artifacts import NEWEST_4, NEWEST_5, OLD_4
+from ..artifacts import NEWEST_4, NEWEST_5, OLD_4, OLD_5
 from ..cluster import Node
 from .faulty import faulty, masters_5x, states
 from .scene import Scenario, Scene, single_5x
@@ -82,6 +82,18 @@ def frozen_beyond_timeout(scene: Scene, proxy: faults.Proxy) -> None:
     time.sleep(4)
 
 
+def full_for_a_moment(scene: Scene, proxy: faults.Proxy) -> None:
+    """The disk of broker-a is full for nine seconds, then two minutes pass.
+
+    The producer of 5.1.4, with the fault strategy on and without the detector, never sends to
+    broker-a again after its first answer 14: a broker that refused counts as unreachable, and
+    only the detector, or a send, could change that. Other releases wait ten seconds.
+    """
+    with faults.disk_full(scene.cluster.broker("broker-a")):
+        time.sleep(9)
+    time.sleep(115)
+
+
 OUTAGES: tuple[Scenario, ...] = (
     Scenario(
         "outage-5x",
@@ -108,5 +120,14 @@ OUTAGES: tuple[Scenario, ...] = (
         "the client keeps the connection: the answer to the send that timed out comes late on it;"
         " no request names its broker",
         OLD_4,
+    ),
+    Scenario(
+        "broker-forgotten-51",
+        masters_5x,
+        faulty(full_for_a_moment, kept_as=KNOWN, pause_ms=1500, poll_ms=30_000),
+        "A broker's disk is full for nine seconds; two minutes of sends follow",
+        "the producer never goes back to the broker that refused once",
+        OLD_5,
+        shows=("permanent-avoidance",),
     ),
 )

@@ -284,6 +284,27 @@ def routes_differ(scene: Scene) -> None:
             )
 
 
+def network_narrow(scene: Scene) -> None:
+    """Four threads of a producer send five messages of 3 kB each over a network of 400 kbit/s.
+
+    broker-a answers at once; what takes so long is the way: acknowledgements are as late as
+    answers, and what the network drops is sent again.
+    """
+    scene.cluster.make_topic("NarrowTopic", queues=2)
+    with faults.narrow_network(), scene.capture():
+        scene.run(
+            "Send",
+            topic="NarrowTopic",
+            instance="producer",
+            threads=4,
+            count=5,
+            body=3000,
+            pause_ms=0,
+            api_ms=20_000,
+            timeout_ms=30_000,
+        )
+
+
 REACH: tuple[Scenario, ...] = (
     *both(
         "address-refused",
@@ -355,5 +376,12 @@ REACH: tuple[Scenario, ...] = (
         "A second NameServer that no broker registers with",
         "105 for the same topic is answered 0 by one and 17 by the other",
         shows=("inconsistent-route",),
+    ),
+    *both(
+        "network-narrow",
+        network_narrow,
+        "Sends of 3 kB over a network of 400 kbit/s",
+        "retransmissions, late acknowledgements; the broker itself is quick",
+        shows=("broker-slow-vs-network",),
     ),
 )

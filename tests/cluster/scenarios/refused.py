@@ -125,7 +125,8 @@ def send_by_hand(scene: Scene, topic: str, queue: int = 0) -> dict[str, object]:
         "reconsumeTimes": "0",
         "unitMode": "false",
     }
-    header, _ = probe.ask(scene.broker.address, SEND_MESSAGE, fields, b"text", source="127.0.0.1")
+    body = scene.name.encode()  # no two samples have the same message
+    header, _ = probe.ask(scene.broker.address, SEND_MESSAGE, fields, body, source="127.0.0.1")
     return header
 
 

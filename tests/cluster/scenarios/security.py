@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from .. import probe
 from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
+from ..clients import run_java
 from ..cluster import BrokerSpec, Cluster
-from .scene import NETWORK, Scenario, Scene, single_4x, single_5x
+from .scene import NETWORK, Scenario, Scene, both, single_4x, single_5x
 
 GET_MAX_OFFSET = 30
 ACCESS = "sampleaccess"
@@ -66,6 +67,28 @@ def tls(scene: Scene) -> None:
         scene.run("Send", topic="TlsTopic", instance="plain", count=3)
 
 
+def tls_required(scene: Scene) -> None:
+    """A producer in the clear comes to NameServer 127.77.0.2, which takes TLS only: it hangs up.
+
+    Its send to TlsTopic fails, as the client gets no route.
+    """
+    with (
+        scene.cluster.unknown_namesrv("tls.server.mode=enforcing", "tls.test.mode.enable=true") as (
+            namesrv
+        ),
+        scene.capture(),
+    ):
+        run_java(
+            "Send",
+            namesrv.text,
+            version=scene.client,
+            topic="TlsTopic",
+            instance="producer",
+            count=1,
+            expect=None,
+        )
+
+
 def foreign(scene: Scene) -> None:
     host, port = scene.broker.address
     openings: tuple[bytes, ...] = (
@@ -115,6 +138,13 @@ SECURITY: tuple[Scenario, ...] = (
         tls,
         "A producer over TLS, then one in the clear on the same ports",
         "the server offers both; the first client's conversations cannot be decoded",
+    ),
+    *both(
+        "tls-required",
+        tls_required,
+        "A client in the clear comes to a server that takes TLS only",
+        "the server ends the connection without an answer",
+        shows=("tls-mismatch",),
     ),
     Scenario(
         "foreign-5x",

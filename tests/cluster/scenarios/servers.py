@@ -8,7 +8,7 @@ from collections.abc import Callable
 from .. import faults
 from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
 from ..cluster import BrokerSpec, Cluster
-from .scene import NETWORK, Scenario, Scene
+from .scene import NETWORK, Scenario, Scene, both, on_both
 
 REPLICATED = {"slaveReadEnable": "true", "inSyncReplicas": 2, "totalReplicas": 2}
 """5.x counts the master itself as a replica in sync: it waits for a slave only from two on."""
@@ -147,6 +147,22 @@ def namesrv_gone(scene: Scene) -> None:
         scene.cluster.wait_listed(broker)
 
 
+def hasty(version: str) -> Cluster:
+    """A master that answers when a message is on its disk, and does not wait for that at all."""
+    settings = {"flushDiskType": "SYNC_FLUSH", "syncFlushTimeout": 0}
+    return Cluster([BrokerSpec(settings=settings)], version=version, network=NETWORK)
+
+
+def flush_late(scene: Scene) -> None:
+    """Six sends to FlushTopic on broker-a, which flushes before it answers but gives up at once.
+
+    Those that it gives up on are answered 10, FLUSH_DISK_TIMEOUT: they are stored all the same.
+    """
+    scene.cluster.make_topic("FlushTopic", queues=2)
+    with scene.capture():
+        scene.run("Send", topic="FlushTopic", instance="producer", count=6)
+
+
 def _both(
     name: str, run: Callable[[Scene], None], what: str, odd: str
 ) -> tuple[Scenario, Scenario]:
@@ -191,5 +207,13 @@ SERVERS: tuple[Scenario, ...] = (
         "light heartbeats every second: 904 by the master, which was told that its NameServer is "
         "new, and one-way 322 by the slave, which was not; the route shows the slave's address "
         "under id 0, without write permission",
+    ),
+    *both(
+        "flush-late",
+        flush_late,
+        "Sends to a broker that flushes each message and does not wait for it",
+        "answer 10: stored, perhaps not on the disk yet",
+        clusters=on_both(hasty),
+        shows=("stored-not-durable",),
     ),
 )

@@ -110,11 +110,14 @@ public final class Send {
 
     /** Before the asynchronous sends as many synchronous ones as wanted, which make route and connections. */
     private void async() throws Exception {
+        boolean inSteps = options.number("sync-first", 0) > 0;
         for (int i = 0; i < options.number("sync-first", 0); i++) {
             producer.send(options.message(1000 + i));
         }
-        System.out.println("ready");
-        Thread.sleep(options.number("ready-ms", 0));
+        if (inSteps) {
+            System.out.println("ready");
+            Thread.sleep(options.number("ready-ms", 0));
+        }
         int count = options.number("count", 8);
         CountDownLatch answered = new CountDownLatch(count);
         for (int i = 0; i < count; i++) {
@@ -133,7 +136,9 @@ public final class Send {
             });
             Thread.sleep(options.number("pause-ms", 0));
         }
-        System.out.println("asked");
+        if (inSteps) {
+            System.out.println("asked");
+        }
         if (!answered.await(60, TimeUnit.SECONDS)) {
             throw new IllegalStateException("not every callback was called");
         }
