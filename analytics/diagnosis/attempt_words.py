@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from ..sends.attempts import CLOSED, GIVEN_UP, LATE, RESET, SOON_US, ObservedAttempt
+from dissectors.rows import conversation_record as tcp
+
+from ..sends.attempts import CLOSED, GIVEN_UP, LATE, RESET, ObservedAttempt
 from .context import Context
 from .messages import ObservedMessage
 from .outages import seconds
@@ -24,7 +26,7 @@ ENDED: Final = frozenset((RESET, CLOSED))
 WITHOUT_ANSWER: Final = ENDED | {GIVEN_UP}
 """outcomes of which the broker may know more than the client"""
 PROMPT_US: Final = 100_000
-"""a message is sent so soon after it got its UNIQ_KEY: later, another attempt came before"""
+"""attempts of a message follow its birth, and each other, so soon"""
 LEAST_WAIT_US: Final = 300_000
 """a client that closes sooner, and does not try again, is stopping"""
 
@@ -54,9 +56,10 @@ def alone(message: ObservedMessage, context: Context) -> bool:
         return False
     first, last = message.attempts[0], message.last
     later = last.send.end if last.send.end is not None else last.send.begin
-    at_start = first.begin - context.first_time // 1000 < PROMPT_US
-    earlier_unseen = at_start or (len(message.attempts) == 1 and (first.send.lead or 0) > PROMPT_US)
-    return not earlier_unseen and context.last_time // 1000 - later >= SOON_US
+    born = first.begin - context.first_time // 1000
+    left = last.send.ended_by == tcp.CLIENT and last.send.closed is not None
+    goes_on = left or context.last_time // 1000 - later >= PROMPT_US
+    return born >= PROMPT_US and goes_on
 
 
 def timed_out(message: ObservedMessage) -> list[ObservedAttempt]:
