@@ -68,7 +68,7 @@ def finding_rows(given: Input) -> Iterator[list[ExpertInfo]]:
         yield [
             ExpertInfo(kinds[str(one["kind"])], str(one.get("detail") or ""), 0, 0, -1, -1)
             for one in values
-            if one.get("kind") in kinds
+            if str(one.get("kind")) in kinds
         ]
 
 
@@ -109,7 +109,8 @@ def _arrow_values(
             continue
         array = batch.column(column.name)
         if column.type == "time" and pyarrow.types.is_timestamp(array.type):
-            array = array.cast(pyarrow.timestamp("us", tz="UTC")).cast(pyarrow.int64())
+            array = array.cast(pyarrow.timestamp("us", tz="UTC"), safe=False)
+            array = array.cast(pyarrow.int64())
             values[column.name] = [
                 None if value is None else value * 1000 for value in array.to_pylist()
             ]
@@ -162,7 +163,7 @@ def _cleaned(
     cleaned: dict[str, object] = {}
     for column in columns:
         value = values.get(column.name)
-        if value is not None and not isinstance(value, _TYPES[column.type]):
+        if value is not None and not _is_of(value, column.type):
             value = None
         if value is None and (row, column.name) not in _OPTIONAL:
             value = _ABSENT[column.type]
@@ -170,6 +171,14 @@ def _cleaned(
             value = [one for one in value if isinstance(one, str)]
         cleaned[column.name] = value
     return cleaned
+
+
+def _is_of(value: object, type_: str) -> bool:
+    """Return whether a value is one of a column of that type."""
+    if isinstance(value, int):
+        fits = -(1 << 63) <= value < 1 << 63
+        return type_ in ("int", "time") and fits and not isinstance(value, bool)
+    return isinstance(value, _TYPES[type_])
 
 
 def exchanges_in(batch: pyarrow.RecordBatch) -> list[ExchangeRecord]:
