@@ -25,6 +25,8 @@ ENDED: Final = frozenset((RESET, CLOSED))
 """outcomes where the connection ended before the answer"""
 WITHOUT_ANSWER: Final = ENDED | {GIVEN_UP}
 """outcomes of which the broker may know more than the client"""
+CLOCK_US: Final = 5000
+"""a UNIQ_KEY says its birth in whole milliseconds, by the client's clock"""
 PROMPT_US: Final = 100_000
 """attempts of a message follow its birth, and each other, so soon"""
 LEAST_WAIT_US: Final = 300_000
@@ -59,7 +61,8 @@ def alone(message: ObservedMessage, context: Context) -> bool:
     born = first.begin - context.first_time // 1000
     left = last.send.ended_by == tcp.CLIENT and last.send.closed is not None
     goes_on = left or context.last_time // 1000 - later >= PROMPT_US
-    return born >= PROMPT_US and goes_on
+    known = first.send.lead is not None and first.send.lead <= message.timeout_us
+    return born >= (CLOCK_US if known else PROMPT_US) and goes_on
 
 
 def timed_out(message: ObservedMessage) -> list[ObservedAttempt]:
