@@ -104,14 +104,17 @@ class _Fold(Fold):
             case.details = clients
             yield case
         refused = self._refused_in_the_clear()
-        if refused.count and self._encrypted and not self._served_clear:
+        if refused.count and not self._served_clear:
+            takes = "takes TLS: it seems to enforce it" if self._encrypted else "answers none"
             case = refused.case(
                 f"{server} closed connections in the clear {times(refused.count)} at the first"
-                " request, and takes TLS: it seems to enforce it",
+                f" request, and {takes}",
                 subject,
             )
-            case.confidence = Confidence.LIKELY
+            case.confidence = Confidence.LIKELY if self._encrypted else Confidence.POSSIBLE
             case.reason = "the server does not say why it closes"
+            if not self._encrypted:
+                case.details = ["a server with tls.server.mode=enforcing does so"]
             yield case
 
     def _refused_in_the_clear(self) -> Tally:
@@ -147,8 +150,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "A server closes a connection at a ClientHello without an answer; or either end sends a TLS"
-        " alert during the handshake; or a server that takes TLS closes connections in the clear at"
-        " their first request, and serves none."
+        " alert during the handshake; or a server closes connections in the clear at their first"
+        " request, and serves none."
     ),
     explanation=(
         "tls.server.mode is disabled, permissive (both are taken) or enforcing. A server that is"

@@ -9,7 +9,7 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.versions import V5_2_0
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import BROKER, NAMESRV, exchange, problems, same_in_any_order
+from ...made_rows import BROKER, NAMESRV, exchange, problems, problems_of_sample, same_in_any_order
 from .made_sends import OTHER, send
 
 ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
@@ -51,3 +51,13 @@ def test_silent_where_it_was_used_again_or_left_the_route() -> None:
     ):
         found = problems(isolated_broker_still_used.RULE, rows)
         assert [one.rule for one in found if one.rule == RULE.id] == []
+
+
+def test_a_client_of_514_never_goes_back() -> None:
+    found = problems_of_sample(isolated_broker_still_used.RULE, "broker-forgotten-51.pcap")
+    (one,) = [problem for problem in found if problem.rule == RULE.id]
+    assert one.title == (
+        "producer group sample_group (127.0.0.1@producer) has not used broker-a again for 112.5 s"
+        " since its isolation of 10.0 s was over, and made 75 sends elsewhere"
+    )
+    assert one.count == 75

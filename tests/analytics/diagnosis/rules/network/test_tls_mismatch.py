@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.problem import Confidence, Subject
 from analytics.diagnosis.rules.network.tls_mismatch import RULE
 from dissectors.remoting.codes import RequestCode
@@ -49,3 +51,14 @@ def test_silent_where_both_ways_work_and_without_tls() -> None:
 
 def test_a_client_that_goes_away_is_none() -> None:
     assert problems(RULE, [], [tls(1, server_bytes=0, ended_by="client")]) == []
+
+
+@pytest.mark.parametrize("name", ["tls-required-5x.pcap", "tls-required-4x.pcap"])
+def test_a_namesrv_that_hangs_up_in_the_clear(name: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title.startswith("127.77.0.2:9977 closed connections in the clear ")
+    assert one.title.endswith(" at the first request, and answers none")
+    assert (one.confidence, one.subject) == (
+        Confidence.POSSIBLE,
+        Subject(server="127.77.0.2:9977"),
+    )
