@@ -31,6 +31,8 @@ TOO_LATE = ("3", "4")
 """delay levels of 10 s and 30 s: a rule drops their messages, two of each are not worth the wait"""
 TOO_LARGE = "large"
 """property of a message whose properties are longer than any broker takes"""
+REFUSED = "refused"
+"""property of a message that is due later than any broker takes"""
 RULES = f"""
 [[rule]]
 topic = "{TOPIC}"
@@ -41,6 +43,10 @@ drop = true
 
 [[rule]]
 if = {{ property.{TOO_LARGE} = "." }}
+drop = true
+
+[[rule]]
+if = {{ property.{REFUSED} = "." }}
 drop = true
 """
 NETWORKS = {"4.9.7": "127.77.33", "5.5.0": "127.77.34"}
@@ -90,7 +96,7 @@ def samples() -> list[Sample]:
 
 def is_delivered(step: PlannedSend) -> bool:
     properties = step.messages[0].properties
-    if properties.get("DELAY") in TOO_LATE or TOO_LARGE in properties:
+    if properties.get("DELAY") in TOO_LATE or {TOO_LARGE, REFUSED} & properties.keys():
         return False
     return step.state in (None, TransactionState.COMMIT)
 

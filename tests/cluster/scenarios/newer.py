@@ -84,7 +84,8 @@ def timer_refused(scene: Scene) -> None:
     scene.cluster.make_topic("TimerTopic")
     timed = {"topic": "TimerTopic", "kind": "timer-late", "may_fail": True}
     with scene.capture():
-        scene.run("Send", instance="too-late", count=1, late_ms=FOUR_DAYS, **timed)
+        late = {"late_ms": FOUR_DAYS, "refused": "late"}
+        scene.run("Send", instance="too-late", count=1, **late, **timed)
         with faults.configured(scene.broker, "timerCongestNumEachSlot", 0, UNLIMITED):
             scene.run("Send", instance="crowded", count=3, late_ms=60_000, pause_ms=4000, **timed)
         with faults.configured(scene.broker, "timerWheelEnable", "false", "true"):

@@ -86,6 +86,10 @@ final class Options {
         String tag = "Tag" + (char) ('A' + i % number("tags", 1));
         Message message = new Message(topic(), tag, "key-" + i, text.toString().getBytes(StandardCharsets.UTF_8));
         message.putUserProperty("number", Integer.toString(i));
+        if (values.containsKey("refused")) {
+            // Whoever sends it again can tell that no broker takes it.
+            message.putUserProperty("refused", values.get("refused"));
+        }
         if (values.containsKey("property")) {
             message.putUserProperty("large", "x".repeat(number("property", 0)));
         }
