@@ -216,7 +216,7 @@ HALVES: tuple[Scenario, ...] = (
         transaction_undecided,
         "Three half messages whose producer never decides, each checked back four times",
         "each 39 is followed by a 37 that says unknown",
-        shows=("check-back-loop", "half-message-unresolved"),
+        shows=("check-back-loop",),
     ),
     *both(
         "transaction-abandoned",

@@ -310,7 +310,7 @@ NEWER: tuple[Scenario, ...] = (
         pop_late,
         "Two messages are acknowledged after their invisible time",
         "the late acknowledgement is answered 0, yet the messages are popped again",
-        shows=("pop-polling-full",),
+        shows=("pop-ack-late",),
     ),
     Scenario(
         "queue-moved-5x",
@@ -368,6 +368,6 @@ NEWER: tuple[Scenario, ...] = (
         stored_twice,
         "A broker stops running for 3 s: sends that timed out are stored by both brokers",
         "the consumer is given the same UNIQ_KEY twice, at two offsets",
-        shows=("duplicate-by-retry", "ambiguous-outcome", "send-timeout"),
+        shows=("send-timeout", "ambiguous-outcome"),
     ),
 )
