@@ -50,6 +50,8 @@ RETRIES: Final = 2
 """retryTimesWhenSendFailed unless it is set"""
 _Placed = tuple[str, ExchangeRecord]
 """a send and the input it was seen in"""
+_Connection = tuple[str, int, str, str]
+"""input, number of the conversation in it, both ends; a fold does not know the input"""
 _RETRY: Final = "%RETRY%"
 _DLQ: Final = "%DLQ%"
 _SOON: Final = SOON_US * 1000
@@ -84,7 +86,7 @@ class AttemptStore:
         """input that the rows come from: a number of a conversation is unique in it"""
         self._recent: OrderedDict[str, _Placed] = OrderedDict()
         self._telling: dict[str, list[_Placed]] = {}
-        self._connections: OrderedDict[tuple[str, int], ConversationRecord] = OrderedDict()
+        self._connections: OrderedDict[_Connection, ConversationRecord] = OrderedDict()
         self._failures: list[ConversationRecord] = []
         self._failed_until = 0
         self.left_out = 0
@@ -134,7 +136,7 @@ class AttemptStore:
                 self._look_back(row)
             return
         if row.commands:
-            self._connections[self.source, row.conversation] = row
+            self._connections[self.source, row.conversation, row.client, row.server] = row
             if len(self._connections) > MAX_CONNECTIONS:
                 self._connections.popitem(last=False)
 
@@ -212,7 +214,10 @@ class AttemptStore:
         return found
 
     def _send_of(self, source: str, row: ExchangeRecord, names: Mapping[str, str]) -> Send:
-        connection = self._connections.get((source, row.conversation))
+        place = source, row.conversation
+        connection = self._connections.get((*place, row.requester, row.responder))
+        if connection is None:  # its beginning was not seen: the ends may be the other way round
+            connection = self._connections.get((*place, row.responder, row.requester))
         connected = closed = None
         ended_by: str | None = None
         whole: bool | None = None

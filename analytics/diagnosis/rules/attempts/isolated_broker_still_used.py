@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from dissectors.remoting.codes import ResponseCode
 
-from ....sends.attempts import REFUSED
+from ....sends.attempts import ONEWAY, REFUSED, STORED, UNKNOWN
 from ...attempt_words import counted, evidence_of, how, length_us
 from ...context import Context
 from ...need import Need
@@ -105,7 +105,8 @@ def _still_used(one: JudgedProducer, context: Context) -> Iterable[Case]:
     yield case
 
 
-_GOOD: Final = frozenset(("stored", "one-way"))
+_GOOD: Final = frozenset((STORED, ONEWAY, UNKNOWN))
+"""outcomes that are no failure, as far as is known"""
 
 
 def _isolated(one: JudgedProducer, context: Context) -> Iterable[Case]:

@@ -47,7 +47,10 @@ class _Fold(Fold):
         if protocol == "unknown":
             if first is None:
                 return  # its beginning was not captured
-            protocol = "RDP" if first.startswith(RDP) else "something unknown"
+            is_rdp = first.startswith(RDP)
+            if row.gaps and not is_rdp:
+                return  # it may be RocketMQ of which the frames are cut
+            protocol = "RDP" if is_rdp else "something unknown"
         self.tally.add(connected(row, f"{row.client} speaks {protocol} to {row.server}"))
         self.protocols[protocol] += 1
         if first is not None and len(first) >= 8:

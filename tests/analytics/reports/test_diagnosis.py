@@ -1,0 +1,164 @@
+"""The diagnosis on Spark: over many logs together the same problems as the one-pass engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from analytics.diagnosis.engine import Diagnosis, Engine, not_judged
+from analytics.diagnosis.problem import Problem
+from analytics.diagnosis.registry import rules
+from analytics.inputs.inputs import inputs_of
+from analytics.inputs.rows import conversation_rows, exchange_rows, finding_rows
+from dissectors.times import text_of_time
+from tests.analytics.diagnosis.made_rows import SAMPLES
+from tests.analytics.reported import Tables, tables_of
+from tests.rmqtool.command import rmqtool
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOGETHER = (
+    *("fault-kill-5x", "fault-kill-beside-4x", "fault-freeze-4x", "fault-disk-full-5x"),
+    *("busy-page-cache-5x", "acl-4x", "namesrv-gone-4x", "proxy-remoting-5x", "idle-closed-5x"),
+    *("push-retry-dlq-5x", "transaction-undecided-5x", "one-direction-5x"),
+)
+LOGS = 4
+"""the samples are in so many logs"""
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Decoded logs of three samples each, in both forms."""
+    folder = tmp_path_factory.mktemp("logs")
+    made = []
+    for number in range(LOGS):
+        form = "jsonl" if number == 0 else "parquet"
+        target = folder / str(number)
+        captures = [SAMPLES / f"{name}.pcap" for name in TOGETHER[number::LOGS]]
+        done = rmqtool("decode", "pcap", *captures, "-T", form, "-o", f"{target}/", "-q")
+        assert done.status == 0, done.err
+        made.append(str(target))
+    return made
+
+
+def in_one_pass(logs: Sequence[str]) -> Diagnosis:
+    engine = Engine(rules())
+    for one in inputs_of(logs):
+        engine.begin_input(one.name)
+        for exchanges in exchange_rows(one):
+            engine.add_exchanges(exchanges)
+        for connections in conversation_rows(one):
+            engine.add_connections(connections)
+        for findings in finding_rows(one):
+            engine.add_findings(findings)
+    return engine.diagnosis()
+
+
+@pytest.fixture(scope="module")
+def expected(logs: list[str]) -> Diagnosis:
+    return in_one_pass(logs)
+
+
+@pytest.fixture(scope="module")
+def reported(spark: SparkSession, logs: list[str]) -> Tables:
+    return tables_of(spark, "diagnosis", logs)
+
+
+def row_of(problem: Problem) -> dict[str, Any]:
+    """A problem as the report writes it."""
+    subject = problem.subject
+    return {
+        "rule": problem.rule,
+        "severity": str(problem.severity),
+        "confidence": str(problem.confidence),
+        "reason": problem.reason,
+        "title": problem.title,
+        "consequence_of": problem.consequence_of,
+        "incident": problem.incident,
+        "count": problem.count,
+        "first_time": text_of_time(problem.first_time // 1000 * 1000),
+        "last_time": text_of_time(problem.last_time // 1000 * 1000),
+        **{name: getattr(subject, name) for name in ("broker", "topic", "group", "client")},
+        "server": subject.server,
+        "queue_id": subject.queue,
+        "message": subject.message,
+        "evidence": [
+            f"{text_of_time(one.time)} {one.capture}"
+            f" {_place(one.packet, one.conversation)} {one.what}"
+            for one in problem.evidence
+        ],
+        "filter": problem.filter,
+        "details": problem.details,
+        "advice": problem.advice,
+    }
+
+
+def _place(packet: int | None, conversation: int) -> str:
+    return f"conversation {conversation}" if packet is None else f"packet {packet}"
+
+
+def told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the report with its times as text."""
+
+    def text(value: object) -> object:
+        return text_of_time(_ns(value)) if isinstance(value, datetime) else value
+
+    return {name: text(value) for name, value in row.items()}
+
+
+def _ns(moment: datetime) -> int:
+    return round(moment.timestamp() * 1_000_000) * 1000
+
+
+def key(row: Mapping[str, Any]) -> str:
+    names = ("rule", "broker", "topic", "group", "client", "server", "queue_id", "message")
+    return json.dumps([row[name] for name in names])
+
+
+def test_the_order_of_logs_changes_nothing(logs: list[str], expected: Diagnosis) -> None:
+    found = in_one_pass(logs[::-1])
+    assert [row_of(one) for one in found.problems] == [row_of(one) for one in expected.problems]
+    assert not_judged(found) == not_judged(expected)
+
+
+def test_the_same_problems(expected: Diagnosis, reported: Tables) -> None:
+    one_pass = {key(row): row for row in map(row_of, expected.problems)}
+    on_spark = {key(row): row for row in map(told, reported["diagnosis_problems"])}
+    assert len(one_pass) == len(expected.problems) > 20
+    assert len(on_spark) == len(reported["diagnosis_problems"])
+    assert sorted(on_spark) == sorted(one_pass)
+    differing = {
+        name: {
+            part: (value, on_spark[name][part])
+            for part, value in row.items()
+            if on_spark[name][part] != value
+        }
+        for name, row in one_pass.items()
+    }
+    assert {name: found for name, found in differing.items() if found} == {}
+
+
+def test_the_same_order(expected: Diagnosis, reported: Tables) -> None:
+    rows = sorted(reported["diagnosis_problems"], key=lambda row: int(str(row["place"])))
+    assert [row["title"] for row in rows] == [one.title for one in expected.problems]
+
+
+def test_the_same_limits(expected: Diagnosis, reported: Tables) -> None:
+    rows = sorted(reported["diagnosis_limits"], key=lambda row: int(str(row["place"])))
+    assert [row["limit"] for row in rows] == not_judged(expected) + expected.limits
+
+
+def test_nothing_wrong(spark: SparkSession, tmp_path: Path) -> None:
+    capture = SAMPLES / "push-orderly-4x.pcap"
+    log = tmp_path / "log"
+    rmqtool("decode", "pcap", capture, "-T", "parquet", "-o", log, "-q")
+    tables = tables_of(spark, "diagnosis", [str(log)])
+    assert tables["diagnosis_problems"] == []
+    expected = in_one_pass([str(log)])
+    assert [row["limit"] for row in tables["diagnosis_limits"]] == not_judged(expected)
