@@ -17,7 +17,12 @@ from typing import Final
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows import conversation_record as tcp
-from dissectors.rows.conversation_facts import AFTER_FIN, IDLE_MS, conversation_fact_in
+from dissectors.rows.conversation_facts import (
+    AFTER_FIN,
+    IDLE_MS,
+    conversation_fact_in,
+    conversation_number_in,
+)
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 from dissectors.times import text_of_time
@@ -109,7 +114,7 @@ class ServerLosses(Fold):
             self.hosts.add(host_of(row.client))
         if row.start != tcp.MIDSTREAM and row.server_bytes and len(self._alive) < MAX_EVENTS:
             self._alive.append((row.start_time, row.end_time))
-        idle = int(conversation_fact_in(row.facts, IDLE_MS) or 0)
+        idle = conversation_number_in(row.facts, IDLE_MS) or 0
         if row.commands and row.ended_by == tcp.SERVER and idle < LONG_IDLE_MS:
             how = "reset" if row.end == tcp.RESET else "closed"
             what = f"{row.server} {how} the connection of {row.client}"

@@ -173,6 +173,12 @@ def fact_in(facts: Iterable[str], name: str) -> str | None:
     return None
 
 
+def number_in(facts: Iterable[str], name: str) -> int | None:
+    """Return the number that the first fact of that name is; None where it is none."""
+    value = fact_in(facts, name)
+    return _number(value) if value is not None else None
+
+
 def facts_in(facts: Iterable[str], name: str) -> list[str]:
     """Return the values of all facts of that name."""
     start = name + "="

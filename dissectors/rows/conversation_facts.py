@@ -65,3 +65,13 @@ def conversation_fact_in(facts: Iterable[str], name: str) -> str | None:
         if one.startswith(start):
             return one[len(start) :]
     return None
+
+
+def conversation_number_in(facts: Iterable[str], name: str) -> int | None:
+    """Return the number that the first fact of that name is; None where it is none."""
+    value = conversation_fact_in(facts, name) or ""
+    return int(value) if value.isascii() and value.isdecimal() and len(value) < _DIGITS else None
+
+
+_DIGITS: Final = 19
+"""a number of 64 bits has at least so many"""

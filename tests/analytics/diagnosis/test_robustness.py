@@ -13,13 +13,18 @@ import struct
 import tempfile
 from functools import cache
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analytics.diagnosis.problem import Problem
+from analytics.diagnosis.engine import Engine
+from analytics.diagnosis.problem import Problem, as_json
+from analytics.diagnosis.registry import rules
+from dissectors.rows.tables import encodable_value
 from tests.profiles import examples
 
+from .hostile_rows import hostile
 from .made_rows import SAMPLES
 from .show import diagnosis_of
 
@@ -74,12 +79,12 @@ def of_the_whole(name: str) -> tuple[frozenset[str], dict[str, frozenset[str | N
 
 
 def check(name: str, packets: list[bytes]) -> None:
-    rules, names = of_the_whole(name)
+    known_rules, names = of_the_whole(name)
     data = b"".join(packets_of(name)[1])
     for one in problems_of(packets_of(name)[0], packets):
         if one.rule in OF_THE_CAPTURE or LOWERED in (one.reason or ""):
             continue
-        assert one.rule in rules or WEAKER.get(one.rule) in rules, one.title
+        assert one.rule in known_rules or WEAKER.get(one.rule) in known_rules, one.title
         for part, known in names.items():
             said = getattr(one.subject, part)
             assert said in known or said is None or said.encode() in data or ":" in said, one.title
@@ -126,3 +131,14 @@ def test_a_lost_answer_is_no_failure_at_a_broker_that_should_be_avoided() -> Non
     for share in (0.02, 0.02, 0.1, 0.1, 0.3, 0.3):
         left = [one for one in packets if chance.random() > share]
     check("namesrv-gone-4x", left)
+
+
+@pytest.mark.parametrize("name", [*INCIDENTS, "transaction-undecided-5x", "pop-late-5x"])
+@given(st.integers(0, 1 << 20))
+def test_rows_of_any_values_are_judged(name: str, seed: int) -> None:
+    rows = hostile(f"{name}.pcap", seed)
+    engine = Engine(rules())
+    engine.add_exchanges(rows.exchanges)
+    engine.add_connections(rows.connections)
+    for one in engine.diagnosis().problems:
+        msgspec.json.encode(encodable_value(as_json(one)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
@@ -28,6 +29,9 @@ LENGTH_ADDED: Final = 4
 RDP: Final = "0300"
 """TPKT, version 3: what scanners for remote desktops send"""
 
+_WORD: Final = re.compile(r"[0-9a-f]{8}")
+"""the first four bytes, as hex"""
+
 
 class _Fold(Fold):
     def __init__(self, key: str) -> None:
@@ -53,7 +57,7 @@ class _Fold(Fold):
             protocol = "RDP" if is_rdp else "something unknown"
         self.tally.add(connected(row, f"{row.client} speaks {protocol} to {row.server}"))
         self.protocols[protocol] += 1
-        if first is not None and len(first) >= 8:
+        if first is not None and _WORD.match(first):
             declared = int(first[:8], 16)
             if declared > MAX_FRAME and len(self.lengths) < MAX_NAMED:
                 self.lengths[str(declared + LENGTH_ADDED)] += 1

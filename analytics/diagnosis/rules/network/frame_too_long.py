@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.rows import conversation_record as tcp
-from dissectors.rows.conversation_facts import FRAME_LENGTH, conversation_fact_in
+from dissectors.rows.conversation_facts import FRAME_LENGTH, conversation_number_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
@@ -31,7 +31,7 @@ class _Fold(Fold):
         self.closed = 0
 
     def add_connection(self, row: ConversationRecord) -> None:
-        length = int(conversation_fact_in(row.facts, FRAME_LENGTH) or 0)
+        length = conversation_number_in(row.facts, FRAME_LENGTH) or 0
         what = f"{row.client} announces a frame of {length:,} bytes"
         self.tally.add(connected(row, what))
         self.longest = max(self.longest, length)
@@ -63,8 +63,8 @@ MAX_CLIENTS: Final = 256
 def _key(row: ConversationRecord) -> str | None:
     if not row.facts or not row.commands:
         return None
-    length = conversation_fact_in(row.facts, FRAME_LENGTH)
-    return server_of(row) if length is not None and int(length) < ABSURD else None
+    length = conversation_number_in(row.facts, FRAME_LENGTH)
+    return server_of(row) if length is not None and length < ABSURD else None
 
 
 RULE = DiagnosisRule(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.rows import conversation_record as tcp
-from dissectors.rows.conversation_facts import IDLE_MS, conversation_fact_in
+from dissectors.rows.conversation_facts import IDLE_MS, conversation_number_in
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
@@ -40,9 +40,9 @@ class _Fold(Fold):
             self._waiting.append(row)
 
     def add_connection(self, row: ConversationRecord) -> None:
-        idle = conversation_fact_in(row.facts, IDLE_MS)
+        idle = conversation_number_in(row.facts, IDLE_MS)
         if idle is not None and row.ended_by == tcp.SERVER and len(self._closed) < MAX_EVENTS:
-            self._closed[row.capture, row.conversation] = row, int(idle)
+            self._closed[row.capture, row.conversation] = row, idle
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case of requests on connections that were closed for being idle."""

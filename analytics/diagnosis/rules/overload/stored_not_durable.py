@@ -53,7 +53,8 @@ class _Fold(Refusals):
     def _said(self, answers: Iterable[str]) -> list[str]:
         said = []
         for name in sorted(answers):
-            _, most = self.figures.get(f"{_WAIT} {int(ResponseCode[name])}", (0, 0))
+            code = ResponseCode.__members__.get(name)
+            _, most = self.figures.get(f"{_WAIT} {code:d}", (0, 0)) if code is not None else (0, 0)
             waited = f" after {most / 1_000_000:.1f} s" if most >= _WAITED_US else ""
             said.append(name + waited)
         return said

@@ -7,7 +7,7 @@ from typing import Final
 
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import PROPERTIES, fact_in
+from dissectors.remoting.row_facts import PROPERTIES, number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -59,7 +59,7 @@ def too_long(row: ExchangeRecord) -> str | None:
     remark = row.remark or ""
     if "topic length" in remark or "topic max length" in remark:
         return _TOPIC
-    if int(fact_in(row.facts, PROPERTIES) or 0) > LONGEST_PROPERTIES:
+    if (number_in(row.facts, PROPERTIES) or 0) > LONGEST_PROPERTIES:
         return _PROPERTIES
     limit = limit_in(remark)
     if "64KB" in remark or (limit is not None and row.body_bytes > limit):
@@ -77,7 +77,7 @@ class _Fold(Refusals):
         kind = too_long(row) or _UNKNOWN
         self.note_name(_KIND, kind)
         size = {
-            _PROPERTIES: int(fact_in(row.facts, PROPERTIES) or 0),
+            _PROPERTIES: (number_in(row.facts, PROPERTIES) or 0),
             _TOPIC: len(row.topic or ""),
         }.get(kind, row.body_bytes)
         self.note_figure(kind, size)

@@ -113,8 +113,8 @@ def _take_check(one: HalfMessage, row: ExchangeRecord) -> None:
     one.checks.add(asked(row, f"{row.requester} asks {row.responder} what became of {one.key}"))
     if one.stored is None:
         # The one that asks is the broker.
-        one.broker = min(filter(None, (one.broker, row.requester)))
-        one.client = min(filter(None, (one.client, row.responder)))
+        one.broker = min(filter(None, (one.broker, row.requester)), default="")
+        one.client = min(filter(None, (one.client, row.responder)), default="")
 
 
 def _take_end(one: HalfMessage, row: ExchangeRecord) -> None:

@@ -12,6 +12,7 @@ from dissectors.remoting.row_facts import SETTING, facts_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...keys import joined_key, parts_of
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
 from ...refusals import MAX_NAMED, counted_names, times
 from ...rule import DiagnosisRule, Exchanges, Fold
@@ -28,7 +29,6 @@ DANGEROUS: Final = {
 }
 """CVE-2023-33246 (FilterServerManager), CVE-2023-37582 (Configuration.persist)"""
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
-_SEPARATOR: Final = " "
 
 
 class _Fold(Fold):
@@ -56,7 +56,7 @@ class _Fold(Fold):
         count = self.tally.count
         if not count:
             return
-        host, server = self.key.split(_SEPARATOR)
+        host, server = parts_of(self.key)
         name = context.broker(server)
         settings = ", ".join(sorted(self.settings))
         if self.accepted:
@@ -87,7 +87,7 @@ def dangerous_of(row: ExchangeRecord) -> list[str]:
 def _host_and_server(row: ExchangeRecord) -> str | None:
     if not row.facts or not dangerous_of(row):
         return None
-    return f"{host_of(row.requester)}{_SEPARATOR}{row.responder}"
+    return joined_key(host_of(row.requester), row.responder)
 
 
 RULE = DiagnosisRule(
