@@ -98,6 +98,7 @@ def test_decoded_logs_and_files_of_rows_say_the_same(tmp_path: Path, form: str) 
     assert found == expected
 
 
+@pytest.mark.slow
 def test_standard_input() -> None:
     done = subprocess.run(
         [*PROGRAM, "diagnose", "-", "-q"],
@@ -129,6 +130,7 @@ def test_a_time_limits_what_is_looked_at() -> None:
     assert " 2026-11-21 02:46:1" in result.out
 
 
+@pytest.mark.slow
 def test_two_processes_say_the_same() -> None:
     assert found_in(KILL, SAMPLES / "acl-5x.pcap", "-j", "2") == found_in(
         KILL, SAMPLES / "acl-5x.pcap"
@@ -401,6 +403,7 @@ def test_a_summary_of_some_exchanges_has_no_verdict() -> None:
     assert value["problems"] is None
 
 
+@pytest.mark.slow
 def test_a_program_that_is_installed(tmp_path: Path) -> None:
     assert found_in(capture_in(tmp_path))
     assert process("diagnose", "--list").status == 0
