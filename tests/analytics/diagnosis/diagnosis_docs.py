@@ -11,7 +11,10 @@ from pathlib import Path
 from analytics.diagnosis.registry import FAMILIES, rules_of
 from analytics.diagnosis.rule import DiagnosisRule
 
+from .show import expected
+
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "diagnosis.md"
+MOST_SAMPLES = 4
 BEGIN, END = "<!-- rules: begin -->", "<!-- rules: end -->"
 
 
@@ -35,10 +38,24 @@ def _rule_text(rule: DiagnosisRule) -> str:
         ("Cannot tell", rule.limits),
         ("Follows from", ", ".join(f"`{one}`" for one in sorted(rule.consequence_of))),
         ("See", ", ".join(rule.references)),
+        ("Tested", _proof_of(rule)),
     ):
         if text:
             lines.append(f"* **{heading}**: {text}")
     return "\n".join(lines)
+
+
+def _proof_of(rule: DiagnosisRule) -> str:
+    """Which recordings show a rule."""
+    names = [
+        name
+        for name, lines in expected().items()
+        if not name.startswith("shared/") and any(f" {rule.id} [" in line for line in lines)
+    ]
+    if not names:
+        return "made rows; no recording shows it"
+    more = f" and {len(names) - MOST_SAMPLES} more" if len(names) > MOST_SAMPLES else ""
+    return "recordings " + ", ".join(f"`{name}`" for name in names[:MOST_SAMPLES]) + more
 
 
 def page_with_rules(page: str) -> str:
