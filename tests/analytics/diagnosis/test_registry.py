@@ -52,3 +52,8 @@ def test_what_is_found_by_another_rule_can_be_asked_for(rule: DiagnosisRule) -> 
         assert together == [rule]
     else:
         assert [one.id for one in together] == [rule.id, rule.found_by]
+
+
+@every_rule
+def test_what_a_rule_follows_from_is_a_rule(rule: DiagnosisRule) -> None:
+    assert rule.consequence_of <= {one.id for one in rules()} - {rule.id}

@@ -176,5 +176,5 @@ RULE = DiagnosisRule(
         " A broker that is always slow is normal by this measure."
     ),
     needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(("broker-hung", "broker-gone", "network-slow")),
+    consequence_of=frozenset(("broker-hung", "broker-gone", "broker-slow-vs-network")),
 )
