@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from .code_sets import SENDS
@@ -425,14 +426,18 @@ class RoutedBroker(NamedTuple):
 
 def routed_brokers_in(facts: Iterable[str]) -> list[RoutedBroker]:
     """Return the brokers that a route names."""
-    found = []
-    for value in facts_in(facts, ROUTE):
-        parts = value.split(" ", 4)
-        if len(parts) == 5:
-            perm, read, write, ids, name = parts
-            each = tuple(ids.split(",")) if ids != "-" else ()
-            found.append(RoutedBroker(_number(perm), _small(read), _small(write), each, name))
-    return found
+    found = map(_routed_broker, facts_in(facts, ROUTE))
+    return [one for one in found if one is not None]
+
+
+@lru_cache(maxsize=4096)  # clients ask for the same routes all the time
+def _routed_broker(value: str) -> RoutedBroker | None:
+    parts = value.split(" ", 4)
+    if len(parts) != 5:
+        return None
+    perm, read, write, ids, name = parts
+    each = tuple(ids.split(",")) if ids != "-" else ()
+    return RoutedBroker(_number(perm), _small(read), _small(write), each, name)
 
 
 def _route_facts(value: dict[str, object]) -> list[str]:
