@@ -73,6 +73,8 @@ class Quality:
     """those with requests that have no answer, or answers without a request"""
     with_gaps: int = 0
     """connections with bytes that were not captured"""
+    truncated: int = 0
+    """capture files that end inside a packet"""
     damaged: int = 0
     """findings of packets cut by the snap length, damaged files, limits"""
 
@@ -251,6 +253,8 @@ class Context:
 
     def add_finding(self, info: ExpertInfo) -> None:
         """Take a finding about the input."""
+        if info.kind is ExpertKind.CAPTURE_TRUNCATED:
+            self.quality.truncated += 1
         if info.kind in _DAMAGE:
             self.quality.damaged += 1
 
@@ -270,7 +274,7 @@ class Context:
             self._route(topic, brokers, other.route_times[topic])
         self.needs |= other.needs
         self.sent |= other.sent
-        for part in ("connections", "midstream", "with_gaps", "damaged"):
+        for part in ("connections", "midstream", "with_gaps", "truncated", "damaged"):
             setattr(self.quality, part, getattr(self.quality, part) + getattr(other.quality, part))
         self.quality.one_sided |= other.quality.one_sided
         self.quality.unpaired |= other.quality.unpaired

@@ -318,7 +318,10 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
 
 def not_judged(diagnosis: Diagnosis) -> list[str]:
     """Return what the capture could not show, a sentence each."""
-    lines = [f"Not the whole capture: {one}." for one in diagnosis.context.quality.reasons()]
+    quality = diagnosis.context.quality
+    lines = [f"Not the whole capture: {one}." for one in quality.reasons()]
+    if quality.truncated:
+        lines.append("A capture file ends inside a packet: what came after it is not known.")
     return lines + [f"The capture has {line}." for line in needs_said(diagnosis.silent)]
 
 

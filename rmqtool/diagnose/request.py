@@ -16,6 +16,7 @@ from ..decode.options import usage_error
 from ..ui.console import When
 from .options import DiagnoseFormat
 
+LIST = "; rmqtool diagnose --list shows them"
 SEVERITIES = tuple(str(severity) for severity in ProblemSeverity)
 
 
@@ -58,7 +59,9 @@ def known_rule(option: str, name: str) -> DiagnosisRule:
     rule = rule_of(name)
     if rule is None:
         known = [one.id for one in rules()]
-        raise usage_error(option, f"there is no rule {name!r}{suggestion(name, known, 'rules')}")
+        raise usage_error(
+            option, f"there is no rule {name!r}{suggestion(name, known, 'rules') or LIST}"
+        )
     return rule
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from analytics.diagnosis import context as of
 from analytics.diagnosis.context import Context
+from analytics.diagnosis.engine import Diagnosis, not_judged
 from analytics.diagnosis.need import Need
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.remoting.codes import RequestCode
@@ -248,3 +249,12 @@ def test_one_side_alone_is_a_loss_only_where_an_answer_is_missing() -> None:
     other = Context()
     other.merge(context)
     assert other.quality.one_direction == 1
+
+
+def test_a_file_that_ends_inside_a_packet_is_said_and_lowers_nothing() -> None:
+    context = Context()
+    context.add_finding(ExpertInfo(ExpertKind.CAPTURE_TRUNCATED, "", 0, 0, -1, -1))
+    assert context.quality.truncated == 1
+    assert context.quality.reasons() == []
+    said = not_judged(Diagnosis([], context))
+    assert said == ["A capture file ends inside a packet: what came after it is not known."]
