@@ -24,6 +24,10 @@ if wants_sources():
     import_sources()
 
 profiles.load()
+_OTHER_PROCESSES = ("cluster", "spark", "tshark", "slow")
+"""marks of tests that wait for processes of their own"""
+_SECOND_TRY = pytest.mark.flaky(reruns=1, reruns_delay=2)
+"""A busy machine can delay other processes past any wait; the summary names what ran twice."""
 _QUIET = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """py4j leaves its sockets to the garbage collector"""
 
@@ -33,7 +37,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what can be seen: tests that share the Spark session, tests of random examples."""
+    """Mark tests by what can be seen: the Spark session, random examples, other processes."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
@@ -41,6 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.examples)
         if item.get_closest_marker("spark"):
             item.add_marker(_QUIET)
+        if any(item.get_closest_marker(mark) for mark in _OTHER_PROCESSES):
+            item.add_marker(_SECOND_TRY)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
