@@ -33,6 +33,7 @@ MAX_NAMES: Final = 20_000
 """addresses, clients, topics that are named"""
 VIP_BELOW: Final = 2
 """the port of the VIP channel is so far below the broker's own (BrokerController)"""
+_LAST_PORT: Final = 65_535
 BROKER: Final = "broker"
 NAMESRV: Final = "namesrv"
 ASKED, SERVED, TOLD = 1, 2, 3
@@ -57,6 +58,7 @@ _TRANSACTIONS: Final = frozenset(
 _TO_NAMESRV: Final = frozenset(
     (int(RequestCode.REGISTER_BROKER), int(RequestCode.GET_BROKER_CLUSTER_INFO))
 )
+_UNREGISTER: Final = int(RequestCode.UNREGISTER_BROKER)
 _NAMED_BY_USE: Final = SENDS | FETCHES
 
 
@@ -145,6 +147,9 @@ class Context:
     """`address:port` -> version of the RocketMQ that sent from there"""
     sent: set[str] = field(default_factory=set)
     """topics that messages were sent to"""
+    left: dict[str, set[int]] = field(default_factory=dict)
+    """name of a broker -> times at which it took itself out of the routes, as one that is shut down
+    does; ns"""
     needs: set[Need] = field(default_factory=set)
     """what the capture has"""
     quality: Quality = field(default_factory=Quality)
@@ -168,6 +173,15 @@ class Context:
                 own = f"{host}:{int(port) + VIP_BELOW}"
                 return own if own in self.names else address
         return address
+
+    def names_of_ports(self) -> dict[str, str]:
+        """Return address -> name of the broker, those of second ports included."""
+        found = dict(self.names)
+        for address, name in self.names.items():
+            host, _, port = address.rpartition(":")
+            if port.isdecimal() and VIP_BELOW < int(port) <= _LAST_PORT:
+                found.setdefault(f"{host}:{int(port) - VIP_BELOW}", name)
+        return found
 
     def client(self, endpoint: str) -> str:
         """Return the id of the client at `address:port`, else its address without port."""
@@ -216,6 +230,8 @@ class Context:
             self.needs.add(Need.TRANSACTIONS)
         elif code in _TO_NAMESRV:
             self._server(row.responder, NAMESRV)
+        elif code == _UNREGISTER and row.broker_name and row.request_time is not None:
+            self._left(row.broker_name, row.request_time)
         if row.status in _UNPAIRED:
             _remember(self.quality.unpaired, row)
         for named in row.brokers:
@@ -272,6 +288,9 @@ class Context:
             self._rank(address, rank)
         for topic, brokers in other.routes.items():
             self._route(topic, brokers, other.route_times[topic])
+        for name, times in other.left.items():
+            for time in times:
+                self._left(name, time)
         self.needs |= other.needs
         self.sent |= other.sent
         for part in ("connections", "midstream", "with_gaps", "truncated", "damaged"):
@@ -296,6 +315,10 @@ class Context:
             return
         self.routes[topic] = brokers
         self.route_times[topic] = time
+
+    def _left(self, name: str, time: int) -> None:
+        if sum(map(len, self.left.values())) < MAX_NAMES:
+            self.left.setdefault(name, set()).add(time)
 
     def _rank(self, address: str, rank: tuple[int, str]) -> None:
         before = self.ranks.get(address)

@@ -142,7 +142,7 @@ class Engine:
         folds = {id(taker): taker.folds for taker in self._takers}
         problems: list[Problem] = []
         limits: list[str] = []
-        messages = self._store.messages(self.context.names)
+        messages = self._store.messages(self.context.names_of_ports())
         of_messages = self._message_folds(messages, limits)
         for taker in self._takers:
             states = [*folds[id(taker)].values(), *of_messages.get(taker.rule.id, ())]

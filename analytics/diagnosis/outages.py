@@ -10,7 +10,7 @@ RocketMQ: NettyRemotingClient, BrokerOuterAPI.registerBrokerAll.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,6 +39,8 @@ AWAY: Final = 3_000_000_000
 """ns without any new connection after several were ended at once: the server was gone"""
 AT_ONCE: Final = 1_000_000_000
 """ns within which a server that stops ends all its connections"""
+SHUT_DOWN: Final = 10_000_000_000
+"""ns between a broker's good-bye to the NameServer and the end of its connections"""
 PORTS: Final = frozenset(("9876", "10909", "10911", "8080", "8081"))
 """ports of NameServer, broker (second and own), proxy (remoting, gRPC) unless they are set"""
 REGISTER: Final = int(RequestCode.REGISTER_BROKER)
@@ -50,6 +52,7 @@ class Loss:
 
     time: int
     client: str
+    server: str
     evidence: Evidence
     reset: bool = False
     """by RST, not by FIN"""
@@ -82,6 +85,15 @@ class Outage:
             tally.add(connected(failure, how_it_failed(failure)), last=failure.end_time)
         return tally
 
+    def shut_down(self, name: str, context: Context) -> int | None:
+        """Return when the broker of that name left the routes in order; None: it did not."""
+        near = (
+            time
+            for time in context.left.get(name, ())
+            if self.start - SHUT_DOWN <= time <= self.start + SHUT_DOWN
+        )
+        return min(near, default=None)
+
     def said(self) -> str:
         """Return from when to when."""
         begin = clock(self.start)
@@ -91,15 +103,16 @@ class Outage:
         return f"from {begin} to {clock(self.end)} UTC ({length})"
 
 
-class ServerLosses(Fold):
+class ServerLosses:
     """Connections of one server, and the requests to it that got no answer."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(key)
+        self.key = key
+        """its address"""
         self._lost: dict[tuple[str, int], Loss] = {}
         self._failed: list[ConversationRecord] = []
-        self._alive: list[tuple[int, int]] = []
-        self._waiting: list[ExchangeRecord] = []
+        self._alive: list[tuple[int, int, str]] = []
+        self._waiting: dict[tuple[str, int, int, int], ExchangeRecord] = {}
         self._registered: dict[str, tuple[int, bool]] = {}
         self.hosts: set[str] = set()
         """hosts that had commands on a connection to it"""
@@ -113,7 +126,7 @@ class ServerLosses(Fold):
         if row.commands and len(self.hosts) < MAX_EVENTS:
             self.hosts.add(host_of(row.client))
         if row.start != tcp.MIDSTREAM and row.server_bytes and len(self._alive) < MAX_EVENTS:
-            self._alive.append((row.start_time, row.end_time))
+            self._alive.append((row.start_time, row.end_time, row.server))
         idle = conversation_number_in(row.facts, IDLE_MS) or 0
         if row.commands and row.ended_by == tcp.SERVER and idle < LONG_IDLE_MS:
             how = "reset" if row.end == tcp.RESET else "closed"
@@ -121,7 +134,14 @@ class ServerLosses(Fold):
             if len(self._lost) < MAX_EVENTS:
                 evidence = Evidence(row.capture, None, row.end_time, row.conversation, what)
                 after = conversation_fact_in(row.facts, AFTER_FIN) is not None
-                lost = Loss(row.end_time, row.client, evidence, how == "reset", idle > 0 and after)
+                lost = Loss(
+                    row.end_time,
+                    row.client,
+                    row.server,
+                    evidence,
+                    how == "reset",
+                    idle > 0 and after,
+                )
                 self._lost[row.capture, row.conversation] = lost
 
     def add_exchange(self, row: ExchangeRecord) -> None:
@@ -133,7 +153,16 @@ class ServerLosses(Fold):
                 if row.requester in self._registered or len(self._registered) < MAX_EVENTS:
                     self._registered[row.requester] = min(time, row.request_time), fresh
         elif row.end in ("reset", "closed") and len(self._waiting) < MAX_EVENTS:
-            self._waiting.append(row)
+            self._waiting[row.capture, row.conversation, row.opaque, row.request_time or 0] = row
+
+    def join(self, other: ServerLosses) -> None:
+        """Add what was seen at another port of the server."""
+        self._lost |= other._lost
+        self._failed += other._failed
+        self._alive += other._alive
+        self._waiting |= other._waiting
+        self._registered |= other._registered
+        self.hosts |= other.hosts
 
     def outages(self, context: Context) -> list[Outage]:
         """Return when the server was gone, by time."""
@@ -145,8 +174,8 @@ class ServerLosses(Fold):
 
     def _judged(self, context: Context) -> tuple[list[Outage], list[Loss]]:
         losses = self._losses()
-        failures = [row for row in self._failed if _surely_failed(row, context)]
-        signs = sorted(begin for begin, _ in self._alive)
+        failures = [row for row in self._failed if self._surely_failed(row, context)]
+        signs = sorted(begin for begin, _, _ in self._alive)
         fresh = sorted(time for time, new in self._registered.values() if new)
         events: list[tuple[int, Loss | ConversationRecord]] = [
             *((loss.time, loss) for loss in losses),
@@ -174,16 +203,72 @@ class ServerLosses(Fold):
                     cut.extend(loss for loss in waited if not loss.idle)
         return outages, cut
 
+    def _surely_failed(self, row: ConversationRecord, context: Context) -> bool:
+        """Return whether a connect failed because the server was gone.
+
+        It was not where another of its ports served meanwhile, or this one never did; and the last
+        connect that was captured may have come about.
+        """
+        others = [one for one in self._alive if one[2] != row.server]
+        worked = len(others) < len(self._alive) or any(
+            loss.server == row.server for loss in self._lost.values()
+        )
+        if others and not worked:
+            return False
+        if any(begin <= row.start_time < end for begin, end, _ in others):
+            return False
+        if row.end == tcp.REFUSED or row.syns > 1:
+            return True
+        return context.last_time is not None and context.last_time - row.start_time >= AWAY
+
     def _losses(self) -> list[Loss]:
         for loss in self._lost.values():
             loss.waiting = []
-        for row in self._waiting:
+        for row in self._waiting.values():
             found = self._lost.get((row.capture, row.conversation))
             if found is not None:
                 found.waiting.append(row)
         for loss in self._lost.values():
             loss.waiting.sort(key=lambda row: (row.request_time or 0, row.opaque))
         return sorted(self._lost.values(), key=lambda loss: (loss.time, loss.client))
+
+
+class HostLosses(Fold):
+    """The losses of the servers of one host: which of its ports are of one broker is known late."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._parts: dict[str, ServerLosses] = {}
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        """Take a connection to the host."""
+        part = self._part(row.server)
+        if part is not None:
+            part.add_connection(row)
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        """Take a request without answer, or a registration of a broker of the host."""
+        addresses = {row.responder, (_registered_by(row) if row.request_code == REGISTER else "")}
+        for address in addresses:
+            part = self._part(address) if address and host_of(address) == self.key else None
+            if part is not None:
+                part.add_exchange(row)
+
+    def servers(self, context: Context) -> Iterator[ServerLosses]:
+        """Return each server with what was seen at all of its ports."""
+        by_address: dict[str, ServerLosses] = {}
+        for address, part in sorted(self._parts.items()):
+            own = context.own_address(address)
+            if own not in by_address:
+                by_address[own] = ServerLosses(own)
+            by_address[own].join(part)
+        yield from by_address.values()
+
+    def _part(self, address: str) -> ServerLosses | None:
+        part = self._parts.get(address)
+        if part is None and len(self._parts) < MAX_EVENTS:
+            part = self._parts[address] = ServerLosses(address)
+        return part
 
 
 def _parted(
@@ -200,13 +285,6 @@ def _parted(
     return groups
 
 
-def _surely_failed(row: ConversationRecord, context: Context) -> bool:
-    """Return whether a connect failed, and is not just the last that was captured."""
-    if row.end == tcp.REFUSED or row.syns > 1:
-        return True
-    return context.last_time is not None and context.last_time - row.start_time >= AWAY
-
-
 def _first_after(times: Sequence[int], after: int) -> int | None:
     return next((time for time in times if time > after), None)
 
@@ -216,18 +294,29 @@ def server_of(row: ConversationRecord) -> str | None:
     return row.server if row.start != tcp.MIDSTREAM or row.commands else None
 
 
+def host_of_server(row: ConversationRecord) -> str | None:
+    """Return the host of the server of a connection; None where nobody knows which end it is."""
+    server = server_of(row)
+    return None if server is None else host_of(server)
+
+
 def _asked(row: ExchangeRecord) -> str:
-    return row.responder
+    return host_of(row.responder)
+
+
+def _registered_by(row: ExchangeRecord) -> str | None:
+    return row.brokers[0].rpartition("=")[2] if row.brokers else None
 
 
 def _registering(row: ExchangeRecord) -> str | None:
-    return row.brokers[0].rpartition("=")[2] if row.brokers else None
+    address = _registered_by(row)
+    return None if address is None else host_of(address)
 
 
 UNANSWERED_REQUESTS: Final = Exchanges(key=_asked, statuses=frozenset((UNANSWERED,)))
 REGISTRATIONS: Final = Exchanges(key=_registering, requests=frozenset((REGISTER,)))
 LOSSES: Final = (UNANSWERED_REQUESTS, REGISTRATIONS)
-"""What `ServerLosses` takes."""
+"""What `HostLosses` takes."""
 
 
 def how_it_failed(row: ConversationRecord) -> str:

@@ -141,8 +141,7 @@ class ProducerFold(Fold):
         """Return the producers that had a failure or slow answer; none without numpy."""
         if find_spec("numpy") is None:
             return []
-        names = {address: context.broker(address) for address in context.names}
-        messages = self._store.messages(names)
+        messages = self._store.messages(context.names_of_ports())
         by_process: dict[str, list[ObservedMessage]] = {}
         for message in messages:
             host = message.attempts[0].send.host
@@ -235,7 +234,8 @@ class ProducerFold(Fold):
         return made, telling
 
     def _known_failures(self, context: Context) -> list[ConversationRecord]:
-        known = [row for row in self._failures if row.server in context.names]
+        names = context.names_of_ports()
+        known = [row for row in self._failures if row.server in names]
         return sorted(known, key=lambda row: (row.server, row.start_time, row.conversation))
 
     def _unseen(

@@ -233,7 +233,7 @@ def _message_items(given: ReportInput, context: Context) -> DataFrame:
             hosted = adding(frame, {"host": sends.host_of("client")})
             parts = parts.unionByName(hosted.mapInArrow(_parts_of(kind), schema_of(_PART)))
     return parts.groupBy("host").applyInArrow(
-        _stitched(msgspec.json.encode(context.names).decode()), schema_of(_ITEM)
+        _stitched(msgspec.json.encode(context.names_of_ports()).decode()), schema_of(_ITEM)
     )
 
 

@@ -236,6 +236,7 @@ def test_a_broker_has_its_name_on_the_second_port_too() -> None:
     assert context.broker("10.0.0.1:10909") == "broker-a"
     assert context.own_address("10.0.0.1:10909") == BROKER
     assert context.broker("10.0.0.1:10908") == "10.0.0.1:10908"
+    assert context.names_of_ports() == {BROKER: "broker-a", "10.0.0.1:10909": "broker-a"}
 
 
 def test_one_side_alone_is_a_loss_only_where_an_answer_is_missing() -> None:

@@ -84,6 +84,7 @@ RULE = DiagnosisRule(
     consequence_of=frozenset(
         (
             "broker-gone",
+            "vip-port-unreachable",
             "broker-hung",
             "broker-slow",
             "connection-cut",

@@ -5,36 +5,52 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dissectors.endpoint import host_of
+from dissectors.rows.outcome import LONG_POLLS
 
 from ...context import Context
 from ...need import Need
-from ...outages import LOSSES, Outage, ServerLosses, clock, named, server_of, waiting_of
+from ...outages import LOSSES, HostLosses, Outage, clock, host_of_server, named, waiting_of
 from ...problem import Case, ProblemSeverity, Subject, Tally
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 
 
-class _Fold(ServerLosses):
+class _Fold(HostLosses):
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of all times in which the broker was gone."""
-        if not is_broker(self.key, context):
-            return
-        outages = self.outages(context)
-        if not outages:
-            return
-        tally = Tally()
-        for one in outages:
-            tally.merge(one.tally())
-        first = outages[0]
-        again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
-        case = tally.case(
-            f"{named(context, self.key)} was gone {first.said()}{again}: {what_happened(outages)}",
-            broker_subject(self.key, context),
-        )
-        ends = [one.end for one in outages if one.end is not None]
-        case.last_time = max([case.last_time, *ends])
-        case.details = outage_details(context, outages)
-        yield case
+        """Return one case of all times in which a broker was gone, for each broker."""
+        for server in self.servers(context):
+            if not is_broker(server.key, context):
+                continue
+            outages = server.outages(context)
+            if outages:
+                yield _case(server.key, outages, context)
+
+
+def _case(address: str, outages: list[Outage], context: Context) -> Case:
+    tally = Tally()
+    for one in outages:
+        tally.merge(one.tally())
+    first = outages[0]
+    again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
+    name = context.broker(address)
+    shut_down = [one.shut_down(name, context) for one in outages]
+    in_order = None not in shut_down
+    gone = "shut down" if in_order else "gone"
+    case = tally.case(
+        f"{named(context, address)} was {gone} {first.said()}{again}: {what_happened(outages)}",
+        broker_subject(address, context),
+    )
+    ends = [one.end for one in outages if one.end is not None]
+    case.last_time = max([case.last_time, *ends])
+    case.details = outage_details(context, outages)
+    for time in shut_down:
+        if time is not None:
+            case.details.append(f"it left the routes in order at {clock(time)} UTC")
+    if in_order:
+        lost = waiting_of([loss for one in outages for loss in one.losses])
+        harmless = lost.keys() <= LONG_POLLS and all(one.end is not None for one in outages)
+        case.severity = ProblemSeverity.INFO if harmless else ProblemSeverity.WARNING
+    return case
 
 
 def is_broker(address: str, context: Context) -> bool:
@@ -105,7 +121,8 @@ RULE = DiagnosisRule(
     proof=(
         "Connects to a broker that clients used before are refused or not answered; or it ends"
         " connections on which requests wait, and then registers at the NameServer over a new"
-        " connection, or takes no connection for 3 s."
+        " connection, or takes no connection for 3 s. One that takes itself out of the routes first"
+        " (104 UNREGISTER_BROKER) was shut down in order."
     ),
     explanation=(
         "A process that dies leaves its connections to the operating system, which ends them by FIN"
@@ -116,14 +133,15 @@ RULE = DiagnosisRule(
         " that up to 30 s later."
     ),
     advice=(
-        "Look at the broker's host for that time: out of memory, kill, restart, node drain, disk."
+        "One that was shut down in order and came back needs nothing. Else look at the broker's"
+        " host for that time: out of memory, kill, restart, node drain, disk."
         " A topic needs queues on two brokers to survive one: check the route. Sends that had no"
         " answer may be stored (see ambiguous-outcome). pollNameServerInterval (default 30000 ms)"
         " is how long a client may keep the old route."
     ),
     fold=_Fold,
     exchanges=LOSSES,
-    connections=server_of,
+    connections=host_of_server,
     references=("apache/rocketmq#2404",),
     limits=(
         "A broker that dies while nobody is connected, or behind a relay that takes connections in"

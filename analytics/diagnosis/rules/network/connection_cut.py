@@ -8,37 +8,41 @@ from dissectors.rows.outcome import LONG_POLLS
 
 from ...context import Context
 from ...need import Need
-from ...outages import LOSSES, Loss, ServerLosses, named, server_of, waiting_of
+from ...outages import LOSSES, HostLosses, Loss, ServerLosses, host_of_server, named, waiting_of
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 from .broker_gone import is_broker
 
 
-class _Fold(ServerLosses):
+class _Fold(HostLosses):
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of all connections that were cut."""
-        cuts = [loss for loss in self.cuts(context) if _tells(loss, context)]
-        if not cuts or not is_broker(self.key, context):
-            return
-        tally = Tally()
-        for loss in cuts:
-            tally.add(loss.evidence)
-            for row in loss.waiting:
-                tally.add(asked(row), count=0)
-        waiting = waiting_of(cuts)
-        count = sum(waiting.values())
-        case = tally.case(
-            f"{named(context, self.key)} ended connections {times(len(cuts))} while requests"
-            f" waited on them ({count:,} in all), and took new ones afterwards",
-            Subject(broker=context.broker(self.key)),
-        )
-        clients = sorted({context.client(loss.client) for loss in cuts})
-        case.details = [
-            f"requests without answer: {counted_names(waiting)}",
-            f"clients: {', '.join(clients[:5])}",
-        ]
-        yield case
+        """Return one case of all connections that were cut, for each broker."""
+        for server in self.servers(context):
+            cuts = [loss for loss in server.cuts(context) if _tells(loss, context)]
+            if cuts and is_broker(server.key, context):
+                yield _case(server, cuts, context)
+
+
+def _case(server: ServerLosses, cuts: list[Loss], context: Context) -> Case:
+    tally = Tally()
+    for loss in cuts:
+        tally.add(loss.evidence)
+        for row in loss.waiting:
+            tally.add(asked(row), count=0)
+    waiting = waiting_of(cuts)
+    count = sum(waiting.values())
+    case = tally.case(
+        f"{named(context, server.key)} ended connections {times(len(cuts))} while requests"
+        f" waited on them ({count:,} in all), and took new ones afterwards",
+        Subject(broker=context.broker(server.key)),
+    )
+    clients = sorted({context.client(loss.client) for loss in cuts})
+    case.details = [
+        f"requests without answer: {counted_names(waiting)}",
+        f"clients: {', '.join(clients[:5])}",
+    ]
+    return case
 
 
 def _tells(loss: Loss, context: Context) -> bool:
@@ -80,7 +84,7 @@ RULE = DiagnosisRule(
     ),
     fold=_Fold,
     exchanges=LOSSES,
-    connections=server_of,
+    connections=host_of_server,
     needs=frozenset((Need.CONNECTIONS,)),
     rests_on_absence=True,
 )

@@ -6,39 +6,40 @@ from collections.abc import Iterable
 
 from ...context import Context
 from ...need import Need
-from ...outages import LOSSES, ServerLosses, server_of
+from ...outages import LOSSES, HostLosses, Outage, host_of_server
 from ...problem import Case, ProblemSeverity, Subject, Tally
 from ...refusals import times
 from ...rule import DiagnosisRule
 from .broker_gone import outage_details, what_happened
 
 
-class _Fold(ServerLosses):
+class _Fold(HostLosses):
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of all times in which the NameServer was gone."""
-        if context.servers.get(self.key) != "namesrv":
-            return
-        outages = self.outages(context)
-        if not outages:
-            return
-        tally = Tally()
-        for one in outages:
-            tally.merge(one.tally())
-        again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
-        others = sorted(
-            address
-            for address, role in context.servers.items()
-            if role == "namesrv" and address != self.key
-        )
-        case = tally.case(
-            f"NameServer {self.key} was gone {outages[0].said()}{again}: {what_happened(outages)}",
-            Subject(server=self.key),
-        )
-        case.details = outage_details(context, outages)
-        if others:
-            case.severity = ProblemSeverity.WARNING
-            case.details.append(f"other NameServers were asked: {', '.join(others[:3])}")
-        yield case
+        """Return one case of all times in which a NameServer was gone, for each NameServer."""
+        for server in self.servers(context):
+            if context.servers.get(server.key) == "namesrv":
+                outages = server.outages(context)
+                if outages:
+                    yield _case(server.key, outages, context)
+
+
+def _case(address: str, outages: list[Outage], context: Context) -> Case:
+    tally = Tally()
+    for one in outages:
+        tally.merge(one.tally())
+    again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
+    others = sorted(
+        other for other, role in context.servers.items() if role == "namesrv" and other != address
+    )
+    case = tally.case(
+        f"NameServer {address} was gone {outages[0].said()}{again}: {what_happened(outages)}",
+        Subject(server=address),
+    )
+    case.details = outage_details(context, outages)
+    if others:
+        case.severity = ProblemSeverity.WARNING
+        case.details.append(f"other NameServers were asked: {', '.join(others[:3])}")
+    return case
 
 
 RULE = DiagnosisRule(
@@ -67,7 +68,7 @@ RULE = DiagnosisRule(
     ),
     fold=_Fold,
     exchanges=LOSSES,
-    connections=server_of,
+    connections=host_of_server,
     limits="A NameServer of which only failed connects are in the capture is not known as one.",
     needs=frozenset((Need.CONNECTIONS,)),
 )

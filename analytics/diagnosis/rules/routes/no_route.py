@@ -119,18 +119,18 @@ class _Fold(Fold):
         by_default: dict[bool | None, list[_Asked]] = {True: [], False: [], None: []}
         for one in missing:
             by_default[self._default_of(one)].append(one)
-        if by_default[False]:
-            asked = [*by_default[False], *by_default[None]]
+        asked = [*by_default[False], *by_default[None]]
+        before = topic.found is not None and bool(asked) and topic.found[0] < asked[0].time
+        had = before and not topic.servers.isdisjoint(one.responder for one in asked)
+        if by_default[False] and not had:
             title = (
                 f"topic {name} has no route, nor has {DEFAULT_TOPIC}, from which a producer would"
-                f" make it: {counted(len(asked), 'request')} of {_clients(asked)} in vain, nothing"
-                " was sent"
+                f" make it: {counted(len(asked), 'request')} of {_clients(asked)} in vain"
+                + ("" if sent else ", nothing was sent")
             )
             return self._told(name, topic, asked, title)
-        asked = by_default[None]
         if not asked or by_default[True]:
             return None  # the producer goes on with the default route
-        before = topic.found is not None and topic.found[0] < asked[0].time
         until = self._back(topic, asked)
         if before:
             end = f"to {clock(until)} UTC" if until is not None else "UTC to the end of the capture"
@@ -237,5 +237,5 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.ROUTES,)),
     rests_on_absence=True,
-    consequence_of=frozenset(("broker-gone", "inconsistent-route")),
+    consequence_of=frozenset(("broker-gone", "namesrv-gone", "inconsistent-route")),
 )

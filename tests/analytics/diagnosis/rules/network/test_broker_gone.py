@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from analytics.diagnosis.problem import Confidence, Subject
+from analytics.diagnosis.problem import Confidence, ProblemSeverity, Subject
 from analytics.diagnosis.rules.network.broker_gone import RULE
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.conversation_record import ConversationRecord
@@ -23,7 +25,11 @@ from ...made_rows import (
 )
 
 SEND = int(RequestCode.SEND_MESSAGE_V2)
+PULL = int(RequestCode.PULL_MESSAGE)
+ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 REGISTER = int(RequestCode.REGISTER_BROKER)
+UNREGISTER = int(RequestCode.UNREGISTER_BROKER)
+SECOND_PORT = BROKER.replace("10911", "10909")
 
 
 @pytest.mark.parametrize(
@@ -56,8 +62,8 @@ REGISTER = int(RequestCode.REGISTER_BROKER)
         (
             "slave-read-5x.pcap",
             4,
-            "broker-a (127.77.0.11:10911) was gone from 03:06:50 UTC to the end of the capture: 1"
-            " connection ended by it, 2 requests without answer, 1 connect failed",
+            "broker-a (127.77.0.11:10911) was gone from 03:06:50 UTC to the end of the capture: 2"
+            " connections ended by it, 2 requests without answer, 2 connects failed",
         ),
     ],
 )
@@ -117,3 +123,50 @@ def test_a_registration_on_a_connection_that_was_there_before_proves_no_restart(
     assert problems(RULE, rows, [lost]) == []
     rows[-1].rtt_us = 40
     assert [one.count for one in problems(RULE, rows, [lost])] == [1]
+
+
+def on_second_port(at_ms: float, number: int, **values: Any) -> ConversationRecord:
+    return connection(at_ms, 100, number, server=SECOND_PORT, **values)
+
+
+def test_both_ports_of_a_broker_are_one_server() -> None:
+    """Once the port with more failures alone was told of, which nobody used when it was back."""
+    refused = [refused_connect(2000 + i, i + 2, server=SECOND_PORT) for i in range(5)]
+    lost = [on_second_port(0, 1), connection(0, 1500, ended_by="server")]
+    back = connection(9000, 10, 9)
+    (one,) = problems(RULE, [*used(), route()], [*lost, *refused, back])
+    assert one.title.startswith(f"broker-a ({BROKER}) was gone from ")
+    assert one.title.endswith("(7.5 s): 1 connection ended by it, 5 connects failed")
+    assert one.subject == Subject(broker="broker-a")
+
+
+def test_a_port_that_never_served_does_not_say_that_the_broker_is_gone() -> None:
+    refused = [refused_connect(2000 + i, i + 2, server=SECOND_PORT) for i in range(5)]
+    assert problems(RULE, [*used(), route()], [connection(0, 1500), *refused]) == []
+
+
+@pytest.mark.parametrize(
+    ("waiting", "back", "severity"),
+    [
+        (PULL, True, ProblemSeverity.INFO),
+        (SEND, True, ProblemSeverity.WARNING),
+        (PULL, False, ProblemSeverity.WARNING),
+    ],
+)
+def test_a_broker_that_leaves_the_routes_is_shut_down(
+    waiting: int, back: bool, severity: ProblemSeverity
+) -> None:
+    bye = exchange(1990, UNREGISTER, requester="10.0.0.1:33", responder=NAMESRV)
+    bye.broker_name = "broker-a"
+    request = exchange(1500, waiting, None, end="closed", broker_name="broker-a")
+    rows = [connection(0, 2000, ended_by="server"), refused_connect(3000, 1)]
+    if back:
+        rows.append(connection(9000, 10, 9))
+    (one,) = problems(RULE, [*used(), route(), request, bye], rows)
+    assert one.title.startswith(f"broker-a ({BROKER}) was shut down from ")
+    assert one.severity is severity
+    assert any(said.startswith("it left the routes in order at ") for said in one.details)
+
+
+def route() -> ExchangeRecord:
+    return exchange(1, ROUTE, responder=NAMESRV, brokers=[f"broker-a={BROKER}"], topic="T")

@@ -109,3 +109,15 @@ def test_a_route_that_only_the_other_server_has(name: str) -> None:
     (one,) = problems_of_sample(RULE, name)
     assert one.count == 3
     assert one.details[-1] == "127.77.0.1:9876 has a route of it: the NameServers differ"
+
+
+def test_a_namesrv_that_began_anew_knows_no_topic_until_brokers_register() -> None:
+    rows = [
+        route(0, "T", int(ResponseCode.SUCCESS)),
+        route(40_000, "T"),
+        route(40_010, "TBW102"),
+        route(60_000, "T", int(ResponseCode.SUCCESS)),
+    ]
+    (one,) = problems(RULE, rows)
+    assert one.title.startswith("topic T had no route from ")
+    assert "nothing was sent" not in one.title
