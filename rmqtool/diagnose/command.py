@@ -8,7 +8,7 @@ from ..ui import common_options as options
 from ..ui.console import When
 from ..ui.errors import guarded
 from ..ui.status import CommandError, ExitStatus
-from .options import (
+from .arguments import (
     CaptureFilter,
     DiagnoseFormat,
     Duration,

@@ -14,7 +14,7 @@ from dissectors.where.fields import suggestion
 
 from ..decode.options import usage_error
 from ..ui.console import When
-from .options import DiagnoseFormat
+from .arguments import DiagnoseFormat
 
 LIST = "; rmqtool diagnose --list shows them"
 SEVERITIES = tuple(str(severity) for severity in ProblemSeverity)
