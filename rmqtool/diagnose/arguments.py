@@ -1,12 +1,15 @@
-"""Options of `diagnose`."""
+"""The options of `diagnose`: each is declared once, as a field with its type, help and default."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from ..ui import common_options as options
+from ..ui.console import When
 from ..ui.letters import named
 
 _WHAT, _LIVE, _OUTPUT = "What is looked at", "A live interface", "Output"
@@ -19,80 +22,95 @@ class DiagnoseFormat(StrEnum):
     jsonl = "jsonl"
 
 
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="INPUT...",
-        help="Captures, folders of them, - for standard input; decoded logs, files of their rows,"
-        " journals of `replay`.",
-        show_default=False,
-    ),
-]
-ShowList = Annotated[bool, typer.Option("--list", help="Show all rules.", rich_help_panel=_WHAT)]
-Explain = Annotated[
-    str | None,
-    typer.Option(
-        "--explain",
-        metavar="RULE",
-        help="What a rule says: proof, explanation, advice, limits.",
-        rich_help_panel=_WHAT,
-    ),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--rule", metavar="RULE", help="Only this rule; repeatable.", rich_help_panel=_WHAT
-    ),
-]
-InterfaceName = Annotated[
-    str | None,
-    typer.Option(
-        *named("--interface"),
-        metavar="NAME",
-        help="Watch a network interface instead of an input, until Ctrl-C.",
-        rich_help_panel=_LIVE,
-    ),
-]
-CaptureFilter = Annotated[
-    str,
-    typer.Option(
-        *named("--filter"),
-        metavar="BPF",
-        help="Capture only these packets: 'tcp port 10911 or tcp port 9876'.",
-        rich_help_panel=_LIVE,
-    ),
-]
-Duration = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Stop after 30s, 10m, 2h.", rich_help_panel=_LIVE),
-]
-FormatName = Annotated[
-    DiagnoseFormat | None,
-    typer.Option(
-        *named("--format"),
-        help="A table for people, JSON lines for scripts; else by the name of the output.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-OutputName = Annotated[
-    str,
-    typer.Option(*named("--output"), metavar="FILE|-", help="Where to.", rich_help_panel=_OUTPUT),
-]
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        *named("--verbose"),
-        help="With each problem its evidence, explanation, advice and references.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-FailOn = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--fail-on",
-        metavar="error|warning|info|RULE",
-        help="Exit with 4 if there is a problem of this severity or graver, or of this rule;"
-        " repeatable.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
+@dataclass(slots=True)
+class DiagnoseArguments:
+    """The command line as it is, not checked yet; the fields are its options."""
+
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Captures, folders of them, - for standard input; decoded logs, files of their"
+            " rows, journals of `replay`.",
+            show_default=False,
+        ),
+    ] = field(default_factory=list)
+    show_list: Annotated[
+        bool, typer.Option("--list", help="Show all rules.", rich_help_panel=_WHAT)
+    ] = False
+    explain: Annotated[
+        str | None,
+        typer.Option(
+            "--explain",
+            metavar="RULE",
+            help="What a rule says: proof, explanation, advice, limits.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None
+    rules: Annotated[
+        list[str],
+        typer.Option(
+            "--rule", metavar="RULE", help="Only this rule; repeatable.", rich_help_panel=_WHAT
+        ),
+    ] = field(default_factory=list)
+    since: options.Since = None
+    until: options.Until = None
+    tz: options.TimeZone = "UTC"
+    decode_as: options.DecodeAs = None
+    jobs: options.Jobs = 1
+    interface: Annotated[
+        str | None,
+        typer.Option(
+            *named("--interface"),
+            metavar="NAME",
+            help="Watch a network interface instead of an input, until Ctrl-C.",
+            rich_help_panel=_LIVE,
+        ),
+    ] = None
+    filter: Annotated[
+        str,
+        typer.Option(
+            *named("--filter"),
+            metavar="BPF",
+            help="Capture only these packets: 'tcp port 10911 or tcp port 9876'.",
+            rich_help_panel=_LIVE,
+        ),
+    ] = ""
+    duration: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Stop after 30s, 10m, 2h.", rich_help_panel=_LIVE),
+    ] = None
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            *named("--verbose"),
+            help="With each problem its evidence, explanation, advice and references.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False
+    format: Annotated[
+        DiagnoseFormat | None,
+        typer.Option(
+            *named("--format"),
+            help="A table for people, JSON lines for scripts; else by the name of the output.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None
+    output: Annotated[
+        str,
+        typer.Option(
+            *named("--output"), metavar="FILE|-", help="Where to.", rich_help_panel=_OUTPUT
+        ),
+    ] = "-"
+    fail_on: Annotated[
+        list[str],
+        typer.Option(
+            "--fail-on",
+            metavar="error|warning|info|RULE",
+            help="Exit with 4 if there is a problem of this severity or graver, or of this rule;"
+            " repeatable.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = field(default_factory=list)
+    colour: options.Color = When.auto
+    quiet: options.Quiet = False

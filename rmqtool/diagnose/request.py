@@ -12,9 +12,10 @@ from analytics.diagnosis.rule import DiagnosisRule
 from dissectors.times import Moment
 from dissectors.where.fields import suggestion
 
-from ..decode.options import usage_error
+from ..decode.options import ports_of, time_option, usage_error, zone_option
 from ..ui.console import When
-from .arguments import DiagnoseFormat
+from ..ui.status import CommandError, ExitStatus
+from .arguments import DiagnoseArguments, DiagnoseFormat
 
 LIST = "; rmqtool diagnose --list shows them"
 SEVERITIES = tuple(str(severity) for severity in ProblemSeverity)
@@ -41,6 +42,34 @@ class DiagnoseRequest:
     """severities and ids of rules"""
     colour: When
     quiet: bool
+
+
+def request_of(given: DiagnoseArguments) -> DiagnoseRequest:
+    """Return the command line as a request; raise CommandError where it asks for nothing."""
+    if bool(given.inputs) == (given.interface is not None):
+        raise CommandError(
+            "name an input, or an interface with -i",
+            "rmqtool diagnose incident.pcap",
+            ExitStatus.USAGE,
+        )
+    zone = zone_option(given.tz)
+    return DiagnoseRequest(
+        inputs=given.inputs,
+        rules=chosen_rules(given.rules),
+        since=time_option("--since", given.since, zone),
+        until=time_option("--until", given.until, zone),
+        decode_as=ports_of(given.decode_as or []),
+        jobs=given.jobs,
+        interface=given.interface,
+        filter_text=given.filter,
+        duration=given.duration,
+        verbose=given.verbose,
+        json=format_of(given.format, given.output) is DiagnoseFormat.jsonl,
+        output=given.output,
+        fail_on=conditions_of(given.fail_on),
+        colour=given.colour,
+        quiet=given.quiet,
+    )
 
 
 def chosen_rules(names: Sequence[str]) -> Sequence[DiagnosisRule]:

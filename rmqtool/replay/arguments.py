@@ -92,7 +92,7 @@ class ReplayArguments:
         ),
     ] = None
     where: options.Where = ""
-    since: options.Since = None
+    since: options.SinceUtc = None
     until: options.Until = None
     sample: Annotated[
         str | None,

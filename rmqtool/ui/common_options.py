@@ -76,15 +76,20 @@ Where = Annotated[
         rich_help_panel=_SELECT,
     ),
 ]
-Since = Annotated[
-    str | None,
-    typer.Option(
+
+
+def _since_in(zone: str) -> Any:
+    return typer.Option(
         metavar="TIME",
         help="Only from here on: 2026-11-20T10:00:00, or 10:00 or 10:00+08:00 on the first "
-        "packet's day; in --tz where it has no offset.",
+        f"packet's day; in {zone} where it has no offset.",
         rich_help_panel=_SELECT,
-    ),
-]
+    )
+
+
+Since = Annotated[str | None, _since_in("--tz")]
+SinceUtc = Annotated[str | None, _since_in("UTC")]
+"""of commands without --tz"""
 Until = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Only before this time.", rich_help_panel=_SELECT),
