@@ -221,6 +221,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "analytics.diagnosis": (
         "analytics.sends.attempts",
         "analytics.sends.chains",
+        "analytics.isolation.producer_attempts",
         "analytics.isolation.strategy_replay",
         "analytics.isolation.strategy_verdict",
         "replay.fault",

@@ -29,7 +29,8 @@ from .messages import AttemptStore, ObservedMessage, is_producers, process_of
 from .rule import Exchanges, Fold
 
 if TYPE_CHECKING:
-    from ..isolation.strategy_replay import ProducerAttempts, Replay
+    from ..isolation.producer_attempts import ProducerAttempts
+    from ..isolation.strategy_replay import Replay
     from ..isolation.strategy_verdict import Verdict
 
 MAX_SENDS: Final = 200_000
@@ -201,7 +202,7 @@ class ProducerFold(Fold):
         """Return all attempts of a producer by time, and those that were stitched."""
         import numpy as np
 
-        from ..isolation.strategy_replay import Coded, ProducerAttempts
+        from ..isolation.producer_attempts import Coded, ProducerAttempts
 
         stitched = {hash(message.key) for message in messages}
         kinds = list(sends.kinds)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..sends.unavailable import Gone, gone_in
-from .strategy_replay import Coded, ProducerAttempts
+from .producer_attempts import Coded, ProducerAttempts
 
 if TYPE_CHECKING:
     import pyarrow

@@ -20,16 +20,8 @@ from ..report import TableColumn
 from ..sends import attempts
 from ..sends.attempt_table import arrow_table, process_name_of
 from .isolation_input import WHO, gone_of, producer_of, producers_in
-from .strategy_replay import (
-    ALL_ISOLATED,
-    BROKEN,
-    REASONS,
-    ProducerAttempts,
-    Replay,
-    Window,
-    absence_of,
-    replayed,
-)
+from .producer_attempts import ProducerAttempts
+from .strategy_replay import ALL_ISOLATED, BROKEN, REASONS, Replay, Window, absence_of, replayed
 from .strategy_verdict import Verdict, verdict_of
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import os
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import time_ns
 from typing import Final
 
@@ -27,18 +27,16 @@ from ..config import ProducerConfig
 from ..errors import ClientError, ConfigError
 from ..message import UNIQ_KEY, Attempt, Message
 from ..plan.planner import PlannedSend, Skipped
-from ..safety import Guard
-from ..sandbox import Sandbox, SandboxOptions
+from ..sandbox import Sandbox
 from ..sending.attempt_record import record_of_attempt
 from ..transport.problems import local_ip
 from ..unique_id import UniqueIds
-from .compare import Comparison
-from .journal import JournalWriter, Progressed
 from .journal_rows import Begin, JournalError, OutcomeEntry, SkippedRow
 from .lanes import Lanes, Place
 from .outcome_row import keys_of, outcome_of
 from .raw import RawSender
-from .read_ahead import DEPTH, MOST_BYTES, ReadAhead
+from .read_ahead import MOST_BYTES, ReadAhead
+from .replay_run import Figures, ReplayRun
 from .resend import Resender, Sent
 
 MAX_GROUPS: Final = 256
@@ -49,64 +47,6 @@ _SWITCH_SECONDS: Final = 0.0005
 """the sources are read by a thread of their own: how long a send may wait for it"""
 _MS: Final = 1_000_000
 _SECOND: Final = 1_000_000_000
-
-
-@dataclass(slots=True)
-class Figures:
-    """How far a run is."""
-
-    sent: int = 0
-    """messages that were begun"""
-    ended: int = 0
-    """messages of which the outcome is known"""
-    failed: int = 0
-    """sends that failed"""
-    in_flight: int = 0
-    """sends at this moment"""
-    late_us: int = 0
-    """how late the last send was"""
-    done_before: int = 0
-    """sends that an earlier run has done"""
-    again: int = 0
-    """sends that an earlier run may have made already"""
-    bounded: bool = False
-    """whether the bytes of bodies, and not their number, bounded what was held at a time"""
-    target: str = ""
-    """NameServers of the target"""
-
-
-@dataclass(slots=True)
-class ReplayRun:
-    """What is replayed and where to."""
-
-    batches: Iterator[list[PlannedSend | Skipped]]
-    """the plan"""
-    responders: Callable[[], Iterable[str]]
-    """addresses that captured requests were sent to, as far as the plan was read"""
-    config: ProducerConfig
-    """the producers'; each step's group is put in"""
-    guard: Guard
-    """knows where nothing may be sent"""
-    journal: JournalWriter
-    """open"""
-    comparison: Comparison
-    """takes the outcomes"""
-    in_flight: int
-    """sends at once"""
-    run: str
-    """name of the run"""
-    paced: bool = True
-    """steps have times to keep; else nothing is late"""
-    raw: bool = False
-    """whole requests go to one broker: the address that the configuration names"""
-    read_ahead: int = DEPTH
-    """steps that are read while others are sent; 1 where the sources come as they happen"""
-    sandbox: SandboxOptions | None = None
-    """started as the target, whatever the configuration names"""
-    before: Progressed | None = None
-    """what an earlier run of the same journal has done"""
-    tick: Callable[[Figures], None] = lambda _: None
-    """called while it runs"""
 
 
 def run_replay(

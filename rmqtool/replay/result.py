@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from dissectors.histogram import Histogram
 from replay.plan.planned_run import PlannedRun
 from replay.run.compare import PERCENTILES, BrokerFigures, Comparison, Example
-from replay.run.replayer import Figures
+from replay.run.replay_run import Figures
 
 from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line

@@ -35,7 +35,8 @@ from replay.run.journal import (
 )
 from replay.run.journal_rows import JournalError, OutcomeEntry, Run
 from replay.run.read_ahead import DEPTH, MOST_BYTES
-from replay.run.replayer import Figures, ReplayRun, run_replay
+from replay.run.replay_run import Figures, ReplayRun
+from replay.run.replayer import run_replay
 from replay.safety import Guard, TargetRefused, host_and_port, is_loopback
 from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
 from replay.transport.problems import is_own_address

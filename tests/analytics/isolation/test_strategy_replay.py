@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from analytics.isolation.producer_attempts import Coded, ProducerAttempts
 from analytics.isolation.strategy_replay import (
     ALL_ISOLATED,
     BROKEN,
@@ -16,8 +17,6 @@ from analytics.isolation.strategy_replay import (
     OTHER_GENERATION,
     REASONS,
     UNTOLD,
-    Coded,
-    ProducerAttempts,
     Replay,
     replayed,
 )
