@@ -70,6 +70,11 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.remoting.fastjson": (),
     "dissectors.remoting.ids": (ENDPOINT,),
     "dissectors.remoting.messages": (*REMOTING_FACTS, "dissectors.remoting.ids", ENDPOINT),
+    "dissectors.remoting.row_facts": (
+        *(f"dissectors.remoting.{name}" for name in ("codes", "code_sets", "send_fields")),
+        "dissectors.remoting.fastjson",
+        "dissectors.remoting.messages",
+    ),
     "dissectors.remoting.framing": (
         *REMOTING_FACTS,
         "dissectors.remoting.header_codec",

@@ -15,11 +15,10 @@ from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import (
-    CLIENT,
+from dissectors.remoting.row_facts.names import CLIENT, fact_in
+from dissectors.remoting.row_facts.routes import (
     MASTER_ID,
     RoutedBroker,
-    fact_in,
     routed_brokers_in,
     slaves_in,
 )

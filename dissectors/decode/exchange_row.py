@@ -19,7 +19,7 @@ from ..remoting import code_sets, row_bodies, send_fields
 from ..remoting.broker_addresses import named_address
 from ..remoting.codes import RequestCode
 from ..remoting.command import RemotingCommand
-from ..remoting.row_facts import HEADER_FACTS, header_facts
+from ..remoting.row_facts.ext_fields import HEADER_FACTS, header_facts
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
 from ..remoting.versions import version_name as name_of_version
 from ..rows.record import ExchangeRecord

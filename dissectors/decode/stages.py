@@ -24,7 +24,7 @@ from ..remoting.broker_addresses import broker_addresses_of
 from ..remoting.framing.frame import KEEP_ALL
 from ..remoting.heartbeat import groups_of
 from ..remoting.messages.counting import count_batch, count_messages
-from ..remoting.row_facts import (
+from ..remoting.row_facts.bodies import (
     BODY_REQUESTS,
     message_facts,
     request_body_facts,

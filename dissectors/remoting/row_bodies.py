@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from .codes import RequestCode, ResponseCode
-from .row_facts import BODY_REQUESTS
+from .row_facts.bodies import BODY_REQUESTS
 
 COUNTED_REQUEST: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 """The request whose messages are counted."""

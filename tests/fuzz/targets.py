@@ -15,7 +15,6 @@ from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.decode.stages import CommandStages, ExchangeStages
 from dissectors.expert import ExpertInfo
-from dissectors.remoting import row_facts
 from dissectors.remoting.bodies import body_value, decode_body
 from dissectors.remoting.codes import OPERATIONS
 from dissectors.remoting.command import RemotingCommand
@@ -25,6 +24,7 @@ from dissectors.remoting.headers import header_fields, header_name, typed_header
 from dissectors.remoting.ids.parts import PROPERTIES, property_parts
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.messages.properties import decode_properties
+from dissectors.remoting.row_facts import bodies, ext_fields, heartbeats, names, routes
 from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.rows.tables import csv_of, jsonl_of
 from dissectors.tcp.capture import CaptureReader, Packet
@@ -100,19 +100,19 @@ def body(data: bytes) -> None:
     assert not (found.problem or "").startswith("not decoded"), found.problem
     body_value(found, 256)
     for facts in (
-        row_facts.request_body_facts(code, data[2:]),
-        row_facts.response_body_facts(data[2:]),
-        row_facts.message_facts(data[2:]),
+        bodies.request_body_facts(code, data[2:]),
+        bodies.response_body_facts(data[2:]),
+        bodies.message_facts(data[2:]),
     ):
-        assert len(facts) <= row_facts.MAX_FACTS
-        assert all(len(one) < row_facts.MAX_VALUE + 32 for one in facts)
+        assert len(facts) <= names.MAX_FACTS
+        assert all(len(one) < names.MAX_VALUE + 32 for one in facts)
         for read in _READERS:
             read(facts)
 
 
 _READERS = (
-    *(row_facts.routed_brokers_in, row_facts.subscriptions_in, row_facts.slaves_in),
-    *(row_facts.consumers_in, row_facts.offsets_in),
+    *(routes.routed_brokers_in, routes.slaves_in),
+    *(heartbeats.subscriptions_in, heartbeats.consumers_in, ext_fields.offsets_in),
 )
 
 

@@ -13,7 +13,7 @@ from analytics.diagnosis.engine import Diagnosis, not_judged
 from analytics.diagnosis.need import Need
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.row_facts import RoutedBroker
+from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
 from .made_rows import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dissectors.decode.command_row import COMMAND_COLUMNS
 from dissectors.decode.decoded_log import FINDING_COLUMNS, CaptureEntry, Manifest, PartEntry
-from dissectors.remoting.row_facts import FACTS
+from dissectors.remoting.row_facts.names import FACTS
 from dissectors.replication.progress import Replication
 from dissectors.rows.column import Column
 from dissectors.rows.conversation_facts import CONVERSATION_FACTS

@@ -9,29 +9,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting import row_facts
 from dissectors.remoting.messages.message import StoredMessage, encode_message
-from dissectors.remoting.row_facts import (
-    FACTS,
-    MAX_BODY,
-    MAX_FACTS,
-    MAX_VALUE,
+from dissectors.remoting.row_facts import names
+from dissectors.remoting.row_facts.bodies import (
+    BODY_REQUESTS,
+    message_facts,
+    request_body_facts,
+    response_body_facts,
+)
+from dissectors.remoting.row_facts.ext_fields import HEADER_FACTS, header_facts, offsets_in
+from dissectors.remoting.row_facts.heartbeats import (
     AnnouncedGroup,
     AnnouncedSubscription,
-    RoutedBroker,
     consumers_in,
+    subscriptions_in,
+)
+from dissectors.remoting.row_facts.names import (
+    FACTS,
+    MAX_FACTS,
+    MAX_VALUE,
     fact,
     fact_in,
     facts_in,
-    header_facts,
-    message_facts,
-    offsets_in,
-    request_body_facts,
-    response_body_facts,
-    routed_brokers_in,
-    slaves_in,
-    subscriptions_in,
 )
+from dissectors.remoting.row_facts.routes import RoutedBroker, routed_brokers_in, slaves_in
+from dissectors.remoting.row_facts.values import MAX_BODY
 from tests.profiles import examples
 
 SEND, SEND_V2, PULL, SEND_BACK, END, HEARTBEAT = 10, 310, 11, 36, 37, 34
@@ -60,8 +62,8 @@ ROUTE = (
 
 def test_a_heartbeat_is_read_back() -> None:
     facts = request_body_facts(HEARTBEAT, HEART)
-    assert fact_in(facts, row_facts.CLIENT) == "10.0.0.5@1"
-    assert facts_in(facts, row_facts.PRODUCER) == ["makers"]
+    assert fact_in(facts, names.CLIENT) == "10.0.0.5@1"
+    assert facts_in(facts, names.PRODUCER) == ["makers"]
     assert consumers_in(facts) == [AnnouncedGroup("CONSUME_PASSIVELY", "CLUSTERING", "readers")]
     assert subscriptions_in(facts) == [
         AnnouncedSubscription("readers", "Orders", "TAG", "A || B"),
@@ -116,8 +118,8 @@ def test_queues_that_are_locked(code: int) -> None:
 
 def test_members_of_a_group() -> None:
     facts = response_body_facts(b'{"consumerIdList":["a@1","b@2",3]}')
-    assert fact_in(facts, row_facts.MEMBERS) == "3"
-    assert facts_in(facts, row_facts.MEMBER) == ["a@1", "b@2"]
+    assert fact_in(facts, names.MEMBERS) == "3"
+    assert facts_in(facts, names.MEMBER) == ["a@1", "b@2"]
     assert response_body_facts(b'{"consumerIdList":"a@1"}') == []
 
 
@@ -125,7 +127,7 @@ def test_offsets_of_a_pull() -> None:
     answered = {"nextBeginOffset": "7", "minOffset": "0", "maxOffset": "9"}
     facts = header_facts(PULL, {"queueOffset": "5"}, 0, {**answered, "suggestWhichBrokerId": "1"})
     assert offsets_in(facts) == (5, 7, 0, 9)
-    assert fact_in(facts, row_facts.FROM_BROKER) == "1"
+    assert fact_in(facts, names.FROM_BROKER) == "1"
     assert offsets_in(header_facts(PULL, {"queueOffset": "5"}, -1, None)) == (5, None, None, None)
     assert offsets_in(header_facts(PULL, {}, 0, {"suggestWhichBrokerId": "0"})) == (None,) * 4
     assert offsets_in([]) == offsets_in(["offsets=1 2 3"]) == (None,) * 4
@@ -208,8 +210,8 @@ def test_values_may_have_any_characters() -> None:
     assert fact_in(facts, "none") is None
     body = '{"clientID":"a=b c\\u0001\\u202e","producerDataSet":[{"groupName":"= ="}]}'
     named = request_body_facts(HEARTBEAT, body.encode())
-    assert fact_in(named, row_facts.CLIENT) == "a=b c\1\u202e"
-    assert facts_in(named, row_facts.PRODUCER) == ["= ="]
+    assert fact_in(named, names.CLIENT) == "a=b c\1\u202e"
+    assert facts_in(named, names.PRODUCER) == ["= ="]
 
 
 # -- secrets --------------------------------------------------------------------------------------
@@ -228,7 +230,7 @@ def test_settings_are_named_without_values(code: int) -> None:
 
 def test_of_credentials_only_the_account_of_a_refused_client_is_named() -> None:
     secret = {"AccessKey": "account-1", "Signature": "s3cret", "SecurityToken": "s3cret"}
-    for code in row_facts.HEADER_FACTS:
+    for code in HEADER_FACTS:
         for answer in (-1, 0, 1, 2, 14, 16, 17):
             facts = header_facts(code, secret, answer, {} if answer >= 0 else None)
             assert "s3cret" not in str(facts)
@@ -263,7 +265,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_bodies_give_few_facts_and_raise_nothing(name: str) -> None:
     body = HOSTILE[name]
-    for code in row_facts.BODY_REQUESTS:
+    for code in BODY_REQUESTS:
         assert bounded(request_body_facts(code, body))
     assert bounded(response_body_facts(body))
     assert message_facts(body) == []
@@ -290,7 +292,7 @@ def test_many_parts_of_a_body_give_bounded_facts() -> None:
 
     members = json.dumps({"consumerIdList": [f"c@{number}" for number in range(9000)]}).encode()
     assert bounded(response_body_facts(members))
-    assert fact_in(response_body_facts(members), row_facts.MEMBERS) == "9000"
+    assert fact_in(response_body_facts(members), names.MEMBERS) == "9000"
     asked = json.dumps({"mqSet": [1] * 100_000}, separators=(",", ":")).encode()
     assert request_body_facts(LOCK, asked) == ["queues_asked=100000"]
     settings = b"\n".join(b"name%d=1" % number for number in range(9000))
@@ -304,7 +306,7 @@ def test_long_ext_fields_are_bounded() -> None:
         *("a", "b", "f", "g", "i", "j", "l", "nextBeginOffset", "suggestWhichBrokerId"),
     )
     long = dict.fromkeys(names, "9" * 100_000)
-    for code in row_facts.HEADER_FACTS:
+    for code in HEADER_FACTS:
         for answer in (-1, 0, 1):
             assert bounded(header_facts(code, long, answer, long if answer >= 0 else None), 8)
 
@@ -330,13 +332,13 @@ bodies = st.recursive(
 def test_any_body(value: dict[str, object], cut: int) -> None:
     body = json.dumps(value).encode()
     for one in (body, body[: len(body) - cut], body.replace(b'"', b"'")):
-        for code in row_facts.BODY_REQUESTS:
+        for code in BODY_REQUESTS:
             read_back(request_body_facts(code, one))
         read_back(response_body_facts(one))
 
 
 @given(
-    st.sampled_from(sorted(row_facts.HEADER_FACTS)),
+    st.sampled_from(sorted(HEADER_FACTS)),
     st.dictionaries(st.sampled_from(["queueOffset", "extraInfo", "f", "sysFlag", "i"]), texts),
     st.none() | st.dictionaries(st.sampled_from(["nextBeginOffset", "minOffset"]), texts),
 )
@@ -346,7 +348,7 @@ def test_any_ext_fields(code: int, asked: dict[str, str], answered: dict[str, st
 
 @given(st.binary(max_size=200))
 def test_any_bytes(body: bytes) -> None:
-    for code in row_facts.BODY_REQUESTS:
+    for code in BODY_REQUESTS:
         read_back(request_body_facts(code, body))
     for one in (body, b'{"queueDatas"' + body, b'{"consumerIdList"' + body):
         read_back(response_body_facts(one))
@@ -359,8 +361,8 @@ def read_back(facts: list[str]) -> None:
     assert {one.partition("=")[0] for one in facts} <= {one.name for one in FACTS}
     for one in routed_brokers_in(facts):
         assert one.perm is None or -(1 << 31) <= one.perm < 1 << 31
-    assert len(routed_brokers_in(facts)) == len(facts_in(facts, row_facts.ROUTE))
-    assert len(subscriptions_in(facts)) <= len(facts_in(facts, row_facts.SUBSCRIPTION))
+    assert len(routed_brokers_in(facts)) == len(facts_in(facts, names.ROUTE))
+    assert len(subscriptions_in(facts)) <= len(facts_in(facts, names.SUBSCRIPTION))
     slaves_in(facts)
     consumers_in(facts)
     offsets_in(facts)

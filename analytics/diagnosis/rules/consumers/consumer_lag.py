@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.row_facts import OFFSETS, offsets_in
+from dissectors.remoting.row_facts.ext_fields import offsets_in
+from dissectors.remoting.row_facts.names import OFFSETS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

@@ -8,7 +8,7 @@ from typing import Final
 
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import RECONSUME_LIMIT, RECONSUMED, fact_in
+from dissectors.remoting.row_facts.names import RECONSUME_LIMIT, RECONSUMED, fact_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.row_facts import CLIENT, MEMBER, PRODUCER, consumers_in, fact_in, facts_in
+from dissectors.remoting.row_facts.heartbeats import consumers_in
+from dissectors.remoting.row_facts.names import CLIENT, MEMBER, PRODUCER, fact_in, facts_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

@@ -7,14 +7,12 @@ from typing import Final
 
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import (
-    CLIENT,
-    MAX_FACTS,
+from dissectors.remoting.row_facts.heartbeats import (
     AnnouncedSubscription,
     consumers_in,
-    fact_in,
     subscriptions_in,
 )
+from dissectors.remoting.row_facts.names import CLIENT, MAX_FACTS, fact_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

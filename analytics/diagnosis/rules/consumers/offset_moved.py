@@ -7,7 +7,7 @@ from typing import Final
 
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.row_facts import offsets_in
+from dissectors.remoting.row_facts.ext_fields import offsets_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import CLIENT, GROUP, QUEUES_ASKED, QUEUES_LOCKED, fact_in
+from dissectors.remoting.row_facts.names import CLIENT, GROUP, QUEUES_ASKED, QUEUES_LOCKED, fact_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

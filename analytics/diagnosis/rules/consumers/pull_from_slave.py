@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from dissectors.remoting.code_sets import FETCHES
-from dissectors.remoting.row_facts import FROM_BROKER, fact_in
+from dissectors.remoting.row_facts.names import FROM_BROKER, fact_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.row_facts import MEMBER, facts_in
+from dissectors.remoting.row_facts.names import MEMBER, facts_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.row_facts import ACCOUNT, CLIENT, fact_in
+from dissectors.remoting.row_facts.names import ACCOUNT, CLIENT, fact_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

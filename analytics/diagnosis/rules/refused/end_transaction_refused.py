@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import DECISION, fact_in
+from dissectors.remoting.row_facts.names import DECISION, fact_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

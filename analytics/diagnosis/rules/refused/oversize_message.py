@@ -7,7 +7,8 @@ from typing import Final
 
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import PROPERTIES, number_in
+from dissectors.remoting.row_facts.names import PROPERTIES
+from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import routed_brokers_in
+from dissectors.remoting.row_facts.routes import routed_brokers_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

@@ -14,7 +14,13 @@ from typing import Final
 
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import CHECKED, DECISION, TRANSACTION, TRANSACTION_ID, fact_in
+from dissectors.remoting.row_facts.names import (
+    CHECKED,
+    DECISION,
+    TRANSACTION,
+    TRANSACTION_ID,
+    fact_in,
+)
 from dissectors.rows.record import ExchangeRecord
 
 from ...keys import WHOLE

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import DEADLINE_MS, fact_in
+from dissectors.remoting.row_facts.names import DEADLINE_MS, fact_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

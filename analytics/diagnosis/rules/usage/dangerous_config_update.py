@@ -8,7 +8,7 @@ from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import SETTING, facts_in
+from dissectors.remoting.row_facts.names import SETTING, facts_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

@@ -9,7 +9,7 @@ from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.remoting.code_sets import REPLIES, SENDS
-from dissectors.remoting.row_facts import RoutedBroker
+from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

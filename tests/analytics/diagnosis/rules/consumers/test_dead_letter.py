@@ -7,7 +7,7 @@ import pytest
 from analytics.diagnosis.problem import ProblemSeverity
 from analytics.diagnosis.rules.consumers.dead_letter import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts import RECONSUME_LIMIT, RECONSUMED, fact
+from dissectors.remoting.row_facts.names import RECONSUME_LIMIT, RECONSUMED, fact
 from dissectors.rows.record import ExchangeRecord
 
 from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample

@@ -1,0 +1,106 @@
+"""Facts in bodies, told by the request code, or by what is in a response.
+
+RocketMQ: HeartbeatData, TopicRouteData, LockBatchRequestBody, LockBatchResponseBody,
+GetConsumerListByGroupResponseBody.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final
+
+from ..codes import RequestCode
+from ..messages.counting import RECORD_MAGICS
+from .heartbeats import heartbeat_facts
+from .names import (
+    CLIENT,
+    GROUP,
+    MAX_FACTS,
+    MEMBER,
+    MEMBERS,
+    QUEUES_ASKED,
+    QUEUES_LOCKED,
+    SETTING,
+    STORED_MS,
+    fact,
+    given,
+)
+from .routes import route_facts
+from .values import MAX_BODY, object_in, text_in
+
+_BORN_HOST_V6: Final = 0x10
+_LOCKS: Final = frozenset((int(RequestCode.LOCK_BATCH_MQ), int(RequestCode.UNLOCK_BATCH_MQ)))
+_CONFIGS: Final = frozenset(
+    (int(RequestCode.UPDATE_BROKER_CONFIG), int(RequestCode.UPDATE_NAMESRV_CONFIG))
+)
+_HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
+
+BODY_REQUESTS: Final = (*sorted(_LOCKS), *sorted(_CONFIGS), _HEARTBEAT)
+"""Requests of which the body gives facts."""
+
+_RECORD: Final = struct.Struct(">iI28xi")
+_STORE_TIME: Final = struct.Struct(">q")
+
+
+def request_body_facts(code: int, body: bytes) -> list[str]:
+    """Return the facts in the body of a request of `BODY_REQUESTS`."""
+    if code in _CONFIGS:
+        return _settings(body)
+    value = object_in(body)
+    if value is None:
+        return []
+    if code == _HEARTBEAT:
+        return heartbeat_facts(value)
+    queues = value.get("mqSet")
+    return given(
+        (CLIENT, text_in(value.get("clientId"))),
+        (GROUP, text_in(value.get("consumerGroup"))),
+        (QUEUES_ASKED, str(len(queues)) if isinstance(queues, list) else None),
+    )
+
+
+def response_body_facts(body: bytes) -> list[str]:
+    """Return the facts in the body of a good response, told by what is in it."""
+    if b'"queueDatas"' in body:
+        return route_facts(object_in(body) or {})
+    if b'"lockOKMQSet"' in body:
+        queues = (object_in(body) or {}).get("lockOKMQSet")
+        return given((QUEUES_LOCKED, str(len(queues)) if isinstance(queues, list) else None))
+    if b'"consumerIdList"' in body:
+        members = (object_in(body) or {}).get("consumerIdList")
+        if not isinstance(members, list):
+            return []
+        named = [fact(MEMBER, one) for one in members[: MAX_FACTS - 1] if isinstance(one, str)]
+        return [fact(MEMBERS, len(members)), *named]
+    return []
+
+
+def message_facts(body: bytes) -> list[str]:
+    """Return the facts of a body of stored messages: of its first."""
+    if len(body) < 76:
+        return []
+    _, magic, flag = _RECORD.unpack_from(body)
+    if magic not in RECORD_MAGICS:
+        return []
+    (stored,) = _STORE_TIME.unpack_from(body, 68 if flag & _BORN_HOST_V6 else 56)
+    return [fact(STORED_MS, stored)]
+
+
+def _settings(body: bytes) -> list[str]:
+    """Return the names of `name=value` lines; values may be secrets.
+
+    A value may go on in the next line: after a backslash, or because it has line ends itself. Such
+    a line is no setting, as far as can be told.
+    """
+    names: dict[str, None] = {}
+    goes_on = False
+    for line in body[:MAX_BODY].splitlines():
+        found = None if goes_on else _SETTING_LINE.match(line)
+        if found is not None:
+            names[found[1].decode("ascii")] = None
+        goes_on = line.endswith(b"\\")
+    return [fact(SETTING, name) for name in list(names)[:MAX_FACTS]]
+
+
+_SETTING_LINE: Final = re.compile(rb"\s*([A-Za-z][A-Za-z0-9_.$-]{0,99})\s*=(?!=\s*$)")

@@ -1,0 +1,150 @@
+"""Facts in the ext fields of requests and answers.
+
+RocketMQ: EndTransactionRequestHeader, PullMessageResponseHeader, AckMessageRequestHeader,
+ExtraInfoUtil, MessageSysFlag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ..code_sets import SENDS
+from ..codes import RequestCode, ResponseCode
+from ..send_fields import send_fields_of
+from .names import (
+    ACCOUNT,
+    CHECKED,
+    CLIENT,
+    DEADLINE_MS,
+    DECISION,
+    DELAY_LEVEL,
+    FROM_BROKER,
+    OFFSETS,
+    PROPERTIES,
+    RECONSUME_LIMIT,
+    RECONSUMED,
+    TRANSACTION,
+    TRANSACTION_ID,
+    fact,
+    fact_in,
+    given,
+)
+from .values import LONGEST_NUMBER, number_of, number_or_zero
+
+_PREPARED: Final = 0x4
+_TRANSACTION_BITS: Final = 0xC
+
+_DECISIONS: Final = {"8": "commit", "12": "rollback", "0": "unknown"}
+_PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
+
+_SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
+_END: Final = int(RequestCode.END_TRANSACTION)
+_CHECK: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
+
+_ACKS: Final = frozenset(
+    (int(RequestCode.ACK_MESSAGE), int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME))
+)
+_CLIENT_REQUESTS: Final = frozenset((int(RequestCode.UNREGISTER_CLIENT),))
+
+_NOT_ALLOWED: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
+"""How 4.x and 5.x answer a client that may not do what it asks."""
+_ACCESS_KEY: Final = "AccessKey"
+"""SessionCredentials.ACCESS_KEY"""
+
+HEADER_FACTS: Final = (
+    _PULLS | SENDS | _ACKS | _CLIENT_REQUESTS | frozenset((_SEND_BACK, _END, _CHECK))
+)
+"""Requests of which ext fields give facts."""
+
+
+def header_facts(
+    code: int, asked: dict[str, str], answer_code: int, answered: dict[str, str] | None
+) -> list[str]:
+    """Return the facts in the ext fields of a request of `HEADER_FACTS` and of its answer.
+
+    `answer_code` is -1 and `answered` None where there is no answer.
+    """
+    facts = _facts_of_kind(code, asked, answer_code, answered)
+    if answer_code in _NOT_ALLOWED and (account := asked.get(_ACCESS_KEY)):
+        facts.append(fact(ACCOUNT, account))
+    return facts
+
+
+def _facts_of_kind(
+    code: int, asked: dict[str, str], answer_code: int, answered: dict[str, str] | None
+) -> list[str]:
+    if code in SENDS:
+        return _send_facts(code, asked, answer_code)
+    get = asked.get
+    if code in _PULLS:
+        return _pull_facts(asked, answered)
+    if code == _SEND_BACK:
+        return given((DELAY_LEVEL, get("delayLevel")))
+    if code == _END:
+        flag = get("commitOrRollback")
+        decision = _DECISIONS.get(flag, flag) if flag is not None else None
+        checked = "true" if get("fromTransactionCheck") == "true" else None
+        return given(
+            (DECISION, decision), (CHECKED, checked), (TRANSACTION_ID, get("transactionId"))
+        )
+    if code == _CHECK:
+        return given((TRANSACTION_ID, get("transactionId") or get("msgId")))
+    if code in _ACKS:
+        return given((DEADLINE_MS, _deadline(get("extraInfo"))))
+    return given((CLIENT, get("clientID")))
+
+
+def _send_facts(code: int, asked: dict[str, str], answer_code: int) -> list[str]:
+    names = send_fields_of(code)
+    get = asked.get
+    facts: list[str] = []
+    flag = get(names.sys_flag)
+    if flag is not None and flag != "0" and number_or_zero(flag) & _TRANSACTION_BITS == _PREPARED:
+        facts.append(fact(TRANSACTION, "prepared"))
+    reconsumed = get(names.reconsume_times)
+    if reconsumed is not None and reconsumed != "0":
+        facts.append(fact(RECONSUMED, reconsumed))
+        if limit := get(names.max_reconsume_times):
+            facts.append(fact(RECONSUME_LIMIT, limit))
+    if answer_code > 0:
+        properties = get(names.properties)
+        if properties:
+            facts.append(fact(PROPERTIES, len(properties.encode("utf-8", "replace"))))
+    return facts
+
+
+def _pull_facts(asked: dict[str, str], answered: dict[str, str] | None) -> list[str]:
+    begin = _short(asked.get("queueOffset"))
+    if answered is None:
+        return [fact(OFFSETS, f"{begin} - - -")]
+    get = answered.get
+    following, least = _short(get("nextBeginOffset")), _short(get("minOffset"))
+    facts = [fact(OFFSETS, f"{begin} {following} {least} {_short(get('maxOffset'))}")]
+    broker = get("suggestWhichBrokerId")
+    if broker is not None and broker != "0":
+        facts.append(fact(FROM_BROKER, broker))
+    return facts
+
+
+def _short(text: str | None) -> str:
+    return text if text and len(text) <= LONGEST_NUMBER else "-"
+
+
+def offsets_in(facts: Iterable[str]) -> tuple[int | None, int | None, int | None, int | None]:
+    """Return (asked, next, min, max) of a pull; None for what is absent."""
+    value = fact_in(facts, OFFSETS)
+    parts = value.split(" ") if value is not None else []
+    if len(parts) != 4:
+        return None, None, None, None
+    asked, following, least, most = (number_of(part) for part in parts)
+    return asked, following, least, most
+
+
+def _deadline(receipt: str | None) -> str | None:
+    """Return popTime + invisibleTime of a POP receipt (ExtraInfoUtil.buildExtraInfo)."""
+    parts = receipt.split(" ", 3) if receipt else []
+    if len(parts) < 3:
+        return None
+    popped, invisible = number_of(parts[1]), number_of(parts[2])
+    return str(popped + invisible) if popped is not None and invisible is not None else None

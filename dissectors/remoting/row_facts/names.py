@@ -1,0 +1,128 @@
+"""Names of facts, what each stands for, and how a fact is written and looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+MAX_FACTS: Final = 128
+"""facts of one exchange"""
+MAX_VALUE: Final = 400
+"""characters of one value"""
+
+
+class Fact(NamedTuple):
+    """What one name stands for."""
+
+    name: str
+    meaning: str
+    source: str
+
+
+CLIENT: Final = "client"
+CONSUMER: Final = "consumer"
+PRODUCER: Final = "producer"
+SUBSCRIPTION: Final = "subscription"
+ROUTE: Final = "route"
+SLAVE: Final = "slave"
+GROUP: Final = "group"
+QUEUES_ASKED: Final = "queues_asked"
+QUEUES_LOCKED: Final = "queues_locked"
+MEMBERS: Final = "members"
+MEMBER: Final = "member"
+OFFSETS: Final = "offsets"
+FROM_BROKER: Final = "from_broker"
+STORED_MS: Final = "stored_ms"
+DELAY_LEVEL: Final = "delay_level"
+TRANSACTION: Final = "transaction"
+TRANSACTION_ID: Final = "transaction_id"
+DECISION: Final = "decision"
+CHECKED: Final = "checked"
+DEADLINE_MS: Final = "deadline_ms"
+SETTING: Final = "setting"
+RECONSUMED: Final = "reconsumed"
+RECONSUME_LIMIT: Final = "reconsume_limit"
+PROPERTIES: Final = "properties_bytes"
+ACCOUNT: Final = "account"
+
+FACTS: Final = (
+    Fact(CLIENT, "client id", "heartbeat: body; ext field `clientID`; lock of queues: body"),
+    Fact(CONSUMER, "`TYPE MODEL GROUP` of a consumer group", "heartbeat: body"),
+    Fact(PRODUCER, "a producer group", "heartbeat: body"),
+    Fact(SUBSCRIPTION, "`GROUP TOPIC TYPE EXPRESSION` of a subscription", "heartbeat: body"),
+    Fact(
+        ROUTE,
+        "`PERM READ WRITE IDS NAME` of a broker in a route: permission bits, numbers of queues, ids"
+        " of its addresses (0: the master) joined by commas",
+        "route: body of the response",
+    ),
+    Fact(SLAVE, "`ID ADDRESS` of a broker in a route that is no master", "the same"),
+    Fact(GROUP, "group whose queues are locked or unlocked", "request body"),
+    Fact(QUEUES_ASKED, "queues that a consumer asks to lock", "request body"),
+    Fact(QUEUES_LOCKED, "queues that it got", "response body"),
+    Fact(MEMBERS, "members of a consumer group", "response body"),
+    Fact(MEMBER, "client id of one of them", "response body"),
+    Fact(
+        OFFSETS,
+        "`ASKED NEXT MIN MAX` of a pull; `-` for what is absent",
+        "ext fields `queueOffset`, `nextBeginOffset`, `minOffset`, `maxOffset`",
+    ),
+    Fact(
+        FROM_BROKER,
+        "id of the broker that the next pull should go to, unless it is the master's",
+        "ext field `suggestWhichBrokerId`",
+    ),
+    Fact(STORED_MS, "store time of the first message of a pull, ms", "response body"),
+    Fact(DELAY_LEVEL, "delay level of a message sent back", "ext field `delayLevel`"),
+    Fact(TRANSACTION, "`prepared` of a half message", "sysFlag of a send"),
+    Fact(TRANSACTION_ID, "transaction id", "ext field `transactionId`"),
+    Fact(
+        DECISION,
+        "`commit`, `rollback` or `unknown`: how a transaction ends",
+        "ext field `commitOrRollback`",
+    ),
+    Fact(
+        CHECKED, "`true` where it answers a check of the broker", "ext field `fromTransactionCheck`"
+    ),
+    Fact(
+        DEADLINE_MS,
+        "time until which a message of POP may be acknowledged, ms",
+        "ext field `extraInfo`",
+    ),
+    Fact(SETTING, "name of a setting that is changed, without its value", "request body"),
+    Fact(RECONSUMED, "how often a message that is sent was consumed", "ext field of a send"),
+    Fact(RECONSUME_LIMIT, "how often it may be, before it is a dead letter", "the same"),
+    Fact(PROPERTIES, "bytes of the properties of a refused send", "ext field of a send"),
+    Fact(
+        ACCOUNT,
+        "account of a client whose send, pull or unregistration was refused with code 1 or 16;"
+        " never its secret",
+        "ext field `AccessKey`",
+    ),
+)
+"""All names, in the order of the document."""
+
+
+def fact(name: str, value: object) -> str:
+    """Return a fact as it stands in the column."""
+    return f"{name}={str(value)[:MAX_VALUE]}"
+
+
+def fact_in(facts: Iterable[str], name: str) -> str | None:
+    """Return the value of the first fact of that name; None where there is none."""
+    start = name + "="
+    for one in facts:
+        if one.startswith(start):
+            return one[len(start) :]
+    return None
+
+
+def facts_in(facts: Iterable[str], name: str) -> list[str]:
+    """Return the values of all facts of that name."""
+    start = name + "="
+    return [one[len(start) :] for one in facts if one.startswith(start)]
+
+
+def given(*named: tuple[str, str | None]) -> list[str]:
+    """Return facts of the values that are there and not empty."""
+    return [fact(name, value) for name, value in named if value]
