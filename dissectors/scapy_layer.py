@@ -28,7 +28,8 @@ from scapy.sessions import IPSession
 from .expert import ExpertInfo
 from .remoting.codes import RequestCode, ResponseCode, request_name, response_name
 from .remoting.command import JSON, ROCKETMQ, RemotingCommand
-from .remoting.framing.frame import KEEP_ALL, Frame, FrameDecoder
+from .remoting.framing.frame import Frame
+from .remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from .remoting.framing.layout import (
     MAX_FRAME,
     PREFIX,
@@ -40,7 +41,8 @@ from .remoting.framing.layout import (
 )
 from .remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header, encode_header
 from .remoting.versions import V5_3_2
-from .tcp.reassembly import Data, Piece, StreamReassembler
+from .tcp.pieces import Data, Piece
+from .tcp.reassembly import StreamReassembler
 from .tcp.segment import SYN, Segment
 
 PORTS: Final = (9876, 10909, 10912, 10911)

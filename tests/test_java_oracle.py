@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dissectors.decode.pipeline import Decode
-from dissectors.remoting.framing.frame import encode_frame
+from dissectors.remoting.framing.layout import encode_frame
 from dissectors.remoting.header_codec import decode_header, encode_header
 from tests.cluster.oracle import JavaCommand, decode_frames
 from tests.streams import frames_of, streams_of

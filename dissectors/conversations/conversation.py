@@ -1,30 +1,27 @@
 """A conversation: both directions of one TCP connection, segments in, PDUs out.
 
 Each direction has a reassembler and a frame decoder. What the conversation speaks is found by its
-bytes; what is done with them is said by its `ConversationState`, of which `conversation_states` has
-one for each thing that it may be. A request is told from a response by its flag, never by a port:
-brokers send requests too.
+bytes; its `ConversationState` says what is done with them. A request is told from a response by its
+flag, never by a port: brokers send requests too.
 """
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
 from mypy_extensions import i64
 
 from ..expert import ExpertInfo, ExpertKind
 from ..remoting.command import RemotingCommand
-from ..remoting.framing.frame import PREFIX, Frame, FrameDecoder
+from ..remoting.framing.frame import Frame
+from ..remoting.framing.frame_decoder import FrameDecoder
+from ..remoting.framing.layout import PREFIX
 from ..replication.progress import Replication
-from ..tcp.reassembly import Piece, StreamReassembler
+from ..tcp.pieces import Piece
+from ..tcp.reassembly import StreamReassembler
 from ..tcp.segment import FIN, RST, SYN, Segment
 from .keys import reversed_key, source_of
 from .recognition import NO_PAYLOAD, UNKNOWN
-
-LINGER: Final = 2_000_000_000
-"""nanoseconds that a closed conversation waits for packets captured late"""
-HALF_LINGER: Final = 120_000_000_000
-"""the same where only one end has closed: the other may still have something to say"""
 
 
 @final
@@ -176,10 +173,7 @@ class Direction:
     def earliest_held(self) -> i64:
         """Id of the earliest packet that waits for a hole or may begin a frame; -1: none."""
         waits: i64 = self.reassembler.earliest_held if self.reassembler.waiting else -1
-        sought: i64 = self.decoder.earliest_sought
-        if waits < 0 or 0 <= sought < waits:
-            return sought
-        return waits
+        return _earlier(waits, self.decoder.earliest_sought)
 
 
 class ConversationState:
@@ -268,8 +262,8 @@ class Conversation:
         """nothing more of it is looked at"""
         self.closing = False
         """FIN or RST was seen, and no data since"""
-        self.linger: i64 = LINGER
-        """nanoseconds that it waits then for what is captured late"""
+        self.linger: i64 = 0
+        """nanoseconds that it waits then for what is captured late; see `handshake`"""
         self.mine = True
         """it is decoded here; else only followed for its number"""
         self.first_packet: i64 = 0
@@ -303,8 +297,7 @@ class Conversation:
         self._pieces: list[Piece] = []
         self.first = Direction(self, key, keep)
         self.second = Direction(self, reversed_key(key), keep)
-        self.first.peer = self.second
-        self.second.peer = self.first
+        self.first.peer, self.second.peer = self.second, self.first
 
     def note(self, facts: list[str]) -> None:
         """Keep facts of the connection."""
@@ -365,19 +358,13 @@ class Conversation:
         """Id of the earliest packet that is held and may hold a command; -1: none is."""
         if not self.state.may_give_commands:
             return -1
-        earliest: i64 = self.first.earliest_held
-        other: i64 = self.second.earliest_held
-        if earliest < 0 or 0 <= other < earliest:
-            return other
-        return earliest
+        return _earlier(self.first.earliest_held, self.second.earliest_held)
 
     @property
     def held_bytes(self) -> i64:
         """Bytes held in both directions."""
-        first = self.first
-        second = self.second
-        held: i64 = first.decoder.held_bytes + second.decoder.held_bytes
-        return held + first.reassembler.pending_bytes + second.reassembler.pending_bytes
+        held: i64 = self.first.decoder.held_bytes + self.second.decoder.held_bytes
+        return held + self.first.reassembler.pending_bytes + self.second.reassembler.pending_bytes
 
     # -- inside ---------------------------------------------------------------------------------
 
@@ -406,3 +393,8 @@ class Conversation:
 
     def _say(self, kind: ExpertKind, detail: str, segment: Segment) -> None:
         self.experts.append(ExpertInfo(kind, detail, segment.ts, segment.packet, self.number, -1))
+
+
+def _earlier(one: i64, other: i64) -> i64:
+    """Return the smaller of two ids of packets, of which -1 stands for none."""
+    return other if one < 0 or 0 <= other < one else one

@@ -17,7 +17,7 @@ from ..remoting.framing.frame import Frame
 from ..remoting.header_codec import decode_header
 from ..replication.progress import Reading, Replication, ReplicationFinder
 from ..rows.conversation_facts import FIRST_BYTES, conversation_fact
-from ..tcp.reassembly import Data, Gap, Piece
+from ..tcp.pieces import Data, Gap, Piece
 from .conversation import Conversation, ConversationState, Direction, Pdu
 from .recognition import HAPROXY, HTTP2, TLS, UNKNOWN, protocol_of, refined
 from .tls_hello import tls_facts

@@ -4,10 +4,17 @@ ended it.
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from ..tcp.segment import ACK, FIN, RST, SYN, Segment
-from .conversation import HALF_LINGER, LINGER, Conversation, Direction
+from .conversation import Conversation, Direction
+
+LINGER: Final = 2_000_000_000
+"""nanoseconds that a closed conversation waits for packets captured late"""
+HALF_LINGER: Final = 120_000_000_000
+"""the same where only one end has closed: the other may still have something to say"""
 
 
 def note_start(direction: Direction, segment: Segment) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind
-from ..remoting.framing.frame import KEEP_ALL, KEEP_MESSAGES
+from ..remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES
 from ..replication.progress import first_of
 from ..rows.conversation_record import ConversationRecord
 from ..rows.record import ExchangeRecord

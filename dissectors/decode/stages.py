@@ -21,7 +21,7 @@ from ..conversations.conversation_table import (
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..remoting import row_bodies
 from ..remoting.broker_addresses import broker_addresses_of
-from ..remoting.framing.frame import KEEP_ALL
+from ..remoting.framing.frame_decoder import KEEP_ALL
 from ..remoting.heartbeat import groups_of
 from ..remoting.messages.counting import count_batch, count_messages
 from ..remoting.row_facts.bodies import (
@@ -31,7 +31,7 @@ from ..remoting.row_facts.bodies import (
     response_body_facts,
 )
 from ..tcp.capture import Packet
-from ..tcp.segment import SegmentReader
+from ..tcp.segment_reader import SegmentReader
 from .command_order import CommandOrder
 from .exchange import Exchange, ExchangeMatcher
 

@@ -14,6 +14,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from ..expert import ExpertInfo, ExpertKind
+from .pieces import Data, Gap, Piece, agree
 from .segment import ACK, Segment
 
 HOLD_SEGMENTS: Final = 32
@@ -38,43 +39,6 @@ FAR_SEGMENTS: Final = 8
 
 START: Final = 1 << 33
 """offset given to the first segment seen, so that earlier ones have offsets above zero"""
-
-
-@final
-class Data:
-    """Bytes of a stream, in order: a range of the packet that brought them."""
-
-    __slots__ = ("data", "end", "offset", "packet", "start", "ts")
-
-    def __init__(
-        self, offset: i64, packet: i64, ts: i64, data: bytes, start: i64, end: i64
-    ) -> None:
-        self.offset: i64 = offset
-        """offset in the stream of the first byte"""
-        self.packet: i64 = packet
-        self.ts: i64 = ts
-        self.data = data
-        self.start: i64 = start
-        self.end: i64 = end
-
-
-@final
-class Gap:
-    """Bytes of a stream that the capture does not have."""
-
-    __slots__ = ("length", "offset", "packet", "ts")
-
-    def __init__(self, offset: i64, packet: i64, ts: i64, length: i64) -> None:
-        self.offset: i64 = offset
-        """offset in the stream of the first missing byte"""
-        self.packet: i64 = packet
-        """the packet behind the hole"""
-        self.ts: i64 = ts
-        self.length: i64 = length
-        """missing bytes; 0 where it cannot be known"""
-
-
-Piece = Data | Gap
 
 
 @final
@@ -320,7 +284,7 @@ class StreamReassembler:
                 at = stop
             if at < end:
                 there = pending[index]
-                differs = differs or not (hole or _agree(segment, offset, there))
+                differs = differs or not (hole or agree(segment, offset, there))
                 at = there.offset + there.end
                 index += 1
         return differs
@@ -434,14 +398,3 @@ class StreamReassembler:
         self._experts.append(
             ExpertInfo(kind, detail, segment.ts, segment.packet, self.conversation, place)
         )
-
-
-def _agree(segment: Segment, offset: i64, piece: Data) -> bool:
-    """Whether a segment at an offset has the same bytes as a piece where both have some."""
-    if not piece.data:
-        return True
-    low: i64 = max(offset, piece.offset)
-    high: i64 = min(offset + segment.end - segment.start, piece.offset + piece.end)
-    shift: i64 = segment.start - offset
-    mine = segment.data[low + shift : high + shift]
-    return low >= high or mine == piece.data[low - piece.offset : high - piece.offset]

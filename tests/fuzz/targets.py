@@ -18,7 +18,8 @@ from dissectors.expert import ExpertInfo
 from dissectors.remoting.bodies import body_value, decode_body
 from dissectors.remoting.codes import OPERATIONS
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.framing.frame import KEEP_ALL, KEEP_MESSAGES, Frame, FrameDecoder
+from dissectors.remoting.framing.frame import Frame
+from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES, FrameDecoder
 from dissectors.remoting.header_codec import decode_header, encode_header, is_header
 from dissectors.remoting.headers import header_fields, header_name, typed_header
 from dissectors.remoting.ids.parts import PROPERTIES, property_parts
@@ -29,8 +30,10 @@ from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.rows.tables import csv_of, jsonl_of
 from dissectors.tcp.capture import CaptureReader, Packet
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
-from dissectors.tcp.reassembly import Data, Piece, StreamReassembler
-from dissectors.tcp.segment import Segment, SegmentReader
+from dissectors.tcp.pieces import Data, Piece
+from dissectors.tcp.reassembly import StreamReassembler
+from dissectors.tcp.segment import Segment
+from dissectors.tcp.segment_reader import SegmentReader
 from rmqtool.decode.tree import Tree
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, frame

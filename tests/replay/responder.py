@@ -14,7 +14,8 @@ import threading
 from collections.abc import Callable, Iterator
 
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
-from dissectors.remoting.framing.frame import KEEP_ALL, Frame, FrameDecoder
+from dissectors.remoting.framing.frame import Frame
+from dissectors.remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from dissectors.remoting.header_codec import decode_header
 from replay.wire.request import encode_command
 from tests.patience import wait_for

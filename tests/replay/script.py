@@ -13,7 +13,8 @@ from random import Random
 
 from dissectors.remoting.bodies import encode_body
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
-from dissectors.remoting.framing.frame import KEEP_ALL, Frame, FrameDecoder
+from dissectors.remoting.framing.frame import Frame
+from dissectors.remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from dissectors.remoting.header_codec import decode_header
 from replay.cluster.client import ClusterClient
 from replay.config import ProducerConfig

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dissectors.conversations.conversation import HALF_LINGER, LINGER
 from dissectors.conversations.conversation_table import SWEEP_PACKETS
+from dissectors.conversations.handshake import HALF_LINGER, LINGER
 from dissectors.expert import ExpertKind, Severity
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, route_query, send, sent

@@ -28,7 +28,7 @@ from dissectors.decode.exchange import EARLY_TOLERANCE
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.stages import ExchangeStages
 from dissectors.expert import Severity
-from dissectors.remoting.framing.frame import KEEP_ALL
+from dissectors.remoting.framing.frame_decoder import KEEP_ALL
 from dissectors.tcp.capture import packet_number
 from dissectors.tcp.formats import reader_of
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng

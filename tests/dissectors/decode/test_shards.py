@@ -11,7 +11,7 @@ from dissectors.decode.pipeline import DecodeOptions, DecodeStats
 from dissectors.decode.shards import SharedDecode, decode_of
 from dissectors.decode.stages import ExchangeStages
 from dissectors.expert import ExpertInfo
-from dissectors.remoting.framing.frame import KEEP_MESSAGES
+from dissectors.remoting.framing.frame_decoder import KEEP_MESSAGES
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp.formats import reader_of

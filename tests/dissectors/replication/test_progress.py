@@ -18,7 +18,7 @@ from dissectors.decode.decoded_log import read_manifest
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.shards import decode_of
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.remoting.framing.frame import encode_frame
+from dissectors.remoting.framing.layout import encode_frame
 from dissectors.replication.progress import (
     AUTO_SWITCH,
     CLASSIC,

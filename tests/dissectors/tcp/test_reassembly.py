@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.tcp.pieces import Data, Piece
 from dissectors.tcp.reassembly import (
     FAR_SEGMENTS,
     HOLD_SEGMENTS,
@@ -22,8 +23,6 @@ from dissectors.tcp.reassembly import (
     MAX_RETRANSMISSION,
     UNACKED_SEGMENTS,
     UNACKED_TIME,
-    Data,
-    Piece,
     StreamReassembler,
 )
 from dissectors.tcp.segment import ACK, SYN, Segment

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.framing.frame import KEEP_NONE, Frame, FrameDecoder
+from dissectors.remoting.framing.frame import Frame
+from dissectors.remoting.framing.frame_decoder import KEEP_NONE, FrameDecoder
 from dissectors.remoting.framing.search import FREE_WORK, MAX_SOUGHT_HEADER, WORK_PER_BYTE
 from tests.traffic.commands import frame, send
 

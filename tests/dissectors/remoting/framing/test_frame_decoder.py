@@ -12,19 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.remoting.framing.frame import (
+from dissectors.remoting.framing.frame import Frame
+from dissectors.remoting.framing.frame_decoder import (
     KEEP_ALL,
     KEEP_MESSAGES,
     KEEP_NONE,
     MANY_PARTS,
-    MAX_FRAME,
-    PREFIX,
-    ROUTE_LIMIT,
-    Frame,
     FrameDecoder,
-    encode_frame,
 )
+from dissectors.remoting.framing.layout import MAX_FRAME, PREFIX, encode_frame
 from dissectors.remoting.framing.search import MAX_SOUGHT_HEADER
+from dissectors.remoting.framing.wanted_bodies import ROUTE_LIMIT
 from tests.traffic.commands import Command, frame, route_query, send, sent
 
 COMMANDS = [

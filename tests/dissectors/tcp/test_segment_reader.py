@@ -13,11 +13,11 @@ from dissectors.conversations.keys import reversed_key, source_of
 from dissectors.expert import ExpertKind
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.fragments import MAX_DATAGRAMS, MAX_PARTS, MAX_WAITING_BYTES
-from dissectors.tcp.segment import (
+from dissectors.tcp.segment import Segment
+from dissectors.tcp.segment_reader import (
     MAX_IPV6_HEADERS,
     MAX_OFFLOADED,
     MAX_TUNNELS,
-    Segment,
     SegmentReader,
 )
 from tests.traffic.network import (

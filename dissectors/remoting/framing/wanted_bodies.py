@@ -1,0 +1,43 @@
+"""Which bodies a row needs, told from the bytes of the header without decoding it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from mypy_extensions import i64
+
+from ..header_codec import BINARY_TYPE
+from ..row_bodies import MESSAGE_FIELDS, WANTED_REQUESTS, WANTED_RESPONSE
+
+_SEVERAL: Final = tuple([name.encode() for name in MESSAGE_FIELDS])
+_FIRST_CODES: Final = tuple([b"%d," % code for code in WANTED_REQUESTS])
+"""how Java's headers go on behind `{"code":`"""
+_FIRST_SUCCESS: Final = b"%d," % WANTED_RESPONSE
+_BINARY_CODES: Final = tuple([code.to_bytes(2, "big") for code in WANTED_REQUESTS])
+_BINARY_SUCCESS: Final = WANTED_RESPONSE.to_bytes(2, "big")
+_ANY_CODE: Final = re.compile(
+    rb'"code": ?(?:%s)[,}]' % b"|".join([b"%d" % code for code in WANTED_REQUESTS])
+)
+_SUCCESS: Final = re.compile(rb'"code": ?%d[,}]' % WANTED_RESPONSE)
+"""answers, of which a route has no ext fields to tell it by"""
+ROUTE_LIMIT: Final = 1024 * 1024
+"""bytes of the largest body that may be a route; one of a thousand brokers has some 100 KiB"""
+
+
+def is_wanted(serialize_type: i64, header: bytes, body_length: i64) -> bool:
+    """Whether a row needs something of the body behind a header, told without decoding it."""
+    if header.startswith(b'{"code":') and not header.startswith(_FIRST_SUCCESS, 8):
+        # As Java writes it, and no good response: a batch send, or a heartbeat for its groups.
+        return header.startswith(_FIRST_CODES, 8)
+    for name in _SEVERAL:
+        if name in header:
+            return True
+    route = body_length <= ROUTE_LIMIT
+    if serialize_type == BINARY_TYPE:
+        if header.startswith(_BINARY_CODES):
+            return True
+        return route and header.startswith(_BINARY_SUCCESS)
+    if route and _SUCCESS.search(header) is not None:
+        return True
+    return _ANY_CODE.search(header) is not None

@@ -1,0 +1,57 @@
+"""What a stream is given out as: data in order, and gaps."""
+
+from __future__ import annotations
+
+from typing import final
+
+from mypy_extensions import i64
+
+from .segment import Segment
+
+
+@final
+class Data:
+    """Bytes of a stream, in order: a range of the packet that brought them."""
+
+    __slots__ = ("data", "end", "offset", "packet", "start", "ts")
+
+    def __init__(
+        self, offset: i64, packet: i64, ts: i64, data: bytes, start: i64, end: i64
+    ) -> None:
+        self.offset: i64 = offset
+        """offset in the stream of the first byte"""
+        self.packet: i64 = packet
+        self.ts: i64 = ts
+        self.data = data
+        self.start: i64 = start
+        self.end: i64 = end
+
+
+@final
+class Gap:
+    """Bytes of a stream that the capture does not have."""
+
+    __slots__ = ("length", "offset", "packet", "ts")
+
+    def __init__(self, offset: i64, packet: i64, ts: i64, length: i64) -> None:
+        self.offset: i64 = offset
+        """offset in the stream of the first missing byte"""
+        self.packet: i64 = packet
+        """the packet behind the hole"""
+        self.ts: i64 = ts
+        self.length: i64 = length
+        """missing bytes; 0 where it cannot be known"""
+
+
+Piece = Data | Gap
+
+
+def agree(segment: Segment, offset: i64, piece: Data) -> bool:
+    """Whether a segment at an offset has the same bytes as a piece where both have some."""
+    if not piece.data:
+        return True
+    low: i64 = max(offset, piece.offset)
+    high: i64 = min(offset + segment.end - segment.start, piece.offset + piece.end)
+    shift: i64 = segment.start - offset
+    mine = segment.data[low + shift : high + shift]
+    return low >= high or mine == piece.data[low - piece.offset : high - piece.offset]

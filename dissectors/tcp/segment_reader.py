@@ -1,0 +1,368 @@
+"""Packets as TCP segments: link layers, VLAN tags, IPv4 and IPv6, fragments, tunnels.
+
+A packet that holds no TCP is counted with its reason in `SegmentReader.skipped` and gives None.
+Lengths come from the IP header, never from the captured bytes: Ethernet pads short frames. Bytes
+that the snap length cut off are said as `missing`, never invented.
+
+Link types: https://www.tcpdump.org/linktypes.html. Tunnels: RFC 7348 (VXLAN), RFC 8926 (Geneve),
+RFC 2784 and 2890 (GRE), RFC 2003 (IP in IP).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i16_be, read_i64_be
+from mypy_extensions import i64
+
+from ..expert import ExpertInfo, ExpertKind
+from .capture import Packet
+from .fragments import FragmentTable
+from .segment import FIN, RST, SYN, Segment
+
+MAX_TUNNELS: Final = 8
+"""tunnels inside tunnels that are followed; more is an attack or damage"""
+MAX_OFFLOADED: Final = 1024 * 1024
+"""bytes of an IP packet that does not say its length: BIG TCP has half as many"""
+MAX_IPV6_HEADERS: Final = 16
+"""IPv6 extension headers of one packet that are followed"""
+
+LINKTYPE_NULL: Final = 0
+LINKTYPE_ETHERNET: Final = 1
+LINKTYPE_LOOP: Final = 108
+LINKTYPE_LINUX_SLL: Final = 113
+LINKTYPE_IPV4: Final = 228
+LINKTYPE_IPV6: Final = 229
+LINKTYPE_LINUX_SLL2: Final = 276
+RAW_LINKTYPES: Final = frozenset((12, 14, 101))
+"""raw IP: LINKTYPE_RAW, and the DLT_RAW numbers that some systems write into files"""
+
+ETHERTYPE_IPV4: Final = 0x0800
+ETHERTYPE_IPV6: Final = 0x86DD
+ETHERTYPE_ETHERNET: Final = 0x6558
+ETHERTYPE_ERSPAN: Final = 0x88BE
+VLAN_ETHERTYPES: Final = frozenset((0x8100, 0x88A8, 0x9100))
+
+PROTOCOL_IPV4: Final = 4
+PROTOCOL_TCP: Final = 6
+PROTOCOL_UDP: Final = 17
+PROTOCOL_IPV6: Final = 41
+PROTOCOL_FRAGMENT: Final = 44
+PROTOCOL_GRE: Final = 47
+PROTOCOL_AH: Final = 51
+IPV6_OPTION_HEADERS: Final = frozenset((0, 43, 60, 135))
+"""hop-by-hop, routing, destination options, mobility: all of one shape"""
+
+VXLAN_PORTS: Final = frozenset((4789, 8472))
+GENEVE_PORT: Final = 6081
+
+NOT_IP: Final = "not IP"
+NOT_TCP: Final = "not TCP"
+FRAGMENT: Final = "IP fragment"
+MALFORMED: Final = "malformed"
+TOO_DEEP: Final = "tunnels too deep"
+
+
+@final
+class SegmentReader:
+    """Takes packets apart down to TCP; holds the fragments that wait for others.
+
+    Pure ACKs are most of what is no data: they are given out only while `acks_wanted`, and where
+    they say that the receiver has no room left.
+    """
+
+    def __init__(self) -> None:
+        self.skipped: dict[str, int] = {}
+        """why packets gave no segment, and how many"""
+        self.experts: list[ExpertInfo] = []
+        """findings since they were last taken"""
+        self.acks_wanted = False
+        """somebody waits for an acknowledgement"""
+        self._fragments = FragmentTable(self.experts)
+        self._unsupported: set[int] = set()
+
+    def segment_of(self, packet: Packet) -> Segment | None:
+        """Return the TCP segment of a packet, or None."""
+        data = packet.data
+        at: i64 = packet.start
+        end: i64 = packet.end
+        # Ethernet, IPv4 without tag: nearly all packets take this way.
+        if packet.linktype == LINKTYPE_ETHERNET and end - at >= 54:
+            if read_i16_be(data, at + 12) == ETHERTYPE_IPV4:
+                return self._ipv4(packet, data, at + 14, end, b"")
+            return self._ethernet(packet, data, at, end, b"")
+        return self._link(packet, data, at, end)
+
+    def finish(self) -> None:
+        """Finish after the last packet: what still waits for fragments is lost."""
+        self._fragments.finish()
+
+    def _skip(self, why: str) -> None:
+        self.skipped[why] = self.skipped.get(why, 0) + 1
+
+    def _malformed(self, packet: Packet, detail: str) -> None:
+        self._skip(MALFORMED)
+        info = ExpertInfo(ExpertKind.PACKET_MALFORMED, detail, packet.ts, packet.packet, -1, -1)
+        self.experts.append(info)
+
+    def _link(self, packet: Packet, data: bytes, at: i64, end: i64) -> Segment | None:
+        linktype: i64 = packet.linktype
+        size: i64 = end - at
+        if linktype == LINKTYPE_ETHERNET:
+            return self._ethernet(packet, data, at, end, b"")
+        if linktype == LINKTYPE_LINUX_SLL and size >= 16:
+            return self._network(packet, data, at + 16, end, _u16(data, at + 14), b"")
+        if linktype == LINKTYPE_LINUX_SLL2 and size >= 20:
+            return self._network(packet, data, at + 20, end, _u16(data, at), b"")
+        if linktype in (LINKTYPE_NULL, LINKTYPE_LOOP) and size >= 4:
+            return self._ip(packet, data, at + 4, end, b"")
+        if linktype in RAW_LINKTYPES or linktype in (LINKTYPE_IPV4, LINKTYPE_IPV6):
+            return self._ip(packet, data, at, end, b"")
+        known = (LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2, LINKTYPE_NULL, LINKTYPE_LOOP)
+        if linktype in known:
+            self._malformed(packet, "shorter than its link layer's header")
+            return None
+        self._skip(f"link type {linktype}")
+        if linktype not in self._unsupported and len(self._unsupported) < 64:
+            self._unsupported.add(linktype)
+            self.experts.append(
+                ExpertInfo(
+                    ExpertKind.UNSUPPORTED_LINKTYPE,
+                    f"link type {linktype}",
+                    packet.ts,
+                    packet.packet,
+                    -1,
+                    -1,
+                )
+            )
+        return None
+
+    def _ethernet(
+        self, packet: Packet, data: bytes, at: i64, end: i64, tunnel: bytes
+    ) -> Segment | None:
+        if end - at < 14:
+            self._malformed(packet, "shorter than an Ethernet header")
+            return None
+        return self._network(packet, data, at + 14, end, _u16(data, at + 12), tunnel)
+
+    def _network(
+        self, packet: Packet, data: bytes, at: i64, end: i64, ethertype: i64, tunnel: bytes
+    ) -> Segment | None:
+        """Return what an Ethernet type says. VLAN tags are passed: they tell no conversations
+        apart.
+        """
+        while ethertype in VLAN_ETHERTYPES and end - at >= 4:
+            ethertype = _u16(data, at + 2)
+            at += 4
+        if ethertype == ETHERTYPE_IPV4:
+            return self._ipv4(packet, data, at, end, tunnel)
+        if ethertype == ETHERTYPE_IPV6:
+            return self._ipv6(packet, data, at, end, tunnel)
+        self._skip(NOT_IP)
+        return None
+
+    def _ip(self, packet: Packet, data: bytes, at: i64, end: i64, tunnel: bytes) -> Segment | None:
+        """IP of either version, told by its first four bits."""
+        version = data[at] >> 4 if at < end else 0
+        if version == 4:
+            return self._ipv4(packet, data, at, end, tunnel)
+        if version == 6:
+            return self._ipv6(packet, data, at, end, tunnel)
+        self._skip(NOT_IP)
+        return None
+
+    def _ipv4(
+        self, packet: Packet, data: bytes, at: i64, end: i64, tunnel: bytes
+    ) -> Segment | None:
+        if end - at < 20:
+            self._malformed(packet, "shorter than an IPv4 header")
+            return None
+        header: i64 = (data[at] & 15) << 2
+        middle = read_i64_be(data, at + 2)
+        length: i64 = (middle >> 48) & 0xFFFF
+        protocol: i64 = middle & 0xFF
+        if length == 0:
+            # Segmentation offload: the card writes the length after the capture saw the packet.
+            length = min(packet.start + packet.length - at, MAX_OFFLOADED)
+        if header < 20 or length < header or end - at < header:
+            self._malformed(packet, "IPv4 lengths that contradict each other")
+            return None
+        stop: i64 = at + length
+        if (middle >> 16) & 0x3FFF:
+            return self._fragment4(packet, data, at, header, stop, end, tunnel)
+        if protocol == PROTOCOL_TCP and header == 20 and not tunnel:
+            return self._tcp(packet, data, at + 20, stop, end, data[at + 12 : at + 24])
+        addresses = data[at + 12 : at + 20]
+        return self._transport(packet, data, at + header, stop, end, protocol, addresses, tunnel)
+
+    def _fragment4(
+        self,
+        packet: Packet,
+        data: bytes,
+        at: i64,
+        header: i64,
+        stop: i64,
+        end: i64,
+        tunnel: bytes,
+    ) -> Segment | None:
+        word: i64 = _u16(data, at + 6)
+        protocol: i64 = data[at + 9]
+        key = data[at + 12 : at + 20] + data[at + 4 : at + 6] + data[at + 9 : at + 10] + tunnel
+        whole = None
+        if stop <= end:
+            part = data[at + header : stop]
+            more = word & 0x2000 != 0
+            whole = self._fragments.receive(packet, key, (word & 0x1FFF) << 3, more, part)
+        if whole is None:
+            self._skip(FRAGMENT)
+            return None
+        size: i64 = len(whole)
+        addresses = data[at + 12 : at + 20]
+        return self._transport(packet, whole, 0, size, size, protocol, addresses, tunnel)
+
+    def _ipv6(
+        self, packet: Packet, data: bytes, at: i64, end: i64, tunnel: bytes
+    ) -> Segment | None:
+        if end - at < 40:
+            self._malformed(packet, "shorter than an IPv6 header")
+            return None
+        length: i64 = _u16(data, at + 4)
+        stop: i64 = at + 40 + length
+        if length == 0:
+            # A jumbogram, or segmentation offload.
+            stop = min(packet.start + packet.length, at + MAX_OFFLOADED)
+        protocol: i64 = data[at + 6]
+        addresses = data[at + 8 : at + 40]
+        at += 40
+        for _ in range(MAX_IPV6_HEADERS):
+            if protocol == PROTOCOL_FRAGMENT and at + 8 <= min(stop, end):
+                return self._fragment6(packet, data, at, stop, end, addresses, tunnel)
+            if protocol in IPV6_OPTION_HEADERS and at + 8 <= min(stop, end):
+                protocol = data[at]
+                at += (data[at + 1] + 1) << 3
+            elif protocol == PROTOCOL_AH and at + 8 <= min(stop, end):
+                protocol = data[at]
+                at += (data[at + 1] + 2) << 2
+            else:
+                break
+        return self._transport(packet, data, at, stop, end, protocol, addresses, tunnel)
+
+    def _fragment6(
+        self,
+        packet: Packet,
+        data: bytes,
+        at: i64,
+        stop: i64,
+        end: i64,
+        addresses: bytes,
+        tunnel: bytes,
+    ) -> Segment | None:
+        protocol: i64 = data[at]
+        word: i64 = _u16(data, at + 2)
+        key = addresses + data[at + 4 : at + 8] + tunnel
+        whole = None
+        if stop <= end:
+            part = data[at + 8 : stop]
+            whole = self._fragments.receive(packet, key, word & 0xFFF8, word & 1 != 0, part)
+        if whole is None:
+            self._skip(FRAGMENT)
+            return None
+        size: i64 = len(whole)
+        return self._transport(packet, whole, 0, size, size, protocol, addresses, tunnel)
+
+    def _transport(
+        self,
+        packet: Packet,
+        data: bytes,
+        at: i64,
+        stop: i64,
+        end: i64,
+        protocol: i64,
+        addresses: bytes,
+        tunnel: bytes,
+    ) -> Segment | None:
+        if protocol == PROTOCOL_TCP and at + 4 <= end:
+            return self._tcp(packet, data, at, stop, end, addresses + data[at : at + 4] + tunnel)
+        if len(tunnel) > MAX_TUNNELS * 5:
+            self._skip(TOO_DEEP)
+            return None
+        end = min(end, stop)
+        if protocol == PROTOCOL_UDP and end - at >= 16:
+            return self._udp(packet, data, at, end, tunnel)
+        if protocol == PROTOCOL_GRE and end - at >= 4:
+            return self._gre(packet, data, at, end, tunnel)
+        if protocol in (PROTOCOL_IPV4, PROTOCOL_IPV6):
+            return self._ip(packet, data, at, end, tunnel + b"I\0\0\0\0")
+        self._skip(NOT_TCP)
+        return None
+
+    def _udp(self, packet: Packet, data: bytes, at: i64, end: i64, tunnel: bytes) -> Segment | None:
+        port: i64 = _u16(data, at + 2)
+        if port in VXLAN_PORTS and data[at + 8] & 0x08:
+            inner = tunnel + b"V\0" + data[at + 12 : at + 15]
+            return self._ethernet(packet, data, at + 16, end, inner)
+        if port == GENEVE_PORT and data[at + 8] >> 6 == 0:
+            start: i64 = at + 16 + ((data[at + 8] & 0x3F) << 2)
+            kind: i64 = _u16(data, at + 10)
+            inner = tunnel + b"N\0" + data[at + 12 : at + 15]
+            return self._encapsulated(packet, data, start, end, kind, inner)
+        self._skip(NOT_TCP)
+        return None
+
+    def _gre(self, packet: Packet, data: bytes, at: i64, end: i64, tunnel: bytes) -> Segment | None:
+        word: i64 = _u16(data, at)
+        kind: i64 = _u16(data, at + 2)
+        if word & 7:  # version 1 is PPTP
+            self._skip(NOT_TCP)
+            return None
+        place: i64 = at + 4
+        if word & 0x8000:  # checksum and reserved
+            place += 4
+        key = b"\0\0\0\0"
+        if word & 0x2000:
+            key = data[place : place + 4]
+            place += 4
+        if word & 0x1000:  # sequence number
+            place += 4
+            if kind == ETHERTYPE_ERSPAN:
+                place += 8
+                kind = ETHERTYPE_ETHERNET
+        elif kind == ETHERTYPE_ERSPAN:  # ERSPAN type I has no header of its own
+            kind = ETHERTYPE_ETHERNET
+        return self._encapsulated(packet, data, place, end, kind, tunnel + b"G" + key)
+
+    def _encapsulated(
+        self, packet: Packet, data: bytes, at: i64, end: i64, kind: i64, tunnel: bytes
+    ) -> Segment | None:
+        if kind == ETHERTYPE_ETHERNET:
+            return self._ethernet(packet, data, at, end, tunnel)
+        return self._network(packet, data, at, end, kind, tunnel)
+
+    def _tcp(
+        self, packet: Packet, data: bytes, at: i64, stop: i64, end: i64, key: bytes
+    ) -> Segment | None:
+        if end - at < 20 or stop - at < 20:
+            self._malformed(packet, "shorter than a TCP header")
+            return None
+        last: i64 = read_i64_be(data, at + 8) & 0xFFFFFFFF
+        start: i64 = at + ((last >> 26) & 0x3C)
+        flags: i64 = (last >> 16) & 0xFF
+        if start - at < 20 or start > stop:
+            self._malformed(packet, "a TCP header length that does not fit")
+            return None
+        window: i64 = last & 0xFFFF
+        if start >= stop and not flags & (SYN | FIN | RST) and window and not self.acks_wanted:
+            return None
+        missing: i64 = 0
+        if stop > end:
+            missing = stop - max(end, start)
+            start = min(end, start)
+            stop = end
+        sequence = read_i64_be(data, at + 4)
+        return Segment(
+            packet.packet, packet.ts, key, sequence, flags, window, data, start, stop, missing
+        )
+
+
+def _u16(data: bytes, at: i64) -> i64:
+    return i64(read_i16_be(data, at)) & 0xFFFF
