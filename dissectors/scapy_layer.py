@@ -26,7 +26,8 @@ from scapy.packet import Packet, Padding, bind_bottom_up, bind_layers
 from scapy.sessions import IPSession
 
 from .expert import ExpertInfo
-from .remoting.codes import RequestCode, ResponseCode, request_name, response_name
+from .remoting.code_names import request_name, response_name
+from .remoting.codes import RequestCode, ResponseCode
 from .remoting.command import JSON, ROCKETMQ, RemotingCommand
 from .remoting.framing.frame import Frame
 from .remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder

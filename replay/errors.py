@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dissectors.remoting.codes import response_name
+from dissectors.remoting.code_names import response_name
 
 from .message import Attempt
 

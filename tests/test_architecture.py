@@ -25,7 +25,15 @@ MODULES_A_FOLDER = 16
 
 REMOTING_FACTS = tuple(
     f"dissectors.remoting.{name}"
-    for name in ("codes", "code_sets", "command", "row_bodies", "sysflag", "versions")
+    for name in (
+        "code_names",
+        "code_sets",
+        "codes",
+        "command",
+        "row_bodies",
+        "sysflag",
+        "versions",
+    )
 )
 """modules of the protocol that most of its folders need"""
 ENDPOINT = "dissectors.endpoint"

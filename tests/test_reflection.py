@@ -14,11 +14,10 @@ from functools import cache
 
 import pytest
 
+from dissectors.remoting.code_names import OPERATIONS, RESPONSES
 from dissectors.remoting.codes import (
     FORMER_REQUESTS,
     FORMER_RESPONSES,
-    OPERATIONS,
-    RESPONSES,
     FormerCode,
     LanguageCode,
     RequestCode,

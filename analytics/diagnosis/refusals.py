@@ -14,8 +14,8 @@ from copy import copy
 from typing import ClassVar, Final, NamedTuple
 
 from dissectors.endpoint import host_of
+from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import FETCHES, SENDS
-from dissectors.remoting.codes import request_name
 from dissectors.rows.record import ExchangeRecord
 
 from .context import Context

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import FETCHES, SENDS
-from dissectors.remoting.codes import request_name
 
 from .. import derived
 from ..report import Report, ReportInput, ReportOptions, Row, Rows

@@ -18,7 +18,7 @@ from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..remoting.bodies import Body, body_form, body_value, decode_body, message_value
 from ..remoting.bodies.body import RAW
-from ..remoting.codes import request_name, response_name
+from ..remoting.code_names import request_name, response_name
 from ..remoting.headers import TypedHeader, mask_secret, typed_header
 from ..remoting.ids.parts import header_parts, property_parts
 from ..remoting.versions import version_name

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from ..conversations.conversation import Direction, Pdu
 from ..expert import ExpertInfo, ExpertKind
-from ..remoting.codes import REQUEST_NAMES, request_name, response_name
+from ..remoting.code_names import REQUEST_NAMES, request_name, response_name
 from ..rows.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED
 
 MAX_REQUESTS: Final = 4096

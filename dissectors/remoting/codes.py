@@ -1,9 +1,7 @@
-"""Names of the numbers in a command: request, response and language codes, serialization types.
+"""The numbers in a command: request, response and language codes, serialization types.
 
-Rules: an unknown number is a value with a name, `UNKNOWN(9999)`, and nothing here raises. A new
-code is one line in its enum; what is known of its headers and bodies is a row in `header_tables`.
-The name functions run once a command, so each is a dict lookup. `version` is the MQVersion ordinal
-of the one who wrote the command; it only matters for numbers that changed their meaning.
+Tables only; `code_names` has what they mean. A new code is one line in its enum; what is known of
+its headers and bodies is a row in `header_tables`.
 RocketMQ: RequestCode, ResponseCode, RemotingSysResponseCode, LanguageCode, SerializeType, and
 DLedgerRequestCode of openmessaging/dledger.
 """
@@ -11,14 +9,7 @@ DLedgerRequestCode of openmessaging/dledger.
 from __future__ import annotations
 
 from enum import IntEnum
-from functools import lru_cache
 from typing import NamedTuple
-
-from .operation_tables.operations import OPERATION_ROWS, Operation
-from .operation_tables.responses import RESPONSE_ROWS, Response
-from .versions import V5_0_0_SNAPSHOT, V5_1_0
-
-_UNKNOWN_NAMES_KEPT = 1024  # a capture of noise must not fill the memory with names
 
 
 class RequestCode(IntEnum):
@@ -388,110 +379,7 @@ FORMER_RESPONSES: tuple[FormerCode, ...] = (
 )
 """Response codes that went away or mean something else today."""
 
-_DLEDGER_REQUESTS = frozenset(code for code in RequestCode if 50000 <= code <= 59999)
-_DLEDGER_SUCCESS = 200  # what every DLedger answer carries; its real outcome is in the body
-_ACL_REQUESTS = frozenset(range(50, 55))
-_ACL_FAILURES = {209, 210, 211}  # also POLLING_FULL, POLLING_TIMEOUT, BROKER_NOT_EXIST since 5.0.0
-_LAST_OLD_CONTROLLER = V5_1_0  # the last release with the old numbers 2010..2012
-
-REQUEST_NAMES: dict[int, str] = {former.code: former.name for former in FORMER_REQUESTS}
-REQUEST_NAMES.update((int(code), code.name) for code in RequestCode)
-"""Name of every number that a release gave to a request; `request_name` names the others too."""
-_RESPONSE_NAMES: dict[int, str] = {former.code: former.name for former in FORMER_RESPONSES}
-_RESPONSE_NAMES.update((int(code), code.name) for code in ResponseCode)
-_RELEASED_RESPONSES = {former.code: former.name for former in FORMER_RESPONSES if former.first}
-_AMBIGUOUS_RESPONSES = frozenset({_DLEDGER_SUCCESS} | (_RELEASED_RESPONSES.keys() - {-2}))
-_LANGUAGE_NAMES = {int(code): code.name for code in LanguageCode}
-_LANGUAGE_CODES = {code.name: int(code) for code in LanguageCode}
-
-
-@lru_cache(maxsize=_UNKNOWN_NAMES_KEPT)
-def _unknown(code: int) -> str:
-    return f"UNKNOWN({code})"
-
-
-def request_name(code: int, version: int | None = None) -> str:  # noqa: ARG001
-    """Constant name of a request code, a former one where the number is free today.
-
-    No release gave the number of a removed request to another one so far, so `version` (MQVersion
-    ordinal of the requester) changes nothing yet; callers pass it because responses need it.
-    """
-    name = REQUEST_NAMES.get(code)
-    return name if name is not None else _unknown(code)
-
-
-def response_name(code: int, request_code: int | None = None, version: int | None = None) -> str:
-    """Constant name of a response code to `request_code`, `version` being the responder's ordinal.
-
-    209..211 are access control failures as an answer to 50..54, 2010..2012 have older meanings from
-    5.0.0 to 5.1.0, and DLedger answers 200 for success.
-    """
-    if code in _AMBIGUOUS_RESPONSES and _is_other_meaning(code, request_code, version):
-        return _RELEASED_RESPONSES.get(code, "SUCCESS")
-    name = _RESPONSE_NAMES.get(code)
-    return name if name is not None else _unknown(code)
-
-
-def _is_other_meaning(code: int, request_code: int | None, version: int | None) -> bool:
-    if code == _DLEDGER_SUCCESS:
-        return request_code in _DLEDGER_REQUESTS
-    if code in _ACL_FAILURES:
-        if request_code is not None:
-            return request_code in _ACL_REQUESTS
-        return version is not None and 0 < version < V5_0_0_SNAPSHOT  # 0: the sender set no version
-    return version is not None and V5_0_0_SNAPSHOT <= version <= _LAST_OLD_CONTROLLER
-
-
-def language_name(code: int) -> str:
-    """Enum name of a language byte."""
-    name = _LANGUAGE_NAMES.get(code)
-    return name if name is not None else _unknown(code)
-
-
-def language_code(name: str) -> int | None:
-    """Language byte of an enum name, spelled exactly as in Java; None if there is no such name."""
-    return _LANGUAGE_CODES.get(name)
-
-
-# The ROCKETMQ header has 16 bits for the code and Java reads them signed, so a wide code arrives as
-# its low 16 bits. The small numbers that wide ones collapse to are not codes themselves.
-_WIDE_CODES: dict[int, int] = {
-    wire: int(code)
-    for code in RequestCode
-    if code > 0x7FFF
-    for wire in ({code & 0xFFFF, (code & 0xFFFF) - 0x10000} if code & 0x8000 else {code & 0xFFFF})
-}
-
-
-def wide_request_code(wire: int) -> int:
-    """Real code of a ROCKETMQ header's 16-bit value (signed or unsigned): 3442 is 200050."""
-    return _WIDE_CODES.get(wire, wire)
-
-
-_REQUEST_CODES: dict[str, int] = {former.name: former.code for former in FORMER_REQUESTS}
-_REQUEST_CODES.update((name, int(code)) for name, code in RENAMED_REQUESTS.items())
-_REQUEST_CODES.update((code.name, int(code)) for code in RequestCode)
-
-
-def request_code(name: str) -> int | None:
-    """Return the number of a request's constant name, former names included; None if unknown."""
-    return _REQUEST_CODES.get(name)
-
-
-OPERATIONS: dict[int, Operation] = {
-    _REQUEST_CODES[name]: operation for name, operation in OPERATION_ROWS.items()
-}
-"""Request code → its headers, bodies, direction and mode."""
-
-
-def operation_of(code: int, version: int | None = None) -> Operation | None:  # noqa: ARG001
-    """Return what is known of a request code; None for an unknown one. `version` as in
-    `request_name`.
-    """
-    return OPERATIONS.get(code)
-
-
-RESPONSES: dict[int, Response] = {
-    int(code): RESPONSE_ROWS[code.name] for code in ResponseCode if code.name in RESPONSE_ROWS
-}
-"""Response code → what it says and since when."""
+DLEDGER_REQUESTS = frozenset(code for code in RequestCode if 50000 <= code <= 59999)
+DLEDGER_SUCCESS = 200  # what every DLedger answer carries; its real outcome is in the body
+ACL_REQUESTS = frozenset(range(50, 55))
+ACL_FAILURES = {209, 210, 211}  # also POLLING_FULL, POLLING_TIMEOUT, BROKER_NOT_EXIST since 5.0.0

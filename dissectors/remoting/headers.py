@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from .codes import RequestCode, operation_of
+from .code_names import operation_of
+from .codes import RequestCode
 from .header_tables.admin import ADMIN_HEADERS, CLASSLESS
 from .header_tables.auth import AUTH_HEADERS
 from .header_tables.consumer import CONSUMER_HEADERS

@@ -16,6 +16,7 @@ from operator import attrgetter
 
 from ..expert import ExpertKind
 from ..quantities import DURATION_UNITS, DURATIONS_SPELLED, SIZE_UNITS, SIZES_SPELLED
+from ..remoting.code_names import request_code, request_name
 from ..remoting.codes import (
     FORMER_REQUESTS,
     FORMER_RESPONSES,
@@ -23,8 +24,6 @@ from ..remoting.codes import (
     RequestCode,
     ResponseCode,
     SerializeType,
-    request_code,
-    request_name,
 )
 from ..remoting.versions import ordinal_of
 from ..rows.record import COLUMNS, STATUSES

@@ -11,16 +11,13 @@ from typing import Final
 
 from ..expert import ExpertKind, Severity
 from ..remoting.bodies.registry import SUCCESSES
+from ..remoting.code_names import OPERATIONS, REQUEST_NAMES, response_name, wide_request_code
 from ..remoting.codes import (
     FORMER_RESPONSES,
-    OPERATIONS,
-    REQUEST_NAMES,
     LanguageCode,
     RequestCode,
     ResponseCode,
     SerializeType,
-    response_name,
-    wide_request_code,
 )
 from ..remoting.flags import (
     MEANINGS,

@@ -17,8 +17,9 @@ from dissectors.conversations.conversation import Pdu
 from dissectors.decode.decoded_log import MANIFEST
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
 from dissectors.remoting.broker_addresses import address_of
+from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import SENDS
-from dissectors.remoting.codes import RequestCode, request_name
+from dissectors.remoting.codes import RequestCode
 from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.tcp.source import expand_sources, source_of
 

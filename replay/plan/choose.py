@@ -16,7 +16,7 @@ from typing import Final
 
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
-from dissectors.remoting.codes import request_name, response_name
+from dissectors.remoting.code_names import request_name, response_name
 from dissectors.rows.record import COLUMNS, ExchangeRecord
 
 from ..captured.captured_send import CapturedSend, Refusal, Seen, SkipReason

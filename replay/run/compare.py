@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from dissectors.histogram import Histogram
 from dissectors.quantities import DURATION_UNITS
-from dissectors.remoting.codes import response_name
+from dissectors.remoting.code_names import response_name
 
 from ..captured.captured_send import CapturedAnswer, CapturedSend
 from .journal_rows import OutcomeEntry, Result

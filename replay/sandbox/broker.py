@@ -11,7 +11,8 @@ import asyncio
 import traceback
 from typing import Final
 
-from dissectors.remoting.codes import ResponseCode, operation_of
+from dissectors.remoting.code_names import operation_of
+from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.versions import VERSIONS
 

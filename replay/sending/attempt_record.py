@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.remoting.codes import request_name, response_name
+from dissectors.remoting.code_names import request_name, response_name
 from dissectors.remoting.versions import version_name
 from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED, ExchangeRecord
 

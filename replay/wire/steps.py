@@ -47,7 +47,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from dissectors.printable import printable
-from dissectors.remoting.codes import request_name, response_name
+from dissectors.remoting.code_names import request_name, response_name
 from dissectors.remoting.command import RemotingCommand
 
 from ..errors import ClientError

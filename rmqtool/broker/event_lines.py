@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dissectors.printable import printable
-from dissectors.remoting.codes import request_name, response_name
+from dissectors.remoting.code_names import request_name, response_name
 from replay.sandbox import EventKind, SandboxEvent
 
 from ..ui.console import Style, Terminal, cut, padded, styled

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from dissectors.remoting.codes import request_name, response_name
+from dissectors.remoting.code_names import request_name, response_name
 from replay.sandbox import Sandbox, SandboxEvent, run_sandbox
 
 from ..ui.console import terminal_of

@@ -13,17 +13,15 @@ from functools import cache
 from typing import NamedTuple
 
 from dissectors.remoting.bodies.classes import CLASSES, ENUMS, ShortMember
+from dissectors.remoting.code_names import OPERATIONS, RESPONSES, request_name
 from dissectors.remoting.codes import (
     FORMER_REQUESTS,
     FORMER_RESPONSES,
-    OPERATIONS,
     RENAMED_REQUESTS,
-    RESPONSES,
     FormerCode,
     LanguageCode,
     RequestCode,
     ResponseCode,
-    request_name,
 )
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS
 from dissectors.remoting.messages.properties import PROPERTIES

@@ -22,7 +22,7 @@ from dissectors.decode.command_row import (
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.expert import ExpertInfo, ExpertKind, Severity, undecoded
-from dissectors.remoting.codes import request_name, response_name
+from dissectors.remoting.code_names import request_name, response_name
 from dissectors.remoting.flags import describe_command_flag, meaning_of
 from dissectors.remoting.headers import TypedHeader, header_fields
 from dissectors.remoting.versions import version_name

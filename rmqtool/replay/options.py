@@ -9,8 +9,8 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Final, TypeVar
 
+from dissectors.remoting.code_names import request_code
 from dissectors.remoting.code_sets import SENDS
-from dissectors.remoting.codes import request_code
 from dissectors.times import Moment
 from dissectors.where.fields import exchange_fields
 from dissectors.where.filter import WhereError, compile_where

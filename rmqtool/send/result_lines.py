@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dissectors.remoting.codes import response_name
+from dissectors.remoting.code_names import response_name
 from dissectors.times import text_of_time
 from replay.errors import ClientError
 from replay.message import Attempt, AttemptOutcome, SendResult, TransactionState

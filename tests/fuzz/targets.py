@@ -16,7 +16,7 @@ from dissectors.decode.pipeline import CommandSeen
 from dissectors.decode.stages import CommandStages, ExchangeStages
 from dissectors.expert import ExpertInfo
 from dissectors.remoting.bodies import body_value, decode_body
-from dissectors.remoting.codes import OPERATIONS
+from dissectors.remoting.code_names import OPERATIONS
 from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES, FrameDecoder

@@ -1,7 +1,7 @@
 """Which body an operation carries, and who reads and writes it.
 
-The operations name their bodies (`codes.OPERATIONS`): a class of the tables, or one of the forms
-below. A body is never dropped: what is not understood comes back as `raw` with the reason.
+The operations name their bodies (`code_names.OPERATIONS`): a class of the tables, or one of the
+forms below. A body is never dropped: what is not understood comes back as `raw` with the reason.
 RocketMQ: the processors of the broker, the NameServer, the controller and the client.
 """
 
@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ...expert import undecoded
-from ..codes import RequestCode, operation_of, request_name
+from ..code_names import operation_of, request_name
+from ..codes import RequestCode
 from ..messages.batch import BatchItem, encode_batch
 from ..messages.message import StoredMessage, encode_message
 from .body import NONE, RAW, Body, BodyInput

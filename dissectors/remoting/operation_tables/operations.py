@@ -1,4 +1,4 @@
-"""All operation rows by the constant name of their code; `codes.OPERATIONS` has them by number."""
+"""All operation rows by the name of their code; `code_names.OPERATIONS` has them by number."""
 
 from __future__ import annotations
 

@@ -11,16 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.codes import (
-    FORMER_REQUESTS,
-    FORMER_RESPONSES,
+from dissectors.remoting.code_names import (
     OPERATIONS,
-    RENAMED_REQUESTS,
     RESPONSES,
-    LanguageCode,
-    RequestCode,
-    ResponseCode,
-    SerializeType,
     language_code,
     language_name,
     operation_of,
@@ -28,6 +21,15 @@ from dissectors.remoting.codes import (
     request_name,
     response_name,
     wide_request_code,
+)
+from dissectors.remoting.codes import (
+    FORMER_REQUESTS,
+    FORMER_RESPONSES,
+    RENAMED_REQUESTS,
+    LanguageCode,
+    RequestCode,
+    ResponseCode,
+    SerializeType,
 )
 from dissectors.remoting.operation_tables.operations import OPERATION_ROWS
 from dissectors.remoting.operation_tables.responses import RESPONSE_ROWS
@@ -158,7 +160,7 @@ def test_any_number_has_a_name(code: int, request: int | None, version: int | No
 
 
 def test_unknown_names_do_not_pile_up() -> None:
-    from dissectors.remoting.codes import _UNKNOWN_NAMES_KEPT, _unknown
+    from dissectors.remoting.code_names import _UNKNOWN_NAMES_KEPT, _unknown
 
     for code in range(1_000_000, 1_005_000):
         request_name(code)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode
-from dissectors.remoting.codes import OPERATIONS, operation_of
+from dissectors.remoting.code_names import OPERATIONS, operation_of
 from dissectors.remoting.headers import (
     HEADERS,
     HOOK_FIELDS,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.remoting.codes import OPERATIONS
+from dissectors.remoting.code_names import OPERATIONS
 from dissectors.remoting.fastjson.reader import FastjsonReader
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.remoting.codes import REQUEST_NAMES, ResponseCode, request_name, response_name
+from dissectors.remoting.code_names import REQUEST_NAMES, request_name, response_name
+from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.flags import MEANINGS, meaning_of
 from dissectors.remoting.header_codec import decode_header
 from dissectors.remoting.headers import HEADERS, header_name

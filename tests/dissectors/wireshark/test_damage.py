@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.remoting.codes import OPERATIONS
+from dissectors.remoting.code_names import OPERATIONS
 from tests.fuzz.corpus import corpus_of
 from tests.fuzz.seeds import seeds_of
 from tests.traffic.captures import pcap_of

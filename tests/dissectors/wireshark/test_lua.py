@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dissectors.expert import ExpertKind
-from dissectors.remoting.codes import OPERATIONS
+from dissectors.remoting.code_names import OPERATIONS
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS, SECRET_FIELDS
 from dissectors.remoting.messages.properties import PROPERTIES
 from dissectors.wireshark import SIGNATURE, lua_text

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.remoting.bodies.registry import FORMS
+from dissectors.remoting.code_names import OPERATIONS, wide_request_code
 from dissectors.remoting.codes import (
     FORMER_REQUESTS,
     FORMER_RESPONSES,
-    OPERATIONS,
     LanguageCode,
     RequestCode,
     ResponseCode,
-    wide_request_code,
 )
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS
 from dissectors.remoting.messages.properties import PROPERTIES

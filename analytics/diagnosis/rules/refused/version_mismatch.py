@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dissectors.remoting.codes import RequestCode, ResponseCode, operation_of
+from dissectors.remoting.code_names import operation_of
+from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context

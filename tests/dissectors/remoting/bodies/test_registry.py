@@ -18,7 +18,8 @@ from dissectors.remoting.bodies import (
 )
 from dissectors.remoting.bodies.json_body import json_type_of
 from dissectors.remoting.bodies.registry import FORMS
-from dissectors.remoting.codes import OPERATIONS, RequestCode
+from dissectors.remoting.code_names import OPERATIONS
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.messages.batch import BatchItem
 from dissectors.remoting.messages.message import decode_messages
 
