@@ -22,6 +22,12 @@ PACKAGES = ("dissectors", "replay", "analytics", "rmqtool")
 
 MODULES_A_FOLDER = 16
 """modules on one level of a folder, at most"""
+LINES_A_MODULE = 400
+LINES_A_FUNCTION = 60
+LONG_MODULES = {
+    "analytics.reports.diagnosis": "rules on Spark, and their tables",
+}
+"""module that may be longer → what it holds that belongs together"""
 
 REMOTING_FACTS = tuple(
     f"dissectors.remoting.{name}"
@@ -462,6 +468,26 @@ def test_no_circle_of_folders() -> None:
 def test_folders_are_small() -> None:
     sizes = Counter(module.rpartition(".")[0] for module in MODULES if not _is_folder(module))
     assert {folder: n for folder, n in sizes.items() if n > MODULES_A_FOLDER} == {}
+
+
+def test_modules_are_short() -> None:
+    long = {
+        module
+        for module, path in MODULES.items()
+        if len(path.read_text().splitlines()) > LINES_A_MODULE
+    }
+    assert long == set(LONG_MODULES), "split it by meaning, or take it from LONG_MODULES"
+
+
+def test_functions_are_short() -> None:
+    assert [
+        (module, node.name)
+        for module in MODULES
+        for node in ast.walk(_tree_of(module))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno >= LINES_A_FUNCTION
+    ] == []
 
 
 def test_every_folder_says_what_belongs_there() -> None:
