@@ -16,11 +16,13 @@ from typing import ClassVar, Final, NamedTuple
 from dissectors.endpoint import host_of
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import FETCHES, SENDS
+from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from .context import Context
+from .keys import whole
 from .problem import Case, Subject, Tally, end_of, shown, time_of
-from .rule import Fold
+from .rule import Exchanges, Fold
 
 MAX_NAMED: Final = 256
 """topics, groups and clients that a fold tells apart"""
@@ -46,6 +48,14 @@ def with_remark(
         return key(row)
 
     return key_of
+
+
+def refused_with(
+    *remarks: str, codes: Iterable[ResponseCode], requests: frozenset[int] | None = None
+) -> tuple[Exchanges, ...]:
+    """Return which exchanges a rule takes: the answer has a code, its remark one of the texts."""
+    responses = frozenset(map(int, codes))
+    return (Exchanges(with_remark(*remarks, key=whole), requests, responses),)
 
 
 class RefusedAttempt(NamedTuple):

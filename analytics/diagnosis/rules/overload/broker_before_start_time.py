@@ -7,12 +7,11 @@ from typing import Final
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, listed, with_remark
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import listed, refused_with
+from ...rule import DiagnosisRule
+from .refusing_broker import RefusingBroker
 
 MARK: Final = "broker unable to service, until"
 """SendMessageProcessor.preSend, ReplyMessageProcessor."""
@@ -20,17 +19,14 @@ _UNTIL: Final = "until"
 _LONGEST: Final = 40
 
 
-class _Fold(Refusals):
-    per_broker = True
-
+class _Fold(RefusingBroker):
     def take(self, row: ExchangeRecord) -> None:
         self.note_name(_UNTIL, (row.remark or "").partition(MARK)[2].strip()[:_LONGEST])
 
-    def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
+    def why(self) -> str:
         until = listed(self.named(_UNTIL))
         by = f" before {until} (the broker's local time)" if until else " yet"
-        return f"{broker} refused {self.what}: it is set to take none{by}"
+        return f"it is set to take none{by}"
 
 
 RULE = DiagnosisRule(
@@ -48,11 +44,6 @@ RULE = DiagnosisRule(
         " that is over."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=with_remark(MARK, key=whole),
-            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
-        ),
-    ),
+    exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_ERROR,)),
     needs=frozenset((Need.SENDS,)),
 )

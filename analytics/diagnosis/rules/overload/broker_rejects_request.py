@@ -8,10 +8,9 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import whole
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, with_remark
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import Refusals, refused_with
+from ...rule import DiagnosisRule
 
 MARK: Final = "[REJECTREQUEST]"
 """NettyRemotingAbstract.processRequestCommand, NettyRequestProcessor.rejectRequest."""
@@ -56,12 +55,7 @@ RULE = DiagnosisRule(
         " disk: osPageCacheBusyTimeOutMills has the default 1000 ms."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=with_remark(MARK, key=whole),
-            responses=frozenset((int(ResponseCode.SYSTEM_BUSY),)),
-        ),
-    ),
+    exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_BUSY,)),
     references=(
         "apache/rocketmq#593",
         "apache/rocketmq#285",

@@ -9,11 +9,11 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import whole
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity
-from ...refusals import Refusals, counted, times, with_remark
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import counted, refused_with, times
+from ...rule import DiagnosisRule
+from .refusing_broker import RefusingBroker
 
 MARK: Final = "disk is full"
 """SendMessageProcessor.handlePutMessageResult, SERVICE_NOT_AVAILABLE."""
@@ -26,9 +26,7 @@ _RATIOS: Final = re.compile(
 _PLACES: Final = ("commit log", "consume queues", "index")
 
 
-class _Fold(Refusals):
-    per_broker = True
-
+class _Fold(RefusingBroker):
     def take(self, row: ExchangeRecord) -> None:
         found = _RATIOS.search(row.remark or "")
         if found is None:
@@ -42,15 +40,12 @@ class _Fold(Refusals):
         """Percent of the fullest disk; None: the remark does not say."""
         return max((most for _, most in self.figures.values()), default=None)
 
-    def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
+    def why(self) -> str:
         used = ", ".join(f"{place} {most} %" for place, (_, most) in self.figures.items())
         shares = f" (in use: {used})" if used else ""
         if self.fullest is not None and self.fullest < STOPS_AT:
-            full = f"by its answer its disk is full{shares} or its store cannot write"
-        else:
-            full = f"its disk is full{shares}"
-        return f"{broker} refused {self.what}: {full}"
+            return f"by its answer its disk is full{shares} or its store cannot write"
+        return f"its disk is full{shares}"
 
     def details(self, context: Context) -> list[str]:
         said = super().details(context)
@@ -113,12 +108,7 @@ RULE = DiagnosisRule(
         " the disk."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=with_remark(MARK, key=whole),
-            responses=frozenset((int(ResponseCode.SERVICE_NOT_AVAILABLE),)),
-        ),
-    ),
+    exchanges=refused_with(MARK, codes=(ResponseCode.SERVICE_NOT_AVAILABLE,)),
     references=(
         "apache/rocketmq#3750",
         "apache/rocketmq#4831",

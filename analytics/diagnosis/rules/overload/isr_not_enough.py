@@ -7,22 +7,18 @@ from typing import Final
 from dissectors.remoting.codes import ResponseCode
 
 from ...context import Context
-from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, counted, with_remark
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import counted, refused_with
+from ...rule import DiagnosisRule
+from .refusing_broker import RefusingBroker
 
 MARKS: Final = ("in-sync replicas not enough", "IN_SYNC_REPLICAS_NOT_ENOUGH")
 """SendMessageProcessor.handlePutMessageResult; the name where a message is sent back."""
 
 
-class _Fold(Refusals):
-    per_broker = True
-
-    def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
-        return f"{broker} refused {self.what}: too few replicas are in sync with it"
+class _Fold(RefusingBroker):
+    because = "too few replicas are in sync with it"
 
     def details(self, context: Context) -> list[str]:
         said = super().details(context)
@@ -50,11 +46,6 @@ RULE = DiagnosisRule(
         " controller, check the sync state set (mqadmin getSyncStateSet)."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=with_remark(*MARKS, key=whole),
-            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
-        ),
-    ),
+    exchanges=refused_with(*MARKS, codes=(ResponseCode.SYSTEM_ERROR,)),
     needs=frozenset((Need.SENDS,)),
 )

@@ -6,12 +6,11 @@ from typing import Final
 
 from dissectors.remoting.codes import ResponseCode
 
-from ...context import Context
-from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, with_remark
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import refused_with
+from ...rule import DiagnosisRule
+from .refusing_broker import RefusingBroker
 
 MARKS: Final = (
     "create mapped file failed",
@@ -21,12 +20,8 @@ MARKS: Final = (
 """SendMessageProcessor, EndTransactionProcessor, AbstractSendMessageProcessor (sent back)."""
 
 
-class _Fold(Refusals):
-    per_broker = True
-
-    def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
-        return f"{broker} refused {self.what}: it cannot make the next file of its commit log"
+class _Fold(RefusingBroker):
+    because = "it cannot make the next file of its commit log"
 
 
 RULE = DiagnosisRule(
@@ -45,11 +40,6 @@ RULE = DiagnosisRule(
         " warmMapedFileEnable (default false) makes a new file slow to get."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=with_remark(*MARKS, key=whole),
-            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
-        ),
-    ),
+    exchanges=refused_with(*MARKS, codes=(ResponseCode.SYSTEM_ERROR,)),
     needs=frozenset((Need.SENDS,)),
 )

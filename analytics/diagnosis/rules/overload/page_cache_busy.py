@@ -6,22 +6,17 @@ from typing import Final
 
 from dissectors.remoting.codes import ResponseCode
 
-from ...context import Context
-from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, with_remark
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import refused_with
+from ...rule import DiagnosisRule
+from .refusing_broker import RefusingBroker
 
 MARK: Final = "[PCBUSY_CLEAN_QUEUE]"
 
 
-class _Fold(Refusals):
-    per_broker = True
-
-    def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
-        return f"{broker} refused {self.what}: a write to its page cache took too long"
+class _Fold(RefusingBroker):
+    because = "a write to its page cache took too long"
 
 
 RULE = DiagnosisRule(
@@ -41,12 +36,7 @@ RULE = DiagnosisRule(
         " default 1000 ms; transientStorePoolEnable moves writes off the page cache."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=with_remark(MARK, key=whole),
-            responses=frozenset((int(ResponseCode.SYSTEM_BUSY),)),
-        ),
-    ),
+    exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_BUSY,)),
     references=("apache/rocketmq#2709",),
     needs=frozenset((Need.SENDS,)),
 )

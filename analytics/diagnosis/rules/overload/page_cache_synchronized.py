@@ -6,25 +6,20 @@ from typing import Final
 
 from dissectors.remoting.codes import ResponseCode
 
-from ...context import Context
-from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, with_remark
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import refused_with
+from ...rule import DiagnosisRule
+from .refusing_broker import RefusingBroker
 
 MARK: Final = "[PC_SYNCHRONIZED]"
 """SendMessageProcessor.handlePutMessageResult, OS_PAGE_CACHE_BUSY."""
-_CODES: Final = frozenset((int(ResponseCode.SYSTEM_BUSY), int(ResponseCode.SYSTEM_ERROR)))
+_CODES: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR)
 """2; 1 from brokers before 5.3."""
 
 
-class _Fold(Refusals):
-    per_broker = True
-
-    def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
-        return f"{broker} refused {self.what}: another write held its commit log for too long"
+class _Fold(RefusingBroker):
+    because = "another write held its commit log for too long"
 
 
 RULE = DiagnosisRule(
@@ -45,7 +40,7 @@ RULE = DiagnosisRule(
         " another broker after code 2."
     ),
     fold=_Fold,
-    exchanges=(Exchanges(key=with_remark(MARK, key=whole), responses=_CODES),),
+    exchanges=refused_with(MARK, codes=_CODES),
     references=("apache/rocketmq#1285", "apache/rocketmq-externals#308"),
     needs=frozenset((Need.SENDS,)),
     consequence_of=frozenset(("page-cache-busy",)),

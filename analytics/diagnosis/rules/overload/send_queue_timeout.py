@@ -8,11 +8,10 @@ from typing import Final
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...keys import whole
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, with_remark
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import refused_with
+from ...rule import DiagnosisRule
+from .refusing_broker import RefusingBroker
 
 MARK: Final = "[TIMEOUT_CLEAN_QUEUE]"
 _WAITED: Final = "waited"
@@ -20,24 +19,21 @@ _SIZE: Final = "size"
 _PERIOD: Final = re.compile(r"period in queue: (\d{1,12})\s*ms, size of queue: (\d{1,12})")
 
 
-class _Fold(Refusals):
-    per_broker = True
-
+class _Fold(RefusingBroker):
     def take(self, row: ExchangeRecord) -> None:
         found = _PERIOD.search(row.remark or "")
         if found is not None:
             self.note_figure(_WAITED, int(found[1]))
             self.note_figure(_SIZE, int(found[2]))
 
-    def title(self, context: Context) -> str:
-        broker = context.broker(self.key)
+    def why(self) -> str:
         if _WAITED not in self.figures:
-            return f"{broker} refused {self.what}: they waited too long in its queue"
+            return "they waited too long in its queue"
         (least, most), (_, size) = self.figures[_WAITED], self.figures[_SIZE]
         waited = f"{most:,}" if least == most else f"{least:,} to {most:,}"
         who = "it" if self.tally.count == 1 else "they"
         behind = f", with up to {size:,} others" if size else ""
-        return f"{broker} refused {self.what}: {who} waited {waited} ms in its queue{behind}"
+        return f"{who} waited {waited} ms in its queue{behind}"
 
 
 RULE = DiagnosisRule(
@@ -60,12 +56,7 @@ RULE = DiagnosisRule(
         " sendMessageThreadPoolNums adds threads. Raising the limit hides the cause."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=with_remark(MARK, key=whole),
-            responses=frozenset((int(ResponseCode.SYSTEM_BUSY),)),
-        ),
-    ),
+    exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_BUSY,)),
     references=(
         "apache/rocketmq#4425",
         "apache/rocketmq#2471",

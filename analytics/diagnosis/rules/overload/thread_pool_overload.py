@@ -7,21 +7,17 @@ from typing import Final
 from dissectors.remoting.codes import ResponseCode
 
 from ...context import Context
-from ...keys import whole
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, counted_names, with_remark
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import counted_names, refused_with
+from ...rule import DiagnosisRule
+from .refusing_broker import RefusingBroker
 
 MARK: Final = "[OVERLOAD]"
 """NettyRemotingAbstract.processRequestCommand, RejectedExecutionException."""
 
 
-class _Fold(Refusals):
-    per_broker = True
-
-    def title(self, context: Context) -> str:
-        server = context.broker(self.key)
-        return f"{server} refused {self.what}: the queue of its threads was full"
+class _Fold(RefusingBroker):
+    because = "the queue of its threads was full"
 
     def details(self, context: Context) -> list[str]:
         return [f"requests: {counted_names(self.requests)}", *super().details(context)]
@@ -48,11 +44,6 @@ RULE = DiagnosisRule(
         " 50000. A larger queue only makes clients wait longer."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=with_remark(MARK, key=whole),
-            responses=frozenset((int(ResponseCode.SYSTEM_BUSY),)),
-        ),
-    ),
+    exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_BUSY,)),
     limits="One-way requests that were refused get no answer and are not seen.",
 )

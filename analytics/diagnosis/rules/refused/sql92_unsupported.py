@@ -9,10 +9,9 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import whole
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, called, listed, with_remark
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import Refusals, called, listed, refused_with
+from ...rule import DiagnosisRule
 
 MARK: Final = "does not support consumer to filter message by"
 """ClientManageProcessor.checkClientConfig, PullMessageProcessor"""
@@ -52,12 +51,7 @@ RULE = DiagnosisRule(
         " again, or subscribe by tags."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=with_remark(MARK, key=whole),
-            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
-        ),
-    ),
+    exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_ERROR,)),
     references=(
         "apache/rocketmq#455",
         "apache/rocketmq#310",

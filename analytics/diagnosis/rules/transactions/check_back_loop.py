@@ -5,38 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from dissectors.remoting.code_sets import SENDS
-from dissectors.remoting.codes import ResponseCode
-from dissectors.rows.record import ExchangeRecord
-
 from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally
 from ...refusals import only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import DiagnosisRule
 from .halves import (
-    CHECK,
-    END,
     MANY_CHECKS,
+    OF_HALVES,
     HalfMessage,
-    Halves,
+    HalvesFold,
     by_group_and_topic,
-    transactional,
 )
 
 MOST_NAMED: Final = 5
 
 
-class _Fold(Fold):
-    """All half messages: a check (39) names neither group nor topic."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.halves = Halves()
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.halves.add(row)
-
+class _Fold(HalvesFold):
     def cases(self, context: Context) -> Iterable[Case]:
         looping = [one for one in self.halves.ordered() if one.checked >= MANY_CHECKS]
         asked = [one for one in looping if one.decision is None]
@@ -102,14 +87,7 @@ RULE = DiagnosisRule(
         " transactionTimeOut 6 s. A message may set CHECK_IMMUNITY_TIME_IN_SECONDS itself."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=transactional,
-            requests=SENDS,
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-        ),
-        Exchanges(key=transactional, requests=frozenset((END, CHECK))),
-    ),
+    exchanges=OF_HALVES,
     references=("apache/rocketmq#9500", "apache/rocketmq#8311", "apache/rocketmq#6655"),
     limits="Checks before the capture are not counted.",
     needs=frozenset((Need.TRANSACTIONS,)),

@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from dissectors.remoting.code_sets import SENDS
-from dissectors.remoting.codes import ResponseCode
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
-from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally
 from ...refusals import only, times
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import DiagnosisRule
 from .halves import (
-    CHECK,
-    END,
     MANY_CHECKS,
+    OF_HALVES,
     TIMEOUT_NS,
     HalfMessage,
-    Halves,
+    HalvesFold,
     age_of,
     by_group_and_topic,
-    transactional,
 )
 
 MOST_NAMED: Final = 5
@@ -34,19 +29,13 @@ MAX_CONNECTIONS: Final = 50_000
 SECOND: Final = 1_000_000_000
 
 
-class _Fold(Fold):
-    """All half messages: a check (39) names neither group nor topic."""
-
+class _Fold(HalvesFold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.halves = Halves()
         self.connections: dict[tuple[str, int], tuple[int, bool]] = {}
         """capture and number -> when it was seen last, and whether it was closed or reset"""
         self.holed: set[tuple[str, int]] = set()
         """those of which bytes are missing: a 37 may be among them"""
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.halves.add(row)
 
     def add_connection(self, row: ConversationRecord) -> None:
         if row.gaps or row.directions != tcp.BOTH:
@@ -170,14 +159,7 @@ RULE = DiagnosisRule(
         " default 6 s, transactionCheckInterval 30 s, transactionCheckMax 15."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=transactional,
-            requests=SENDS,
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-        ),
-        Exchanges(key=transactional, requests=frozenset((END, CHECK))),
-    ),
+    exchanges=OF_HALVES,
     connections=_connection,
     references=(
         "apache/rocketmq#1517",

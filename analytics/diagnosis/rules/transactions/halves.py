@@ -25,6 +25,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...keys import WHOLE
 from ...problem import Evidence, Tally, asked, place_of, shown
+from ...rule import Exchanges, Fold
 
 END: Final = int(RequestCode.END_TRANSACTION)
 CHECK: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
@@ -138,6 +139,18 @@ def _take_end(one: HalfMessage, row: ExchangeRecord) -> None:
         one.decided, one.decision, one.by_check = evidence, decision, checked
 
 
+class HalvesFold(Fold):
+    """All half messages: a check (39) names neither group nor topic."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.halves = Halves()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        """Take a row of a half message."""
+        self.halves.add(row)
+
+
 def transactional(row: ExchangeRecord) -> str | None:
     """Return the one key of rules about half messages, for rows of such."""
     code = row.request_code
@@ -164,3 +177,10 @@ def age_of(one: HalfMessage, until: int | None) -> int:
 def stored_time(one: HalfMessage) -> int:
     """Return when a half message was stored; 0: it was not captured."""
     return one.stored.time if one.stored is not None else 0
+
+
+OF_HALVES: Final = (
+    Exchanges(key=transactional, requests=SENDS, responses=frozenset((_SUCCESS,))),
+    Exchanges(key=transactional, requests=frozenset((END, CHECK))),
+)
+"""the exchanges that rules about half messages take"""

@@ -10,11 +10,10 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import whole
 from ...need import Need
 from ...problem import ProblemSeverity, Subject
-from ...refusals import MAX_NAMED, Refusals, only, times, with_remark
-from ...rule import DiagnosisRule, Exchanges
+from ...refusals import MAX_NAMED, Refusals, only, refused_with, times
+from ...rule import DiagnosisRule
 
 MARK: Final = "push reply message"
 _ASKER: Final = re.compile(
@@ -70,13 +69,7 @@ RULE = DiagnosisRule(
         " true)."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=with_remark(MARK, key=whole),
-            requests=REPLIES,
-            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
-        ),
-    ),
+    exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_ERROR,), requests=REPLIES),
     references=(
         "apache/rocketmq#2435",
         "apache/rocketmq#2348",

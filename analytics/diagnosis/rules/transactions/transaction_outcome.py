@@ -6,39 +6,24 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from dissectors.remoting.code_sets import SENDS
-from dissectors.remoting.codes import ResponseCode
-from dissectors.rows.record import ExchangeRecord
-
 from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally
 from ...refusals import only, times
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import DiagnosisRule
 from .halves import (
-    CHECK,
     COMMIT,
-    END,
+    OF_HALVES,
     ROLLBACK,
     HalfMessage,
-    Halves,
+    HalvesFold,
     by_group_and_topic,
-    transactional,
 )
 
 MOST_SAID: Final = 8
 
 
-class _Fold(Fold):
-    """All half messages: a check (39) names neither group nor topic."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.halves = Halves()
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.halves.add(row)
-
+class _Fold(HalvesFold):
     def cases(self, context: Context) -> Iterable[Case]:
         stored = [one for one in self.halves.ordered() if one.stored is not None]
         for (group, topic), several in sorted(by_group_and_topic(stored).items()):
@@ -122,14 +107,7 @@ RULE = DiagnosisRule(
         " transactions take longer than transactionTimeOut (default 6 s) or end as unknown."
     ),
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=transactional,
-            requests=SENDS,
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-        ),
-        Exchanges(key=transactional, requests=frozenset((END, CHECK))),
-    ),
+    exchanges=OF_HALVES,
     limits=(
         "Clients send 37 one-way: that the broker took it is not seen. Half messages that were sent"
         " before the capture are not counted."
