@@ -38,6 +38,11 @@ def by_group(row: ExchangeRecord) -> str:
     return row.group or ""
 
 
+def named_group(row: ExchangeRecord) -> str | None:
+    """Return the group; None where the request names none."""
+    return row.group
+
+
 def whole(row: ExchangeRecord) -> str:  # noqa: ARG001
     """Return the one key of a rule that looks at the whole capture."""
     return WHOLE

@@ -19,6 +19,7 @@ from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
 from ...refusals import counted_names, only
 from ...rule import DiagnosisRule
+from .causes import BUSY
 
 GO: Final = "GO"
 
@@ -126,20 +127,14 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.SENDS,)),
     rests_on_absence=True,
-    consequence_of=frozenset(
-        (
-            "send-queue-timeout",
-            "page-cache-busy",
-            "page-cache-synchronized",
-            "broker-rejects-request",
-            "thread-pool-overload",
-            "disk-full",
-            "no-permission",
-            "topic-missing-on-broker",
-            "isr-not-enough",
-            "mapped-file-failed",
-            "timer-illegal",
-            "async-retry-stale-queue",
-        )
-    ),
+    consequence_of=BUSY
+    | {
+        "disk-full",
+        "no-permission",
+        "topic-missing-on-broker",
+        "isr-not-enough",
+        "mapped-file-failed",
+        "timer-illegal",
+        "async-retry-stale-queue",
+    },
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...need import Need
 from ...problem import ProblemSeverity
 from ...rule import DiagnosisRule, Fold
+from .causes import NO_ANSWER
 from .isolated_broker_still_used import ISOLATED
 
 RULE = DiagnosisRule(
@@ -26,15 +27,5 @@ RULE = DiagnosisRule(
     found_by="isolated-broker-still-used",
     limits="Judged with isolated-broker-still-used, by the same state; needs numpy.",
     needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(
-        (
-            "broker-hung",
-            "broker-gone",
-            "broker-slow",
-            "connection-cut",
-            "disk-full",
-            "no-permission",
-            "send-timeout",
-        )
-    ),
+    consequence_of=NO_ANSWER | {"disk-full", "no-permission"},
 )

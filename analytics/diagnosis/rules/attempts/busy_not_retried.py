@@ -16,6 +16,7 @@ from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import counted_names, only
 from ...rule import DiagnosisRule
+from .causes import BUSY
 
 _BUSY = int(ResponseCode.SYSTEM_BUSY)
 SINCE = release_of(RETRIED_SINCE[_BUSY])
@@ -88,13 +89,5 @@ RULE = DiagnosisRule(
     limits="Asynchronous sends are not retried by any version after an answer with an error code.",
     needs=frozenset((Need.SENDS,)),
     rests_on_absence=True,
-    consequence_of=frozenset(
-        (
-            "send-queue-timeout",
-            "page-cache-busy",
-            "page-cache-synchronized",
-            "broker-rejects-request",
-            "thread-pool-overload",
-        )
-    ),
+    consequence_of=BUSY,
 )

@@ -16,6 +16,7 @@ from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tal
 from ...producers import PRODUCER_SENDS, JudgedProducer, ProducerFold, host_of_client
 from ...refusals import counted_names, only, times
 from ...rule import DiagnosisRule
+from .causes import NO_ANSWER
 
 if TYPE_CHECKING:
     from ....isolation.strategy_replay import Window
@@ -237,15 +238,5 @@ RULE = DiagnosisRule(
         " where too few sends could have met an isolated broker."
     ),
     needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(
-        (
-            "broker-hung",
-            "broker-gone",
-            "broker-slow",
-            "connection-cut",
-            "disk-full",
-            "go-away",
-            "send-timeout",
-        )
-    ),
+    consequence_of=NO_ANSWER | {"disk-full", "go-away"},
 )

@@ -13,6 +13,7 @@ from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import counted_names, only
 from ...rule import DiagnosisRule
+from .causes import BUSY, NO_ANSWER
 
 
 class _Fold(MessageFold):
@@ -81,23 +82,13 @@ RULE = DiagnosisRule(
     messages=_key,
     limits="Retries that an application makes itself are new messages with other UNIQ_KEYs.",
     needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(
-        (
-            "broker-gone",
-            "vip-port-unreachable",
-            "broker-hung",
-            "broker-slow",
-            "connection-cut",
-            "send-timeout",
-            "disk-full",
-            "no-permission",
-            "send-queue-timeout",
-            "page-cache-busy",
-            "page-cache-synchronized",
-            "broker-rejects-request",
-            "thread-pool-overload",
-            "topic-missing-on-broker",
-            "go-away",
-        )
-    ),
+    consequence_of=NO_ANSWER
+    | BUSY
+    | {
+        "vip-port-unreachable",
+        "disk-full",
+        "no-permission",
+        "topic-missing-on-broker",
+        "go-away",
+    },
 )

@@ -10,6 +10,7 @@ from dissectors.remoting.row_facts.names import FROM_BROKER, fact_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...keys import by_responder
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...refusals import MAX_NAMED, counted_names, only
@@ -82,10 +83,6 @@ def _no_master(context: Context, broker: str) -> bool:
     return bool(known) and not any("0" in one.ids for one in known)
 
 
-def _by_responder(row: ExchangeRecord) -> str | None:
-    return row.responder
-
-
 RULE = DiagnosisRule(
     id="pull-from-slave",
     severity=ProblemSeverity.INFO,
@@ -110,7 +107,7 @@ RULE = DiagnosisRule(
         " (default 1) says which slave."
     ),
     fold=_Fold,
-    exchanges=(Exchanges(key=_by_responder, requests=FETCHES),),
+    exchanges=(Exchanges(key=by_responder, requests=FETCHES),),
     references=(
         "apache/rocketmq#3482",
         "apache/rocketmq#2157",

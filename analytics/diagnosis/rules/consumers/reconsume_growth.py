@@ -10,6 +10,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...keys import named_group
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally
 from ...refusals import only
@@ -77,10 +78,6 @@ class _Fold(Fold):
         yield case
 
 
-def _by_group(row: ExchangeRecord) -> str | None:
-    return row.group
-
-
 RULE = DiagnosisRule(
     id="reconsume-growth",
     severity=ProblemSeverity.WARNING,
@@ -105,7 +102,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(
-            key=_by_group, requests=frozenset((SEND_BACK,)), responses=frozenset((_SUCCESS,))
+            key=named_group, requests=frozenset((SEND_BACK,)), responses=frozenset((_SUCCESS,))
         ),
     ),
     references=(

@@ -7,8 +7,7 @@ from typing import Final
 
 from ...context import Context
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally
-from ...refusals import only
+from ...problem import Case, ProblemSeverity, Tally
 from ...rule import DiagnosisRule
 from .halves import (
     MANY_CHECKS,
@@ -16,6 +15,7 @@ from .halves import (
     HalfMessage,
     HalvesFold,
     by_group_and_topic,
+    subject_of,
 )
 
 MOST_NAMED: Final = 5
@@ -51,13 +51,7 @@ def _case(group: str, topic: str, several: list[HalfMessage], context: Context) 
     )
     case = tally.case(
         f"the broker asked {often} times{each} what became of {what}{of}{to}; {answer}",
-        Subject(
-            broker=only(context.broker(one.broker) for one in several if one.broker),
-            topic=topic or None,
-            group=group or None,
-            client=only(context.client(one.client) for one in several if one.client),
-            message=several[0].key if count == 1 else None,
-        ),
+        subject_of(several, context, several[0].key if count == 1 else None),
     )
     case.details.append(f"answers that said unknown: {sum(one.unknown.count for one in several)}")
     case.details.append(f"messages: {', '.join(one.key for one in several[:MOST_NAMED])}")

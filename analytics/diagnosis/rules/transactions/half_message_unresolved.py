@@ -11,8 +11,8 @@ from dissectors.rows.conversation_record import ConversationRecord
 from ...context import Context
 from ...keys import WHOLE
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally
-from ...refusals import only, times
+from ...problem import Case, Confidence, ProblemSeverity, Tally
+from ...refusals import times
 from ...rule import DiagnosisRule
 from .halves import (
     MANY_CHECKS,
@@ -22,6 +22,7 @@ from .halves import (
     HalvesFold,
     age_of,
     by_group_and_topic,
+    subject_of,
 )
 
 MOST_NAMED: Final = 5
@@ -103,17 +104,10 @@ def _case(group: str, topic: str, several: list[HalfMessage], context: Context) 
     neither = "is neither" if count == 1 else "are neither"
     unknown = sum(one.unknown.count > 0 for one in several)
     checks = sum(one.checked for one in several)
-    clients = {context.client(one.client) for one in several if one.client}
     case = tally.case(
         f"{what} of {group} to {topic} {neither} committed nor rolled back after {seconds} s:"
         f" consumers do not see {'it' if count == 1 else 'them'}",
-        Subject(
-            broker=only(context.broker(one.broker) for one in several if one.broker),
-            topic=topic or None,
-            group=group or None,
-            client=only(clients),
-            message=several[0].key if count == 1 else None,
-        ),
+        subject_of(several, context, several[0].key if count == 1 else None),
     )
     if unknown:
         case.details.append(f"for {unknown} of them the producer said that it does not know")

@@ -8,7 +8,7 @@ RocketMQ: EndTransactionProcessor, AbstractTransactionalMessageCheckListener, Tr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,8 +23,10 @@ from dissectors.remoting.row_facts.names import (
 )
 from dissectors.rows.record import ExchangeRecord
 
+from ...context import Context
 from ...keys import WHOLE
-from ...problem import Evidence, Tally, asked, place_of, shown
+from ...problem import Evidence, Subject, Tally, asked, place_of, shown
+from ...refusals import only
 from ...rule import Exchanges, Fold
 
 END: Final = int(RequestCode.END_TRANSACTION)
@@ -167,6 +169,19 @@ def by_group_and_topic(
     for one in messages:
         found.setdefault((one.group or "", one.topic or ""), []).append(one)
     return found
+
+
+def subject_of(
+    several: Sequence[HalfMessage], context: Context, message: str | None = None
+) -> Subject:
+    """Return what messages of one group and topic have in common."""
+    return Subject(
+        broker=only(context.broker(one.broker) for one in several if one.broker),
+        topic=several[0].topic or None,
+        group=several[0].group or None,
+        client=only(context.client(one.client) for one in several if one.client),
+        message=message,
+    )
 
 
 def age_of(one: HalfMessage, until: int | None) -> int:

@@ -11,6 +11,7 @@ from dissectors.remoting.row_facts.names import DEADLINE_MS, fact_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...keys import named_group
 from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, asked, place_of
 from ...refusals import counted_names, only
@@ -96,10 +97,6 @@ def _late(row: ExchangeRecord) -> int | None:
     return row.request_time - int(deadline) * _MS
 
 
-def _group(row: ExchangeRecord) -> str | None:
-    return row.group
-
-
 RULE = DiagnosisRule(
     id="pop-ack-late",
     severity=ProblemSeverity.WARNING,
@@ -121,7 +118,7 @@ RULE = DiagnosisRule(
         " first is consumed."
     ),
     fold=_Fold,
-    exchanges=(Exchanges(key=_group, requests=ACKS),),
+    exchanges=(Exchanges(key=named_group, requests=ACKS),),
     references=("apache/rocketmq#8332", "apache/rocketmq#4815"),
     limits=(
         "A batch acknowledgement (200151) is not looked into. A message that is never acknowledged"

@@ -8,8 +8,8 @@ from typing import Final
 
 from ...context import Context
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally
-from ...refusals import only, times
+from ...problem import Case, ProblemSeverity, Tally
+from ...refusals import times
 from ...rule import DiagnosisRule
 from .halves import (
     COMMIT,
@@ -18,6 +18,7 @@ from .halves import (
     HalfMessage,
     HalvesFold,
     by_group_and_topic,
+    subject_of,
 )
 
 MOST_SAID: Final = 8
@@ -61,12 +62,7 @@ def _case(group: str, topic: str, several: list[HalfMessage], context: Context) 
     case = tally.case(
         f"{what} of {group} to {topic}: {', '.join(parts)};"
         f" the broker checked back {times(checks)}",
-        Subject(
-            broker=only(context.broker(one.broker) for one in several if one.broker),
-            topic=topic or None,
-            group=group or None,
-            client=only(context.client(one.client) for one in several if one.client),
-        ),
+        subject_of(several, context),
     )
     told = sorted(several, key=lambda one: (one.decision is not None, not one.checked))
     case.details = [_told(one) for one in told[:MOST_SAID]]
