@@ -6,37 +6,22 @@ import pytest
 
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.overload.broker_rejects_request import RULE
-from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.rows.record import ExchangeRecord
+from dissectors.remoting.codes import ResponseCode
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import problems
+from ...refusal_checks import check_made, check_recorded, refusals
 
 REMARK = "[REJECTREQUEST]system busy, start flow control for a while"
-
-
-def refused(at_ms: float, remark: str = REMARK) -> ExchangeRecord:
-    return exchange(
-        at_ms,
-        int(RequestCode.SEND_MESSAGE_V2),
-        int(ResponseCode.SYSTEM_BUSY),
-        remark=remark,
-        topic="Orders",
-        group="shop",
-        broker_name="broker-a",
-    )
+refused = refusals(ResponseCode.SYSTEM_BUSY, REMARK, broker_name="broker-a")
 
 
 def test_names_the_broker_and_counts() -> None:
     rows = [refused(0), refused(9)]
-    (one,) = problems(RULE, rows)
-    assert one.title == "broker-a refused 2 sends at once: it takes none at the moment"
-    assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
-    assert one.count == 2
-    assert same_in_any_order(RULE, rows)
+    check_made(RULE, rows, "broker-a refused 2 sends at once: it takes none at the moment")
 
 
 def test_another_remark_is_another_matter() -> None:
-    assert not problems(RULE, [refused(0, "[OVERLOAD]system busy")])
+    assert not problems(RULE, [refused(0, remark="[OVERLOAD]system busy")])
 
 
 @pytest.mark.parametrize(
@@ -55,8 +40,10 @@ def test_another_remark_is_another_matter() -> None:
     ],
 )
 def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(broker="broker-a", topic="CacheTopic", group="sample_group")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(
+        RULE,
+        name,
+        title,
+        count,
+        Subject(broker="broker-a", topic="CacheTopic", group="sample_group"),
+    )

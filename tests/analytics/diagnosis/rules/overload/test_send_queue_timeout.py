@@ -9,7 +9,8 @@ from analytics.diagnosis.rules.overload.send_queue_timeout import MARK, RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import exchange, problems, same_in_any_order
+from ...refusal_checks import check_recorded
 
 BUSY = int(ResponseCode.SYSTEM_BUSY)
 
@@ -75,8 +76,6 @@ def test_other_flow_control_is_not_its_matter() -> None:
     ],
 )
 def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(broker="broker-a", topic="BusyTopic", group="busy_group")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(
+        RULE, name, title, count, Subject(broker="broker-a", topic="BusyTopic", group="busy_group")
+    )

@@ -11,7 +11,8 @@ from analytics.diagnosis.rules.refused.async_retry_stale_queue import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import exchange, problems, same_in_any_order
+from ...refusal_checks import check_recorded
 
 SEND = int(RequestCode.SEND_MESSAGE_V2)
 KEY = "C000020A18BC4E0E2F2A67912D760000"
@@ -99,8 +100,4 @@ def test_a_synchronous_retry_is_normal() -> None:
     ],
 )
 def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(topic="UnevenTopic", group="sample_group")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(RULE, name, title, count, Subject(topic="UnevenTopic", group="sample_group"))

@@ -11,7 +11,8 @@ from analytics.diagnosis.rules.refused.end_transaction_refused import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, oneway, problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import exchange, oneway, problems, problems_of_sample, same_in_any_order
+from ...refusal_checks import check_recorded
 
 END = int(RequestCode.END_TRANSACTION)
 NAMED = exchange(0, int(RequestCode.SEND_MESSAGE_V2), broker_name="broker-a")
@@ -75,8 +76,4 @@ def test_recorded_transactions(name: str) -> None:
     ],
 )
 def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(broker="127.77.0.11:10911", topic="EndTopic")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(RULE, name, title, count, Subject(broker="127.77.0.11:10911", topic="EndTopic"))

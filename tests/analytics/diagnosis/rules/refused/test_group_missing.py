@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.refused.group_missing import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import problems
+from ...refusal_checks import NAMED, check_made, check_recorded, refusals
 
 REMARK = "subscription group [shop] does not exist, See https://rocketmq.apache.org"
-NAMED = exchange(0, int(RequestCode.SEND_MESSAGE_V2), broker_name="broker-a")
-"""A send that tells the broker's name."""
-
-
-def refused(
-    at_ms: float, request: RequestCode = RequestCode.PULL_MESSAGE, **values: Any
-) -> ExchangeRecord:
-    made = {"remark": REMARK, "topic": "Orders", "group": "shop", **values}
-    return exchange(at_ms, int(request), int(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST), **made)
+refused = refusals(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, REMARK, RequestCode.PULL_MESSAGE)
 
 
 def test_names_what_was_refused() -> None:
     rows = [NAMED, refused(1), refused(9)]
-    (one,) = problems(RULE, rows)
-    assert one.title == "consumer group shop does not exist on broker-a: 2 pulls refused"
-    assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
-    assert one.count == 2
-    assert same_in_any_order(RULE, rows)
+    check_made(RULE, rows, "consumer group shop does not exist on broker-a: 2 pulls refused")
 
 
 def test_the_group_in_other_remarks() -> None:
@@ -62,8 +48,10 @@ def test_administrators_are_told_themselves() -> None:
     ],
 )
 def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(broker="broker-a", topic="GroupTopic", group="nobodys_group")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(
+        RULE,
+        name,
+        title,
+        count,
+        Subject(broker="broker-a", topic="GroupTopic", group="nobodys_group"),
+    )

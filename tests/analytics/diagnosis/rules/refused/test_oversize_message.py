@@ -11,7 +11,8 @@ from analytics.diagnosis.rules.refused.oversize_message import RULE, limit_in
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import exchange, problems, same_in_any_order
+from ...refusal_checks import check_recorded
 
 REMARK = (
     "the message is illegal, maybe msg body or properties length not matched. msg body length limit"
@@ -95,8 +96,4 @@ def test_limit_in() -> None:
     ],
 )
 def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(broker="broker-a")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(RULE, name, title, count, Subject(broker="broker-a"))

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.refused.sql92_unsupported import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import problems, problems_of_sample
+from ...refusal_checks import NAMED, check_made, check_recorded, refusals
 
 REMARK = "The broker does not support consumer to filter message by SQL92"
-NAMED = exchange(0, int(RequestCode.SEND_MESSAGE_V2), broker_name="broker-a")
-"""A send that tells the broker's name."""
-
-
-def refused(
-    at_ms: float, request: RequestCode = RequestCode.CHECK_CLIENT_CONFIG, **values: Any
-) -> ExchangeRecord:
-    made = {"remark": REMARK, "topic": "Orders", "group": "shop", **values}
-    return exchange(at_ms, int(request), int(ResponseCode.SYSTEM_ERROR), **made)
+refused = refusals(ResponseCode.SYSTEM_ERROR, REMARK, RequestCode.CHECK_CLIENT_CONFIG)
 
 
 def test_names_what_was_refused() -> None:
     rows = [NAMED, refused(1), refused(9)]
-    (one,) = problems(RULE, rows)
-    assert one.title == "broker-a does not filter by SQL92: it refused 2 requests of group shop"
-    assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
-    assert one.count == 2
-    assert same_in_any_order(RULE, rows)
+    check_made(RULE, rows, "broker-a does not filter by SQL92: it refused 2 requests of group shop")
 
 
 def test_another_remark_is_another_matter() -> None:
@@ -58,8 +44,4 @@ def test_a_broker_that_filters() -> None:
     ],
 )
 def test_recorded_on_real_brokers(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(broker="broker-a")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(RULE, name, title, count, Subject(broker="broker-a"))

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.refused.timer_illegal import RULE
-from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.rows.record import ExchangeRecord
+from dissectors.remoting.codes import ResponseCode
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import problems, problems_of_sample
+from ...refusal_checks import NAMED, check_made, check_recorded, refusals
 
 REMARK = (
     "timer message illegal, the delay time should not be bigger than the max delay "
     "259200000ms; or if set del msg"
 )
-NAMED = exchange(0, int(RequestCode.SEND_MESSAGE_V2), broker_name="broker-a")
-"""A send that tells the broker's name."""
-
-
-def refused(
-    at_ms: float, request: RequestCode = RequestCode.SEND_MESSAGE_V2, **values: Any
-) -> ExchangeRecord:
-    made = {"remark": REMARK, "topic": "Orders", "group": "shop", **values}
-    return exchange(at_ms, int(request), int(ResponseCode.MESSAGE_ILLEGAL), **made)
+refused = refusals(ResponseCode.MESSAGE_ILLEGAL, REMARK)
 
 
 def test_names_what_was_refused() -> None:
     rows = [NAMED, refused(1), refused(9)]
-    (one,) = problems(RULE, rows)
-    assert one.title == (
-        "broker-a refused 2 sends of timed messages: the delay is too long, 3 days are allowed"
+    check_made(
+        RULE,
+        rows,
+        "broker-a refused 2 sends of timed messages: the delay is too long, 3 days are allowed",
     )
-    assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
-    assert one.count == 2
-    assert same_in_any_order(RULE, rows)
 
 
 def test_another_remark_is_another_matter() -> None:
@@ -72,8 +60,10 @@ def test_timed_messages_that_are_stored() -> None:
     ],
 )
 def test_recorded_on_a_real_cluster(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(broker="broker-a", topic="TimerTopic", group="sample_group")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(
+        RULE,
+        name,
+        title,
+        count,
+        Subject(broker="broker-a", topic="TimerTopic", group="sample_group"),
+    )

@@ -10,6 +10,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...refusal_checks import check_recorded
 
 MISSING = int(ResponseCode.TOPIC_NOT_EXIST)
 
@@ -72,8 +73,4 @@ def test_retry_topics_administrators_and_routes_are_left_out(code: int, topic: s
     ],
 )
 def test_a_topic_that_was_deleted(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(broker="broker-a", topic="OrphanTopic")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(RULE, name, title, count, Subject(broker="broker-a", topic="OrphanTopic"))

@@ -9,7 +9,8 @@ from analytics.diagnosis.rules.routes.inconsistent_route import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order
+from ...refusal_checks import check_recorded
 
 ONE, OTHER = "10.0.0.2:9876", "10.0.0.3:9876"
 A = ("6 4 4 0 broker-a", "broker-a=10.0.0.1:10911")
@@ -97,11 +98,7 @@ def test_two_name_servers_that_agree(name: str) -> None:
     ],
 )
 def test_recorded_on_a_real_cluster(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(topic="RouteTopic")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(RULE, name, title, count, Subject(topic="RouteTopic"))
 
 
 def test_all_topics_that_two_servers_differ_about_are_one_problem() -> None:

@@ -9,7 +9,8 @@ from analytics.diagnosis.rules.routes.namesrv_not_ready import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import NAMESRV, exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import NAMESRV, exchange, problems, same_in_any_order
+from ...refusal_checks import check_recorded
 
 
 def route(at_ms: float, remark: str | None) -> ExchangeRecord:
@@ -41,8 +42,4 @@ def test_another_remark_is_another_matter() -> None:
     ],
 )
 def test_recorded_on_a_real_cluster(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(server="127.77.0.1:9876")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(RULE, name, title, count, Subject(server="127.77.0.1:9876"))

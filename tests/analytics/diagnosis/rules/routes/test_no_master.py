@@ -10,6 +10,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...made_rows import NAMESRV, exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...refusal_checks import check_recorded
 
 MASTER, SLAVE = "10.0.0.1:10911", "10.0.0.3:10911"
 
@@ -38,11 +39,7 @@ MASTER, SLAVE = "10.0.0.1:10911", "10.0.0.3:10911"
     ],
 )
 def test_recorded(name: str, count: int, title: str) -> None:
-    (one,) = problems_of_sample(RULE, name)
-    assert one.title == title
-    assert one.subject == Subject(broker="broker-a")
-    assert one.count == count
-    assert same_in_any_order(RULE, sample(name).exchanges)
+    check_recorded(RULE, name, title, count, Subject(broker="broker-a"))
 
 
 def route(at_ms: float, *addresses: tuple[str, str]) -> ExchangeRecord:
