@@ -13,10 +13,11 @@ from dissectors.remoting.row_facts.heartbeats import (
     subscriptions_in,
 )
 from dissectors.remoting.row_facts.names import CLIENT, MAX_FACTS, fact_in
+from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import whole
+from ...keys import WHOLE, whole
 from ...need import Need
 from ...problem import (
     MOST_EVIDENCE,
@@ -30,6 +31,7 @@ from ...problem import (
     first_line,
     place_of,
     shown,
+    time_of,
 )
 from ...refusals import only, times
 from ...rule import DiagnosisRule, Exchanges, Fold
@@ -44,9 +46,13 @@ TAG: Final = "TAG"
 OR: Final = "||"
 PUSH: Final = "CONSUME_PASSIVELY"
 """ConsumeType of push consumers: the broker filters by what the group's last heartbeat said"""
+STOPS: Final = int(RequestCode.UNREGISTER_CLIENT)
+BEATS_NS: Final = 30_000_000_000
+"""heartbeatBrokerInterval: a client that was heard lives so long, unless it is seen to end"""
 LASTING_NS: Final = 40_000_000_000
 """a heartbeat every 30 s (heartbeatBrokerInterval) sets right what a start left wrong"""
 MAX_CLIENTS: Final = 4096
+MAX_CONNECTIONS: Final = 100_000
 MAX_FORMS: Final = 16
 """subscriptions of one client one after the other"""
 MOST_NAMED: Final = 3
@@ -57,16 +63,18 @@ _Form = tuple[str, ...]
 class _Seen:
     """When a client announced one form of its subscription."""
 
-    __slots__ = ("evidence", "first", "last")
+    __slots__ = ("endpoint", "evidence", "first", "last")
 
-    def __init__(self, one: Evidence) -> None:
+    def __init__(self, one: Evidence, endpoint: str) -> None:
         self.first = self.last = one.time
         self.evidence = one
+        self.endpoint = endpoint
+        """where the last one came from"""
 
-    def add(self, one: Evidence) -> None:
+    def add(self, one: Evidence, endpoint: str) -> None:
         self.first = min(self.first, one.time)
         if (one.time, place_of(one)) > (self.last, place_of(self.evidence)):
-            self.evidence = one
+            self.evidence, self.endpoint = one, endpoint
         self.last = max(self.last, one.time)
 
 
@@ -80,10 +88,19 @@ class _Fold(Fold):
         self.clients = 0
         self.refused: dict[tuple[str, str, str, int], Tally] = {}
         """(group, topic, address of the client, response code) -> pulls"""
+        self.stopped: dict[str, set[int]] = {}
+        """client id -> times at which it said that it stops, ns"""
+        self.connected: dict[str, int] = {}
+        """`address:port` of a client -> when its connection ended, or was seen last, ns"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code == HEARTBEAT:
             self._take_heartbeat(row)
+            return
+        if row.request_code == STOPS:
+            client = fact_in(row.facts, CLIENT)
+            if client is not None and (client in self.stopped or len(self.stopped) < MAX_CLIENTS):
+                self.stopped.setdefault(client, set()).add(time_of(row))
             return
         where = (row.group or "", row.topic or "", row.requester, row.response_code or 0)
         tally = self.refused.get(where)
@@ -92,6 +109,17 @@ class _Fold(Fold):
                 return
             tally = self.refused[where] = Tally()
         tally.add(shown(row))
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        known = self.connected
+        if row.client in known or len(known) < MAX_CONNECTIONS:
+            known[row.client] = max(known.get(row.client, 0), row.end_time)
+
+    def _alive_until(self, client: str, seen: _Seen) -> int:
+        """Return how long a client lives for certain: the next heartbeat may be 30 s away."""
+        ends = [seen.last + BEATS_NS, self.connected.get(seen.endpoint, seen.last)]
+        ends += self.stopped.get(client, ())
+        return min((one for one in ends if one >= seen.last), default=seen.last)
 
     def _take_heartbeat(self, row: ExchangeRecord) -> None:
         client = fact_in(row.facts, CLIENT)
@@ -120,9 +148,9 @@ class _Fold(Fold):
             one = asked(row, first_line(f"{client} subscribes {_text(key)}"))
             seen = forms.get(key)
             if seen is not None:
-                seen.add(one)
+                seen.add(one, row.requester)
             elif len(forms) < MAX_FORMS:
-                forms[key] = _Seen(one)
+                forms[key] = _Seen(one, row.requester)
 
     def cases(self, context: Context) -> Iterable[Case]:
         told: set[str] = set()
@@ -132,7 +160,7 @@ class _Fold(Fold):
                 client: max(forms.items(), key=lambda item: (item[1].last, item[0]))
                 for client, forms in clients.items()
             }
-            apart = _conflict(latest)
+            apart = self._conflict(latest)
             if apart:
                 told.add(group)
                 yield self._of_conflict(group, apart)
@@ -175,6 +203,20 @@ class _Fold(Fold):
             )
         return case
 
+    def _conflict(self, latest: dict[str, tuple[_Form, _Seen]]) -> dict[str, tuple[_Form, _Seen]]:
+        """Return the clients that subscribe differently and lived at the same time."""
+        found: dict[str, tuple[_Form, _Seen]] = {}
+        ordered = sorted(latest.items(), key=lambda item: (item[1][1].first, item[0]))
+        for number, (client, (form, seen)) in enumerate(ordered):
+            until = self._alive_until(client, seen)
+            for other, (form_of_other, seen_of_other) in ordered[number + 1 :]:
+                if form != form_of_other and seen_of_other.first <= until:
+                    found[client] = (form, seen)
+                    found[other] = (form_of_other, seen_of_other)
+            if len(found) > MAX_FORMS:
+                break
+        return found
+
     def _refusals(self, told: set[str], context: Context) -> Iterable[Case]:
         for (group, topic, endpoint, code), tally in sorted(self.refused.items()):
             client = context.client(endpoint)
@@ -197,20 +239,6 @@ class _Fold(Fold):
                 yield case
 
 
-def _conflict(latest: dict[str, tuple[_Form, _Seen]]) -> dict[str, tuple[_Form, _Seen]]:
-    """Return the clients that subscribe differently and were seen at the same time."""
-    found: dict[str, tuple[_Form, _Seen]] = {}
-    ordered = sorted(latest.items(), key=lambda item: (item[1][1].first, item[0]))
-    for number, (client, (form, seen)) in enumerate(ordered):
-        for other, (form_of_other, seen_of_other) in ordered[number + 1 :]:
-            if form != form_of_other and seen_of_other.first <= seen.last:
-                found[client] = (form, seen)
-                found[other] = (form_of_other, seen_of_other)
-        if len(found) > MAX_FORMS:
-            break
-    return found
-
-
 def _expression(one: AnnouncedSubscription) -> str:
     """Return an expression so that the order of tags makes no difference."""
     if one.type != TAG or OR not in one.expression:
@@ -231,6 +259,10 @@ def _text(form: Iterable[str]) -> str:
         else:
             said.append(f"{topic} ({'tags ' if kind == TAG else 'SQL '}{expression})")
     return ", ".join(said)
+
+
+def _of_clients(row: ConversationRecord) -> str | None:
+    return WHOLE if row.commands else None
 
 
 RULE = DiagnosisRule(
@@ -263,13 +295,14 @@ RULE = DiagnosisRule(
     ),
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((HEARTBEAT,))),
+        Exchanges(key=whole, requests=frozenset((HEARTBEAT, STOPS))),
         Exchanges(
             key=whole,
             requests=FETCHES,
             responses=frozenset((PARSE_FAILED, NOT_EXIST, NOT_LATEST)),
         ),
     ),
+    connections=_of_clients,
     references=(
         "apache/rocketmq#588",
         "apache/rocketmq#443",

@@ -12,7 +12,8 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import named_group
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally
+from ...outages import seconds
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally
 from ...refusals import only
 from ...rule import DiagnosisRule, Exchanges, Fold
 from .returns import Returns
@@ -21,6 +22,8 @@ SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 FEWEST: Final = 3
 """returns of one message from which on it is said: one or two may be a hiccup"""
+MANY: Final = 16
+"""returns of one group that are no hiccup, where nobody can tell whether a message came twice"""
 MOST_NAMED: Final = 5
 
 
@@ -42,6 +45,7 @@ class _Fold(Fold):
             key=lambda one: (-one.failures, one.first_time, one.key),
         )
         if not again:
+            yield from self._unnamed(context)
             return
         tally = Tally()
         clients: Counter[str] = Counter()
@@ -77,6 +81,26 @@ class _Fold(Fold):
             )
         yield case
 
+    def _unnamed(self, context: Context) -> Iterable[Case]:
+        """Return a case of many returns of clients that do not say which message it is."""
+        returned = [one for one in self.returns.messages.values() if one.limit is None]
+        if len(returned) < MANY or any(one.dead for one in returned):
+            return
+        tally = Tally()
+        for one in returned:
+            tally.add(one.evidence(), last=one.last_time)
+        who = {context.client(endpoint) for one in returned for endpoint in one.clients}
+        case = tally.case(
+            f"{self.key} returned {tally.count:,} deliveries within"
+            f" {seconds(tally.last - tally.first)}: it fails to consume them, and the broker"
+            " delivers each up to 16 times more",
+            Subject(topic=only(one.topic for one in returned), group=self.key, client=only(who)),
+        )
+        case.details.append(f"returned by {', '.join(sorted(who)[:MOST_NAMED])}")
+        case.confidence = Confidence.LIKELY
+        case.reason = "such an old client does not say which deliveries are of one message"
+        yield case
+
 
 RULE = DiagnosisRule(
     id="reconsume-growth",
@@ -85,7 +109,8 @@ RULE = DiagnosisRule(
     searched=("consume retry", "reconsumeTimes", "RECONSUME_LATER", "message consumed repeatedly"),
     proof=(
         "CONSUMER_SEND_MSG_BACK (36) for one message, by its originMsgId, three times or more, each"
-        " answered with success, and not yet as often as sends it to the dead letters."
+        " answered with success, and not yet as often as sends it to the dead letters. Or 16"
+        " returns of a group whose clients (before 3.4.9) give each delivery another id."
     ),
     explanation=(
         "The consumer's code fails for these messages: it throws, returns RECONSUME_LATER or takes"

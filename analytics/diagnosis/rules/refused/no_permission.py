@@ -136,6 +136,9 @@ class _Fold(Fold):
         topics = self.topics[broker, perm]
         what = f"topic {next(iter(topics))}" if len(topics) == 1 else f"{len(topics):,} topics"
         closed, effect = _EFFECTS[perm & (READ | WRITE)]
+        alone = [self._only_broker(topic, broker, context) for topic in topics]
+        if all(alone) and perm & (READ | WRITE) == READ:
+            effect = 'producers say "No route info of this topic", consumers can go on'
         case = tally.case(
             f"{broker} is {closed} for {what} (permission {perm} in the route): {effect}",
             Subject(broker=broker, topic=only(topics)),
@@ -147,9 +150,8 @@ class _Fold(Fold):
             case.details.append(
                 "an administrator changed the topic before (UPDATE_AND_CREATE_TOPIC)"
             )
-        severity = [self._only_broker(topic, broker, context) for topic in topics]
         case.severity = ProblemSeverity.WARNING
-        if any(severity) and not perm & WRITE:
+        if any(alone) and not perm & WRITE:
             if not again and not wanted:
                 case.severity = ProblemSeverity.ERROR
             case.details.append("no other broker of the topic takes messages")

@@ -91,7 +91,12 @@ class _Fold(Refusals):
     def judge(self, case: Case, context: Context) -> None:
         if set(self.named(_KIND)) == {_UNKNOWN}:
             case.confidence = Confidence.LIKELY
-            case.reason = "neither body nor properties are over the limit as far as the packets say"
+            case.reason = (
+                "neither body nor properties are over the limit as far as the packets say"
+                if _SAID in self.figures
+                else "the broker does not say what its maxMessageSize is: the 128k of older brokers"
+                " are a fixed text"
+            )
 
     def _said(self, kind: str) -> str:
         _, size = self.figures[kind]
@@ -101,7 +106,10 @@ class _Fold(Refusals):
             return f"a topic of {size} characters, {LONGEST_TOPIC} are allowed"
         limit = self.figures.get(_SAID, (0, 0))[1]
         would = "would be" if kind == _UNKNOWN else "are"
-        return f"a body of {size:,} bytes" + (f", {limit:,} {would} allowed" if limit else "")
+        if limit:
+            return f"a body of {size:,} bytes, {limit:,} {would} allowed"
+        less = ", the broker's maxMessageSize is less" if kind == _UNKNOWN else ""
+        return f"a body of {size:,} bytes{less}"
 
 
 def _key(row: ExchangeRecord) -> str | None:

@@ -27,6 +27,7 @@ TOGETHER: Final = 10_000_000_000
 SETTLED: Final = 15_000_000_000
 """ns that NameServers may differ when a broker dies: each looks for silent ones every 5 or 10 s
 (RouteInfoManager.scanNotActiveBroker)"""
+_HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _ROUTE_REQUEST: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
@@ -53,8 +54,20 @@ class _Fold(Fold):
         super().__init__(key)
         self.topics: dict[str, dict[str, list[_Answer]]] = {}
         """topic -> NameServer -> what it answered"""
+        self.named: dict[str, dict[str, str]] = {}
+        """NameServer -> address of a broker -> its name"""
+        self.served: set[str] = set()
+        """addresses that answered heartbeats"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code == _HEARTBEAT:
+            if len(self.served) < MAX_SERVERS * MAX_SERVERS:
+                self.served.add(row.responder)
+            return
+        named = self.named.setdefault(row.responder, {}) if len(self.named) < MAX_TOPICS else {}
+        for text in row.brokers:
+            if len(named) < MAX_TOPICS:
+                named[text.rpartition("=")[2]] = text.rpartition("=")[0]
         topic = row.topic or ""
         if topic not in self.topics and len(self.topics) >= MAX_TOPICS:
             return
@@ -80,10 +93,29 @@ class _Fold(Fold):
                 pairs = _all_the_time(mine, theirs)
                 certain = bool(pairs)
                 pairs = pairs or _side_by_side(mine, theirs)
-                if pairs:
+                if pairs and not self._of_two_clusters(one, other, context):
                     found.setdefault((one, other), []).append(_Difference(topic, pairs, certain))
         for (one, other), differences in sorted(found.items()):
             yield _case(one, other, differences)
+
+    def _of_two_clusters(self, one: str, other: str, context: Context) -> bool:
+        """Return whether two NameServers have live masters of the same names, and none in common.
+
+        A cluster has one master of a name. One that moved to another address does not answer at its
+        former one.
+        """
+        mine, theirs = (self.named.get(server, {}) for server in (one, other))
+        if mine.keys() & theirs.keys():
+            return False
+        live = [
+            {
+                name
+                for address, name in named.items()
+                if address in self.served and context.slave_id(address) is None
+            }
+            for named in (mine, theirs)
+        ]
+        return bool(live[0] & live[1])
 
 
 class _Difference(NamedTuple):
@@ -208,6 +240,7 @@ RULE = DiagnosisRule(
             requests=frozenset((_ROUTE_REQUEST,)),
             responses=frozenset((_SUCCESS, _MISSING)),
         ),
+        Exchanges(key=whole, requests=frozenset((_HEARTBEAT,)), responses=frozenset((_SUCCESS,))),
     ),
     references=(
         "apache/rocketmq-operator#227",
@@ -216,7 +249,8 @@ RULE = DiagnosisRule(
     ),
     limits=(
         "Clients with a zone of their own (__ZONE_MODE) may get other routes from a NameServer that"
-        " filters by zones. Routes that a proxy answers are left out."
+        " filters by zones. Routes that a proxy answers are left out, and so are NameServers that"
+        " each have a live master of one name: those are of two clusters."
     ),
     needs=frozenset((Need.ROUTES,)),
 )

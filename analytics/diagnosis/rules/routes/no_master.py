@@ -32,7 +32,7 @@ _SUCCESS: Final = int(ResponseCode.SUCCESS)
 class _Broker:
     """What routes say of one broker."""
 
-    __slots__ = ("closed", "masters", "proofs", "slaves", "without")
+    __slots__ = ("closed", "masters", "proofs", "slaves", "tellers", "without")
 
     def __init__(self) -> None:
         self.without = Tally()
@@ -40,6 +40,8 @@ class _Broker:
         """addresses that had another id than 0"""
         self.masters: dict[str, set[int]] = {}
         """address with id 0 -> times of its routes"""
+        self.tellers: dict[str, set[str]] = {}
+        """master -> NameServers that named it"""
         self.proofs: dict[str, Evidence] = {}
         """master -> the first route that shows it"""
         self.closed: dict[str, set[int]] = {}
@@ -96,6 +98,8 @@ class _Fold(Fold):
                 found = addresses - set(slaves)
                 _note(broker.closed if closed else broker.masters, found, time)
                 for address in sorted(found):
+                    if address in broker.tellers or len(broker.tellers) < MAX_SLAVES:
+                        _keep(broker.tellers.setdefault(address, set()), {row.responder})
                     what = f"route of {row.topic}: {address} is the master of {one.name}"
                     broker.note_proof(address, shown(row, what))
             else:
@@ -175,6 +179,8 @@ def _change(name: str, broker: _Broker) -> Case | None:
     if len(ordered) != 2 or ordered[0][1] >= ordered[1][0]:
         return None
     (_, last, old), (first, _, new) = ordered
+    if broker.tellers.get(old, set()).isdisjoint(broker.tellers.get(new, ())):
+        return None  # NameServers of two clusters, each with a broker of that name
     tally = Tally()
     for address in (old, new):
         tally.add(broker.proofs[address])

@@ -7,7 +7,14 @@ from analytics.diagnosis.rules.consumers.inconsistent_subscription import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
+from ...made_rows import (
+    connection,
+    exchange,
+    problems,
+    problems_of_sample,
+    same_in_any_order,
+    sample,
+)
 
 HEARTBEAT = int(RequestCode.HEART_BEAT)
 PULL = int(RequestCode.PULL_MESSAGE)
@@ -147,3 +154,19 @@ def test_refusals_after_a_start_are_normal() -> None:
 
 def test_the_order_of_rows_does_not_matter() -> None:
     assert same_in_any_order(RULE, APART)
+
+
+SHORT = [heartbeat(0, "a@1", "orders TAG *"), heartbeat(2000, "bb@1", "bills TAG *")]
+"""A heartbeat each: the next one comes after 30 s."""
+
+
+def test_a_client_lives_as_long_as_its_connection_between_heartbeats() -> None:
+    stays = connection(0, 3000, client=SHORT[0].requester)
+    (one,) = problems(RULE, SHORT, [stays])
+    assert one.title == (
+        "members of bills subscribe differently: a@1 orders (all); bb@1 bills (all)"
+    )
+    assert problems(RULE, SHORT) == []
+    assert problems(RULE, SHORT, [connection(0, 1000, client=SHORT[0].requester)]) == []
+    stop = exchange(1000, int(RequestCode.UNREGISTER_CLIENT), facts=["client=a@1"])
+    assert problems(RULE, [*SHORT, stop], [stays]) == []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from analytics.diagnosis.problem import Confidence
 from analytics.diagnosis.rules.consumers.reconsume_growth import RULE
 
 from ...made_rows import problems, problems_of_sample, same_in_any_order
@@ -27,3 +28,13 @@ def test_dead_letters_are_told_by_their_own_rule() -> None:
 def test_the_order_of_rows_does_not_matter() -> None:
     others = [back(10 * place + 1, place, limit=16, unique_key="K2") for place in range(5, 9)]
     assert same_in_any_order(RULE, AGAIN + others)
+
+
+def test_an_old_client_gives_each_delivery_another_id() -> None:
+    rows = [back(10 * place, place, limit=None, unique_key=f"K{place}") for place in range(1, 17)]
+    (one,) = problems(RULE, rows)
+    assert one.title.startswith("bills returned 16 deliveries within ")
+    assert one.confidence is Confidence.LIKELY
+    assert problems(RULE, rows[:15]) == []
+    newer = [back(10 * one, one, limit=16, unique_key=f"K{one}") for one in range(1, 17)]
+    assert problems(RULE, newer) == []

@@ -112,3 +112,16 @@ def test_all_topics_that_two_servers_differ_about_are_one_problem() -> None:
         " Orders: they differ about broker-a and broker-b"
     )
     assert one.subject == Subject()
+
+
+def test_live_masters_of_one_name_are_of_two_clusters() -> None:
+    moved = ("6 4 4 0 broker-a", "broker-a=10.0.0.4:10911")
+    rows = [route(0, ONE, A), route(3, OTHER, moved)]
+    beats = [
+        exchange(at, int(RequestCode.HEART_BEAT), responder=address, facts=["client=a@1"])
+        for at, address in enumerate(("10.0.0.1:10911", "10.0.0.4:10911"))
+    ]
+    assert len(problems(RULE, [*rows, beats[0]])) == 1
+    assert problems(RULE, [*rows, *beats]) == []
+    shared = [route(0, ONE, A, B), route(3, OTHER, moved, B)]
+    assert len(problems(RULE, [*shared, *beats])) == 1

@@ -101,3 +101,11 @@ def test_a_master_that_was_elected() -> None:
 def test_addresses_in_turn_are_no_change() -> None:
     rows = [route(0, ("0", MASTER)), route(1, ("0", SLAVE)), route(2, ("0", MASTER))]
     assert not problems(RULE, rows)
+
+
+def test_namesrvs_of_two_clusters_tell_of_two_brokers() -> None:
+    other = route(1000, ("0", SLAVE))
+    rows = [route(0, ("0", MASTER)), other]
+    assert len(problems(RULE, rows)) == 1
+    other.responder = "10.0.9.9:9876"
+    assert problems(RULE, rows) == []
