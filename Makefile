@@ -11,6 +11,9 @@ PURE_TESTS := $(addprefix tests/dissectors/,tcp decode rows remoting/framing rem
   remoting/messages/test_counting.py remoting/test_header_codec.py)
 HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
 
+# Bytecode is written: without it each of hundreds of processes compiles all sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup compile pure demo test test-fast explore lint types bench samples fuzz clean
 
