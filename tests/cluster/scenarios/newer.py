@@ -6,7 +6,6 @@ Each scenario's text says what was provoked: which topic, group, client, codes a
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 
 from .. import faults, probe
@@ -255,8 +254,8 @@ def leader_lost(scene: Scene) -> None:
     nobody is left, and the route of the topic goes.
     """
     first, second = scene.cluster.brokers
-    wait_until("a master", lambda: bool(_master_of(scene)), 60.0)
-    master, other = (first, second) if _master_of(scene) == first.text else (second, first)
+    wait_until("a master", lambda: bool(scene.master()), 60.0)
+    master, other = (first, second) if scene.master() == first.text else (second, first)
     probe.make_topic(master.address, "LeaderTopic", queues=2)
     time.sleep(10)  # the other replica has to have everything, else it may not be elected
     with scene.capture():
@@ -274,17 +273,10 @@ def leader_lost(scene: Scene) -> None:
         sender.wait_for("SEND_OK")
         time.sleep(1.5)
         faults.kill(master)
-        wait_until("another master", lambda: _master_of(scene) == other.text, 30.0)
+        wait_until("another master", lambda: scene.master() == other.text, 30.0)
         time.sleep(5)
         faults.kill(other)
         sender.finish(200.0)
-
-
-def _master_of(scene: Scene) -> str:
-    """The address that the NameServer lists under id 0; empty where there is none."""
-    _, body = probe.ask(scene.cluster.namesrvs[0].address, probe.GET_BROKER_CLUSTER_INFO)
-    found = re.search(rb'[{,]"?0"?:"([^"]+)"', body)
-    return found[1].decode() if found else ""
 
 
 NEWER: tuple[Scenario, ...] = (

@@ -10,6 +10,7 @@ Rules:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,6 +66,12 @@ class Scene:
     def broker(self) -> Broker:
         """The first master."""
         return self.cluster.brokers[0]
+
+    def master(self) -> str:
+        """The address that the NameServer lists under id 0; empty where there is none."""
+        _, body = probe.ask(self.cluster.namesrvs[0].address, probe.GET_BROKER_CLUSTER_INFO)
+        found = re.search(rb'[{,]"?0"?:"([^"]+)"', body)
+        return found[1].decode() if found else ""
 
     def capture(self, expression: str = EVERYTHING, suffix: str = "", **options: object) -> Capture:
         """A capture of the cluster's traffic into `samples/<name><suffix>.pcap`."""
