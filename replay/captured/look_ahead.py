@@ -14,6 +14,7 @@ the outcome is that of the outer hop, as the client saw it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from dissectors.conversations.conversation import Pdu
@@ -35,7 +36,7 @@ from .captured_send import (
     send_header_of,
     transaction_state_of,
 )
-from .relay_hops import InnerHop, RelayHops
+from .relay_hops import InnerHop, Relay, RelayHops
 
 MAX_WAIT: Final = 15 * SECOND
 """capture time that a response, another attempt or the first end of a transaction is waited for"""
@@ -67,8 +68,16 @@ class _Pending(NamedTuple):
 class LookAhead:
     """Requests and responses as they were seen; send requests out, in order, as they settle."""
 
-    def __init__(self, raw: bool = False, names: BrokerNames | None = None) -> None:
-        """`raw`: requests are what is replayed, whatever they are; no two are one message."""
+    def __init__(
+        self,
+        raw: bool = False,
+        names: BrokerNames | None = None,
+        relays: Iterable[Relay] = (),
+    ) -> None:
+        """`raw`: requests are what is replayed, whatever they are; no two are one message.
+
+        `relays`: those that are known before.
+        """
         self._names = BrokerNames() if names is None else names
         self.waiting_bytes = 0
         """bytes of the bodies that wait"""
@@ -77,7 +86,7 @@ class LookAhead:
         self._pending: dict[Key, _Pending] = {}
         self._open: dict[tuple[str, int], dict[Key, CapturedSend]] = {}
         self._keys: dict[str, CapturedSend] = {}
-        self._hops = RelayHops()
+        self._hops = RelayHops(relays)
         self._now = 0
 
     def request(self, seen: Seen) -> None:
@@ -93,9 +102,10 @@ class LookAhead:
         broker = header.broker_name or self._names.of(seen.origin.responder)
         captured = CapturedSend(seen, header, broker)
         captured.answer.responder, captured.answer.broker = seen.origin.responder, broker
-        key = None if self._raw else header.unique_key
+        key = header.unique_key
         if key is not None and (
-            self._is_inner_hop(seen, key) or self._is_another_attempt(captured, key)
+            self._is_inner_hop(seen, key)
+            or (not self._raw and self._is_another_attempt(captured, key))
         ):
             return
         self._note_open(captured, seen)
@@ -123,7 +133,7 @@ class LookAhead:
         captured, origin, broker, request = found
         self._close(key, captured)
         answer = captured.answer
-        unique_key = (None if self._raw else captured.header.unique_key) or ""
+        unique_key = captured.header.unique_key or ""
         proofs = self._hops.answer(origin, unique_key, time, fields.get("msgId") or "")
         for one in proofs:
             _note_inner_hop(captured, one)
@@ -133,11 +143,16 @@ class LookAhead:
             answer.latency_us = (time - origin.time) // 1000
             answer.pdu, answer.request = pdu, request
             answer.responder, answer.broker = origin.responder, broker
-        if not answer.is_stored or self._hops.may_be_inner(origin, unique_key):
+        if not answer.is_stored or (not self._raw and self._hops.may_be_inner(origin, unique_key)):
             return
         if self._raw or not captured.header.is_half or _is_final(captured.state):
             captured.settled = True
             self._forget(captured)
+
+    @property
+    def relays(self) -> set[Relay]:
+        """Relays that are known so far."""
+        return self._hops.relays
 
     def at(self, time: int) -> None:
         """Advance to a time of the capture."""

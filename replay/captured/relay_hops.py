@@ -3,13 +3,15 @@
 Rules: such an inner hop has the UNIQ_KEY of the outer one and begins before that is answered. It
 comes from the host that was asked, and not from the host that asked first. Where addresses do not
 tell, as behind a translated address, one offset message id in both answers proves the relay: who
-took the send, from which host it asks on, and whom. From then on that tells its hops, also those
-of refused, unanswered and one-way sends. Memory is bounded by number and by time of the capture.
+took the send, from which host it asks on, and whom. That tells its other hops, also those of
+refused, unanswered and one-way sends: the later ones, and where the sources were read ahead
+(`RelaySearch`) all of them. Memory is bounded by number and by time of the capture.
 RocketMQ: RemotingProtocolServer, SendMessageActivity of the proxy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -66,12 +68,37 @@ class Hop:
     """offset message id in the answer"""
 
 
+class RelaySearch:
+    """Answered sends in, in any order; the relays that two answers with one id prove."""
+
+    def __init__(self) -> None:
+        self.relays: set[Relay] = set()
+        """what was proved so far"""
+        self._seen: dict[tuple[str, str], list[Hop]] = {}  # in the order in which they came
+
+    def answered(self, origin: Origin, key: str, answered_at: int, offset_id: str) -> None:
+        """Take a request that was answered with an offset message id."""
+        if not key or not offset_id or len(key) + len(offset_id) > 2 * MAX_KEY_LENGTH:
+            return
+        hop = Hop(origin, host_of(origin.requester), answered_at)
+        others = self._seen.setdefault((key, offset_id), [])
+        for one in others:
+            _learn(self.relays, one, hop)
+            _learn(self.relays, hop, one)
+        if len(others) < MAX_HOPS:
+            others.append(hop)
+        if len(self._seen) > MAX_KEYS:
+            del self._seen[next(iter(self._seen))]
+
+
 class RelayHops:
     """Requests and answers in, in the order of the capture; which of them a relay made."""
 
-    def __init__(self) -> None:
+    def __init__(self, relays: Iterable[Relay] = ()) -> None:
+        """`relays`: those that are known before."""
+        self.relays = set(relays)
+        """relays that are known so far"""
         self._hops: dict[str, list[Hop]] = {}  # in the order of the last request
-        self._relays: set[Relay] = set()
 
     def request(self, origin: Origin, key: str) -> Origin | None:
         """Remember a request; return the one that it is the inner hop of, None where it is none."""
@@ -102,26 +129,19 @@ class RelayHops:
         hop.answered_at, hop.offset_id = time, offset_id
         same = [one for one in hops if offset_id and one.offset_id == offset_id and one is not hop]
         pairs = [(hop, one) for one in same] + [(one, hop) for one in same]
-        found = [
+        return [
             InnerHop(outer.origin, inner.origin)
             for outer, inner in pairs
-            if _is_candidate(inner.origin, outer, MAX_OPEN)
+            if _learn(self.relays, outer, inner)
         ]
-        for outer, inner in found:
-            self._learn(Relay(outer.responder, host_of(inner.requester), inner.responder))
-        return found
 
     def _is_inner(self, hop: Hop, outer: Hop, first: Hop) -> bool:
         if not _is_candidate(hop.origin, outer, MAX_OPEN):
             return False
         asked, server = outer.origin.responder, hop.origin.responder
-        if Relay(asked, hop.from_host, server) in self._relays:
+        if Relay(asked, hop.from_host, server) in self.relays:
             return True
         return hop.from_host == host_of(asked) and hop.from_host != first.from_host
-
-    def _learn(self, relay: Relay) -> None:
-        if len(self._relays) < MAX_RELAYS:
-            self._relays.add(relay)
 
     def _forget(self, now: int) -> None:
         """Drop the messages of which nothing is expected any more."""
@@ -131,6 +151,15 @@ class RelayHops:
             if len(hops) <= MAX_KEYS and hops[oldest][-1].origin.time >= now - MAX_OPEN:
                 return
             del hops[oldest]
+
+
+def _learn(relays: set[Relay], outer: Hop, inner: Hop) -> bool:
+    """Add the relay that made one request of another; return whether the times allow it."""
+    if not _is_candidate(inner.origin, outer, MAX_OPEN):
+        return False
+    if len(relays) < MAX_RELAYS:
+        relays.add(Relay(outer.origin.responder, inner.from_host, inner.origin.responder))
+    return True
 
 
 def _is_candidate(inner: Origin, outer: Hop, within: int) -> bool:

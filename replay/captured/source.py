@@ -9,9 +9,9 @@ NameServer or a registration names, because nothing may be sent to them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.decoded_log import MANIFEST
@@ -20,6 +20,7 @@ from dissectors.remoting.broker_addresses import address_of
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode
+from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.tcp.source import expand_sources, source_of
 
@@ -28,6 +29,7 @@ from .broker_names import BrokerNames
 from .captured_send import END_TRANSACTION, CapturedSend, Origin, Refused, Seen, SkipReason
 from .command_log import LogReader, LogRow
 from .look_ahead import LookAhead
+from .relay_hops import Relay, RelaySearch
 
 MAX_ADDRESSES: Final = 65_536
 """addresses that are remembered; of further ones the hosts are, with all their ports"""
@@ -50,8 +52,12 @@ class CapturedSource:
         sources: Sequence[str],
         decode_as: frozenset[int] = frozenset(),
         raw_codes: frozenset[int] | None = None,
+        relays: Iterable[Relay] = (),
     ) -> None:
-        """`raw_codes`: requests of these codes come as they are, and no others."""
+        """`raw_codes`: requests of these codes come as they are, and no others.
+
+        `relays`: those that are known before.
+        """
         self.sources = expand_sources(sources)
         self.responders: set[str] = set()
         """addresses that nothing may be sent to, of what was read so far: requests went there, or
@@ -67,12 +73,17 @@ class CapturedSource:
         self._decode_as = decode_as
         self._raw_codes = raw_codes
         self._names = BrokerNames()
-        self._ahead = LookAhead(raw_codes is not None, self._names)
+        self._ahead = LookAhead(raw_codes is not None, self._names, relays)
 
     @property
     def bytes_read(self) -> int:
         """Bytes read so far of captures as they are stored; 0 for logs."""
         return self.decode.bytes_read if self.decode is not None else 0
+
+    @property
+    def relays(self) -> set[Relay]:
+        """Relays that are known so far."""
+        return self._ahead.relays
 
     def batches(self) -> Iterator[list[CapturedSend | Refused]]:
         """Send requests in the order sent; `Refused` where one cannot be replayed."""
@@ -214,28 +225,48 @@ class CapturedSource:
         return self._ahead.take(everything)
 
 
-def responders_of(sources: Sequence[str], decode_as: frozenset[int] = frozenset()) -> set[str]:
-    """All addresses that nothing may be sent to, read ahead of the replay.
+class Survey(NamedTuple):
+    """What must be known of the sources before the first send."""
 
-    Requests of the sources were sent there, or routes and registrations name them as brokers'.
+    responders: set[str]
+    """all addresses that nothing may be sent to: requests of the sources were sent there, or
+    routes and registrations name them as brokers'"""
+    relays: set[Relay]
+    """relays that any two answers prove"""
 
-    Empty for standard input, which can be read but once. SourceError as `CapturedSource`.
+
+def survey_of(sources: Sequence[str], decode_as: frozenset[int] = frozenset()) -> Survey:
+    """Read the sources once, before they are replayed.
+
+    Nothing is known of standard input, which can be read but once. SourceError as
+    `CapturedSource`.
     """
     names = expand_sources(sources)
     if "-" in names:
-        return set()
+        return Survey(set(), set())
     if _are_logs(names):
         source = CapturedSource(names, decode_as)
         for _ in source.batches():
             pass
-        return source.responders
+        return Survey(source.responders, source.relays)
+    search = RelaySearch()
     found: set[str] = set()
     for batch in Decode(names, DecodeOptions(decode_as=decode_as)).records():
         for record in batch:
             note_responder(found, record.responder)
             for told in record.brokers:
                 note_responder(found, address_of(told))
-    return found
+            _search(search, record)
+    return Survey(found, search.relays)
+
+
+def _search(search: RelaySearch, record: ExchangeRecord) -> None:
+    began, ended = record.request_time, record.response_time
+    if began is None or ended is None or not (record.unique_key and record.offset_msg_id):
+        return
+    packet = record.request_packet or 0
+    origin = Origin("", packet, 0, record.requester, record.responder, began, record.opaque)
+    search.answered(origin, record.unique_key, ended, record.offset_msg_id)
 
 
 def note_responder(responders: set[str], address: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from ..captured.captured_send import SkipReason
+from ..captured.relay_hops import Relay
 from ..captured.source import CapturedSource
 from .planner import PlannedSend, Planner, PlanOptions, Skipped
 from .rewrite import Rewrite
@@ -34,8 +35,12 @@ class PlannedRun:
         loops: int = 1,
         decode_as: frozenset[int] = frozenset(),
         raw_codes: frozenset[int] | None = None,
+        relays: Iterable[Relay] = (),
     ) -> None:
-        """`options_of` gives the options when the time of the first command is known, in ns."""
+        """`options_of` gives the options when the time of the first command is known, in ns.
+
+        `relays`: those that are known before.
+        """
         self.skipped: Counter[tuple[SkipReason, str]] = Counter()
         """captured commands that are not replayed, by reason and name; of the first loop"""
         self.topics: Counter[str] = Counter()
@@ -46,7 +51,7 @@ class PlannedRun:
         """when the last step so far is due, ns since the run began"""
         self.planner: Planner | None = None
         """the plan; None before the first command"""
-        self.source = CapturedSource(sources, decode_as, raw_codes)
+        self.source = CapturedSource(sources, decode_as, raw_codes, relays)
         """what is read, of the present loop"""
         self.loop = 0
         """which time it is read, 0 first"""
@@ -74,7 +79,7 @@ class PlannedRun:
             if self.loop >= self._loops or planner is None or planner.ended or not self.sends:
                 return
             planner.again()
-            self.source = CapturedSource(*self._make)
+            self.source = CapturedSource(*self._make, self.source.relays)
 
     def _loop_once(self) -> Iterator[list[PlannedSend | Skipped]]:
         for batch in self.source.batches():

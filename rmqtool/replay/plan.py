@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from replay.captured.source import SourceError
+from replay.captured.source import SourceError, Survey, survey_of
 from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, Skipped
 from replay.plan.rewrite import RewriteError
@@ -14,7 +14,15 @@ from ..ui.status import CommandError
 from .options import ReplayRequest
 
 
-def planned_of(request: ReplayRequest, mark: str | None) -> PlannedRun:
+def surveyed(request: ReplayRequest) -> Survey:
+    """Read the sources ahead; of standard input nothing is known."""
+    try:
+        return survey_of(request.sources, request.decode_as)
+    except SourceError as error:
+        raise CommandError(str(error)) from None
+
+
+def planned_of(request: ReplayRequest, mark: str | None, survey: Survey) -> PlannedRun:
     """Return the plan that a request asks for, ready to be read."""
     return PlannedRun(
         request.sources,
@@ -23,6 +31,7 @@ def planned_of(request: ReplayRequest, mark: str | None) -> PlannedRun:
         request.given.loop,
         request.decode_as,
         request.raw_codes,
+        survey.relays,
     )
 
 

@@ -12,7 +12,7 @@ from ..ui.console import terminal_of
 from ..ui.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .options import ReplayRequest
-from .plan import batches_of, planned_of, refuse_undecoded
+from .plan import batches_of, planned_of, refuse_undecoded, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
 
 
@@ -33,7 +33,7 @@ def run_replay(request: ReplayRequest) -> ExitStatus:
 
 def _show(request: ReplayRequest) -> ExitStatus:
     """Show the plan and the reasons; nothing is sent."""
-    planned = planned_of(request, "dry-run")
+    planned = planned_of(request, "dry-run", surveyed(request))
     terminal = terminal_of(sys.stdout, request.given.colour)
     table = plan_lines(terminal, len(planned.source.sources), False)
     as_json = request.given.format == "jsonl"

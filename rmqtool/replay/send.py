@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from time import time_ns
 from typing import Final
@@ -20,7 +21,7 @@ from dissectors.printable import printable
 from dissectors.tcp.source import expand_sources
 from dissectors.times import text_of_time
 from replay.acl import CredentialsError
-from replay.captured.source import SourceError, responders_of
+from replay.captured.source import Survey
 from replay.config import ProducerConfig, addresses_of
 from replay.errors import ClientError, NameServerError
 from replay.plan.planned_run import PlannedRun
@@ -50,7 +51,7 @@ from ..ui.interrupt import first_ends
 from ..ui.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .options import RAW, SANDBOX, ReplayRequest
-from .plan import batches_of, planned_of, refuse_undecoded
+from .plan import batches_of, planned_of, refuse_undecoded, surveyed
 from .plan_lines import summary_lines
 from .result import result_json, result_lines
 
@@ -102,9 +103,9 @@ class _Sending:
         given = self._given
         config, sandbox = self._config(), self._sandbox()
         guard = Guard(self._consent(config, sandbox is not None), is_own_address)
-        guard.learn(self._responders())
+        guard.learn(self._survey.responders)
         folder, run = self._journal()
-        planned = planned_of(self._request, run.run)
+        planned = planned_of(self._request, run.run, self._survey)
         figures = self._carried_out(
             ReplayRun(
                 batches=iter(batches_of(planned)),
@@ -166,12 +167,10 @@ class _Sending:
         total = decode.bytes_total if decode is not None else None
         self._progress.update(planned.source.bytes_read, total, planned.sends)
 
-    def _responders(self) -> set[str]:
-        """Addresses of the sources, before anything is sent; of standard input as it is read."""
-        try:
-            return responders_of(self._request.sources, self._request.decode_as)
-        except SourceError as error:
-            raise CommandError(str(error)) from None
+    @cached_property
+    def _survey(self) -> Survey:
+        """What is known of the sources before anything is sent."""
+        return surveyed(self._request)
 
     # -- target ---------------------------------------------------------------------------------
 
@@ -226,7 +225,7 @@ class _Sending:
     def _asked(self, remote: list[str]) -> bool:
         """Show what would be sent where, and ask."""
         given = self._given
-        planned = planned_of(self._request, "dry-run")
+        planned = planned_of(self._request, "dry-run", self._survey)
         for _ in batches_of(planned):
             pass
         pace = given.rate or (f"speed {given.speed}" if given.speed else "")

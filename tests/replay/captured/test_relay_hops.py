@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from replay.captured import relay_hops
@@ -13,8 +15,12 @@ from replay.captured.captured_send import (
     SkipReason,
 )
 from replay.captured.look_ahead import LookAhead
-from replay.captured.relay_hops import MAX_KEY_LENGTH, MAX_OPEN, RelayHops
+from replay.captured.relay_hops import MAX_KEY_LENGTH, MAX_OPEN, Relay, RelayHops, RelaySearch
+from replay.captured.source import CapturedSource, survey_of
 from replay.message import TransactionState
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import send, sent
+from tests.traffic.talk import End, Talk, retimed
 
 from ..replayed import MS, SECOND, START, plan_of, sample, seen
 
@@ -217,3 +223,67 @@ def test_the_sample_through_a_proxy_is_replayed_as_its_clients_sent_it() -> None
     hops = [one for one in skipped if one.why is SkipReason.INNER_HOP]
     assert {one.origin.responder for one in hops} == {"127.77.0.11:10911"}
     assert len(hops) == 14
+
+
+def test_what_later_answers_prove_is_known_from_the_first_send_on() -> None:
+    asked, made = outer(SECOND), inner(SECOND + 2 * MS, requester=HIDDEN)
+    search = RelaySearch()
+    search.answered(made.origin, "K1", START + SECOND + 4 * MS, "ID1")
+    assert not search.relays
+    search.answered(asked.origin, "K1", START + SECOND + 6 * MS, "ID1")
+    ahead = LookAhead(relays=search.relays)
+    ahead.request(outer(0, "K0", oneway=True))
+    ahead.request(inner(MS, "K0", HIDDEN, oneway=True))
+    assert reasons(ahead.take(everything=True)) == [None, SkipReason.INNER_HOP]
+
+
+def test_answers_to_attempts_prove_no_relay() -> None:
+    search = RelaySearch()
+    first = seen(0, requester=CLIENT, responder=BROKER).origin
+    again = seen(SECOND, requester=CLIENT, responder="10.0.0.2:11", conversation=2).origin
+    search.answered(first, "K1", START + 2 * MS, "ID1")
+    search.answered(again, "K1", START + SECOND + 2 * MS, "ID1")
+    search.answered(again, "K1", START + SECOND + 2 * MS, "ID2")
+    assert not search.relays
+
+
+def test_the_memory_of_the_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay_hops, "MAX_KEYS", 3)
+    search = RelaySearch()
+    for n in range(5):
+        search.answered(outer(n, f"K{n}").origin, f"K{n}", START + MS, "ID")
+    assert len(search._seen) == 3
+    search.answered(outer(9).origin, "K" * 3 * MAX_KEY_LENGTH, START + MS, "ID")
+    assert len(search._seen) == 3
+
+
+def test_the_raw_mode_leaves_inner_hops_out_too() -> None:
+    ahead = LookAhead(raw=True)
+    asked, made = outer(), inner(2 * MS)
+    for request in (asked, made):
+        ahead.request(request)
+    answer(ahead, made, 4 * MS, "ID1")
+    answer(ahead, asked, 6 * MS, "ID1")
+    assert reasons(ahead.take()) == [None, SkipReason.INNER_HOP]
+
+
+@pytest.mark.parametrize("raw", [False, True], ids=["sends", "raw"])
+def test_relays_are_looked_for_before_the_replay(raw: bool, tmp_path: Path) -> None:
+    """Through a translated address: the first send is one-way, and the second proves the relay."""
+    hidden, relay, broker = End("172.17.0.1", 50002), End("10.0.0.7", 8080), End("10.0.0.1", 11)
+    outside = Talk(server=relay).open()
+    inside = Talk(client=hidden, server=broker).open()
+    segments = [*outside.segments, *inside.segments]
+    oneway, asked, answered = send(1, flag=2).frame, send(2).frame, sent(2).frame
+    said = [(outside, 0, oneway), (inside, 0, oneway), (outside, 0, asked), (inside, 0, asked)]
+    for talk, side, data in (*said, (inside, 1, answered), (outside, 1, answered)):
+        talk.segments.clear()
+        segments += talk.say(side, data).segments
+    path = tmp_path / "hidden.pcap"
+    path.write_bytes(pcap_of(retimed(segments, step=MS)))
+    survey = survey_of([str(path)])
+    assert survey.relays == {Relay(str(relay), "172.17.0.1", str(broker))}
+    codes = frozenset({310}) if raw else None
+    source = CapturedSource([str(path)], raw_codes=codes, relays=survey.relays)
+    rows = [one for batch in source.batches() for one in batch]
+    assert reasons(rows) == [None, SkipReason.INNER_HOP] * 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from replay.captured.captured_send import CapturedSend, Refused, messages_of
-from replay.captured.source import REGISTER_BROKER, CapturedSource, SourceError, responders_of
+from replay.captured.source import REGISTER_BROKER, CapturedSource, SourceError, survey_of
 from rmqtool.decode.options import DecodeRequest, View
 from rmqtool.decode.run import run_decode
 from rmqtool.ui.common_options import RowFormat
@@ -62,7 +62,7 @@ def test_a_log_gives_what_its_capture_gives(name: str, tmp_path: Path) -> None:
     capture = CapturedSource([sample(name)])
     list(capture.batches())
     assert log.skipped == capture.skipped
-    assert log.responders == capture.responders == responders_of([sample(name)])
+    assert log.responders == capture.responders == survey_of([sample(name)]).responders
 
 
 def test_bodies_that_are_no_text_come_back_whole(tmp_path: Path) -> None:
@@ -151,4 +151,4 @@ def test_brokers_that_only_routes_and_registrations_name_are_known_too(tmp_path:
     source = CapturedSource([str(path)])
     list(source.batches())
     assert {"10.0.0.77:10911", "10.0.0.78:10911"} < source.responders
-    assert source.responders == responders_of([str(path)])
+    assert source.responders == survey_of([str(path)]).responders
