@@ -21,7 +21,8 @@ UNKNOWN: Final = "unknown"
 NO_PAYLOAD: Final = "no payload"
 
 _KAFKA_REQUEST: Final = (
-    rb"\x00\x00[\x00-\x0f].\x00[\x03\x11\x12]\x00[\x00-\x0f]....\x00[\x01-\xff][!-~]{2}"
+    rb"\x00\x00[\x00-\x0f].\x00[\x03\x11\x12]\x00[\x00-\x0f]...."
+    rb"\x00(?:\x01[!-~]|[\x02-\xff][!-~]{2})"
 )
 """length, API key (Metadata, SaslHandshake, ApiVersions), version, correlation id, client id"""
 

@@ -62,6 +62,60 @@ FOREIGN = {
 }
 
 
+REAL_CLIENTS = {
+    "kafka-clients 3.9.1, producer": (
+        "0000002e0012000400000000000a70726f64756365722d3100126170616368652d6b6166"
+        "6b612d6a61766106332e392e3100",
+        KAFKA,
+    ),
+    "kafka-clients 3.9.1, consumer": (
+        "000000300012000400000001000c636f6e73756d65722d672d3100126170616368652d6b"
+        "61666b612d6a61766106332e392e3100",
+        KAFKA,
+    ),
+    "kafka-clients 3.9.1, admin": (
+        "000000310012000400000000000d61646d696e636c69656e742d3100126170616368652d"
+        "6b61666b612d6a61766106332e392e3100",
+        KAFKA,
+    ),
+    "kafka-clients 3.9.1, client.id x": (
+        "00000025001200040000000000017800126170616368652d6b61666b612d6a61766106332e392e3100",
+        KAFKA,
+    ),
+    "kafka-python 3.0.12": (
+        "00000037001200040000000100176b61666b612d707974686f6e2d70726f64756365722d"
+        "31000d6b61666b612d707974686f6e07332e302e313200",
+        KAFKA,
+    ),
+    "aiokafka 0.14.0": (
+        "0000001d0012000000000001001361696f6b61666b612d70726f64756365722d31",
+        KAFKA,
+    ),
+    "librdkafka 2.16.0": (
+        "000000400012000300000001000772646b61666b610017636f6e666c75656e742d6b6166"
+        "6b612d707974686f6e16322e31362e312d72646b61666b612d322e31362e3000",
+        KAFKA,
+    ),
+    "pika 1.4.4": ("414d515000000901", AMQP),
+    "redis-py 8.1.0": ("2a320d0a24350d0a48454c4c4f0d0a24310d0a330d0a", REDIS),
+    "redis-py 8.1.0, RESP2": ("2a310d0a24340d0a50494e470d0a", REDIS),
+    "redis-py 8.1.0, password": (
+        "2a350d0a24350d0a48454c4c4f0d0a24310d0a330d0a24340d0a415554480d0a24370d0a"
+        "64656661756c740d0a24310d0a780d0a",
+        REDIS,
+    ),
+}
+"""what each client says first to a server, as a listener on loopback received it"""
+
+
+@pytest.mark.parametrize("name", sorted(REAL_CLIENTS))
+@pytest.mark.parametrize("mss", [1, 5, 1448])
+def test_first_words_of_real_clients(name: str, mss: int) -> None:
+    first, protocol = REAL_CLIENTS[name]
+    talk = Talk(mss=mss).open().say(0, bytes.fromhex(first)).close()
+    assert decode_segments(talk.segments).stats.not_decoded == {protocol: 1}
+
+
 @pytest.mark.parametrize("name", sorted(FOREIGN))
 @pytest.mark.parametrize("mss", [1, 5, 1448])
 def test_other_protocols_are_named_and_counted(name: str, mss: int) -> None:
