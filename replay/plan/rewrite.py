@@ -58,6 +58,8 @@ class Rule:
     """body → new body"""
     drop: bool
     """the message is left out"""
+    has_patterns: bool
+    """it holds a regular expression"""
 
     def fits(self, message: Message, group: str) -> bool:
         """Whether all conditions hold."""
@@ -71,9 +73,16 @@ class Rule:
 class Rewrite:
     """All rules and functions, in order."""
 
-    def __init__(self, rules: Sequence[Rule] = (), functions: Sequence[Function] = ()) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule] = (),
+        functions: Sequence[Function] = (),
+        apply: Callable[[Message, str], Rewritten | None] | None = None,
+    ) -> None:
+        """`apply`: whoever applies the rules; None: this process."""
         self._rules = tuple(rules)
         self._functions = tuple(functions)
+        self._apply = apply
 
     @property
     def is_empty(self) -> bool:
@@ -83,19 +92,29 @@ class Rewrite:
     def apply(self, message: Message, group: str) -> Rewritten | None:
         """Return the message and its group after the rules; None where it is left out.
 
-        RewriteError where a user's function fails.
+        RewriteError where a user's function fails, or the rules take too long.
         """
-        for rule in self._rules:
-            if rule.fits(message, group):
-                if rule.drop:
-                    return None
-                message, group = _changed(rule, message, group)
+        apply = self._apply
+        done = apply(message, group) if apply else apply_rules(self._rules, message, group)
+        if done is None:
+            return None
+        message, group = done
         for function in self._functions:
             changed = _called(function, message)
             if changed is None:
                 return None
             message = changed
         return Rewritten(message, group)
+
+
+def apply_rules(rules: Sequence[Rule], message: Message, group: str) -> Rewritten | None:
+    """Return the message and its group after the rules; None where it is left out."""
+    for rule in rules:
+        if rule.fits(message, group):
+            if rule.drop:
+                return None
+            message, group = _changed(rule, message, group)
+    return Rewritten(message, group)
 
 
 def rules_of(data: bytes, path: str) -> list[Rule]:
@@ -181,7 +200,9 @@ def _rule_of(entry: object, place: str) -> Rule:
     if not changes and "body" not in entry and not drop:
         raise RewriteError(f"{place}: it changes nothing")
     body = _body_change_of(entry["body"], f"{place}, body") if "body" in entry else None
-    return Rule(conditions, body_condition, tuple(changes), body, drop)
+    changed = [*(entry.get(name) for name in _TEXTS), *properties.values()]
+    has_patterns = bool(entry.get("if")) or any(isinstance(one, Mapping) for one in changed)
+    return Rule(conditions, body_condition, tuple(changes), body, drop, has_patterns)
 
 
 def _instead_of(name: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from .rewrite import Function, Rewrite, RewriteError, rules_of
+from .rule_process import RuleProcess
 
 RULES: Final = ".toml"
 """how the name of a file with rules ends; any other name is `FILE.py:FUNCTION`"""
@@ -64,7 +65,9 @@ def rewrite_of(files: RewriteFiles) -> Rewrite:
     This runs the code of the functions' files.
     """
     rules = [rule for name, data in files.rules.items() for rule in rules_of(data, name)]
-    return Rewrite(rules, [_function_of(data, name) for name, data in files.functions.items()])
+    functions = [_function_of(data, name) for name, data in files.functions.items()]
+    bounded = any(rule.has_patterns for rule in rules)
+    return Rewrite(rules, functions, RuleProcess(files.rules).apply if bounded else None)
 
 
 def _function_of(data: bytes, name: str) -> Function:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from replay.message import Message
-from replay.plan.rewrite import Rewrite, RewriteError, Rewritten
+from replay.plan.rewrite import Rewrite, RewriteError, Rewritten, rules_of
 from replay.plan.rewrite_files import read_rewrite_files, rewrite_of
+from replay.plan.rule_process import RuleProcess
 
 MESSAGE = Message(
     "Orders", b'{"card":"4711","x":1}', "v1-paid", "k-1 k-2", {"UNIQ_KEY": "U", "tenant": "acme"}
@@ -178,3 +179,33 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rules.toml")
     with pytest.raises(RewriteError, match="no regular file"):
         read_rewrite_files([str(tmp_path / "rules.toml")])
+
+
+HANG = "[[rule]]\nif.topic = 'O'\nbody = { match = '(x+x+)+y', replace = '' }"
+
+
+def test_a_pattern_that_backtracks_is_given_up() -> None:
+    process = RuleProcess({"theirs.toml": HANG.encode()}, seconds=0.2)
+    assert process.apply(MESSAGE, "g") == (MESSAGE, "g")
+    slow = replace(MESSAGE, body=b"x" * 5000)
+    with pytest.raises(RewriteError, match=r"theirs\.toml: .* 0\.2 s of CPU for message U; one of"):
+        process.apply(slow, "g")
+
+
+def test_rules_with_patterns_are_applied_by_a_process_of_their_own(tmp_path: Path) -> None:
+    odd = replace(MESSAGE, tags=None, properties={"half": "\udc80\ud800"}, wait_store_ok=None)
+    found = apply(tmp_path, "[[rule]]\nkey = { match = '-', replace = '+' }", odd)
+    assert found == (replace(odd, keys="k+1 k+2"), "producers")
+    assert apply(tmp_path, "[[rule]]\nif.topic = 'O'\ndrop = true") is None
+    plain = rules_of(b"[[rule]]\ntopic = 'T'\nproperty = { a = 'b', c = false }", "plain.toml")
+    assert not plain[0].has_patterns
+
+
+def test_the_process_of_the_rules_takes_no_module_from_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "msgspec.py").write_text("open('ran', 'w')")
+    (tmp_path / "tomllib.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(tmp_path)
+    assert RuleProcess({"theirs.toml": HANG.encode()}).apply(MESSAGE, "g") == (MESSAGE, "g")
+    assert not (tmp_path / "ran").exists()
