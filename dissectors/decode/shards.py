@@ -146,7 +146,8 @@ def _start(decode: SharedDecode, shard: int) -> subprocess.Popen[bytes]:
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path))
     process = subprocess.Popen(
-        [sys.executable, "-m", "dissectors.decode.shards"],
+        # -P: no module comes from the folder that somebody works in
+        [sys.executable, "-P", "-m", "dissectors.decode.shards"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=None if os.environ.get("RMQTOOL_DEBUG") else subprocess.DEVNULL,

@@ -82,3 +82,13 @@ def test_places_that_nobody_asks_for_are_not_kept() -> None:
         stages.take_exchanges()
         assert stages.order == []
     assert found > 10
+
+
+def test_no_module_comes_from_the_folder_that_somebody_works_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "msgspec.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(tmp_path)
+    records = [one for batch in decode_of([CAPTURES[0]], jobs=2).records() for one in batch]
+    assert records == [one for batch in decode_of([CAPTURES[0]]).records() for one in batch]
+    assert not (tmp_path / "ran").exists()
