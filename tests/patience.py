@@ -6,14 +6,25 @@ time is held against `Stopwatch.own`, which leaves out the time that this proces
 
 from __future__ import annotations
 
+import fcntl
+import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 PATIENCE: Final = 60.0
 """seconds after which something hangs"""
 _TASKS: Final = Path("/proc/self/task")
+
+
+def waiting_in(pipe: IO[bytes] | None) -> int:
+    """Bytes in a pipe that its reader has not taken yet: 0 shows that the program is at work."""
+    assert pipe is not None
+    count = bytearray(4)
+    fcntl.ioctl(pipe.fileno(), termios.FIONREAD, count)
+    return int.from_bytes(count, sys.byteorder)
 
 
 def wait_for(

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.send_many import BatchFeed, Feed, IteratorFeed, LineFeed
+from tests.patience import PATIENCE
 
 
 async def _all(feed: Feed[bytes]) -> list[bytes]:
@@ -114,7 +115,7 @@ def test_a_closed_feed_lets_nobody_wait() -> None:
         waiting = [asyncio.create_task(feed.next()) for _ in range(3)]
         await asyncio.sleep(0.02)
         feed.close()
-        found = await asyncio.wait_for(asyncio.gather(*waiting), 1)
+        found = await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE)
         os.close(reader)
         os.close(writer)
         return list(found)

@@ -13,7 +13,7 @@ from dissectors.remoting.bodies.registration import encode_registration
 from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from dissectors.remoting.messages.message import StoredMessage, decode_messages
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
-from tests.patience import Stopwatch
+from tests.patience import Stopwatch, wait_for
 
 from .talk import Reply, Talk, heartbeat, pull_fields, send_fields, within
 
@@ -170,8 +170,8 @@ def test_offsets_beyond_the_ends(broker: Talk) -> None:
 
 
 def test_a_held_pull_is_answered_by_the_message(box: SandboxThread, broker: Talk) -> None:
-    broker.send(11, pull_fields(TOPIC, hold_ms=10_000))
-    with Talk(box.addresses["broker-a"]) as producer, within(2):
+    broker.send(11, pull_fields(TOPIC, hold_ms=60_000))
+    with Talk(box.addresses["broker-a"]) as producer, within(30):
         time.sleep(0.1)
         producer.ask(310, send_fields(TOPIC), b"now")
         assert messages_of(broker.receive())[0].body == b"now"
@@ -180,8 +180,8 @@ def test_a_held_pull_is_answered_by_the_message(box: SandboxThread, broker: Talk
 def test_a_held_pull_waits_for_its_tag_and_then_for_its_time(
     box: SandboxThread, broker: Talk
 ) -> None:
-    broker.send(11, pull_fields(TOPIC, hold_ms=500, tags="TagB || TagC"))
     begin = time.monotonic()
+    broker.send(11, pull_fields(TOPIC, hold_ms=500, tags="TagB || TagC"))
     with Talk(box.addresses["broker-a"]) as producer:
         producer.ask(310, send_fields(TOPIC, TAGS="TagA"), b"other")
     reply = broker.receive()
@@ -504,8 +504,8 @@ def test_a_broker_of_another_process_registers(box: SandboxThread, compressed: b
             route = json.loads(asks.ask(105, {"topic": "Theirs"}).body)
             assert route["brokerDatas"][0]["brokerAddrs"] == {"0": "10.0.0.9:10911"}
             assert b'"theirs"' in asks.ask(106).body
-        time.sleep(0.1)  # its connection has ended, so it has gone
-        assert asks.ask(105, {"topic": "Theirs"}).code == 17
+        # its connection has ended, so it has gone
+        wait_for("it is gone", lambda: asks.ask(105, {"topic": "Theirs"}).code == 17)
 
 
 def test_values_of_the_nameserver(box: SandboxThread) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 import struct
@@ -27,6 +28,7 @@ from replay.sandbox import (
     sandbox_thread,
 )
 from tests.expected import spread
+from tests.patience import wait_for
 
 from .talk import Talk, frame, heartbeat, pull_fields, send_fields
 
@@ -183,9 +185,13 @@ def test_connections_are_bounded() -> None:
         with Talk(address) as fourth:
             assert fourth.is_closed()
         talks[0].close()
-        time.sleep(0.1)
-        with Talk(address) as fourth:
-            assert fourth.ask(9999).code == 3
+
+        def is_served() -> bool:
+            with contextlib.suppress(OSError), Talk(address) as another:
+                return another.ask(9999).code == 3
+            return False
+
+        wait_for("another is served", is_served)
         for talk in talks:
             talk.close()
 
@@ -197,12 +203,13 @@ def test_unfinished_frames_are_bounded() -> None:
         head = struct.pack(">II", 8_000_000, 100) + b"{" + b" " * 99
         for talk in talks:
             talk.socket.sendall(head + b"x" * 400_000)
-        time.sleep(0.3)
-        assert [talk.is_closed(0.2) for talk in talks].count(True) == 2
+        wait_for(
+            "two are closed",
+            lambda: [talk.is_closed(0.2) for talk in talks].count(True) == 2,
+        )
         for talk in talks:
             talk.close()
-        time.sleep(0.1)
-        assert box.call(lambda sandbox: sandbox._hub.unfinished) == 0
+        wait_for("nothing is held", lambda: box.call(lambda sandbox: sandbox._hub.unfinished) == 0)
 
 
 def test_a_full_store_refuses_or_forgets() -> None:
@@ -235,8 +242,7 @@ def test_long_polls_are_bounded_and_go_with_their_connection() -> None:
                 broker.send(11, pull_fields(TOPIC, hold_ms=30_000))
             assert [broker.receive().code for _ in range(3)] == [19, 19, 19]
             assert held() == 5
-        time.sleep(0.2)
-        assert held() == 0
+        wait_for("the polls are gone", lambda: held() == 0)
 
 
 @pytest.mark.slow
@@ -256,8 +262,7 @@ def test_a_client_that_does_not_read_is_given_up() -> None:
                 lazy.socket.sendall(frame(11, pull_fields(TOPIC)))
                 time.sleep(0.002)
             assert 0 < unread() < 10_000_000  # reading stops where nothing is read from us
-        time.sleep(0.1)
-        assert unread() == 0
+        wait_for("nothing is held", lambda: unread() == 0)
 
 
 @pytest.mark.slow

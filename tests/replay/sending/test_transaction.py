@@ -41,12 +41,13 @@ def config_of(responder: Responder, **settings: object) -> ProducerConfig:
 
 def ends(responder: Responder) -> list[RemotingCommand]:
     """What the broker was told (37), when it has come."""
+    wait_for("the end of a transaction", lambda: told(responder))
+    return told(responder)
 
-    def found() -> list[RemotingCommand]:
-        return [command for command, _ in responder.received if command.code == 37]
 
-    wait_for("the end of a transaction", found)
-    return found()
+def told(responder: Responder) -> list[RemotingCommand]:
+    """What the broker was told (37) so far."""
+    return [command for command, _ in responder.received if command.code == 37]
 
 
 @pytest.mark.parametrize("state", [COMMIT, ROLLBACK, UNKNOWN])
@@ -162,14 +163,17 @@ def test_a_broker_that_asks_is_answered(blocking: bool, raises: bool) -> None:
         if blocking:
             with Producer(config_of(responder, check_listener=listen)) as producer:
                 producer.send(Message("T", b"x"))
-                producer.poll(0.2)
+                wait_for("it is answered", lambda: producer.poll(0.05) or told(responder))
         else:
 
             async def run() -> None:
                 config = config_of(responder, check_listener=listen_later)
                 async with AsyncProducer(config) as producer:
                     await producer.send(Message("T", b"x"))
-                    await asyncio.sleep(0.2)
+                    for _ in range(600):
+                        if told(responder):
+                            break
+                        await asyncio.sleep(0.05)
 
             asyncio.run(run())
         (end,) = ends(responder)

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from analytics.diagnosis.registry import rules
 from rmqtool.ui.console import cells
 from tests.analytics.diagnosis.diagnosis_docs import PAGE, page_with_rules
 from tests.dissectors.conversations.test_recognition import CLIENT_HELLO
+from tests.patience import wait_for, waiting_in
 from tests.traffic.captures import pcap, pcap_of
 from tests.traffic.talk import Talk
 
@@ -376,7 +376,7 @@ def test_ctrl_c_ends_it_cleanly() -> None:
         assert running.stdin is not None
         running.stdin.write(KILL.read_bytes())
         running.stdin.flush()
-        time.sleep(2)
+        wait_for("it has read", lambda: waiting_in(running.stdin) == 0)
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
     assert running.returncode in (0, 130)

@@ -129,9 +129,9 @@ def test_transactions_end_as_captured(box: SandboxThread, tmp_path: Path) -> Non
     assert ended.status == 0
     states = {row.captured_key: row.state for row in _outcomes(tmp_path / "run")}
     assert Counter(states.values()) == {"commit": 2, "rollback": 1, "unknown": 1} or states
-    time.sleep(0.2)  # how a transaction ends is told one-way
-    visible = set(_messages_sent(box))
-    assert visible == {key for key, state in states.items() if state == "commit"}
+    committed = {key for key, state in states.items() if state == "commit"}
+    # how a transaction ends is told one-way
+    wait_for("it ended", lambda: set(_messages_sent(box)) == committed)
 
 
 def test_the_journal_is_a_decoded_log(box: SandboxThread, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rmqtool.ui.interrupt import first_ends
-from tests.patience import wait_for
+from tests.patience import wait_for, waiting_in
 from tests.rmqtool.command import PROGRAM
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def test_a_pipe_that_is_interrupted_still_gives_its_summary() -> None:
     assert process.stdin is not None
     process.stdin.write(SAMPLE.read_bytes())
     process.stdin.flush()
-    time.sleep(3)
+    wait_for("it has read", lambda: waiting_in(process.stdin) == 0)
     os.kill(process.pid, signal.SIGINT)
     process.stdin.close()
     process.stdin = None

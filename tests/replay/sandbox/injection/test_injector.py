@@ -130,13 +130,21 @@ def test_injections_last_for_their_windows(box: SandboxThread) -> None:
 
 @pytest.mark.slow
 def test_injections_come_back(box: SandboxThread) -> None:
-    seen = sends_for(box, 1.6, "busy every=800ms for=400ms")
-    for window, expected in enumerate((2, 0, 2, 0)):
-        inside = {
-            code for begin, end, code in seen if 0.4 * window < begin and end < 0.4 * window + 0.4
-        }
-        assert inside <= {expected}  # a busy machine may leave a window without a whole send
-    assert {code for _, _, code in seen} == {0, 2}
+    codes: set[int] = set()
+    for _ in range(5):  # a busy machine may leave a window without a whole send
+        seen = sends_for(box, 1.6, "busy every=800ms for=400ms")
+        box.clear_injections()
+        for window, expected in enumerate((2, 0, 2, 0)):
+            inside = {
+                code
+                for begin, end, code in seen
+                if 0.4 * window < begin and end < 0.4 * window + 0.4
+            }
+            assert inside <= {expected}
+            codes |= inside
+        if codes == {0, 2}:
+            break
+    assert codes == {0, 2}
 
 
 def fates(seed: int) -> list[int]:
@@ -288,11 +296,15 @@ def test_the_nameserver_has_injections_of_its_own() -> None:
 
 def test_injections_are_told_of() -> None:
     events: list[SandboxEvent] = []
-    with running("busy from=100ms until=300ms", events=events) as box:
-        time.sleep(0.2)
+    with running("busy from=100ms until=2s", events=events) as box:
+
+        def are_told(windows: int) -> bool:
+            return [e.kind for e in events].count(EventKind.WINDOW) == windows
+
+        wait_for("the window begins", lambda: are_told(1))
         with Talk(box.addresses["broker-a"]) as broker:
             send(broker)
-        time.sleep(0.2)
+        wait_for("the window ends", lambda: are_told(2))
     told = [(e.kind, e.detail) for e in events if e.kind in (EventKind.INJECTED, EventKind.WINDOW)]
     assert told == [
         (EventKind.WINDOW, "begins: busy"),

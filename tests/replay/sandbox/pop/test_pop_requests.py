@@ -11,6 +11,7 @@ import pytest
 
 from dissectors.remoting.messages.message import StoredMessage, decode_messages
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
+from tests.patience import wait_for
 
 from ..talk import Reply, Talk, heartbeat, send_fields, within
 
@@ -99,10 +100,10 @@ def test_a_message_is_handed_out_once(broker: Talk) -> None:
 
 def test_what_is_not_acknowledged_comes_again_in_the_retry_topic(broker: Talk) -> None:
     send(broker, b"kept", b"lost")
-    reply, (kept, lost) = pop(broker, invisibleTime=300)
+    reply, (kept, lost) = pop(broker, invisibleTime=1500)
     assert broker.ask(200051, receipt(reply, kept)).code == 0
-    with within(3):
-        again, messages = pop(broker, pollTime=2000)
+    with within(30):
+        again, messages = pop(broker, pollTime=60_000)
     assert [message.body for message in messages] == [b"lost"]
     assert messages[0].topic == f"%RETRY%g_{TOPIC}"
     assert messages[0].reconsume_times == lost.reconsume_times + 1
@@ -114,20 +115,22 @@ def test_what_is_not_acknowledged_comes_again_in_the_retry_topic(broker: Talk) -
 
 def test_another_invisible_time(broker: Talk) -> None:
     send(broker, b"slow")
-    reply, (message,) = pop(broker, invisibleTime=200)
+    reply, (message,) = pop(broker, invisibleTime=1500)
     changed = broker.ask(200053, {**receipt(reply, message), "invisibleTime": "60000"})
     assert (changed.code, changed.fields["invisibleTime"]) == (0, "60000")
-    time.sleep(0.4)
+    time.sleep(1.7)
     assert pop(broker)[0].code == 210
     assert broker.ask(200053, {**receipt(reply, message), "invisibleTime": "10"}).code == 0
-    assert pop(broker, pollTime=2000)[1][0].body == b"slow"
+    assert pop(broker, pollTime=20_000)[1][0].body == b"slow"
 
 
 def test_a_pop_waits_for_its_message(box: SandboxThread, broker: Talk) -> None:
-    broker.send(200050, pop_fields(pollTime=5000, exp="TagB"))
-    with Talk(box.addresses["broker-a"]) as producer, within(3):
-        time.sleep(0.1)
-        assert producer.ask(200055, pop_fields()).fields == {"pollingNum": "1"}
+    broker.send(200050, pop_fields(pollTime=60_000, exp="TagB"))
+    with Talk(box.addresses["broker-a"]) as producer, within(30):
+        wait_for(
+            "the pop waits",
+            lambda: producer.ask(200055, pop_fields()).fields == {"pollingNum": "1"},
+        )
         send(producer, b"other", TAGS="TagA")
         send(producer, b"mine", queue_id=1, TAGS="TagB")
         assert decode_messages(broker.receive().body).messages[0].body == b"mine"
@@ -135,21 +138,21 @@ def test_a_pop_waits_for_its_message(box: SandboxThread, broker: Talk) -> None:
 
 def test_many_are_acknowledged_at_once(broker: Talk) -> None:
     send(broker, b"0", b"1", b"2", b"3")
-    pop(broker, invisibleTime=300)
+    pop(broker, invisibleTime=1500)
     bits = base64.b64encode(bytes([0b1011])).decode()
     ack = {"c": "g", "t": TOPIC, "r": "0", "so": 0, "q": 0, "rq": 0, "pt": 0, "it": 0, "b": bits}
     body = json.dumps({"brokerName": "broker-a", "acks": [ack]}).encode()
     assert broker.ask(200151, {}, body).code == 0
-    assert [message.body for message in pop(broker, pollTime=2000)[1]] == [b"2"]
+    assert [message.body for message in pop(broker, pollTime=20_000)[1]] == [b"2"]
 
 
 def test_an_ordered_group_goes_no_further_without_its_message(broker: Talk) -> None:
     send(broker, b"first", b"second", b"third")
-    reply, messages = pop(broker, order="true", maxMsgNums=1, invisibleTime=300)
+    reply, messages = pop(broker, order="true", maxMsgNums=1, invisibleTime=1500)
     assert [message.body for message in messages] == [b"first"]
     assert reply.fields["reviveQid"] == "999"
     assert pop(broker, order="true", maxMsgNums=1)[0].code == 210
-    time.sleep(0.4)
+    time.sleep(1.7)
     reply, messages = pop(broker, order="true", maxMsgNums=1, queueId=0)
     assert [message.body for message in messages] == [b"first"]
     assert broker.ask(200051, receipt(reply, messages[0])).code == 0
