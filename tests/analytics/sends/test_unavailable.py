@@ -62,6 +62,35 @@ def test_an_outage_of_the_only_broker_is_in_every_report(recorded: tuple[str, Ta
         assert int(str(producer["connects_failed"])) > 3 * lost_sends()
 
 
+@pytest.mark.parametrize("name", ["retries", "overview", "latency", "isolation"])
+@pytest.mark.parametrize(
+    ("sample", "leader"),
+    [("peer-lost-5x", "127.77.0.11:10911"), ("peer-lost-4x", "127.77.0.11:10911")],
+)
+def test_a_leader_that_is_lost_is_in_every_report(
+    spark: SparkSession, sample: str, leader: str, name: str
+) -> None:
+    """The producer's connects to the DLedger leader; what follows has no master to connect to."""
+    from analytics.reports import report_of
+
+    capture = str(SAMPLES / f"{sample}.pcap")
+    tables = tables_of(spark, name, [capture], send_timeout_ms=3000)
+    said = " ".join(report_of(name).remarks(tables))
+    assert "broker-a" in said
+    assert "no broker failed" not in said
+    if name in ("retries", "overview"):
+        found = tables["retry_connects" if name == "retries" else "unreachable"]
+        (producer,) = [one for one in found if one["who"] == "producer"]
+        assert (producer["broker"], producer["server"]) == ("broker-a", leader)
+        assert int(str(producer["connects"])) == producer["refused"]
+        assert producer["first_time"] <= producer["last_time"]  # type: ignore[operator]
+    elif name == "latency":
+        assert {one["broker"] for one in tables["latency_unavailable"]} == {"broker-a"}
+    else:
+        (producer,) = tables["isolation_producers"]
+        assert producer["unreachable"] == "broker-a"
+
+
 def failed(
     number: int, client: str, at: int, server: str, end: str = "refused"
 ) -> dict[str, object]:

@@ -17,7 +17,7 @@ from ..processes import wait_until
 from .admin import fresh_4x, fresh_5x
 from .faulty import PROXY_HOST, SEEN_BY_CLIENTS, masters_5x
 from .refused import TWO_BOTH
-from .scene import NETWORK, Scenario, Scene, single_4x, single_5x
+from .scene import EVERYTHING, NETWORK, Scenario, Scene, single_4x, single_5x
 
 FOUR_DAYS = 4 * 24 * 3600 * 1000
 UNLIMITED = 2**31 - 1
@@ -279,6 +279,31 @@ def leader_lost(scene: Scene) -> None:
         sender.finish(200.0)
 
 
+def master_switched(scene: Scene) -> None:
+    """A replica of broker-a joins a master with an empty log, then takes its place.
+
+    Six messages follow the joining, two more the switch; what was the master comes back as a
+    replica of the new one.
+    """
+    cluster = scene.cluster
+    wait_until("a master", lambda: bool(scene.master()), 60.0)
+    first, second = cluster.brokers
+    master, other = (first, second) if scene.master() == first.text else (second, first)
+    faults.kill(other)
+    probe.make_topic(master.address, "SwitchTopic", queues=2)
+    time.sleep(8)  # until the controller has taken the one that is gone out of the set in sync
+    with scene.capture(f"{EVERYTHING} and not port {CONTROLLER_PORT}"):
+        faults.restart(cluster, other)
+        time.sleep(6)
+        scene.run("Send", topic="SwitchTopic", instance="before", count=6)
+        time.sleep(6)  # the replica is in sync again, else it may not be elected
+        faults.kill(master)
+        wait_until("another master", lambda: scene.master() == other.text, 30.0)
+        scene.run("Send", topic="SwitchTopic", instance="after", count=2)
+        faults.restart(cluster, master)
+        time.sleep(6)
+
+
 NEWER: tuple[Scenario, ...] = (
     Scenario(
         "timer-refused-5x",
@@ -345,6 +370,13 @@ NEWER: tuple[Scenario, ...] = (
         "answer 3, request type not supported",
         client=NEWEST_5,
         shows=("version-mismatch",),
+    ),
+    Scenario(
+        "master-switched-5x",
+        elected_5x,
+        master_switched,
+        "A replica joins an empty master, takes its place, and is joined by it in turn",
+        "the HA ports carry epochs: a transfer of no bytes at offset -1 from the empty master",
     ),
     Scenario(
         "leader-lost-5x",

@@ -8,15 +8,38 @@ import threading
 import time
 from collections.abc import Iterator
 
-from .. import faults
+from .. import faults, probe
 from ..artifacts import NEWEST_4, NEWEST_5, OLD_4, OLD_5
-from ..cluster import Node
+from ..cluster import BrokerSpec, Cluster, Node
+from ..processes import wait_until
 from .faulty import faulty, masters_5x, states
-from .scene import Scenario, Scene, single_5x
+from .scene import NETWORK, Scenario, Scene, both, on_both, single_5x
 
 PROBE_SECONDS = 0.4
+LOG_PORT = 40911
+"""The first peer's for the replication of its log; the others have the next ones."""
 KNOWN = "producer"
 """What the producer knew is kept apart from the runs that all rules of the strategy are held to."""
+
+
+def dledger(version: str) -> Cluster:
+    """Three peers that replicate one log with DLedger and elect its leader among themselves."""
+    peers = [f"n{i}-{NETWORK}.{11 + i}:{LOG_PORT + i}" for i in range(3)]
+    specs = [
+        BrokerSpec(
+            "broker-a",
+            i,
+            settings={
+                "brokerId": -1,
+                "enableDLegerCommitLog": "true",
+                "dLegerGroup": "broker-a",
+                "dLegerPeers": ";".join(peers),
+                "dLegerSelfId": f"n{i}",
+            },
+        )
+        for i in range(3)
+    ]
+    return Cluster(specs, version=version, network=NETWORK)
 
 
 @contextlib.contextmanager
@@ -64,6 +87,36 @@ def only_broker_killed(scene: Scene) -> None:
         scene.write_json(states(sender), KNOWN)
 
 
+def peer_lost(scene: Scene) -> None:
+    """The leader of a DLedger group of three is killed while a producer sends to LedgerTopic.
+
+    The two that are left elect another leader after some seconds. Until then nobody takes the
+    producer's messages: first its connects are refused, then the route names no master.
+    """
+    cluster = scene.cluster
+    wait_until("a leader", lambda: bool(scene.master()), 60.0)
+    leader = next(one for one in cluster.brokers if one.text == scene.master())
+    probe.make_topic(leader.address, "LedgerTopic", queues=2)
+    time.sleep(3)
+    with scene.capture():
+        sender = scene.start(
+            "FaultSend",
+            topic="LedgerTopic",
+            instance="producer",
+            timeout_ms=3000,
+            pause_ms=500,
+            poll_ms=2000,
+        )
+        sender.wait_for('"kind":"send"')
+        time.sleep(2)
+        faults.kill(leader)
+        wait_until("another leader", lambda: scene.master() not in ("", leader.text), 60.0)
+        time.sleep(3)
+        sender.end_input()
+        scene.write_json(states(sender), KNOWN)
+    faults.restart(cluster, leader)
+
+
 def killed_beside(scene: Scene, proxy: faults.Proxy) -> None:
     """A broker is killed; another program of the same host goes on connecting to it."""
     broker = scene.cluster.broker("broker-b")
@@ -103,6 +156,14 @@ OUTAGES: tuple[Scenario, ...] = (
         "no send is seen while it is gone, only refused connects: of the client, which goes on"
         " afterwards, and of a program that never asks for anything",
         NEWEST_5,
+    ),
+    *both(
+        "peer-lost",
+        peer_lost,
+        "The leader of a DLedger group of three is killed; the other two elect another one",
+        "the peers' own requests on ports of their own; refused connects and a route without a"
+        " master until another address has id 0",
+        clusters=on_both(dledger),
     ),
     Scenario(
         "fault-kill-beside-4x",

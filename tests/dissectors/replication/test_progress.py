@@ -197,6 +197,34 @@ def test_a_master_with_an_empty_log_beats_at_minus_one() -> None:
     assert found.epochs == ((1, 0),)
 
 
+def test_an_empty_master_that_was_recorded_and_the_one_that_took_its_place() -> None:
+    """Where the log ends is told by the brokers themselves: by the ids in their answers."""
+    decode = Decode([str(SAMPLES / "master-switched-5x.pcap")])
+    ids: dict[str, list[int]] = {}
+    for records in decode.records():
+        for one in records:
+            if one.offset_msg_id:
+                ids.setdefault(one.responder, []).append(int(one.offset_msg_id[16:], 16))
+    (empty, begin), (new, went_on) = ids.items()
+    size = begin[1] - begin[0]
+    first, second = decode.stats.replications
+    assert ExpertKind.BAD_REPLICATION not in decode.stats.expert_counts
+    assert (first.kind, second.kind) == (AUTO_SWITCH, AUTO_SWITCH)
+    assert [ha.master.split(":")[0] for ha in (first, second)] == [
+        broker.split(":")[0] for broker in (empty, new)
+    ]
+    assert (first.first_offset, first.last_offset, first.acknowledged) == (
+        begin[0],
+        begin[-1] + size,
+        begin[-1] + size,
+    )
+    assert first.heartbeats == 3, "one of them at -1, before there was a message"
+    assert (second.first_offset, second.last_offset) == (went_on[0], went_on[-1] + size)
+    assert second.epochs == ((1, 0), (2, went_on[0]))
+    assert (first.confirm_offset, second.confirm_offset) == (went_on[0], went_on[-1] + size)
+    assert (first.missing, first.gaps, second.missing, second.gaps) == (0, 0, 0, 0)
+
+
 def test_auto_switch_of_5_0_0() -> None:
     for size in (1 << 30, 1):
         traffic = Traffic(auto_switch=True, epoch=5, epoch_start=300)
