@@ -103,6 +103,14 @@ class Outage:
         return f"from {begin} to {clock(self.end)} UTC ({length})"
 
 
+def merged(outages: Sequence[Outage]) -> Tally:
+    """Return the evidence of all of them."""
+    tally = Tally()
+    for one in outages:
+        tally.merge(one.tally())
+    return tally
+
+
 class ServerLosses:
     """Connections of one server, and the requests to it that got no answer."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import pytest
@@ -25,6 +26,13 @@ def _network() -> str:
 def rocketmq() -> Iterator[Cluster]:
     """One NameServer and two masters of the newest release, shared by all tests of the session."""
     cluster = Cluster([BrokerSpec("broker-a"), BrokerSpec("broker-b")], network=_network())
+    with running(cluster):
+        yield cluster
+
+
+@contextmanager
+def running(cluster: Cluster) -> Iterator[Cluster]:
+    """Start a cluster, and stop it in the end; skip where there is no Java or nothing to run."""
     try:
         cluster.start()
     except Unavailable as reason:

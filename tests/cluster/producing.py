@@ -15,10 +15,10 @@ from typing import NamedTuple
 from replay.message import Message, SendResult
 
 from . import probe
-from .artifacts import NEWEST_4, RELEASES, Unavailable
+from .artifacts import NEWEST_4, RELEASES
 from .clients import run_java
 from .cluster import BrokerSpec, Cluster
-from .fixtures import skip_or_fail
+from .fixtures import running
 
 ADDED = frozenset(
     {
@@ -57,14 +57,8 @@ def cluster_of(
     assert isinstance(settings, Mapping)
     specs = [BrokerSpec(name, settings=settings) for name in names]
     cluster = Cluster(specs, version=version, network=network, **options)  # type: ignore[arg-type]
-    try:
-        cluster.start()
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
-    try:
+    with running(cluster):
         yield cluster
-    finally:
-        cluster.stop()
 
 
 def java_client_of(server: str) -> str:

@@ -14,9 +14,9 @@ from replay.errors import BrokerError, ClientError, InvalidMessageError, RouteEr
 from replay.message import Message, SendMode, SendStatus
 from replay.producer import Producer
 from tests.cluster import faults
-from tests.cluster.artifacts import NEWEST_5, Unavailable
+from tests.cluster.artifacts import NEWEST_5
 from tests.cluster.cluster import Cluster
-from tests.cluster.fixtures import skip_or_fail
+from tests.cluster.fixtures import running
 from tests.cluster.producing import cluster_of, read_by_java
 from tests.cluster.scenarios import security
 from tests.patience import Stopwatch
@@ -38,14 +38,8 @@ def cluster() -> Iterator[Cluster]:
 
 def _running(cluster: Cluster) -> Iterator[Cluster]:
     cluster.network = "127.77.16"  # the scenarios' own is that of other tests
-    try:
-        cluster.start()
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
-    try:
+    with running(cluster):
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture(scope="module", params=["5x", "4x"])

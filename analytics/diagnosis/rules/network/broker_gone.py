@@ -9,8 +9,8 @@ from dissectors.rows.outcome import LONG_POLLS
 
 from ...context import Context
 from ...need import Need
-from ...outages import LOSSES, HostLosses, Outage, clock, host_of_server, named, waiting_of
-from ...problem import Case, ProblemSeverity, Subject, Tally
+from ...outages import LOSSES, HostLosses, Outage, clock, host_of_server, merged, named, waiting_of
+from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 
@@ -27,9 +27,7 @@ class _Fold(HostLosses):
 
 
 def _case(address: str, outages: list[Outage], context: Context) -> Case:
-    tally = Tally()
-    for one in outages:
-        tally.merge(one.tally())
+    tally = merged(outages)
     first = outages[0]
     again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
     name = context.broker(address)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ...context import Context
 from ...need import Need
-from ...outages import LOSSES, HostLosses, Outage, host_of_server
-from ...problem import Case, ProblemSeverity, Subject, Tally
+from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged
+from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import times
 from ...rule import DiagnosisRule
 from .broker_gone import outage_details, what_happened
@@ -24,9 +24,7 @@ class _Fold(HostLosses):
 
 
 def _case(address: str, outages: list[Outage], context: Context) -> Case:
-    tally = Tally()
-    for one in outages:
-        tally.merge(one.tally())
+    tally = merged(outages)
     again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
     others = sorted(
         other for other, role in context.servers.items() if role == "namesrv" and other != address
