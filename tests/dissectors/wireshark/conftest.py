@@ -1,13 +1,18 @@
-"""The dissector as a file, written once for all tests."""
+"""The dissector as a file, written once for all tests; crafted segments as a capture."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from dissectors.wireshark import lua_text
 from tests.bench.tshark_baseline import lua_missing, lua_prefix
+from tests.traffic.captures import pcap_of
+from tests.traffic.talk import Tcp
+
+from .crafted import Capture
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +25,15 @@ def dissector(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("wireshark") / "rocketmq.lua"
     path.write_text(lua_text("0.0.0-test"), encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Capture:
+    """Writes segments as a capture."""
+
+    def write(segments: Iterable[Tcp]) -> Path:
+        path = tmp_path / "crafted.pcap"
+        path.write_bytes(pcap_of(segments))
+        return path
+
+    return write

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dissectors.decode.pipeline import Decode
-from replay.sandbox import Injection, SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
-from replay.sandbox.injection.injection import InjectionKind
+from replay.sandbox import SandboxThread
 from tests.patience import Stopwatch
 from tests.rmqtool.command import PROGRAM, ROOT, Result, process, rmqtool
 
+from .sending import send_to
+
 SECRET = "secret-that-nobody-may-see"
-
-
-@pytest.fixture(scope="module")
-def box() -> Iterator[SandboxThread]:
-    """Two brokers with a topic on both."""
-    with sandbox_thread(SandboxOptions(brokers=2, topics=[TopicSpec("T", 2)])) as started:
-        yield started
-
-
-def _send(box: SandboxThread, *arguments: str | Path, **environment: str) -> Result:
-    return rmqtool("send", "-n", box.namesrv, *arguments, **environment)
 
 
 def _objects(result: Result) -> list[dict[str, object]]:
@@ -40,7 +27,7 @@ def _objects(result: Result) -> list[dict[str, object]]:
 def _stored(box: SandboxThread, topic: str, folder: Path, *arguments: str) -> list[object]:
     """Messages as a capture of their sends has them: (body, properties, ext fields)."""
     path = folder / f"{time.monotonic_ns()}.pcapng"
-    result = _send(box, "-t", topic, "--capture", path, "-q", *arguments)
+    result = send_to(box, "-t", topic, "--capture", path, "-q", *arguments)
     assert result.status == 0, result
     found: list[object] = []
     for batch in Decode([str(path)]).exchanges():
@@ -51,7 +38,7 @@ def _stored(box: SandboxThread, topic: str, folder: Path, *arguments: str) -> li
 
 
 def test_one_message_is_one_line(box: SandboxThread) -> None:
-    result = _send(box, "-t", "T", "--body", "hello")
+    result = send_to(box, "-t", "T", "--body", "hello")
     assert result.status == 0
     head, line = result.out.splitlines()
     assert head.split()[:5] == ["MESSAGE", "TRY", "TIME", "LATENCY", "OUTCOME"]
@@ -82,25 +69,25 @@ def test_a_file_is_a_body(box: SandboxThread, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["sync", "async", "oneway"])
 def test_many_messages_end_with_a_summary(box: SandboxThread, mode: str) -> None:
-    result = _send(box, "-t", "T", "--body", "x", "--count", "200", "--mode", mode)
+    result = send_to(box, "-t", "T", "--body", "x", "--count", "200", "--mode", mode)
     assert result.status == 0
     name = "oneway" if mode == "oneway" else "SEND_OK"
     assert f"200 {name}" in result.out
     assert ("latency: p50" in result.out) == (mode != "oneway")
     assert "180 messages not shown" in result.err
-    verbose = _send(box, "-t", "T", "--body", "x", "--count", "50", "--mode", mode, "-V")
+    verbose = send_to(box, "-t", "T", "--body", "x", "--count", "50", "--mode", mode, "-V")
     assert len([line for line in verbose.out.splitlines() if "round robin" in line]) == 50
 
 
 def test_a_queue_and_a_broker_can_be_chosen(box: SandboxThread) -> None:
     arguments = ("-t", "T", "--body", "x", "--count", "4", "--format", "jsonl", "-q")
-    chosen = _objects(_send(box, *arguments, "-b", "broker-b", "--queue", "1"))
+    chosen = _objects(send_to(box, *arguments, "-b", "broker-b", "--queue", "1"))
     assert {(one["broker"], one["queue_id"]) for one in chosen} == {("broker-b", 1)}
-    turns = _objects(_send(box, *arguments, "-b", "broker-a"))
+    turns = _objects(send_to(box, *arguments, "-b", "broker-a"))
     assert [(one["broker"], one["queue_id"]) for one in turns] == [
         ("broker-a", number % 2) for number in (1, 2, 3, 4)
     ]
-    keyed = _objects(_send(box, *arguments, "--order-key", "order-1"))
+    keyed = _objects(send_to(box, *arguments, "--order-key", "order-1"))
     assert len({(one["broker"], one["queue_id"]) for one in keyed}) == 1
 
 
@@ -118,7 +105,7 @@ def test_batches(box: SandboxThread) -> None:
         "jsonl",
         "-q",
     )
-    objects = _objects(_send(box, *arguments))
+    objects = _objects(send_to(box, *arguments))
     assert [one["messages"] for one in objects] == [10, 10, 5]
     assert [str(one["unique_key"]).count(",") for one in objects] == [9, 9, 4]
 
@@ -153,7 +140,7 @@ def test_lines_that_are_no_messages_are_told_and_the_others_sent(
 ) -> None:
     path = tmp_path / "lines.jsonl"
     path.write_text('{"body":"x"}\nnope\n{"bod":1}\n{"body":"y"}\n')
-    result = _send(box, "-t", "T", path)
+    result = send_to(box, "-t", "T", path)
     assert result.status == 1
     assert "line 2 is no JSON" in result.err
     assert "line 3 has a member 'bod'" in result.err
@@ -177,7 +164,7 @@ def test_standard_input_that_comes_slowly_is_sent_as_it_comes(box: SandboxThread
 
 def test_a_rate_is_kept(box: SandboxThread) -> None:
     watch = Stopwatch()
-    result = _send(box, "-t", "T", "--body", "x", "--count", "31", "--rate", "50/s", "-q")
+    result = send_to(box, "-t", "T", "--body", "x", "--count", "31", "--rate", "50/s", "-q")
     assert watch.seconds > 0.55
     assert watch.own < 3
     assert "31 SEND_OK" in result.out
@@ -186,7 +173,7 @@ def test_a_rate_is_kept(box: SandboxThread) -> None:
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_attempts_are_rows_of_a_log(box: SandboxThread, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"attempts.{suffix}"
-    result = _send(box, "-t", "T", "--body", "x", "-k", "k", "--count", "600", "--log", path)
+    result = send_to(box, "-t", "T", "--body", "x", "-k", "k", "--count", "600", "--log", path)
     assert result.status == 0
     assert f"600 attempts → {path}" in result.err
     if suffix == "jsonl":
@@ -205,7 +192,7 @@ def test_attempts_are_rows_of_a_log(box: SandboxThread, tmp_path: Path, suffix: 
 def test_the_log_equals_the_capture(box: SandboxThread, tmp_path: Path) -> None:
     log, capture = tmp_path / "log.jsonl", tmp_path / "wire.pcapng"
     arguments = ("-t", "T", "--body", "x", "--count", "20", "--mode", "async", "-q")
-    assert _send(box, *arguments, "--log", log, "--capture", capture).status == 0
+    assert send_to(box, *arguments, "--log", log, "--capture", capture).status == 0
     ours = sorted(
         (json.loads(line) for line in log.read_text().splitlines()), key=lambda row: row["opaque"]
     )
@@ -222,138 +209,6 @@ def test_the_log_equals_the_capture(box: SandboxThread, tmp_path: Path) -> None:
         assert one == other
 
 
-FAULTS = {
-    "down": (InjectionKind.DOWN, "connect"),
-    "silent": (InjectionKind.SILENT, "timeout"),
-    "garbage": (InjectionKind.GARBAGE, "garbage"),
-    "huge": (InjectionKind.HUGE, "garbage"),
-    "half": (InjectionKind.HALF, "lost"),
-    "disk": (InjectionKind.DISK_FULL, "SERVICE_NOT_AVAILABLE"),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(FAULTS))
-def test_a_broker_that_fails_is_seen_and_avoided(name: str) -> None:
-    kind, outcome = FAULTS[name]
-    fault = Injection(kind, broker="broker-a")
-    topics = [TopicSpec("T", 1)]
-    timeout = "700ms" if name == "silent" else "30s"  # what fails at once leaves time for others
-    with sandbox_thread(SandboxOptions(brokers=2, topics=topics, injections=[fault])) as box:
-        arguments = ("-t", "T", "--body", "x", "--count", "4", "--timeout", timeout)
-        result = _send(box, *arguments, "--format", "jsonl", "-q")
-    objects = [json.loads(line) for line in result.out.splitlines()]
-    tries = [attempt for one in objects for attempt in one["attempts"]]
-    bad = [attempt for attempt in tries if attempt["broker"] == "broker-a"]
-    assert bad
-    seen = {attempt["code_name"] or attempt["outcome"] for attempt in bad}
-    assert outcome in seen or (name in ("down", "half") and seen <= {"connect", "lost"})
-    for one in objects:  # a time-out takes the time of the whole send
-        assert (one["status"] == "SEND_OK") == (one["attempts"][-1]["broker"] == "broker-b")
-    assert result.status == (1 if name == "silent" else 0)
-    if name != "silent":
-        assert any(len(one["attempts"]) == 2 for one in objects)
-
-
-def test_what_may_be_there_twice_is_named() -> None:
-    fault = Injection(InjectionKind.DROP, broker="broker-a", stored=True)
-    with sandbox_thread(
-        SandboxOptions(brokers=2, topics=[TopicSpec("T", 1)], injections=[fault])
-    ) as box:
-        result = _send(box, "-t", "T", "--body", "x", "--count", "6")
-    assert result.status == 0
-    twice = next(line for line in result.out.splitlines() if "perhaps stored twice" in line)
-    keys = twice.split(": ")[1].split(", ")
-    assert 5 <= len(keys) <= 6  # after two tries it is the turn of the same broker again
-    assert all(len(key) == 32 for key in keys)
-    assert f"{len(keys)} took more than one attempt" in result.out
-
-
-def test_a_failed_message_says_the_way_out(box: SandboxThread) -> None:
-    result = _send(box, "-t", "T", "--body", "x", "-b", "broker-z")
-    assert result.status == 1
-    assert "T has no queue on broker broker-z\n  it has queues on broker-a, broker-b" in result.err
-    refused = rmqtool("send", "-n", "127.0.0.1:1", "-t", "T", "--body", "x")
-    assert refused.status == 1
-    assert "no connection to 127.0.0.1:1" in refused.err
-    assert "is it running" in refused.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "what is to be sent?"),
-        (("--body", "x"), "name the topic"),
-        (("-t", "T", "--body", "x", "--file", "y"), "--body and --file"),
-        (("-t", "T", "--body", "x", "lines.txt"), "--body and lines"),
-        (("-t", "T", "--body", "x", "--queue", "1"), "name it with -b"),
-        (("-t", "T", "--body", "x", "-b", "b", "--order-key", "k"), "each of them chooses"),
-        (("-t", "T", "--body", "x", "--property", "KEYS=1"), "RocketMQ's own"),
-        (("-t", "T", "--body", "x", "--property", "a"), "NAME=VALUE"),
-        (("-t", "T", "--body", "x", "--deliver-at", "soon"), "not a valid time"),
-        (("-t", "T", "--body", "x", "--deliver-at", "+x"), "not a valid duration"),
-        (("-t", "T", "--body", "x", "--rate", "fast"), "is no rate"),
-        (("-t", "T", "--body", "x", "--mode", "later"), "none of sync, async, oneway"),
-        (("-t", "T", "--body", "x", "--fault-strategy", "9"), "none of off, 4.7"),
-        (("-t", "T", "--body", "x", "--client", "9.9.9"), "no release"),
-        (("-t", "T", "--body", "x", "--header", "xml"), "neither json nor rocketmq"),
-        (("-t", "T", "--body", "x", "--transaction", "maybe"), "none of commit"),
-        (("-t", "T", "--body", "x", "--transaction", "commit", "--batch", "2"), "together"),
-        (("-t", "T", "--body", "x", "--acl", "env"), "ROCKETMQ_ACCESS_KEY"),
-        (("-t", "T", "--body", "x", "--tls", "nowhere.pem"), "no file"),
-        (("-t", "T", "--body", "x", "--tls-name", "a"), "needs --tls"),
-        (("-t", "T", "--body", "x", "--tls", "insecure", "--tls-any-name"), "needs --tls"),
-        (("-t", "T", "--body", "x", "--tls", "system", "--tls-name", ".x"), "no host name"),
-        (("-t", "T", "--body", "x", "--tls-name", "a", "--tls-any-name"), "only one of them"),
-        (("-t", "T", "--body", "x", "--log", "log.csv"), ".jsonl or .parquet"),
-        (("-t", "T", "--body", "x", "--group", "DEFAULT_PRODUCER"), "no name for a group"),
-    ],
-)
-def test_command_lines_that_make_no_sense(arguments: tuple[str, ...], message: str) -> None:
-    result = rmqtool("send", "-n", "127.0.0.1:1", *arguments)
-    assert result.status == 2
-    assert message in result.err
-    assert result.out == ""
-
-
-def test_without_a_namesrv_nothing_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
-    result = rmqtool("send", "-t", "T", "--body", "x")
-    assert result.status == 2
-    assert "no NameServer is named" in result.err
-    assert "NAMESRV_ADDR" in result.err
-
-
-def test_without_a_namesrv_that_answers_the_rest_is_not_tried() -> None:
-    arguments = (
-        "-n",
-        "127.0.0.1:1",
-        "-t",
-        "T",
-        "--body",
-        "x",
-        "--count",
-        "5000",
-        "--in-flight",
-        "8",
-    )
-    result = rmqtool("send", *arguments)
-    assert result.status == 1
-    assert 1 <= result.out.count("not sent") < 100
-    assert "connection refused" in result.out
-    assert "the rest was not tried" in result.err
-
-
-def test_many_failures_do_not_fill_the_screen() -> None:
-    faults = [Injection(InjectionKind.ERROR, code=13, remark="no")]
-    with sandbox_thread(SandboxOptions(injections=faults)) as broken:
-        result = _send(broken, "-t", "T", "--body", "x", "--count", "500", "--mode", "async")
-    assert result.status == 1
-    assert 100 <= len(result.out.splitlines()) < 140
-    assert "380 messages not shown" in result.err
-    assert "500 failed" in result.out
-
-
 def test_the_namesrv_may_come_from_the_environment(box: SandboxThread) -> None:
     result = rmqtool("send", "-t", "T", "--body", "x", NAMESRV_ADDR=f"127.0.0.1:1;{box.namesrv}")
     assert "SEND_OK" in result.out
@@ -363,81 +218,20 @@ def test_a_secret_is_nowhere(box: SandboxThread, tmp_path: Path) -> None:
     log, capture = tmp_path / "log.jsonl", tmp_path / "wire.pcapng"
     arguments = ("-t", "T", "--body", "x", "--acl", "env", "--log", log, "--capture", capture)
     environment = {"ROCKETMQ_ACCESS_KEY": "account", "ROCKETMQ_SECRET_KEY": SECRET}
-    result = _send(box, *arguments, **environment)
+    result = send_to(box, *arguments, **environment)
     assert result.status == 0
     assert b'"AccessKey":"account"' in capture.read_bytes()
     for text in (result.out, result.err, log.read_text(), repr(capture.read_bytes())):
         assert SECRET not in text
     key = tmp_path / "key"
     key.write_text(f"accessKey={SECRET}\n")
-    result = _send(box, "-t", "T", "--body", "x", "--acl", key)
+    result = send_to(box, "-t", "T", "--body", "x", "--acl", key)
     assert result.status == 2
     assert "has no secretKey" in result.err
     assert SECRET not in result.err
-
-
-def test_control_characters_of_a_broker_do_not_reach_the_screen() -> None:
-    fault = Injection(InjectionKind.ERROR, code=13, remark="\x1b[2J evil \u202e")
-    with sandbox_thread(SandboxOptions(injections=[fault])) as box:
-        result = _send(box, "-t", "T", "--body", "x")
-    assert result.status == 1
-    assert "evil" in result.out
-    assert "\x1b" not in result.out + result.err
-    assert "\u202e" not in result.out + result.err
-
-
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_ctrl_c_ends_what_is_in_flight_and_shows_the_summary(
-    box: SandboxThread, tmp_path: Path, mode: str
-) -> None:
-    log = tmp_path / "log.jsonl"
-    arguments = ("-t", "T", "--body", "x", "--count", "100000", "--rate", "100/s", "--mode", mode)
-    command = [*PROGRAM, "send", "-n", box.namesrv, *arguments, "--log", str(log)]
-    running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=os.environ.copy()
-    )
-    assert running.stdout is not None
-    running.stdout.readline()
-    time.sleep(0.3)
-    running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
-    assert running.returncode == 130
-    assert b"latency: p50" in out
-    assert b"stopped; what was in flight has ended" in err
-    assert b"Traceback" not in err
-    sent = int(out.decode().split(" messages in ")[0].split()[-1])
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    assert len(rows) == sent
-    assert {row["status"] for row in rows} == {"answered"}
 
 
 def test_help_shows_examples() -> None:
     result = process("send", "--help")
     assert result.status == 0
     assert "rmqtool send -n 127.0.0.1:9876 -t Orders --body hello" in result.out
-
-
-@pytest.mark.parametrize("form", ["table", "jsonl"])
-def test_a_reader_that_has_seen_enough_ends_the_run(box: SandboxThread, form: str) -> None:
-    arguments = ("-t", "T", "--body", "x", "--count", "50000", "--mode", "async", "-V")
-    command = [*PROGRAM, "send", "-n", box.namesrv, *arguments, "--format", form]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
-    ) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        running.stdout.readline()
-        running.stdout.close()
-        assert running.stderr.read() == b""
-        assert running.wait(60) == 0
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_log_that_cannot_be_written_ends_the_run(box: SandboxThread, tmp_path: Path) -> None:
-    log = tmp_path / "full.jsonl"
-    log.symlink_to("/dev/full")
-    arguments = ("-t", "T", "--body", "x", "--count", "5000", "--mode", "async", "-q")
-    result = _send(box, *arguments, "--log", log)
-    assert result.status == 1
-    assert "full.jsonl cannot be written: No space left on device" in result.err
-    assert "Traceback" not in result.err

@@ -5,91 +5,24 @@ from __future__ import annotations
 import random
 import struct
 import time
-from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.remoting.framing.frame import Frame
+from dissectors.expert import ExpertKind
 from dissectors.remoting.framing.frame_decoder import (
     KEEP_ALL,
     KEEP_MESSAGES,
     KEEP_NONE,
     MANY_PARTS,
-    FrameDecoder,
 )
 from dissectors.remoting.framing.layout import MAX_FRAME, PREFIX, encode_frame
 from dissectors.remoting.framing.search import MAX_SOUGHT_HEADER
 from dissectors.remoting.framing.wanted_bodies import ROUTE_LIMIT
-from tests.traffic.commands import Command, frame, route_query, send, sent
+from tests.traffic.commands import Command, frame
 
-COMMANDS = [
-    send(1),
-    sent(1, 7),
-    route_query(2),
-    Command(0, 2, 1, body=b'{"brokerDatas":[]}' * 9),
-    send(3, b"", binary=True),
-    Command(17, 3, 1, remark="No topic route info", binary=True),
-    send(4, bytes(range(256)) * 20),
-    Command(34, 5, body=b'{"clientID":"10.0.0.5@1"}'),
-]
-STREAM = b"".join(command.frame for command in COMMANDS)
-STARTS = [0]
-for _command in COMMANDS:
-    STARTS.append(STARTS[-1] + len(_command.frame))
-
-
-@dataclass
-class Decoding:
-    """A decoder that is fed a stream; `at` is where it is."""
-
-    synchronized: bool = True
-    keep: int = KEEP_ALL
-    started: bool = False
-    experts: list[ExpertInfo] = field(default_factory=list)
-    frames: list[Frame] = field(default_factory=list)
-    at: int = 0
-    packet: int = 100
-
-    def __post_init__(self) -> None:
-        self.decoder = FrameDecoder(9, self.experts, self.keep, self.synchronized)
-        self.decoder.started = self.started
-
-    def feed(self, data: bytes) -> Decoding:
-        """One piece, brought by a packet of its own, in the middle of other bytes."""
-        self.packet += 1
-        whole = b"\x11" * 5 + data + b"\x22" * 5
-        self.decoder.receive(
-            whole, 5, 5 + len(data), self.at, self.packet, self.packet * 10, self.frames
-        )
-        self.at += len(data)
-        return self
-
-    def lose(self, size: int) -> Decoding:
-        """A gap, seen at a packet of its own."""
-        self.packet += 1
-        self.decoder.receive_gap(size, self.packet, self.packet * 10, self.frames)
-        self.at += size
-        return self
-
-    def finish(self) -> Decoding:
-        self.decoder.finish(self.frames)
-        return self
-
-    @property
-    def kinds(self) -> list[ExpertKind]:
-        return [info.kind for info in self.experts]
-
-
-def assert_frames(found: list[Frame], wanted: list[Command], *, bodies: bool = True) -> None:
-    assert len(found) == len(wanted)
-    for one, command in zip(found, wanted, strict=True):
-        assert (one.serialize_type, one.header) == (int(command.binary), command.header)
-        assert (one.body_length, one.missing) == (len(command.body), 0)
-        if bodies:
-            assert one.body == command.body
+from .decoding import BIG, COMMANDS, STARTS, STREAM, Decoding, assert_frames
 
 
 def test_whole() -> None:
@@ -141,120 +74,6 @@ def test_an_answer_that_is_too_long_for_a_route_is_not_held() -> None:
     answers = [Command(0, 2, 1, body=b"x" * size) for size in (ROUTE_LIMIT, ROUTE_LIMIT + 1)]
     some = Decoding(keep=KEEP_MESSAGES).feed(b"".join(one.frame for one in answers))
     assert [len(found.body) for found in some.frames] == [ROUTE_LIMIT, 0]
-
-
-# -- holes --------------------------------------------------------------------------------------
-
-BIG = 6
-"""index of the command with the large body"""
-
-
-def test_a_hole_in_a_body_costs_its_bytes() -> None:
-    start = STARTS[BIG] + PREFIX + len(COMMANDS[BIG].header)
-    one = Decoding().feed(STREAM[: start + 100]).lose(1000).feed(STREAM[start + 1100 :])
-    assert_frames(one.frames[:BIG] + one.frames[BIG + 1 :], COMMANDS[:BIG] + COMMANDS[BIG + 1 :])
-    frame = one.frames[BIG]
-    assert (frame.missing, frame.body_length) == (1000, len(COMMANDS[BIG].body))
-    assert frame.body == COMMANDS[BIG].body[:100]
-    assert frame.packet == 103
-    assert one.experts == []
-
-
-def test_a_hole_up_to_the_end_of_a_body() -> None:
-    start = STARTS[BIG] + PREFIX + len(COMMANDS[BIG].header)
-    end = STARTS[BIG + 1]
-    one = Decoding().feed(STREAM[: start + 1]).lose(end - start - 1)
-    assert one.frames[BIG].missing == end - start - 1
-    assert one.frames[BIG].packet == 102
-    one.feed(STREAM[end:])
-    assert_frames(one.frames[BIG + 1 :], COMMANDS[BIG + 1 :])
-    assert one.experts == []
-
-
-def test_a_hole_over_a_whole_body_and_more() -> None:
-    start = STARTS[BIG] + PREFIX + len(COMMANDS[BIG].header)
-    one = Decoding().feed(STREAM[:start]).lose(STARTS[BIG + 1] - start + 3)
-    one.feed(STREAM[STARTS[BIG + 1] + 3 :] + COMMANDS[0].frame)
-    assert one.frames[BIG].missing == len(COMMANDS[BIG].body)
-    assert one.frames[BIG].body == b""
-    assert_frames(one.frames[BIG + 1 :], COMMANDS[:1])
-    assert one.kinds == [ExpertKind.RESYNCHRONIZED]
-
-
-@pytest.mark.parametrize("at", [1, 7, 8, 9, 30])
-def test_a_hole_in_a_prefix_or_header_costs_the_frame(at: int) -> None:
-    start = STARTS[2]
-    one = Decoding().feed(STREAM[: start + at]).lose(5).feed(STREAM[start + at + 5 :]).finish()
-    assert_frames(one.frames, COMMANDS[:2] + COMMANDS[3:])
-    assert one.kinds == [ExpertKind.RESYNCHRONIZED]
-    assert one.experts[0].offset == STARTS[3]
-
-
-def test_a_hole_between_frames_costs_nothing_but_its_frames() -> None:
-    one = Decoding().feed(STREAM[: STARTS[2]]).lose(STARTS[4] - STARTS[2])
-    one.feed(STREAM[STARTS[4] :])
-    assert_frames(one.frames, COMMANDS[:2] + COMMANDS[4:])
-    assert one.kinds == [ExpertKind.RESYNCHRONIZED]
-
-
-def test_a_hole_of_unknown_size() -> None:
-    start = STARTS[BIG] + PREFIX + len(COMMANDS[BIG].header)
-    one = Decoding().feed(STREAM[: start + 100])
-    one.lose(0)
-    assert one.frames[BIG].missing == len(COMMANDS[BIG].body) - 100
-    one.feed(STREAM)
-    assert_frames(one.frames[BIG + 1 :], COMMANDS)
-
-
-def test_a_hole_behind_a_frame_that_waits_for_a_doubtful_one() -> None:
-    """What seemed to be a frame, and never was completed, hides none behind its start."""
-    doubtful = struct.pack(">II", 50_000, 40_000) + b"{"
-    head = COMMANDS[BIG].frame[:-2000]
-    one = Decoding(False).feed(doubtful + COMMANDS[0].frame + head)
-    assert one.frames == []
-    one.lose(1500).feed(COMMANDS[BIG].frame[-500:] + COMMANDS[1].frame)
-    assert_frames([one.frames[0], one.frames[2]], COMMANDS[:2])
-    assert one.frames[1].missing == 1500
-    assert one.frames[1].header == COMMANDS[BIG].header
-
-
-@given(st.data())
-def test_any_loss_gives_fewer_never_other(data: st.DataObject) -> None:
-    cuts = sorted(data.draw(st.sets(st.integers(1, len(STREAM) - 1), max_size=16)))
-    one = Decoding(data.draw(st.booleans()))
-    for start, end in zip([0, *cuts], [*cuts, len(STREAM)], strict=True):
-        if data.draw(st.integers(0, 3)):
-            one.feed(STREAM[start:end])
-        else:
-            one.lose(end - start)
-    one.finish()
-    seen = set()
-    for found in one.frames:
-        assert found.offset in STARTS
-        assert found.offset not in seen
-        seen.add(found.offset)
-        command = COMMANDS[STARTS.index(found.offset)]
-        assert (found.serialize_type, found.header) == (int(command.binary), command.header)
-        assert found.body_length == len(command.body)
-        assert command.body.startswith(found.body)
-        assert len(found.body) + found.missing <= found.body_length
-        assert found.missing or found.body == command.body
-    assert one.decoder.held_bytes == 0
-
-
-# -- the end ------------------------------------------------------------------------------------
-
-
-def test_the_end_inside_a_frame() -> None:
-    cut = Decoding().feed(STREAM[: STARTS[1] - 2]).finish()
-    assert cut.kinds == [ExpertKind.FRAME_CUT]
-    assert (cut.frames[0].missing, cut.frames[0].body) == (2, b"hel")
-    for size in (1, 7, 8, 20):
-        one = Decoding().feed(STREAM[:size]).finish()
-        assert one.frames == []
-        assert one.kinds == [ExpertKind.FRAME_CUT]
-        assert f"only {size} bytes" in one.experts[0].detail
-    assert Decoding().feed(STREAM).finish().experts == []
 
 
 # -- damage -------------------------------------------------------------------------------------

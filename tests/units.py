@@ -1,0 +1,275 @@
+"""The units of the packages, and who may import whom: section 4 of docs/architecture.md as data."""
+
+from __future__ import annotations
+
+REMOTING_FACTS = tuple(
+    f"dissectors.remoting.{name}"
+    for name in (
+        "code_names",
+        "code_sets",
+        "codes",
+        "command",
+        "row_bodies",
+        "sysflag",
+        "versions",
+    )
+)
+"""modules of the protocol that most of its folders need"""
+ENDPOINT = "dissectors.endpoint"
+"""how addresses are written, for all packages"""
+ACTIVE_VALUES = tuple(
+    f"replay.{name}" for name in ("acl", "config", "errors", "hooks", "message", "namespace")
+)
+"""modules on top of `replay` that hold values: settings, messages, errors"""
+ACTIVE_EDGES = ("replay.unique_id", "replay.validators", "replay.wire_capture")
+SANDBOX_VALUES = tuple(
+    f"replay.sandbox.{name}"
+    for name in ("answer", "clients", "durations", "errors", "events", "groups", "long_polling")
+) + tuple(
+    f"replay.sandbox.{name}"
+    for name in ("offsets", "options", "request", "server", "state", "store", "topics")
+)
+REPORT_CONTRACT = ("analytics.report", "analytics.schema", "analytics.derived", "analytics.spark")
+VIEWS = ("rmqtool.ui", "rmqtool.decode", "rmqtool")
+
+UNITS: dict[str, tuple[str, ...]] = {
+    # dissectors: what knows nothing of the rest
+    "dissectors": (),
+    **{
+        f"dissectors.{leaf}": ()
+        for leaf in (
+            "endpoint",
+            "expert",
+            "histogram",
+            "printable",
+            "quantities",
+            "temporary",
+            "times",
+        )
+    },
+    "dissectors.owned_folder": ("dissectors.temporary",),
+    # the protocol and the captures do not know each other
+    "dissectors.tcp": ("dissectors.expert",),
+    "dissectors.remoting": ("dissectors.remoting",),
+    "dissectors.remoting.bodies": ("dissectors.remoting", "dissectors.expert"),
+    "dissectors.remoting.header_tables": (),
+    "dissectors.remoting.operation_tables": (),
+    "dissectors.remoting.fastjson": (),
+    "dissectors.remoting.ids": (ENDPOINT,),
+    "dissectors.remoting.messages": (*REMOTING_FACTS, "dissectors.remoting.ids", ENDPOINT),
+    "dissectors.remoting.row_facts": (
+        *(f"dissectors.remoting.{name}" for name in ("codes", "code_sets", "send_fields")),
+        "dissectors.remoting.fastjson",
+        "dissectors.remoting.messages",
+    ),
+    "dissectors.remoting.framing": (
+        *REMOTING_FACTS,
+        "dissectors.remoting.header_codec",
+        "dissectors.expert",
+    ),
+    "dissectors.replication": ("dissectors.expert", "dissectors.histogram"),
+    # rows: what is written and filtered, without a capture
+    "dissectors.rows": ("dissectors.printable", "dissectors.times"),
+    "dissectors.where": (
+        "dissectors.rows",
+        "dissectors.remoting",
+        ENDPOINT,
+        "dissectors.expert",
+        "dissectors.quantities",
+        "dissectors.times",
+    ),
+    # the way of a datum
+    "dissectors.conversations": (
+        "dissectors.tcp",
+        "dissectors.remoting",
+        "dissectors.replication",
+        "dissectors.rows",
+        ENDPOINT,
+        "dissectors.expert",
+    ),
+    "dissectors.decode": (
+        "dissectors.conversations",
+        "dissectors.tcp",
+        "dissectors.remoting",
+        "dissectors.replication",
+        "dissectors.rows",
+        "dissectors.where",
+        ENDPOINT,
+        "dissectors.expert",
+        "dissectors.owned_folder",
+        "dissectors.times",
+    ),
+    # edges: live capture, crafting, other tools
+    "dissectors.live": (),
+    "dissectors.scapy_layer": ("dissectors.remoting", "dissectors.tcp", "dissectors.expert"),
+    "dissectors.wireshark": ("dissectors.remoting", "dissectors.rows", "dissectors.expert"),
+    # replay: values, then connections, the cluster, sending
+    **dict.fromkeys(ACTIVE_VALUES, (*ACTIVE_VALUES, "dissectors.remoting")),
+    "replay.config": (
+        *ACTIVE_VALUES,
+        *ACTIVE_EDGES,
+        "replay.fault",
+        "dissectors.remoting",
+        ENDPOINT,
+    ),
+    "replay.safety": ("dissectors.printable", ENDPOINT),
+    "replay.unique_id": (),
+    "replay.validators": ("replay.message", "dissectors.remoting"),
+    "replay.wire_capture": ("dissectors.tcp", ENDPOINT),
+    "replay.fault": ("dissectors.remoting.versions",),
+    "replay.wire": (*ACTIVE_VALUES, "replay.wire_capture", "dissectors"),
+    "replay.transport": (*ACTIVE_VALUES, "replay.wire", ENDPOINT),
+    "replay.cluster": (
+        *ACTIVE_VALUES,
+        "replay.fault",
+        "replay.wire",
+        "dissectors.remoting",
+        ENDPOINT,
+    ),
+    "replay.sending": (
+        *ACTIVE_VALUES,
+        *ACTIVE_EDGES,
+        "replay.fault",
+        "replay.wire",
+        "replay.cluster",
+        "dissectors.remoting",
+        "dissectors.rows",
+    ),
+    **{
+        f"replay.{facade}": (
+            *ACTIVE_VALUES,
+            "replay.fault",
+            "replay.wire",
+            "replay.cluster",
+            "replay.sending",
+            "replay.transport",
+        )
+        for facade in ("producer", "async_producer")
+    },
+    "replay.send_many": (*ACTIVE_VALUES, "replay.async_producer"),
+    "replay": ("replay",),
+    # replay: what was captured, what is sent again, how that goes
+    "replay.captured": ("replay.message", "replay.safety", "dissectors"),
+    "replay.plan": ("replay.captured", "replay.message", "dissectors"),
+    "replay.run": (
+        *ACTIVE_VALUES,
+        *ACTIVE_EDGES,
+        "replay.async_producer",
+        "replay.captured",
+        "replay.cluster",
+        "replay.plan",
+        "replay.safety",
+        "replay.sandbox",
+        "replay.sending",
+        "replay.transport",
+        "replay.wire",
+        "dissectors",
+    ),
+    # the sandbox: no part of the producer but the layout of its ids
+    "replay.sandbox": ("replay.sandbox", "dissectors"),
+    "replay.sandbox.store": (
+        "replay.sandbox.errors",
+        "replay.sandbox.groups",
+        "replay.sandbox.topics",
+        "dissectors.remoting",
+    ),
+    "replay.sandbox.injection": (
+        *(f"replay.sandbox.{name}" for name in ("answer", "durations", "errors", "events")),
+        *(f"replay.sandbox.{name}" for name in ("request", "server")),
+        "dissectors.remoting",
+    ),
+    "replay.sandbox.handlers": (
+        *SANDBOX_VALUES,
+        "replay.unique_id",
+        "dissectors.remoting",
+        ENDPOINT,
+    ),
+    "replay.sandbox.pop": (
+        *SANDBOX_VALUES,
+        "replay.sandbox.handlers",
+        "dissectors.remoting",
+        ENDPOINT,
+    ),
+    # analytics
+    "analytics": (),
+    "analytics.errors": (),
+    "analytics.kept": (),
+    "analytics.schema": ("dissectors.decode", "dissectors.rows"),
+    "analytics.spark": ("analytics.errors", "dissectors.histogram", ENDPOINT),
+    "analytics.derived": ("analytics.schema", "analytics.spark", "dissectors.rows"),
+    "analytics.report": ("analytics.kept", "analytics.schema"),
+    "analytics.result": ("analytics.report",),
+    "analytics.tables": ("analytics.result",),
+    "analytics.csv_tables": ("analytics.result", "dissectors.rows", "dissectors.times"),
+    "analytics.compare": ("analytics.report", "analytics.result"),
+    "analytics.inputs": (*REPORT_CONTRACT, "analytics.errors", "dissectors"),
+    "analytics.sends": (*REPORT_CONTRACT, "dissectors.remoting"),
+    "analytics.isolation": (
+        "analytics.report",
+        "analytics.sends",
+        "dissectors.remoting",
+        "replay.fault",
+    ),
+    "analytics.diagnosis": (
+        "analytics.sends.attempts",
+        "analytics.sends.chains",
+        "analytics.isolation.producer_attempts",
+        "analytics.isolation.strategy_replay",
+        "analytics.isolation.strategy_verdict",
+        "replay.fault",
+        "dissectors",
+    ),
+    "analytics.reports.diagnosis": (
+        *REPORT_CONTRACT,
+        "analytics.diagnosis",
+        "analytics.inputs.rows",
+        "analytics.sends",
+        "dissectors",
+    ),
+    "analytics.reports": (
+        *REPORT_CONTRACT,
+        "analytics.sends",
+        "analytics.isolation",
+        "dissectors.remoting",
+    ),
+    "analytics.page": (
+        "analytics.report",
+        "analytics.result",
+        "analytics.compare",
+        "dissectors.printable",
+    ),
+    "analytics.job": ("analytics", "dissectors.times"),
+    # the command line: a folder for each command, what they share in `ui`
+    "rmqtool": (),
+    "rmqtool.__main__": ("rmqtool.cli",),
+    "rmqtool.cli": ("rmqtool", "dissectors.temporary"),
+    "rmqtool.ui": (
+        *("rmqtool", "dissectors.printable", "dissectors.temporary", "dissectors.times"),
+    ),
+    "rmqtool.summary": ("rmqtool.ui", "analytics.diagnosis", "dissectors"),
+    "rmqtool.decode": (
+        "rmqtool.summary",
+        "rmqtool.ui",
+        "rmqtool",
+        "analytics.diagnosis",
+        "dissectors",
+    ),
+    "rmqtool.diagnose": (
+        *VIEWS,
+        "rmqtool.live",
+        "rmqtool.summary",
+        "analytics.diagnosis",
+        "analytics.inputs",
+        "dissectors",
+    ),
+    "rmqtool.live": (*VIEWS, "dissectors"),
+    "rmqtool.hex": (*VIEWS, "dissectors"),
+    "rmqtool.help": ("rmqtool.ui", "dissectors.rows", "dissectors.where"),
+    "rmqtool.codes": ("rmqtool.ui", "dissectors.remoting"),
+    "rmqtool.wireshark": ("rmqtool.ui", "rmqtool", "dissectors"),
+    "rmqtool.broker": (*VIEWS, "replay.sandbox", "dissectors"),
+    "rmqtool.send": (*VIEWS, "replay", "dissectors"),
+    "rmqtool.replay": (*VIEWS, "rmqtool.send", "replay", "dissectors"),
+    "rmqtool.report": (*VIEWS, "analytics", "dissectors"),
+}
+"""unit → units that it may import; a module belongs to the unit with the longest name"""
