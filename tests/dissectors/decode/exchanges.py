@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from tests.traffic.decoded import decode_segments
-from tests.traffic.talk import (
-    Tcp,
-)
+from tests.traffic.talk import Tcp
 
 
 def opaques(segments: list[Tcp]) -> list[tuple[str, int | None, int | None]]:

@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from dissectors.decode.command_order import MOST_HELD, CommandOrder
-from dissectors.decode.exchange import (
-    EARLY_TOLERANCE,
-    names_of,
-)
+from dissectors.decode.exchange import EARLY_TOLERANCE, names_of
 from dissectors.decode.pipeline import Decode
 from dissectors.expert import ExpertKind
 from tests.traffic.captures import pcap_of
@@ -27,16 +24,7 @@ from tests.traffic.commands import (
     sent,
 )
 from tests.traffic.decoded import command_of, decode_segments
-from tests.traffic.talk import (
-    BROKER,
-    CLIENT,
-    MICROSECOND,
-    MILLISECOND,
-    SECOND,
-    End,
-    Talk,
-    retimed,
-)
+from tests.traffic.talk import BROKER, CLIENT, MICROSECOND, MILLISECOND, SECOND, End, Talk, retimed
 
 from .exchanges import opaques
 

@@ -12,19 +12,9 @@ from dissectors.decode.exchange import (
     MAX_WAITING_BYTES,
 )
 from dissectors.expert import ExpertKind
-from tests.traffic.commands import (
-    route_query,
-    send,
-    sent,
-)
+from tests.traffic.commands import route_query, send, sent
 from tests.traffic.decoded import decode_segments
-from tests.traffic.talk import (
-    CLIENT,
-    MICROSECOND,
-    SECOND,
-    End,
-    Talk,
-)
+from tests.traffic.talk import CLIENT, MICROSECOND, SECOND, End, Talk
 
 from .exchanges import opaques
 

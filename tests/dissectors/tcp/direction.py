@@ -6,9 +6,7 @@ import random
 
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.tcp.pieces import Data, Piece
-from dissectors.tcp.reassembly import (
-    StreamReassembler,
-)
+from dissectors.tcp.reassembly import StreamReassembler
 from dissectors.tcp.segment import ACK, SYN, Segment
 from tests.traffic.talk import START
 

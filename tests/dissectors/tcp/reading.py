@@ -7,9 +7,7 @@ from dataclasses import replace
 from dissectors.conversations.keys import reversed_key, source_of
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.segment import Segment
-from dissectors.tcp.segment_reader import (
-    SegmentReader,
-)
+from dissectors.tcp.segment_reader import SegmentReader
 from tests.traffic.talk import ACK, PSH, START, End, Tcp
 
 V4 = Tcp(End("10.0.0.5", 51234), End("10.0.0.1", 10911), 0x89ABCDEF, 0xFEDCBA98, PSH | ACK,

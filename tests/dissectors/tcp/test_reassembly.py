@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 
 from dissectors.expert import ExpertKind
 from dissectors.tcp.pieces import Data
-from dissectors.tcp.reassembly import (
-    HOLD_SEGMENTS,
-    KEEP_ALIVE_IDLE,
-    MAX_DISTANCE,
-)
+from dissectors.tcp.reassembly import HOLD_SEGMENTS, KEEP_ALIVE_IDLE, MAX_DISTANCE
 from dissectors.tcp.segment import SYN
 from tests.traffic.talk import MILLISECOND
 

@@ -12,18 +12,8 @@ from hypothesis import strategies as st
 from dissectors.expert import ExpertKind
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.fragments import MAX_DATAGRAMS, MAX_PARTS, MAX_WAITING_BYTES
-from dissectors.tcp.segment_reader import (
-    SegmentReader,
-)
-from tests.traffic.network import (
-    TCP,
-    ethernet,
-    fragments,
-    ipv4,
-    ipv6,
-    tcp,
-    vxlan,
-)
+from dissectors.tcp.segment_reader import SegmentReader
+from tests.traffic.network import TCP, ethernet, fragments, ipv4, ipv6, tcp, vxlan
 from tests.traffic.talk import START, End, Tcp
 
 from .reading import LONG, V4, V6, assert_is, read

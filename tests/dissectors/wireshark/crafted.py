@@ -8,9 +8,7 @@ from pathlib import Path
 from tests.traffic.commands import Command
 from tests.traffic.talk import End, Talk, Tcp
 
-from .tshark import (
-    Layer,
-)
+from .tshark import Layer
 
 Capture = Callable[[Iterable[Tcp]], Path]
 """What writes segments as a capture."""

@@ -17,14 +17,7 @@ from tests.traffic.commands import Command, frame, route_query, send, sent
 from tests.traffic.talk import MILLISECOND, End, Talk, Tcp, merged
 
 from .crafted import PULL, Capture, all_of, talked
-from .tshark import (
-    commands_of,
-    experts_of,
-    layers_of,
-    run_tshark,
-    text_of,
-    texts_of,
-)
+from .tshark import commands_of, experts_of, layers_of, run_tshark, text_of, texts_of
 
 pytestmark = pytest.mark.tshark
 

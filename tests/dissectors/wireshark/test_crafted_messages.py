@@ -16,14 +16,7 @@ from tests.traffic.commands import Command, send, sent
 from tests.traffic.talk import End, Talk
 
 from .crafted import PULL, Capture, all_of, talked
-from .tshark import (
-    commands_of,
-    experts_of,
-    layer_of,
-    run_tshark,
-    text_of,
-    texts_of,
-)
+from .tshark import commands_of, experts_of, layer_of, run_tshark, text_of, texts_of
 
 pytestmark = pytest.mark.tshark
 CLIENT_OF_IRC = End("10.0.0.5", 57000)

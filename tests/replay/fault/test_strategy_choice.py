@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.fault import (
-    GENERATIONS,
-    AttemptEvent,
-    FaultSettings,
-    FaultStrategy,
-)
+from replay.fault import GENERATIONS, AttemptEvent, FaultSettings, FaultStrategy
 from tests.replay.queues import table_of
 
 every_generation = pytest.mark.parametrize("generation", GENERATIONS)

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..responder import (
-    Responder,
-    responding,
-)
+from ..responder import Responder, responding
 
 
 @pytest.fixture

@@ -8,14 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from replay import AsyncProducer, Message, Producer, ProducerConfig, SendMode
-from replay.errors import (
-    ClientError,
-)
+from replay.errors import ClientError
 from replay.message import SendResult
 
-from ..responder import (
-    Responder,
-)
+from ..responder import Responder
 
 SYNC, ASYNC, ONEWAY = SendMode.SYNC, SendMode.ASYNC, SendMode.ONEWAY
 SLACK_MS = 800

@@ -25,16 +25,7 @@ from replay.errors import (
 from replay.message import SendResult
 from tests.patience import Stopwatch, wait_for
 
-from ..responder import (
-    Responder,
-    Serve,
-    free_address,
-    hang_up,
-    reset,
-    saying,
-    silence,
-    store,
-)
+from ..responder import Responder, Serve, free_address, hang_up, reset, saying, silence, store
 from .drivers import (
     ASYNC,
     ONEWAY,

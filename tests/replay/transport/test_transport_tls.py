@@ -11,28 +11,13 @@ from pathlib import Path
 import pytest
 
 from replay import AsyncProducer, Message, Producer, ProducerConfig, TlsSettings
-from replay.errors import (
-    ConfigError,
-    NameServerError,
-)
+from replay.errors import ConfigError, NameServerError
 from replay.message import SendResult
 from tests.patience import Stopwatch
 
 from ..certificates import make_certificate, other_host, server_context
-from ..responder import (
-    Responder,
-    responding,
-)
-from .drivers import (
-    ASYNC,
-    ONEWAY,
-    SLACK_MS,
-    SYNC,
-    Driver,
-    blocking,
-    config_of,
-    every_driver,
-)
+from ..responder import Responder, responding
+from .drivers import ASYNC, ONEWAY, SLACK_MS, SYNC, Driver, blocking, config_of, every_driver
 
 
 @pytest.fixture(scope="module")

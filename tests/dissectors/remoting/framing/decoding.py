@@ -6,10 +6,7 @@ from dataclasses import dataclass, field
 
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.remoting.framing.frame import Frame
-from dissectors.remoting.framing.frame_decoder import (
-    KEEP_ALL,
-    FrameDecoder,
-)
+from dissectors.remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from tests.traffic.commands import Command, route_query, send, sent
 
 COMMANDS = [

@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.expert import ExpertKind
-from dissectors.remoting.framing.frame_decoder import (
-    KEEP_ALL,
-    KEEP_MESSAGES,
-    KEEP_NONE,
-    MANY_PARTS,
-)
+from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES, KEEP_NONE, MANY_PARTS
 from dissectors.remoting.framing.layout import MAX_FRAME, PREFIX, encode_frame
 from dissectors.remoting.framing.search import MAX_SOUGHT_HEADER
 from dissectors.remoting.framing.wanted_bodies import ROUTE_LIMIT
