@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from dissectors.remoting.code_sets import FETCHES
 from tests.analytics.reported import Tables, tables_from
-from tests.analytics.rows import conversations, exchanges, moment, report_input, row
+from tests.analytics.rows import START, conversations, exchanges, moment, report_input, row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-from datetime import UTC, datetime, timedelta
-
-from tests.analytics.rows import START
 
 
 def key(number: int, born_us: int = 0) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,24 +14,13 @@ from analytics.diagnosis.registry import rules
 from rmqtool.ui.console import cells
 from tests.analytics.diagnosis.diagnosis_docs import PAGE, page_with_rules
 from tests.dissectors.conversations.test_recognition import CLIENT_HELLO
-from tests.patience import wait_for, waiting_in
 from tests.traffic.captures import pcap, pcap_of
 from tests.traffic.talk import Talk
 
 from ..command import PROGRAM, ROOT, capture_in, process, rmqtool
-from .hostile import hostile_capture
+from .diagnosed import HEALTHY, KILL, SAMPLES, found_in
 
-SAMPLES = ROOT / "samples"
-KILL = SAMPLES / "fault-kill-5x.pcap"
-HEALTHY = SAMPLES / "push-orderly-4x.pcap"
 RULES = {"broker-gone", "ambiguous-outcome", "broker-isolated", "send-retried"}
-
-
-def found_in(*arguments: str | Path, status: int = 0) -> list[dict[str, object]]:
-    """The problems that the command writes as JSON lines."""
-    result = rmqtool("diagnose", *arguments, "-T", "jsonl", "-q")
-    assert result.status == status, result.err
-    return [json.loads(line) for line in result.out.splitlines()]
 
 
 def without_places(problems: list[dict[str, object]]) -> list[dict[str, object]]:
@@ -283,104 +269,6 @@ def test_an_empty_capture(tmp_path: Path) -> None:
     result = rmqtool("diagnose", path, "-q")
     assert (result.status, result.out) == (1, "")
     assert "empty.pcap, offset 0: the file is empty" in result.err
-
-
-# -- output ---------------------------------------------------------------------------------------
-
-
-def test_a_file_gets_text_or_json_by_its_name(tmp_path: Path) -> None:
-    text, lines = tmp_path / "out.txt", tmp_path / "out.jsonl"
-    for path in (text, lines):
-        result = rmqtool("diagnose", KILL, "-o", path, "-q", "--color", "always")
-        assert (result.status, result.out, result.err) == (0, "", "")
-    assert text.read_text().startswith("fault-kill-5x.pcap: 1 error")
-    assert "\x1b" not in text.read_text()
-    assert [json.loads(line)["rule"] for line in lines.read_text().splitlines()]
-    assert rmqtool("diagnose", KILL, "-o", tmp_path / "no" / "x", "-q").status == 1
-
-
-@pytest.mark.parametrize("width", [80, 120, 160])
-@pytest.mark.parametrize("verbose", [(), ("-V",)])
-def test_no_line_is_wider_than_the_screen(tmp_path: Path, width: int, verbose: tuple[str]) -> None:
-    for path in (KILL, SAMPLES / "tls-5x.pcap", HEALTHY, hostile_capture(tmp_path)):
-        result = rmqtool("diagnose", path, "-q", *verbose, COLUMNS=str(width))
-        assert result.status == 0
-        wide = [line for line in result.out.splitlines() if cells(line) > width]
-        assert wide == []
-
-
-def test_a_screenful_without_details_and_all_of_it_with_them() -> None:
-    short = rmqtool("diagnose", KILL, "-q", COLUMNS="120")
-    long = rmqtool("diagnose", KILL, "-q", "-V", COLUMNS="120")
-    assert len(short.out.splitlines()) < 24
-    assert "Wireshark: frame.number in {63" in long.out
-    assert "Why: " in long.out
-    assert "apache/rocketmq#2404" in long.out
-
-
-UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
-
-
-def test_nothing_from_the_network_controls_the_screen(tmp_path: Path) -> None:
-    capture = hostile_capture(tmp_path)
-    problems = found_in(capture)
-    assert len(problems) > 4
-    for arguments in ((), ("-V",), ("--fail-on", "info"), ("-V", "--color", "always")):
-        result = rmqtool("diagnose", capture, *arguments, COLUMNS="120")
-        out = re.sub(r"\x1b\[\d*m", "", result.out) if "always" in arguments else result.out
-        assert not UNSAFE.search(out.replace("\n", "")), arguments
-        assert not UNSAFE.search(result.err.replace("\n", ""))
-        assert "s3cret" not in out
-        assert "[red]evil" in out
-    raw = rmqtool("diagnose", capture, "-T", "jsonl", "-q").out
-    assert "s3cret" not in raw
-    assert [json.loads(line) for line in raw.splitlines()] == problems
-    summary = rmqtool("decode", "pcap", capture, "--summary", "-q")
-    assert not UNSAFE.search(summary.out.replace("\n", ""))
-
-
-@pytest.mark.slow
-def test_json_on_the_screen_is_visible(tmp_path: Path) -> None:
-    if shutil.which("script") is None:
-        pytest.skip("script is not installed")
-    capture = hostile_capture(tmp_path)
-    command = f"{sys.executable} -m rmqtool diagnose {capture} -q -T jsonl"
-    done = subprocess.run(
-        ["script", "-qec", command, "/dev/null"], capture_output=True, cwd=ROOT, check=True
-    )
-    text = done.stdout.decode().replace("\r\n", "")
-    assert '"rule"' in text
-    assert not UNSAFE.search(text)
-
-
-@pytest.mark.slow
-def test_a_reader_that_goes_away_is_no_error() -> None:
-    command = [*PROGRAM, "diagnose", str(KILL), "-q", "-V"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
-    ) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        running.stdout.close()
-        err = running.stderr.read()
-        running.wait(60)
-    assert b"Traceback" not in err
-    assert err == b""
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_it_cleanly() -> None:
-    command = [*PROGRAM, "diagnose", "-", "-q"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT) as running:
-        assert running.stdin is not None
-        running.stdin.write(KILL.read_bytes())
-        running.stdin.flush()
-        wait_for("it has read", lambda: waiting_in(running.stdin) == 0)
-        running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=60)
-    assert running.returncode in (0, 130)
-    assert b"Traceback" not in err
 
 
 # -- the verdict elsewhere ------------------------------------------------------------------------
