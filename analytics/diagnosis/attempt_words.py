@@ -7,12 +7,14 @@ seen has no packet.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from dissectors.rows import conversation_record as tcp
 
 from ..sends.attempts import CLOSED, GIVEN_UP, LATE, RESET, ObservedAttempt
 from .context import Context
+from .keys import joined_key
 from .messages import ObservedMessage
 from .outages import seconds
 from .problem import Evidence, Tally
@@ -147,3 +149,8 @@ class MessageFold(Fold):
 def counted(count: int, what: str) -> str:
     """Return ``1 send`` or ``12 sends``."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def by_broker_and_topic(attempts: Sequence[ObservedAttempt]) -> str | None:
+    """Return the broker and topic of the first attempt as a key; None: there is no attempt."""
+    return joined_key(attempts[0].send.broker, attempts[0].send.topic) if attempts else None

@@ -73,8 +73,8 @@ def states(sender: Client) -> object:
     return kept
 
 
-def killed(scene: Scene, proxy: faults.Proxy) -> None:
-    broker = scene.cluster.broker("broker-a")
+def killed(scene: Scene, proxy: faults.Proxy, name: str = "broker-a") -> None:
+    broker = scene.cluster.broker(name)
     faults.kill(broker)
     time.sleep(6)
     faults.restart(scene.cluster, broker)
@@ -83,11 +83,7 @@ def killed(scene: Scene, proxy: faults.Proxy) -> None:
 
 def killed_b(scene: Scene, proxy: faults.Proxy) -> None:
     # No proxy in front of broker-b: connecting to it is refused by the kernel itself.
-    broker = scene.cluster.broker("broker-b")
-    faults.kill(broker)
-    time.sleep(6)
-    faults.restart(scene.cluster, broker)
-    time.sleep(5)
+    killed(scene, proxy, "broker-b")
 
 
 def frozen(scene: Scene, proxy: faults.Proxy) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dissectors.remoting.versions import V4_9_0
 
 from ....sends.attempts import LATE, ObservedAttempt
-from ...attempt_words import MessageFold, counted, length_us
+from ...attempt_words import MessageFold, by_broker_and_topic, counted, length_us
 from ...context import Context
-from ...keys import joined_key, parts_of
+from ...keys import parts_of
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
@@ -68,8 +68,7 @@ def _late(message: ObservedMessage) -> list[ObservedAttempt]:
 
 
 def _key(message: ObservedMessage) -> str | None:
-    found = _late(message)
-    return joined_key(found[0].send.broker, found[0].send.topic) if found else None
+    return by_broker_and_topic(_late(message))
 
 
 RULE = DiagnosisRule(

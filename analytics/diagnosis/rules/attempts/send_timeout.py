@@ -6,9 +6,16 @@ from collections.abc import Iterable
 
 from ....sends.attempts import LATE, STORED
 from ....sends.chains import FAILED, MAYBE, STORED_UNTOLD
-from ...attempt_words import MessageFold, counted, length_us, timed_out, waited_us
+from ...attempt_words import (
+    MessageFold,
+    by_broker_and_topic,
+    counted,
+    length_us,
+    timed_out,
+    waited_us,
+)
 from ...context import Context
-from ...keys import joined_key, parts_of
+from ...keys import parts_of
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
@@ -72,8 +79,7 @@ def _became(told: dict[str, int]) -> list[str]:
 
 
 def _key(message: ObservedMessage) -> str | None:
-    found = timed_out(message)
-    return joined_key(found[0].send.broker, found[0].send.topic) if found else None
+    return by_broker_and_topic(timed_out(message))
 
 
 RULE = DiagnosisRule(
