@@ -9,9 +9,11 @@ RocketMQ: DefaultMQProducerImpl.sendDefaultImpl.
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from dissectors.endpoint import host_of
@@ -42,8 +44,6 @@ MAX_CONNECTIONS: Final = 50_000
 """connections that sends may have been on"""
 MAX_FAILURES: Final = 20_000
 """connects that failed"""
-LOOK_BACK: Final = 256
-"""recent sends that a failed connect is compared with: it ends right before the send"""
 LONG_US: Final = DEFAULT_TIMEOUT_US * 9 // 10
 """a send that took so long may have been given up"""
 RETRIES: Final = 2
@@ -84,11 +84,12 @@ class AttemptStore:
     def __init__(self) -> None:
         self.source = ""
         """input that the rows come from: a number of a conversation is unique in it"""
-        self._recent: OrderedDict[str, _Placed] = OrderedDict()
+        self._recent: dict[str, _Placed] = {}
         self._telling: dict[str, list[_Placed]] = {}
         self._connections: OrderedDict[_Connection, ConversationRecord] = OrderedDict()
         self._failures: list[ConversationRecord] = []
-        self._failed_until = 0
+        self._failed: dict[str, list[int]] = {}
+        """host of a client -> when its connects failed, ns, by time"""
         self.left_out = 0
         """messages that would have been looked at, over MAX_TELLING"""
 
@@ -97,64 +98,60 @@ class AttemptStore:
         key = row.unique_key
         if key is None or row.request_time is None or row.status == ORPHAN:
             return
-        telling = self._telling
-        rows = telling.get(key)
+        rows = self._telling.get(key)
         if rows is not None:
             if len(rows) < MAX_SENDS:
                 rows.append((self.source, row))
             return
         recent = self._recent
-        before = recent.pop(key, None)
-        latency = row.latency_us
-        if (
-            before is None
-            and row.response_code in STORED
-            and latency is not None
-            and latency <= LONG_US
-            and row.request_time > self._failed_until
-        ):
-            recent[key] = (self.source, row)
-            if len(recent) > MAX_RECENT:
-                recent.popitem(last=False)
-            return
-        if before is None and row.status == ONEWAY:
-            recent[key] = (self.source, row)
-            if len(recent) > MAX_RECENT:
-                recent.popitem(last=False)
-            return
-        if not is_producers(row):
-            return
+        before = recent.get(key)
         one = (self.source, row)
-        self.keep(key, [one] if before is None else [before, one])
+        if before is not None:
+            del recent[key]
+            if is_producers(row):
+                self.keep(key, [before, one])
+            return
+        latency = row.latency_us
+        if row.status == ONEWAY or (
+            row.response_code in STORED and latency is not None and latency <= LONG_US
+        ):
+            recent[key] = one
+            if len(recent) > MAX_RECENT:
+                self._forget()
+        elif is_producers(row):
+            self.keep(key, [one])
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a TCP connection that has ended."""
         if row.end in (tcp.REFUSED, tcp.NO_ANSWER):
             if len(self._failures) < MAX_FAILURES:
                 self._failures.append(row)
-                self._failed_until = max(self._failed_until, row.end_time + _SOON)
-                self._look_back(row)
+                insort(self._failed.setdefault(host_of(row.client), []), row.end_time)
             return
         if row.commands:
             self._connections[self.source, row.conversation, row.client, row.server] = row
             if len(self._connections) > MAX_CONNECTIONS:
                 self._connections.popitem(last=False)
 
-    def _look_back(self, failed: ConversationRecord) -> None:
-        """Keep the recent sends that came right after a connect that failed."""
-        if not self._recent:
-            return
-        newest = []
-        for key in reversed(self._recent):
-            newest.append(key)
-            if len(newest) == LOOK_BACK:
-                break
-        for key in newest:
-            one = self._recent[key]
-            begin = one[1].request_time or 0
-            if failed.end_time <= begin <= failed.end_time + _SOON and is_producers(one[1]):
-                del self._recent[key]
+    def _forget(self) -> None:
+        """Let go of the oldest of the recent sends but those that a failed connect came before."""
+        for key in list(islice(self._recent, MAX_RECENT // 4)):
+            one = self._recent.pop(key)
+            if self._after_failure(one[1]):
                 self.keep(key, [one])
+
+    def _keep_after_failures(self) -> None:
+        """Keep the recent sends that failed connects came before, whichever was told first."""
+        if self._failed:
+            for key in [key for key, one in self._recent.items() if self._after_failure(one[1])]:
+                self.keep(key, [self._recent.pop(key)])
+
+    def _after_failure(self, row: ExchangeRecord) -> bool:
+        """Return whether a connect of the same host failed right before a send."""
+        begin = row.request_time or 0
+        failed = self._failed.get(host_of(row.requester), ())
+        place = bisect_right(failed, begin)
+        return place > 0 and begin - failed[place - 1] <= _SOON and is_producers(row)
 
     def keep(self, key: str, rows: list[_Placed]) -> None:
         """Keep the sends of a message to the end."""
@@ -168,6 +165,7 @@ class AttemptStore:
 
         `names` are those of brokers by address.
         """
+        self._keep_after_failures()
         failures = self._connect_failures(names)
         by_process: dict[str, list[list[Send]]] = {}
         rows_of: dict[str, list[ExchangeRecord]] = {}

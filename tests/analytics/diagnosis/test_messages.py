@@ -96,6 +96,16 @@ def test_a_send_right_after_a_failed_connect_is_looked_at_whichever_comes_first(
         assert one.attempts[0].send.broker == "broker-b"
 
 
+def test_a_failed_connect_is_told_of_long_after_the_send() -> None:
+    """In a decoded log all connections come after all exchanges."""
+    others = [send(5_000 + number, unique_key=f"B{number}") for number in range(400)]
+    rows = [refused_connect(0), send(5), *others]
+    assert [one.key for one in kept(*rows)] == ["A"]
+    assert [one.key for one in kept(*reversed(rows))] == ["A"]
+    elsewhere = send(6, requester="10.0.0.8:40000", unique_key="C")
+    assert [one.key for one in kept(*rows, elsewhere)] == ["A"], "another host"
+
+
 def test_a_connect_to_what_is_no_broker_is_no_attempt() -> None:
     found = kept(refused_connect(10, server="10.9.9.9:80"), send(11, 2))
     assert [len(one.attempts) for one in found] == [1]
