@@ -6,7 +6,7 @@ of parts of the rows can be merged, so that it may be made on several machines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,6 +26,7 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 
+from .keys import Flow
 from .need import Need
 
 MAX_NAMES: Final = 20_000
@@ -198,8 +199,8 @@ class Context:
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take what one exchange says."""
         code = row.request_code
-        if row.broker_name and code in _NAMED_BY_USE:
-            self._name_by_use(row, row.broker_name)
+        if code in _NAMED_BY_USE:
+            self._name_by_use(row)
         if code == ROUTE:
             self.needs.add(Need.ROUTES)
             self._server(row.responder, NAMESRV)
@@ -236,6 +237,12 @@ class Context:
         for named in row.brokers:
             name, _, address = named.rpartition(SEPARATOR)
             self._name(address, name, TOLD)
+
+    def adder_of(self, flow: Flow) -> Callable[[ExchangeRecord], None] | None:
+        """Return what takes further exchanges of a flow; None: they say what the first one did."""
+        if not flow.plain or flow.status in _UNPAIRED:
+            return self.add_exchange
+        return self._name_by_use if flow.request_code in _NAMED_BY_USE else None
 
     def add_span(self, rows: Sequence[ExchangeRecord]) -> None:
         """Note from when to when these exchanges were seen."""
@@ -324,12 +331,19 @@ class Context:
         if (rank > before) if before is not None else len(self.ranks) < MAX_NAMES:
             self.ranks[address] = rank
 
-    def _name_by_use(self, row: ExchangeRecord, name: str) -> None:
+    def _name_by_use(self, row: ExchangeRecord) -> None:
         """Name a broker by what was asked of it; a refused retry may be made for another broker."""
+        name = row.broker_name
+        if not name:
+            return
         address = row.responder
-        if self.sources.get(address) != TOLD:
-            source = SERVED if row.response_code == _SUCCESS else ASKED
-            self._name(address, name, source, row.request_time or 0)
+        before = self.sources.get(address)
+        if before == TOLD:
+            return
+        source = SERVED if row.response_code == _SUCCESS else ASKED
+        time = row.request_time or 0
+        if before != source or time <= self.used[address]:  # else an earlier one has named it
+            self._name(address, name, source, time)
 
     def _name(self, address: str, name: str | None, source: int, time: int = 0) -> None:
         """Take a name from its source: the best, then the earliest; of two that are told none."""

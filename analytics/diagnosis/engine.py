@@ -1,8 +1,9 @@
 """All rules in one pass over rows: which rule takes which row, state per key, problems at the end.
 
-Rules: what a row is given to depends on its codes and status alone and is looked up once for each
-combination; memory is bounded by keys a rule (`MAX_KEYS`), beyond which new keys are counted and
-said. Problems come sorted: incidents by their gravest problem, the cause first.
+Rules: which rules may take a row depends on its codes and status, and most of their keys on its
+flow (`Flow`), so that both are looked up once a flow and not for each row; memory is bounded by
+keys a rule (`MAX_KEYS`), beyond which new keys are counted and said. Problems come sorted:
+incidents by their gravest problem, the cause first.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissectors.expert import ExpertInfo
 from dissectors.remoting.code_sets import SENDS
@@ -19,14 +20,17 @@ from dissectors.rows.record import ExchangeRecord
 
 from .context import Context
 from .incidents import grouped
+from .keys import Flow
 from .messages import AttemptStore, ObservedMessage
 from .need import Need
 from .problem import LOWER, Case, Confidence, Problem, Subject, Tally, filter_of
 from .registry import rule_of
-from .rule import DiagnosisRule, Fold
+from .rule import DiagnosisRule, Exchanges, Fold
 
 MAX_KEYS: Final = 10_000
 """states of one rule"""
+MAX_FLOWS: Final = 10_000
+"""flows that are known at a time; a long-lived client has a few, a short-lived one is one"""
 MAX_CASES: Final = 200
 """problems of one rule; those over it are counted in the last"""
 
@@ -67,7 +71,18 @@ class _Taker:
         return found
 
 
-Key = Callable[[ExchangeRecord], "str | None"]
+Add = Callable[[ExchangeRecord], None]
+
+
+class _FlowTakers(NamedTuple):
+    """What takes the exchanges of one flow."""
+
+    adders: list[Add]
+    """states, whose keys are known"""
+    others: list[tuple[Exchanges, _Taker]]
+    """rules whose key is that of the exchange"""
+    context: Add | None
+    """what the context learns from one that is not the first; None: nothing"""
 
 
 class Engine:
@@ -80,7 +95,8 @@ class Engine:
         self._takers = [_Taker(rule) for rule in rules]
         self._taker_of = {taker.rule.id: taker for taker in self._takers}
         self._plan = Takers(rules)
-        self._plans: dict[tuple[int | None, int | None, str], list[tuple[Key, _Taker]]] = {}
+        self._flows: dict[tuple[object, ...], _FlowTakers] = {}
+        """by the values of a `Flow`"""
         self._of_connections = [
             (taker.rule.connections, taker)
             for taker in self._takers
@@ -101,24 +117,56 @@ class Engine:
         """Take exchanges, in any order."""
         if not rows:
             return
-        plans, context, store = self._plans, self.context, self._store
+        flows, context = self._flows, self.context
         for row in rows:
-            code = row.request_code
-            plan = plans.get((code, row.response_code, row.status))
-            if plan is None:
-                plan = [(key, self._taker_of[rule.id]) for key, rule in self._plan.of(row)]
-                if len(plans) < MAX_KEYS:
-                    plans[code, row.response_code, row.status] = plan
-            for key_of, taker in plan:
-                key = key_of(row)
+            flow = (
+                row.request_code,
+                row.response_code,
+                row.status,
+                not (row.facts or row.brokers),
+                row.requester,
+                row.responder,
+                row.topic,
+                row.group,
+            )
+            takers = flows.get(flow)
+            if takers is None:
+                takers = self._takers_of_flow(Flow(*flow), row)
+                context.add_exchange(row)
+            elif takers.context is not None:
+                takers.context(row)
+            for add in takers.adders:
+                add(row)
+            for one, taker in takers.others:
+                key = one.key(row)
                 if key is not None:
                     fold = taker.folds.get(key) or taker.fold(key)
                     if fold is not None:
                         fold.add_exchange(row)
-            if code in SENDS:
-                store.add(row)
-            context.add_exchange(row)
         context.add_span(rows)
+
+    def _takers_of_flow(self, flow: Flow, row: ExchangeRecord) -> _FlowTakers:
+        """Return what takes the exchanges of a flow, of which this is one."""
+        adders: list[Add] = [self._store.add] if flow.request_code in SENDS else []
+        others: list[tuple[Exchanges, _Taker]] = []
+        missing = False
+        for one, rule in self._plan.of(row):
+            taker = self._taker_of[rule.id]
+            if one.of_flow:
+                key = one.key(row)
+                if key is not None:
+                    fold = taker.folds.get(key) or taker.fold(key)
+                    if fold is not None:
+                        adders.append(fold.add_exchange)
+                    missing = missing or fold is None
+            elif not (one.with_facts and flow.plain):
+                others.append((one, taker))
+        takers = _FlowTakers(adders, others, self.context.adder_of(flow))
+        if not missing:  # else the rows that a state is missing for are counted one by one
+            if len(self._flows) >= MAX_FLOWS:
+                self._flows.clear()
+            self._flows[tuple(flow)] = takers
+        return takers
 
     def add_connections(self, rows: Iterable[ConversationRecord]) -> None:
         """Take TCP connections."""
@@ -190,15 +238,17 @@ class Takers:
 
     def __init__(self, rules: Sequence[DiagnosisRule]) -> None:
         self._rules = rules
-        self._plans: dict[tuple[int | None, int | None, str], list[tuple[Key, DiagnosisRule]]] = {}
+        self._plans: dict[
+            tuple[int | None, int | None, str], list[tuple[Exchanges, DiagnosisRule]]
+        ] = {}
 
-    def of(self, row: ExchangeRecord) -> list[tuple[Key, DiagnosisRule]]:
-        """Return the rules that may take it, each with its key."""
+    def of(self, row: ExchangeRecord) -> list[tuple[Exchanges, DiagnosisRule]]:
+        """Return what may be taken of it by which rules."""
         at = (row.request_code, row.response_code, row.status)
         plan = self._plans.get(at)
         if plan is None:
             plan = [
-                (one.key, rule)
+                (one, rule)
                 for rule in self._rules
                 for one in rule.exchanges
                 if (one.requests is None or row.request_code in one.requests)

@@ -1,13 +1,27 @@
-"""Keys of states that several rules share."""
+"""Keys of states that several rules share, and the flow that most of them depend on."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissectors.rows.record import ExchangeRecord
 
 WHOLE: Final = "*"
 """the one key of a rule whose state is of the whole capture"""
+
+
+class Flow(NamedTuple):
+    """What many exchanges have in common; names are those of `ExchangeRecord`."""
+
+    request_code: int | None
+    response_code: int | None
+    status: str
+    plain: bool
+    """they name no brokers and have no facts"""
+    requester: str
+    responder: str
+    topic: str | None
+    group: str | None
 
 
 _SEPARATOR: Final = "\x00"

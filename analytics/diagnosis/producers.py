@@ -312,5 +312,5 @@ def host_of_client(row: ConversationRecord) -> str:
     return host_of(row.client)
 
 
-PRODUCER_SENDS: Final = (Exchanges(key=_host_of_sender, requests=SENDS),)
+PRODUCER_SENDS: Final = (Exchanges(key=_host_of_sender, requests=SENDS, of_flow=True),)
 """What `ProducerFold` takes of exchanges."""

@@ -57,6 +57,10 @@ class Exchanges:
     responses: frozenset[int] | None = None
     """response codes; those without a response are then not taken"""
     statuses: frozenset[str] | None = None
+    with_facts: bool = False
+    """only those that name brokers or have facts"""
+    of_flow: bool = False
+    """the key depends on what is in a `keys.Flow` only, and is asked for once a flow"""
 
 
 @dataclass(frozen=True, slots=True)

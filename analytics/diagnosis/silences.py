@@ -21,6 +21,7 @@ from dissectors.rows.outcome import LONG_POLLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from .context import Context
+from .keys import by_responder
 from .outages import server_of
 from .rule import Exchanges, Fold
 
@@ -164,10 +165,6 @@ def _answered_within(answers: list[tuple[int, int]], begin: int, end: int) -> bo
     return low < len(answers) and answers[low][1] < end
 
 
-def _asked(row: ExchangeRecord) -> str:
-    return row.responder
-
-
 _OF_CLIENTS: Final = (
     SENDS
     | FETCHES
@@ -190,7 +187,12 @@ _OF_CLIENTS: Final = (
 )
 """requests of clients; what brokers and administrators ask may take its time"""
 WAITS: Final = (
-    Exchanges(key=_asked, requests=_OF_CLIENTS, statuses=frozenset((ANSWERED, UNANSWERED))),
+    Exchanges(
+        key=by_responder,
+        requests=_OF_CLIENTS,
+        statuses=frozenset((ANSWERED, UNANSWERED)),
+        of_flow=True,
+    ),
 )
 """What `ServerSilences` takes of exchanges."""
 CONNECTIONS: Final = server_of

@@ -185,8 +185,8 @@ def _exchange_items(batches: Tables) -> Tables:
         found = []
         for row in exchanges_in(batch):
             item = None
-            for key_of, rule in takers.of(row):
-                key = key_of(row)
+            for one, rule in takers.of(row):
+                key = one.key(row)
                 if key is not None:
                     item = item or _text_of(row)
                     found.append((rule.id, key, _EXCHANGE, item))

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.diagnosis.keys import WHOLE, by_group, by_responder, by_topic, joined_key, parts_of
+from analytics.diagnosis.keys import (
+    WHOLE,
+    Flow,
+    by_group,
+    by_responder,
+    by_topic,
+    joined_key,
+    parts_of,
+)
 from analytics.diagnosis.keys import whole as of_all
+from analytics.diagnosis.registry import rules
+from analytics.diagnosis.rule import Exchanges
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.record import ExchangeRecord
 
-from .made_rows import BROKER, exchange
+from .made_rows import BROKER, CLIENT, exchange
 
 
 @given(st.lists(st.none() | st.text() | st.sampled_from(["\n", "\0", "a\0b"]), min_size=1))
@@ -21,3 +36,22 @@ def test_keys_of_rows() -> None:
     assert (by_responder(row), by_topic(row), by_group(row)) == (BROKER, "Orders", "shop")
     assert (by_topic(exchange(0, 10)), by_group(exchange(0, 10))) == ("", "")
     assert of_all(row) == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("rule", "one"),
+    [
+        pytest.param(rule.id, one, id=rule.id)
+        for rule in rules()
+        for one in rule.exchanges
+        if one.of_flow
+    ],
+)
+@pytest.mark.parametrize(
+    "topic", [None, "Orders", "%RETRY%shop", "%DLQ%shop", "RMQ_SYS_TRACE_TOPIC"]
+)
+def test_keys_of_a_flow_need_nothing_else(rule: str, one: Exchanges, topic: str | None) -> None:
+    code = int(RequestCode.SEND_MESSAGE_V2)
+    flow = Flow(code, 0, "answered", True, CLIENT, BROKER, topic, "shop")
+    row = exchange(0, code, topic=topic, group="shop")
+    assert one.key(cast(ExchangeRecord, flow)) == one.key(row), rule

@@ -83,13 +83,15 @@ def _returned(row: ExchangeRecord) -> str | None:
 
 
 def _sent(row: ExchangeRecord) -> str | None:
-    """Return the group of a send that becomes a dead letter; None for any other."""
+    """Return the group of a send to its dead letters; None for any other send."""
     topic = row.topic
-    if topic is None or "%" not in topic:
-        return None
-    if DLQ in topic:
-        return group_of(topic)
-    if RETRY not in topic or not row.facts:
+    return group_of(topic) if topic is not None and DLQ in topic else None
+
+
+def _sent_too_often(row: ExchangeRecord) -> str | None:
+    """Return the group of a send to be consumed again that becomes a dead letter; else None."""
+    topic = row.topic
+    if topic is None or RETRY not in topic or DLQ in topic:
         return None
     made, most = fact_in(row.facts, RECONSUMED), fact_in(row.facts, RECONSUME_LIMIT)
     if made is None or most is None or not (made.isdecimal() and most.isdecimal()):
@@ -126,7 +128,13 @@ RULE = DiagnosisRule(
         Exchanges(
             key=_returned, requests=frozenset((SEND_BACK,)), responses=frozenset((_SUCCESS,))
         ),
-        Exchanges(key=_sent, requests=SENDS, responses=frozenset((_SUCCESS,))),
+        Exchanges(key=_sent, requests=SENDS, responses=frozenset((_SUCCESS,)), of_flow=True),
+        Exchanges(
+            key=_sent_too_often,
+            requests=SENDS,
+            responses=frozenset((_SUCCESS,)),
+            with_facts=True,
+        ),
     ),
     references=("apache/rocketmq#2357", "apache/rocketmq-externals#255"),
     limits=(

@@ -168,6 +168,7 @@ RULE = DiagnosisRule(
             key=by_responder,
             requests=SENDS,
             responses=frozenset((int(ResponseCode.SUCCESS),)),
+            of_flow=True,
         ),
     ),
     connections=server_of,

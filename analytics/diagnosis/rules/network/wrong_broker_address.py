@@ -166,6 +166,7 @@ RULE = DiagnosisRule(
             key=whole,
             requests=frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),)),
             responses=frozenset((int(ResponseCode.SUCCESS),)),
+            of_flow=True,
         ),
     ),
     connections=_key,

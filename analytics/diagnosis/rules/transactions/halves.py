@@ -195,7 +195,7 @@ def stored_time(one: HalfMessage) -> int:
 
 
 OF_HALVES: Final = (
-    Exchanges(key=transactional, requests=SENDS, responses=frozenset((_SUCCESS,))),
+    Exchanges(key=transactional, requests=SENDS, responses=frozenset((_SUCCESS,)), with_facts=True),
     Exchanges(key=transactional, requests=frozenset((END, CHECK))),
 )
 """the exchanges that rules about half messages take"""

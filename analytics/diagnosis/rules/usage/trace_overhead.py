@@ -88,7 +88,7 @@ RULE = DiagnosisRule(
         " there only). traceMsgBatchNum (default 10) is how many messages one trace holds."
     ),
     fold=_Fold,
-    exchanges=(Exchanges(key=whole, requests=SENDS),),
+    exchanges=(Exchanges(key=whole, requests=SENDS, of_flow=True),),
     limits="Bytes of repeated attempts count too.",
     needs=frozenset((Need.SENDS,)),
 )

@@ -52,8 +52,10 @@ class _Fold(Fold):
         self.groups: Counter[str] = Counter()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        assert row.queue_id is not None
-        queue = (row.responder, row.queue_id)
+        number = row.queue_id
+        if number is None or number < 0:
+            return
+        queue = (row.responder, number)
         time = time_of(row)
         first = self.first.get(queue)
         if first is None:
@@ -139,10 +141,7 @@ def _critical(freedom: int) -> float:
 
 def _topic(row: ExchangeRecord) -> str | None:
     topic = row.topic
-    queue = row.queue_id
-    if topic is None or queue is None or queue < 0 or is_traced(row) or topic.startswith(SYSTEM):
-        return None
-    return topic
+    return None if topic is None or is_traced(row) or topic.startswith(SYSTEM) else topic
 
 
 RULE = DiagnosisRule(
@@ -167,7 +166,7 @@ RULE = DiagnosisRule(
         " one hot key."
     ),
     fold=_Fold,
-    exchanges=(Exchanges(key=_topic, requests=SENDS - REPLIES),),
+    exchanges=(Exchanges(key=_topic, requests=SENDS - REPLIES, of_flow=True),),
     references=(
         "apache/rocketmq#3131",
         "apache/rocketmq#2148",
