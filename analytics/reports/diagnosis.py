@@ -92,10 +92,13 @@ _ITEM: Final = (
 )
 _TEXT: Final = (TableColumn("value", "string", "", ""),)
 _EXCHANGE, _CONNECTION, _FAILURE, _MESSAGE = "exchange", "connection", "failure", "message"
-_TYPES: Final[Mapping[str, type]] = {
-    _EXCHANGE: ExchangeRecord,
-    _CONNECTION: ConversationRecord,
-    _MESSAGE: ObservedMessage,
+_DECODERS: Final[Mapping[str, msgspec.json.Decoder[object]]] = {
+    kind: msgspec.json.Decoder(type_)
+    for kind, type_ in (
+        (_EXCHANGE, ExchangeRecord),
+        (_CONNECTION, ConversationRecord),
+        (_MESSAGE, ObservedMessage),
+    )
 }
 _SUBJECT: Final = ("broker", "topic", "group", "client", "server")
 Tables = Iterator["pyarrow.RecordBatch"]
@@ -111,7 +114,10 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
         items = items.unionByName(
             given.conversations.mapInArrow(_connection_items, schema_of(_ITEM))
         )
-    found = items.groupBy("rule", "key").applyInArrow(_folded(known), schema_of(_TEXT))
+    # Sorted and not grouped: a call of Python for each of thousands of keys takes longer than all
+    # folds together.
+    sorted_items = items.repartition("rule", "key").sortWithinPartitions("rule", "key")
+    found = sorted_items.mapInArrow(_folded(known), schema_of(_TEXT))
     # One row more, so that the limits are said where nothing is wrong, too.
     spark = given.exchanges.sparkSession
     every = found.unionByName(spark.createDataFrame([("",)], schema_of(_TEXT)))
@@ -302,32 +308,56 @@ def _stitched(names_text: str) -> Callable[[pyarrow.Table], pyarrow.Table]:
 # -- folds ----------------------------------------------------------------------------------------
 
 
-def _folded(known: str) -> Callable[[pyarrow.Table], pyarrow.Table]:
-    """Return what folds the rows of one rule and key to problems, as JSON."""
+def _folded(known: str) -> Callable[[Tables], Tables]:
+    """Return what folds rows that are sorted by rule and key to problems, as JSON."""
 
-    def folded(table: pyarrow.Table) -> pyarrow.Table:
-        import pyarrow
-
+    def folded(batches: Tables) -> Tables:
         context = msgspec.json.decode(known, type=Context)
-        rule = rule_of(table.column("rule")[0].as_py())
-        assert rule is not None
-        key = table.column("key")[0].as_py()
-        states: dict[bool, Fold] = {}
-        columns = (map(str, table.column(name).to_pylist()) for name in ("kind", "item"))
-        for kind, item in zip(*columns, strict=True):
-            value: object = msgspec.json.decode(item, type=_TYPES[kind])
-            fold = states.setdefault(kind == _MESSAGE, rule.fold(key))
-            if isinstance(value, ExchangeRecord):
-                fold.add_exchange(value)
-            elif isinstance(value, ConversationRecord):
-                fold.add_connection(value)
-            elif isinstance(value, ObservedMessage):
-                fold.add_message(value)
-        found = found_by(rule, states.values(), context)
-        texts = [msgspec.json.encode(one).decode() for one in found]
-        return pyarrow.Table.from_batches([_texts(texts)])
+        state: _State | None = None
+        for batch in batches:
+            found: list[Problem] = []
+            for name, key, kind, item in _texts_in(batch, ("rule", "key", "kind", "item")):
+                if state is None or state.rule.id != name or state.key != key:
+                    found += state.problems(context) if state is not None else ()
+                    state = _State(name, key)
+                state.add(kind, item)
+            yield _problems(found)
+        if state is not None:
+            yield _problems(state.problems(context))
 
     return folded
+
+
+class _State:
+    """What one rule makes of the rows of one key; those of messages are folded apart."""
+
+    def __init__(self, rule: str, key: str) -> None:
+        found = rule_of(rule)
+        assert found is not None
+        self.rule = found
+        self.key = key
+        self._folds: dict[bool, Fold] = {}
+
+    def add(self, kind: str, item: str) -> None:
+        """Take a row, as JSON."""
+        value: object = _DECODERS[kind].decode(item)
+        fold = self._folds.get(kind == _MESSAGE)
+        if fold is None:
+            fold = self._folds[kind == _MESSAGE] = self.rule.fold(self.key)
+        if isinstance(value, ExchangeRecord):
+            fold.add_exchange(value)
+        elif isinstance(value, ConversationRecord):
+            fold.add_connection(value)
+        elif isinstance(value, ObservedMessage):
+            fold.add_message(value)
+
+    def problems(self, context: Context) -> list[Problem]:
+        """Return what was found."""
+        return found_by(self.rule, self._folds.values(), context)
+
+
+def _problems(found: Iterable[Problem]) -> pyarrow.RecordBatch:
+    return _texts([msgspec.json.encode(one).decode() for one in found])
 
 
 def _concluded(known: str) -> Callable[[pyarrow.Table], pyarrow.Table]:
@@ -392,6 +422,10 @@ def _text_of(row: object) -> str:
         return msgspec.json.encode(row).decode()
     except UnicodeEncodeError:  # half a surrogate pair
         return msgspec.json.encode(encodable_value(msgspec.to_builtins(row))).decode()
+
+
+def _texts_in(batch: pyarrow.RecordBatch, names: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    return zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
 
 def _texts(values: list[str]) -> pyarrow.RecordBatch:
