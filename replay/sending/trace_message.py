@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dissectors.remoting.bodies.trace import TRACE_TOPICS, encode_trace, is_trace_topic
+from dissectors.remoting.bodies.trace import encode_trace
+from dissectors.remoting.trace_topics import TRACE_TOPICS, is_trace_topic
 
 from ..message import Message, SendResult, SendStatus, TransactionState
 from ..namespace import unwrap_namespace

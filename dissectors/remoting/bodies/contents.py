@@ -11,9 +11,10 @@ from typing import Final
 from ..fastjson.codec import decode_json
 from ..ids.message_ids import integer_of
 from ..messages.message import StoredMessage
+from ..trace_topics import is_trace_topic
 from .body import Body
 from .json_body import typed_body
-from .trace import FORMS, decode_trace, is_trace_topic
+from .trace import FORMS, decode_trace
 
 TRACE: Final = "trace-records"
 OFFSETS: Final = "queue-offsets"

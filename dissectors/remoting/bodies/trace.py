@@ -16,8 +16,6 @@ from ..ids.message_ids import integer_of
 
 FIELD_SEPARATOR: Final = "\x01"
 RECORD_SEPARATOR: Final = "\x02"
-TRACE_TOPICS: Final = ("RMQ_SYS_TRACE_TOPIC", "rmq_sys_TRACE_DATA_")
-"""The trace topic, and the beginning of its name with access channel CLOUD."""
 
 CONTEXT_CODES: Final = ("SUCCESS", "TIME_OUT", "EXCEPTION", "RETURNNULL", "FAILED")
 """Outcome of a consumption by its number in the record."""
@@ -73,11 +71,6 @@ class TraceRecords:
     """Each with `kind` and its fields by name; strange ones with `kind` and `fields`."""
     problem: str | None = None
     """What is wrong with them; None when nothing is."""
-
-
-def is_trace_topic(topic: str) -> bool:
-    """Whether clients send their traces to this topic, unless they are told another one."""
-    return topic == TRACE_TOPICS[0] or topic.startswith(TRACE_TOPICS[1])
 
 
 def decode_trace(body: bytes) -> TraceRecords:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.remoting.bodies.trace import TRACE_TOPICS
+from dissectors.remoting.trace_topics import TRACE_TOPICS
 from dissectors.rows.record import ExchangeRecord
 
 TRACERS: Final = "_INNER_TRACE_PRODUCER"

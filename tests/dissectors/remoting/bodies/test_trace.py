@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.bodies.trace import decode_trace, encode_trace, is_trace_topic
+from dissectors.remoting.bodies.trace import decode_trace, encode_trace
 
 from ..vectors import text_vectors
 
@@ -83,12 +83,6 @@ def test_a_cut_body() -> None:
         assert found.problem == "the last record has no end"
     with pytest.raises(ValueError, match="no Pub record"):
         encode_trace([{"kind": "Pub", "x": 1}])
-
-
-def test_topics() -> None:
-    assert is_trace_topic("RMQ_SYS_TRACE_TOPIC")
-    assert is_trace_topic("rmq_sys_TRACE_DATA_cn-hangzhou")
-    assert not is_trace_topic("T")
 
 
 @given(st.binary(max_size=100) | st.text("PubSAfter\x01\x02null01", max_size=60).map(str.encode))
