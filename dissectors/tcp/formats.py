@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from .capture import CaptureReader
 from .pcap import PCAP_HEADER as PCAP_HEADER
 from .pcap import PCAP_MAGICS as PCAP_MAGICS
@@ -21,3 +23,12 @@ def reader_of(index: int, head: bytes) -> CaptureReader | None:
     if head[:4] == PCAPNG_MAGIC and len(head) >= BLOCK_HEADER:
         return PcapngReader(index, head)
     return None
+
+
+def is_capture(name: str) -> bool:
+    """Return whether a file is a capture that is not compressed, by its first bytes."""
+    if not os.path.isfile(name):
+        return False
+    with open(name, "rb") as file:
+        head = file.read(4)
+    return head in PCAP_MAGICS or head == PCAPNG_MAGIC

@@ -1,4 +1,7 @@
-"""One run of `diagnose`: rows from any input through the rules, then what they say."""
+"""One run of `diagnose`: rows from any input through the rules, then what they say.
+
+What reads rows is loaded only where an input has them: for a capture it is a tenth of the start.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from analytics.diagnosis.engine import Engine
-from analytics.inputs.inputs import Input, InputError, InputKind, inputs_of
-from analytics.inputs.rows import conversation_rows, exchange_rows, finding_rows
 from dissectors.decode.pipeline import DecodeOptions
 from dissectors.decode.shards import decode_of
+from dissectors.tcp.formats import is_capture
 
 from ..decode.undecoded import nothing_decoded
 from ..ui.output import refuse_inputs
@@ -21,6 +23,9 @@ from ..ui.status import CommandError, ExitStatus
 from .feed import fed, in_window
 from .request import DiagnoseRequest, engine_of
 from .write import write_diagnosis
+
+if TYPE_CHECKING:
+    from analytics.inputs.inputs import Input
 
 ATTEMPTS: Final = "attempts.jsonl"
 RUN: Final = "run.json"
@@ -35,17 +40,14 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
     refuse_inputs(request.output, request.inputs)
     engine = engine_of(request)
     captures, others = _split(request.inputs)
-    try:
-        for one in others:
-            _read_rows(request, one, engine)
-    except InputError as error:
-        raise CommandError(str(error), getattr(error, "hint", "")) from None
+    if others:
+        _read_all_rows(request, others, engine)
     if captures:
         _read_captures(request, captures, engine)
     return write_diagnosis(request, engine.diagnosis(), ", ".join(map(_short, request.inputs)))
 
 
-def _split(names: Sequence[str]) -> tuple[list[str], list[Input]]:
+def _split(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return captures, and the inputs that have rows already."""
     captures: list[str] = []
     rows: list[str] = []
@@ -57,12 +59,14 @@ def _split(names: Sequence[str]) -> tuple[list[str], list[Input]]:
             captures.append(name)
         else:
             rows.append(name)
-    return captures, inputs_of(rows) if rows else []
+    return captures, rows
 
 
 def _has_rows(name: str) -> bool:
-    if not os.path.exists(name):
+    if not os.path.exists(name) or is_capture(name):
         return False
+    from analytics.inputs.inputs import InputError, InputKind, inputs_of
+
     try:
         found = inputs_of([name])
     except InputError as error:
@@ -72,7 +76,19 @@ def _has_rows(name: str) -> bool:
     return all(one.kind is not InputKind.captures for one in found)
 
 
+def _read_all_rows(request: DiagnoseRequest, names: Sequence[str], engine: Engine) -> None:
+    from analytics.inputs.inputs import InputError, inputs_of
+
+    try:
+        for one in inputs_of(names):
+            _read_rows(request, one, engine)
+    except InputError as error:
+        raise CommandError(str(error), getattr(error, "hint", "")) from None
+
+
 def _read_rows(request: DiagnoseRequest, given: Input, engine: Engine) -> None:
+    from analytics.inputs.rows import conversation_rows, exchange_rows, finding_rows
+
     progress = Progress(sys.stderr, not request.quiet, "exchanges")
     seen = 0
     engine.begin_input(given.name)
