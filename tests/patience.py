@@ -27,6 +27,15 @@ def waiting_in(pipe: IO[bytes] | None) -> int:
     return int.from_bytes(count, sys.byteorder)
 
 
+def read_of(process: int, path: Path) -> int:
+    """Bytes of an open file up to which a process has read it; 0 where it is not open."""
+    for number in Path(f"/proc/{process}/fd").iterdir():
+        if number.exists() and number.samefile(path):
+            lines = Path(f"/proc/{process}/fdinfo/{number.name}").read_text().splitlines()
+            return int(lines[0].removeprefix("pos:"))
+    return 0
+
+
 def wait_for(
     what: str, ready: Callable[[], object], patience: float = PATIENCE, pause: float = 0.01
 ) -> None:

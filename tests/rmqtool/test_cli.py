@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ import pytest
 from dissectors.rows.record import COLUMNS
 from rmqtool import __version__
 from rmqtool.ui.status import ExitStatus
-from tests.patience import PATIENCE, wait_for
+from tests.patience import PATIENCE, read_of, wait_for
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import send, sent
 from tests.traffic.talk import End, Talk
@@ -224,15 +222,15 @@ def test_several_captures_and_folders(capture: Path, tmp_path: Path) -> None:
     assert "CAPTURE" in rmqtool("decode", "pcap", capture, folder).out
 
 
-def interrupted(command: list[str], number: int, ready: str) -> tuple[int, str]:
-    """Start, wait for a file or a line that shows that it runs, send the signal."""
+def interrupted(command: list[str], capture: Path) -> tuple[int, str]:
+    """Start, wait until the capture was read to its end, press Ctrl-C."""
     running = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE
     )
     with running:
-        wait_for("it runs", lambda: os.path.exists(ready))
-        time.sleep(0.5)
-        running.send_signal(number)
+        size = capture.stat().st_size
+        wait_for("it has read", lambda: read_of(running.pid, capture) == size)
+        running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=PATIENCE)
     return running.returncode, err.decode()
 
@@ -241,7 +239,7 @@ def interrupted(command: list[str], number: int, ready: str) -> tuple[int, str]:
 def test_following_ends_with_what_was_seen(capture: Path, tmp_path: Path) -> None:
     target = tmp_path / "x.jsonl"
     command = [*PROGRAM, "decode", "pcap", str(capture)]
-    status, err = interrupted([*command, "--follow", "-o", str(target)], signal.SIGINT, str(target))
+    status, err = interrupted([*command, "--follow", "-o", str(target)], capture)
     assert "Traceback" not in err
     assert status == 0
     decoded = rows(target.read_text())

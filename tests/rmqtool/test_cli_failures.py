@@ -7,14 +7,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from rmqtool import __version__
 from rmqtool.ui.status import ExitStatus
-from tests.patience import PATIENCE, wait_for
+from tests.patience import PATIENCE, wait_for, waiting_in
 from tests.traffic.captures import pcap_of
 from tests.traffic.talk import Talk
 
@@ -125,9 +124,9 @@ def test_a_signal_ends_cleanly(tmp_path: Path, number: int, status: int, left: l
         assert started.stdin is not None
         started.stdin.write(pcap_of(Talk().open().segments))
         started.stdin.flush()
-        # Its temporary output shows that it has begun.
+        # Its temporary output shows that it has begun, the empty pipe that it heeds signals.
         wait_for("it runs", lambda: any(tmp_path.iterdir()))
-        time.sleep(0.5)
+        wait_for("it has read", lambda: waiting_in(started.stdin) == 0)
         started.send_signal(number)
         _, err = started.communicate(timeout=PATIENCE)
     assert started.returncode == status

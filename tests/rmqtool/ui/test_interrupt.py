@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rmqtool.ui.interrupt import first_ends
-from tests.patience import wait_for, waiting_in
+from tests.patience import read_of, wait_for, waiting_in
 from tests.rmqtool.command import PROGRAM
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def test_following_ends_with_what_still_waits(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     process = _start("--follow", str(SAMPLE), "-o", str(out))
     _wait_for_rows(out)
-    time.sleep(0.5)
+    wait_for("it has read", lambda: read_of(process.pid, SAMPLE) == SAMPLE.stat().st_size)
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
