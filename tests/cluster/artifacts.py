@@ -17,6 +17,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ JAVA_SOURCES = HERE / "java"
 GROUP = "org.apache.rocketmq"
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 MAVEN_TIMEOUT = 600
+PROGRAMS = "programs.jar"
+"""A jar, not a folder: Java archives classes of jars alone (`class_archive`)."""
 FOREIGN_NATIVES = ("osx", "linux-riscv64", "windows")
 """Classifiers of native libraries for other platforms: megabytes that no run here loads."""
 
@@ -95,7 +98,7 @@ def java_program(name: str) -> str:
 def class_path(version: str) -> str:
     """Java class path of a release's jars and of our programs compiled against them."""
     jars = fetch(version)
-    return f"{compile_programs(version)}:{jars}/*"
+    return f"{compile_programs(version) / PROGRAMS}:{jars}/*"
 
 
 def fetch(version: str) -> Path:
@@ -150,7 +153,7 @@ def write_lock(version: str) -> Path:
 
 
 def compile_programs(version: str) -> Path:
-    """Folder with our Java programs, compiled against a release when they changed."""
+    """Folder with the jar of our programs, compiled against a release when they changed."""
     release = RELEASES[version]
     sources = sorted(
         path
@@ -167,7 +170,7 @@ def compile_programs(version: str) -> Path:
         sources = [path for path in sources if path.name != "Node.java"]
     resources = sorted((JAVA_SOURCES / "resources").iterdir())
     digest = digest_of([LOCKS / f"{version}.txt", *sources, *resources])
-    folder = cache_root() / "classes" / f"{version}-{digest}"
+    folder = cache_root() / "programs" / f"{version}-{digest}"
     if folder.is_dir():
         return folder
     with tempfile.TemporaryDirectory(prefix="rmqtool-javac-") as work:
@@ -183,7 +186,12 @@ def compile_programs(version: str) -> Path:
             raise RuntimeError(f"javac against {version}:\n{run.stderr[-4000:]}")
         for resource in resources:
             shutil.copy(resource, out)
-        publish(out, folder)
+        jar = Path(work) / "jar" / PROGRAMS
+        jar.parent.mkdir()
+        with zipfile.ZipFile(jar, "w") as archive:
+            for path in sorted(out.rglob("*")):
+                archive.write(path, path.relative_to(out))
+        publish(jar.parent, folder)
     return folder
 
 

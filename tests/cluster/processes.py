@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .artifacts import java_program
+from .class_archive import with_archive
 
 LIGHT = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 """JVM options for a machine that is shared: one collector thread, the quick compiler only."""
@@ -40,13 +41,14 @@ class OwnedProcess:
     ):
         self.command = list(command)
         self.log = log
+        archived, self._archive = with_archive(self.command)
         wrapper = shutil.which("setpriv")
         # A stopped process cannot notice the end of its input; the kernel's signal reaches it all
         # the same.
         prefix = [wrapper, "--pdeathsig", "KILL"] if wrapper else []
         with log.open("ab") as out:
             self._child = subprocess.Popen(
-                [*prefix, *self.command],
+                [*prefix, *archived],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -120,6 +122,8 @@ class OwnedProcess:
 
     def _closed(self) -> None:
         _running.discard(self)
+        if self._archive is not None:
+            self._archive.keep(self.returncode is not None and self.returncode >= 0)
         self.end_input()
 
 

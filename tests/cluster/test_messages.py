@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -25,15 +26,16 @@ ADDED_BY_THE_CLIENT = ("MIN_OFFSET", "MAX_OFFSET")
 
 
 def test_messages_are_those_a_java_consumer_reads(rocketmq: Cluster, tmp_path: Path) -> None:
-    rocketmq.make_topic(TOPIC)
+    topic = f"{TOPIC}{time.time_ns()}"  # a second try finds no messages of the first
+    rocketmq.make_topic(topic)
     path = tmp_path / "read.pcap"
     namesrv = rocketmq.namesrv_text
     try:
         with Capture(path, f"net {rocketmq.network}.0/24"):
-            run_java("Send", namesrv, topic=TOPIC, count=COUNT)
+            run_java("Send", namesrv, topic=topic, count=COUNT)
             # A threshold of one byte: every body travels compressed.
-            run_java("Send", namesrv, **{"topic": TOPIC, "count": COUNT, "compress-over": 1})
-            printed = run_java("PrintMessages", namesrv, topic=TOPIC, count=2 * COUNT)
+            run_java("Send", namesrv, **{"topic": topic, "count": COUNT, "compress-over": 1})
+            printed = run_java("PrintMessages", namesrv, topic=topic, count=2 * COUNT)
     except Unavailable as reason:
         skip_or_fail(str(reason))
     theirs = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
