@@ -29,6 +29,8 @@ from .messages import AttemptStore, ObservedMessage, is_producers, process_of
 from .rule import Exchanges, Fold
 
 if TYPE_CHECKING:
+    from replay.fault import FaultSettings
+
     from ..isolation.producer_attempts import ProducerAttempts
     from ..isolation.strategy_replay import Replay
     from ..isolation.strategy_verdict import Verdict
@@ -63,6 +65,13 @@ class _Sends:
         """Return what is kept of each send."""
         numbers = iter(self.numbers)
         return zip(numbers, numbers, numbers, numbers, strict=True)
+
+    def may_isolate(self, settings: FaultSettings) -> bool:
+        """Return whether one was refused, or took so long that the strategy avoids a broker."""
+        if any(outcome == attempts.REFUSED for outcome, _, _ in self.kinds):
+            return True
+        longest = max((end - begin for _, begin, end, _ in self.sends()), default=0)
+        return settings.duration_of(longest // 1000) > 0
 
 
 _LENGTHS: Final = (32, 56)
@@ -166,10 +175,12 @@ class ProducerFold(Fold):
         """Return what is thought of one producer; None: nothing happened that could isolate."""
         from replay.fault import GENERATIONS, FaultSettings
 
+        settings = FaultSettings.of_version(sends.version)
+        if not messages and not sends.may_isolate(settings):
+            return None  # before numpy is loaded, which takes longer than a small capture
         from ..isolation.strategy_replay import replayed
         from ..isolation.strategy_verdict import verdict_of
 
-        settings = FaultSettings.of_version(sends.version)
         attempts_of_producer, telling = self._columns(sends, messages, context)
         if not len(attempts_of_producer):
             return None

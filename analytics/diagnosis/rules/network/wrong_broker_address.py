@@ -18,7 +18,16 @@ from ...context import Context
 from ...keys import WHOLE, whole
 from ...need import Need
 from ...outages import how_it_failed
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected, shown
+from ...problem import (
+    Case,
+    Confidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    connected,
+    end_of,
+    shown,
+)
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_ADDRESSES: Final = 4096
@@ -45,7 +54,7 @@ class _Fold(Fold):
         self._reached: set[str] = set()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        asker = host_of(row.requester)
+        asker, end = host_of(row.requester), end_of(row)
         for one in row.brokers:
             name, _, address = one.rpartition(SEPARATOR)
             found = self._named.get(address)
@@ -55,7 +64,8 @@ class _Fold(Fold):
                 found = self._named[address] = _Address(name)
             if len(found.askers) < MAX_ADDRESSES:
                 found.askers.add(asker)
-            found.routes.add(shown(row, f"the route of {row.topic} names {one}"))
+            if not found.routes.add_late(end):
+                found.routes.add(shown(row, f"the route of {row.topic} names {one}"))
 
     def add_connection(self, row: ConversationRecord) -> None:
         if row.end in (tcp.REFUSED, tcp.NO_ANSWER):

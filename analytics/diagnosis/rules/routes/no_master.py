@@ -13,7 +13,7 @@ from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...outages import clock
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, place_of, shown
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, end_of, place_of, shown
 from ...refusals import Refusals, counted, listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
@@ -100,8 +100,10 @@ class _Fold(Fold):
                 for address in sorted(found):
                     if address in broker.tellers or len(broker.tellers) < MAX_SLAVES:
                         _keep(broker.tellers.setdefault(address, set()), {row.responder})
-                    what = f"route of {row.topic}: {address} is the master of {one.name}"
-                    broker.note_proof(address, shown(row, what))
+                    known = broker.proofs.get(address)
+                    if known is None or end_of(row) <= known.time:
+                        what = f"route of {row.topic}: {address} is the master of {one.name}"
+                        broker.note_proof(address, shown(row, what))
             else:
                 what = f"route of {row.topic}: {one.name} with ids {', '.join(one.ids)}, no master"
                 broker.without.add(shown(row, what))
