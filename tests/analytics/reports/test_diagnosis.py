@@ -23,24 +23,19 @@ from tests.rmqtool.command import rmqtool
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOGETHER = (
-    *("fault-kill-5x", "fault-kill-beside-4x", "fault-freeze-4x", "fault-disk-full-5x"),
-    *("busy-page-cache-5x", "acl-4x", "namesrv-gone-4x", "proxy-remoting-5x", "idle-closed-5x"),
-    *("push-retry-dlq-5x", "transaction-undecided-5x", "one-direction-5x"),
-)
 LOGS = 4
-"""the samples are in so many logs"""
+"""all samples are in so many logs"""
 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Decoded logs of three samples each, in both forms."""
+    """Decoded logs of all samples, in both forms."""
     folder = tmp_path_factory.mktemp("logs")
     made = []
     for number in range(LOGS):
         form = "jsonl" if number == 0 else "parquet"
         target = folder / str(number)
-        captures = [SAMPLES / f"{name}.pcap" for name in TOGETHER[number::LOGS]]
+        captures = sorted(SAMPLES.glob("*.pcap"))[number::LOGS]
         done = rmqtool("decode", "pcap", *captures, "-T", form, "-o", f"{target}/", "-q")
         assert done.status == 0, done.err
         made.append(str(target))
