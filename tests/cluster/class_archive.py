@@ -24,9 +24,11 @@ class ProgramArchive:
     def __init__(self, command: Sequence[str]) -> None:
         """`command` starts Java with `-cp`."""
         place = command.index("-cp")
+        main = command[place + 2].rpartition(".")[2]
+        if main == "Node":  # two programs in one
+            main += f"-{command[place + 3]}"
         key = "\0".join((command[0], *command[place : place + 3]))
         digest = hashlib.sha256(key.encode()).hexdigest()[:12]
-        main = command[place + 2].rpartition(".")[2]
         self.path = cache_root() / "archives" / f"{main}-{digest}.jsa"
         """the archive, whether it exists or not"""
         self._claim = self.path.with_suffix(".claim")
@@ -40,6 +42,11 @@ class ProgramArchive:
             return ()
         self._making = self.path.with_suffix(f".{os.getpid()}.tmp")
         return (f"-XX:ArchiveClassesAtExit={self._making}", *_QUIET)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the program that runs makes it, which takes an orderly end."""
+        return self._making is not None
 
     def keep(self, ended_well: bool) -> None:
         """Java has ended: give what it made its name, or leave it to the next run."""

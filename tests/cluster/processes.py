@@ -25,6 +25,8 @@ from .class_archive import with_archive
 LIGHT = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 """JVM options for a machine that is shared: one collector thread, the quick compiler only."""
 STOP_SECONDS = 8.0
+ARCHIVE_SECONDS = 60.0
+"""an orderly end and the archive of all classes, on a busy machine"""
 
 _running: set[OwnedProcess] = set()
 
@@ -106,6 +108,13 @@ class OwnedProcess:
                 self._child.wait(timeout / 2)
                 break
         self.kill()
+
+    def discard(self) -> None:
+        """Ends it, at once unless it makes the archive of its classes."""
+        if self._archive is not None and self._archive.is_made:
+            self.stop(ARCHIVE_SECONDS)
+        else:
+            self.kill()
 
     def kill(self) -> None:
         """SIGKILL to the group, at once; nothing when it has ended and its id may be another's."""
