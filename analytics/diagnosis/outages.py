@@ -347,9 +347,11 @@ def seconds(length: int) -> str:
 
 
 def named(context: Context, address: str) -> str:
-    """Return name and address of a broker, or the address alone."""
-    name = context.broker(address)
-    return name if name == address else f"{name} ({address})"
+    """Return name and address of a broker, with the id of a slave; or the address alone."""
+    name, slave = context.broker(address), context.slave_id(context.own_address(address))
+    if name == address:
+        return name
+    return f"{name} ({address})" if slave is None else f"slave {slave} of {name} ({address})"
 
 
 def speaks_remoting(address: str, context: Context) -> bool:

@@ -115,6 +115,11 @@ class ServerSilences(Fold):
         if row.commands and len(self._connections) < MAX_WAITING:
             self._connections[row.capture, row.conversation] = row
 
+    @property
+    def answered_any(self) -> bool:
+        """Whether the server ever answered."""
+        return bool(self._answers.times())
+
     def silences(self, context: Context, least: int) -> list[Silence]:
         """Return the silences of at least so many ns, by time."""
         waits = sorted(self._waits(context), key=lambda one: (one.begin, one.until))

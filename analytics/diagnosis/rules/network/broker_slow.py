@@ -177,5 +177,13 @@ RULE = DiagnosisRule(
         " A broker that is always slow is normal by this measure."
     ),
     needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(("broker-hung", "broker-gone", "broker-slow-vs-network")),
+    consequence_of=frozenset(
+        (
+            "broker-hung",
+            "broker-gone",
+            "broker-slow-vs-network",
+            "send-queue-timeout",
+            "page-cache-busy",
+        )
+    ),
 )

@@ -16,5 +16,6 @@ MODULES: Final = (
     "version_mismatch",
     "sendback_failed",
     "end_transaction_refused",
+    "refused_otherwise",
 )
 """modules with a `RULE`, in the order of the document"""

@@ -237,5 +237,5 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.ROUTES,)),
     rests_on_absence=True,
-    consequence_of=frozenset(("broker-gone", "namesrv-gone", "inconsistent-route")),
+    consequence_of=frozenset(("broker-gone", "namesrv-gone", "namesrv-hung", "inconsistent-route")),
 )

@@ -1,0 +1,102 @@
+"""A NameServer, or what clients take for one, does not answer requests for routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.record import ANSWERED, UNANSWERED
+
+from ...context import Context
+from ...keys import by_responder
+from ...need import Need
+from ...outages import clock, seconds
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, shown
+from ...refusals import counted
+from ...rule import DiagnosisRule, Exchanges
+from ...silences import CONNECTIONS, ServerSilences, Silence
+from .broker_gone import is_broker
+
+LEAST: Final = 1_000_000_000
+"""ns of a silence that is worth a word"""
+BROKERS_PORT: Final = "10911"
+"""listenPort of a broker by default"""
+_ROUTE: Final = frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),))
+
+
+class _Fold(ServerSilences):
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return one case of all times in which nothing was answered."""
+        found = [one for one in self.silences(context, LEAST) if _tells(one)]
+        if not found:
+            return
+        tally = Tally()
+        for silence in found:
+            for wait in silence.waits:
+                tally.add(shown(wait.row), last=wait.until)
+        waits = [wait for one in found for wait in one.waits]
+        never = sum(not wait.answered for wait in waits)
+        what = counted(len(waits), "request for a route", "requests for routes")
+        case = tally.case(self._title(found, what, never, context), Subject(server=self.key))
+        case.first_time = min(one.begin for one in found)
+        case.last_time = max(one.end for one in found)
+        hosts = sorted({host_of(wait.row.requester) for wait in waits})
+        case.details = [f"clients: {', '.join(hosts[:5])}"]
+        if not any(wait.certain for wait in waits):
+            case.confidence = Confidence.POSSIBLE
+            case.reason = "the capture ends while the requests wait"
+        yield case
+
+    def _title(self, found: list[Silence], what: str, never: int, context: Context) -> str:
+        if not self.answered_any:
+            is_one = is_broker(self.key, context) or self.key.endswith(f":{BROKERS_PORT}")
+            why = "it is a broker, no NameServer" if is_one else "nothing was answered at all"
+            return f"{self.key} did not answer {what}: {why}"
+        longest = max(found, key=lambda one: one.end - one.begin)
+        length = seconds(longest.end - longest.begin)
+        return (
+            f"NameServer {self.key} hung from {clock(longest.begin)} to {clock(longest.end)} UTC"
+            f" ({length}): of {what} {never:,} got no answer"
+        )
+
+
+def _tells(silence: Silence) -> bool:
+    """Return whether it is more than one request that took a while."""
+    return len(silence.waits) > 1 or bool(silence.unanswered)
+
+
+RULE = DiagnosisRule(
+    id="namesrv-hung",
+    severity=ProblemSeverity.ERROR,
+    title="A NameServer takes requests for routes and answers none",
+    searched=(
+        "No route info of this topic",
+        "wait response on the channel timeout 9876",
+        "namesrvAddr points to a broker",
+    ),
+    proof=(
+        "Requests for routes (105) wait for a second or longer, nothing is answered to anybody"
+        " meanwhile, and the clients give up, or get their answers at once when it goes on."
+    ),
+    explanation=(
+        "The address takes connections, so clients do not go on to the next NameServer: each"
+        " request costs them 3 s. Clients that have a route go on with it; those that start, and"
+        " new topics, fail with No route info of this topic. A process that stands still looks"
+        " like that, and so does a broker of 4.x whose address is taken for that of a NameServer:"
+        " it does not answer what it does not know."
+    ),
+    advice=(
+        "Check namesrvAddr: it names NameServers (port 9876 by default), never brokers (10911)."
+        " Else look for a pause of that process: garbage collection, container limits, disk."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=by_responder, requests=_ROUTE, statuses=frozenset((ANSWERED, UNANSWERED))),
+    ),
+    connections=CONNECTIONS,
+    limits="Answers to brokers that register are not looked at.",
+    needs=frozenset((Need.CONNECTIONS,)),
+    rests_on_absence=True,
+)

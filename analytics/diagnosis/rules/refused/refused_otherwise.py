@@ -1,0 +1,142 @@
+"""A server refuses requests of clients for a reason that no other rule knows."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+from dissectors.remoting.code_sets import FETCHES, SENDS, STORED
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import joined_key
+from ...problem import Case, Confidence, ProblemSeverity, first_line
+from ...refusals import Refusals, called, counted_names
+from ...registry import rules
+from ...rule import DiagnosisRule, Exchanges
+
+OTHERWISE: Final = "refused-otherwise"
+_REQUESTS: Final = (
+    SENDS
+    | FETCHES
+    | frozenset(
+        int(code)
+        for code in (
+            RequestCode.HEART_BEAT,
+            RequestCode.UPDATE_CONSUMER_OFFSET,
+            RequestCode.CONSUMER_SEND_MSG_BACK,
+            RequestCode.LOCK_BATCH_MQ,
+            RequestCode.END_TRANSACTION,
+            RequestCode.ACK_MESSAGE,
+            RequestCode.BATCH_ACK_MESSAGE,
+            RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        )
+    )
+)
+"""What clients ask all the time; questions of administrators answer themselves."""
+_NO_REFUSALS: Final = STORED | frozenset(
+    int(code)
+    for code in (
+        ResponseCode.PULL_NOT_FOUND,
+        ResponseCode.PULL_RETRY_IMMEDIATELY,
+        ResponseCode.PULL_OFFSET_MOVED,
+        ResponseCode.SUBSCRIPTION_NOT_EXIST,
+        ResponseCode.SUBSCRIPTION_NOT_LATEST,
+        ResponseCode.NO_MESSAGE,
+        ResponseCode.POLLING_FULL,
+        ResponseCode.POLLING_TIMEOUT,
+    )
+)
+"""Answers that say how things stand."""
+LARGEST: Final = 10_000
+"""response codes are less"""
+_REFUSALS: Final = frozenset(range(1, LARGEST)) - _NO_REFUSALS
+_NUMBER: Final = re.compile(r"\d+")
+MAX_REMARK: Final = 80
+_FIELD: Final = "Request doesn't have field bname"
+"""A proxy takes the name of the broker from the request; clients say it since 4.9.4."""
+_VERSION: Final = "version"
+_REMARK: Final = "remark"
+
+
+class _Fold(Refusals):
+    per_broker = True
+
+    def take(self, row: ExchangeRecord) -> None:
+        self.note_name(_REMARK, first_line(row.remark or ""))
+        if row.version_name:
+            self.note_name(_VERSION, f"{row.language} {row.version_name}")
+        self.note_name("code", f"{row.response_name} ({row.response_code})")
+
+    def title(self, context: Context) -> str:
+        groups = f" of {called('group', self.groups)}" if self.groups else ""
+        why = min(self.named(_REMARK), default="")
+        code = min(self.named("code"), default="")
+        said = f": {why}" if why else ""
+        return f"{context.broker(self.key)} refused {self.what}{groups} with {code}{said}"
+
+    def details(self, context: Context) -> list[str]:
+        said = super().details(context)
+        if versions := self.named(_VERSION):
+            said.append(f"the clients say: {counted_names(versions)}")
+        return said
+
+    def judge(self, case: Case, context: Context) -> None:
+        if _FIELD in self.named(_REMARK):
+            case.advice = (
+                "These clients are too old for a proxy of 5.x: it takes the name of the broker from"
+                " the request (bname), which they do not send. Use a client of 5.x, or let them"
+                " connect to NameServer and brokers."
+            )
+            return
+        case.confidence = Confidence.LIKELY
+        case.reason = "the answer is all that is known"
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    if any(
+        takes.key(row) is not None
+        for takes in _others()
+        if row.response_code in (takes.responses or ())
+        and (takes.requests is None or row.request_code in takes.requests)
+    ):
+        return None
+    remark = _NUMBER.sub("N", (row.remark or "")[:MAX_REMARK])
+    return joined_key(str(row.response_code), remark)
+
+
+@cache
+def _others() -> tuple[Exchanges, ...]:
+    """Return what the other rules take of answers."""
+    return tuple(
+        takes
+        for rule in rules()
+        if rule.id != OTHERWISE
+        for takes in rule.exchanges
+        if takes.responses is not None
+    )
+
+
+RULE = DiagnosisRule(
+    id=OTHERWISE,
+    severity=ProblemSeverity.ERROR,
+    title="A server refuses requests for a reason that no other rule knows",
+    searched=("MQBrokerException: CODE", "Request doesn't have field bname"),
+    proof=(
+        "Sends, pulls and other requests that clients make all the time are answered with an error"
+        " that no other rule speaks of."
+    ),
+    explanation=(
+        "The server says itself what it does not like, by the code and the remark of its answer."
+        " The client throws MQBrokerException with both."
+    ),
+    advice=(
+        "Look for the remark in the server's log at that time: an exception there says more."
+        " rmqtool codes CODE says what the code stands for."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=_key, requests=_REQUESTS, responses=_REFUSALS),),
+    limits="What other rules take is theirs, also where they find nothing wrong in it.",
+)
