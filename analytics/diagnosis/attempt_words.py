@@ -75,9 +75,16 @@ def timed_out(message: ObservedMessage) -> list[ObservedAttempt]:
         if attempt.outcome == GIVEN_UP:
             if tried_again or waited_us(attempt) >= LEAST_WAIT_US:
                 found.append(attempt)
-        elif attempt.outcome == LATE and attempt.certain:
+        elif came_late(attempt) and attempt.certain:
             found.append(attempt)
     return found
+
+
+def came_late(attempt: ObservedAttempt) -> bool:
+    """Return whether an answer came too late: nobody gives up as soon as an inner hop follows."""
+    send = attempt.send
+    waited = 0 if send.end is None else send.end - send.begin
+    return attempt.outcome == LATE and waited >= LEAST_WAIT_US
 
 
 def how(attempt: ObservedAttempt) -> str:

@@ -15,6 +15,7 @@ from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts.heartbeats import consumers_in
 from dissectors.remoting.row_facts.names import CLIENT, fact_in
 from dissectors.remoting.row_facts.routes import (
     MASTER_ID,
@@ -33,6 +34,8 @@ MAX_NAMES: Final = 20_000
 """addresses, clients, topics that are named"""
 VIP_BELOW: Final = 2
 """the port of the VIP channel is so far below the broker's own (BrokerController)"""
+ACTIVELY: Final = "CONSUME_ACTIVELY"
+"""ConsumeType of pull consumers"""
 _LAST_PORT: Final = 65_535
 BROKER: Final = "broker"
 NAMESRV: Final = "namesrv"
@@ -147,6 +150,8 @@ class Context:
     """`address:port` -> version of the RocketMQ that sent from there"""
     sent: set[str] = field(default_factory=set)
     """topics that messages were sent to"""
+    pulling: set[str] = field(default_factory=set)
+    """groups of pull consumers, whose program says itself at which offset it goes on"""
     left: dict[str, set[int]] = field(default_factory=dict)
     """name of a broker -> times at which it took itself out of the routes, as one that is shut down
     does; ns"""
@@ -215,6 +220,9 @@ class Context:
             client = fact_in(row.facts, CLIENT)
             if client:
                 self._client(row.requester, client)
+            for group in consumers_in(row.facts):
+                if group.type == ACTIVELY and len(self.pulling) < MAX_NAMES:
+                    self.pulling.add(group.name)
             self._server(row.responder, BROKER)
         elif code in SENDS:
             self.needs.add(Need.SENDS)
@@ -299,6 +307,7 @@ class Context:
                 self._left(name, time)
         self.needs |= other.needs
         self.sent |= other.sent
+        self.pulling |= other.pulling
         for part in ("connections", "midstream", "with_gaps", "truncated", "damaged"):
             setattr(self.quality, part, getattr(self.quality, part) + getattr(other.quality, part))
         self.quality.one_sided |= other.quality.one_sided

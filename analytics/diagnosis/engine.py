@@ -314,7 +314,9 @@ def _joined(problems: list[Problem]) -> Problem:
         tally.merge(part)
     best = ordered[0]
     best.severity = max(one.severity for one in ordered)
-    best.details = list(dict.fromkeys(text for one in ordered for text in one.details))
+    others = dict.fromkeys(f"also: {one.title}" for one in ordered if one.title != best.title)
+    details = dict.fromkeys(text for one in ordered for text in one.details)
+    best.details = [*others, *details]
     best.count, best.first_time, best.last_time = tally.count, tally.first, tally.last
     best.evidence, best.filter = tally.evidence, filter_of(tally.evidence)
     return best

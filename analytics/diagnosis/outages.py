@@ -207,7 +207,7 @@ class ServerLosses:
             if known or (waited and (anew is not None or (len(clients) > 1 and stayed_away))):
                 outages.append(Outage(start, end, lost, failed, anew))
             else:
-                if back is not None:
+                if back is not None and (back - last < AWAY or not context.quality.with_gaps):
                     cut.extend(loss for loss in waited if not loss.idle)
         return outages, cut
 

@@ -154,7 +154,7 @@ class ServerSilences(Fold):
                 continue
             if connection.ended_by == tcp.CLIENT:
                 yield Wait(row, begin, connection.end_time, False)
-            elif context.last_time is not None:
+            elif context.last_time is not None and not context.quality.with_gaps:
                 yield Wait(row, begin, context.last_time, False, certain=False)
 
 

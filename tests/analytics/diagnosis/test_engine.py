@@ -103,7 +103,7 @@ def test_cases_of_one_subject_are_one_problem_in_the_words_of_the_most_frequent(
         (one,) = made.diagnosis().problems
         assert (one.title, one.count) == ("2 of 10.0.0.2:1", 3)
         assert (one.first_time, one.last_time) == (once.response_time, often[1].response_time)
-        assert one.details == ["10.0.0.2:1", "10.0.0.1:1"]
+        assert one.details == ["also: 1 of 10.0.0.1:1", "10.0.0.2:1", "10.0.0.1:1"]
         assert [evidence.packet for evidence in one.evidence] == [12, 52, 62]
         assert one.filter == "frame.number in {12, 52, 62}"
 

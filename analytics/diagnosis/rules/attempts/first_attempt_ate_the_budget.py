@@ -28,8 +28,8 @@ class _Fold(MessageFold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case of a producer group."""
-        if not self.tally.count:
-            return
+        if not self.tally.count or context.quality.with_gaps:
+            return  # nothing, or the retry may be what is missing
         verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
             f"{counted(self.tally.count, 'send')} of group {self.key} {verb} not retried: the first"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from dissectors.remoting.versions import V4_9_0
 
-from ....sends.attempts import LATE, ObservedAttempt
-from ...attempt_words import MessageFold, by_broker_and_topic, counted, length_us
+from ....sends.attempts import ObservedAttempt
+from ...attempt_words import MessageFold, by_broker_and_topic, came_late, counted, length_us
 from ...context import Context
 from ...keys import parts_of
 from ...messages import ObservedMessage
@@ -63,7 +63,7 @@ def _late(message: ObservedMessage) -> list[ObservedAttempt]:
     return [
         one
         for one in message.attempts
-        if one.outcome == LATE and (one.certain or (one.send.version or 0) < V4_9_0)
+        if came_late(one) and (one.certain or (one.send.version or 0) < V4_9_0)
     ]
 
 

@@ -88,7 +88,11 @@ class _Fold(Fold):
             begins = [asked for _, (_, (asked, _, _, _)) in found if asked is not None]
             at = f"at offset {max(begins):,}" if begins else "at an offset"
             end = f" where the queue ends at {max(ends):,}" if ends else " that the queue has not"
-            title = f"{group} pulls {where} {at}{end}, in {many}: its offset is not of this queue"
+            why = "its offset is not of this queue"
+            if group in context.pulling:
+                why = "its program asks for an offset that the queue does not have"
+                severity = ProblemSeverity.WARNING
+            title = f"{group} pulls {where} {at}{end}, in {many}: {why}"
         for (address, queue), (_, (asked, following, least, most)) in found[:8]:
             details.append(
                 f"{context.broker(address)} queue {queue}: asked for {asked}, has {least} to"
@@ -140,7 +144,8 @@ RULE = DiagnosisRule(
         " deleted by age or by a full disk before the group read them; they are lost for it."
         " OFFSET_OVERFLOW_BADLY: the queue is shorter than the offset: the topic was deleted and"
         " made anew, the broker lost data or was replaced, offsets were copied, or a slave is far"
-        " behind. The consumer drops the queue, stores the offset that the broker names and goes on"
+        " behind. A pull consumer may also name any offset it likes."
+        " The consumer drops the queue, stores the offset that the broker names and goes on"
         " there; messages between the two are skipped or consumed again."
     ),
     advice=(

@@ -103,7 +103,8 @@ class _Fold(Fold):
             )
             case.details = clients
             yield case
-        refused = self._refused_in_the_clear()
+        # Answers may be among what is missing.
+        refused = Tally() if context.quality.with_gaps else self._refused_in_the_clear()
         if refused.count and not self._served_clear:
             takes = "takes TLS: it seems to enforce it" if self._encrypted else "answers none"
             case = refused.case(

@@ -33,7 +33,9 @@ def test_a_namesrv_that_is_not_there() -> None:
 
 def test_another_port_beside_a_namesrv() -> None:
     rows = [exchange(0, ROUTE, responder=NAMESRV, topic="T")]
-    (one,) = problems(RULE, rows, in_vain("10.0.0.2:9999"))
+    gone, there = (connection(0, ms, 9, server=NAMESRV) for ms in (10, 9000))
+    assert problems(RULE, rows, [*in_vain("10.0.0.2:9999"), gone]) == []
+    (one,) = problems(RULE, rows, [*in_vain("10.0.0.2:9999"), there])
     assert (one.severity, one.confidence) == (ProblemSeverity.WARNING, Confidence.POSSIBLE)
     assert one.details == [f"at the same host were seen: {NAMESRV} (namesrv)"]
     assert problems(RULE, [], in_vain("10.0.0.2:9999")) == []
