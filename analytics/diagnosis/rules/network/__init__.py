@@ -11,8 +11,6 @@ MODULES: Final[tuple[str, ...]] = (
     "idle_close",
     "go_away",
     "namesrv_gone",
-    "namesrv_hung",
-    "nobody_listens",
     "vip_port_unreachable",
     "wrong_broker_address",
     "tls_mismatch",

@@ -5,6 +5,8 @@ from typing import Final
 MODULES: Final = (
     "no_route",
     "namesrv_not_ready",
+    "namesrv_hung",
+    "nobody_listens",
     "inconsistent_route",
     "no_master",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analytics.diagnosis.problem import Confidence, Subject
-from analytics.diagnosis.rules.network.namesrv_hung import RULE
+from analytics.diagnosis.rules.routes.namesrv_hung import RULE
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analytics.diagnosis.problem import Confidence, ProblemSeverity, Subject
-from analytics.diagnosis.rules.network.nobody_listens import RULE
+from analytics.diagnosis.rules.routes.nobody_listens import RULE
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.conversation_record import ConversationRecord
 

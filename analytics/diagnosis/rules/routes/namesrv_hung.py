@@ -9,7 +9,7 @@ from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ANSWERED, UNANSWERED
 
-from ...context import Context
+from ...context import BROKER, Context
 from ...keys import by_responder
 from ...need import Need
 from ...outages import clock, seconds
@@ -17,7 +17,6 @@ from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, shown
 from ...refusals import counted
 from ...rule import DiagnosisRule, Exchanges
 from ...silences import CONNECTIONS, ServerSilences, Silence
-from .broker_gone import is_broker
 
 LEAST: Final = 1_000_000_000
 """ns of a silence that is worth a word"""
@@ -51,7 +50,9 @@ class _Fold(ServerSilences):
 
     def _title(self, found: list[Silence], what: str, never: int, context: Context) -> str:
         if not self.answered_any:
-            is_one = is_broker(self.key, context) or self.key.endswith(f":{BROKERS_PORT}")
+            named = context.broker(self.key) != self.key
+            served = context.servers.get(self.key) == BROKER
+            is_one = named or served or self.key.endswith(f":{BROKERS_PORT}")
             why = "it is a broker, no NameServer" if is_one else "nothing was answered at all"
             return f"{self.key} did not answer {what}: {why}"
         longest = max(found, key=lambda one: one.end - one.begin)
