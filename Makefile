@@ -15,7 +15,7 @@ HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compile pure demo test test-fast explore lint types bench samples fuzz clean
+.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples fuzz clean
 
 help:  ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -46,7 +46,8 @@ pure:  ## remove what was compiled
 demo: setup  ## set up, decode, send, replay, report: a tour over real captures
 	@$(BIN)/python -m tests.demo
 
-test: setup lint types  ## lint, type-check, run all tests: real clusters and Spark included
+test: setup  ## lint, type-check, run all tests: real clusters and Spark included
+	@$(MAKE) --no-print-directory -j 2 lint types bytecode
 	status=0; $(PYTEST) -n $(WORKERS) tests || status=1; \
 	RMQTOOL_PURE=1 $(PYTEST) -n 2 -m "(examples or not slow) and not tshark" $(PURE_TESTS) \
 	  || status=1; exit $$status
@@ -60,6 +61,10 @@ explore: setup  ## try 1,500 random examples of each property; what fails become
 lint: setup  ## style and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# All workers collect the tests at the same time: what is compiled before is compiled once.
+bytecode: setup
+	@said=$$($(PYTEST) --collect-only tests 2>&1) || { echo "$$said" | tail -30; exit 1; }
 
 types: setup  ## types
 	$(BIN)/mypy
