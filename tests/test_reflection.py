@@ -32,11 +32,8 @@ from tests.cluster.artifacts import (
     NEWEST_4,
     NEWEST_4_SERVER,
     NEWEST_5,
-    Unavailable,
-    class_path,
-    java_program,
 )
-from tests.cluster.fixtures import skip_or_fail
+from tests.cluster.fixtures import require_jars
 from tests.cluster.oracle import reflect
 
 pytestmark = pytest.mark.cluster
@@ -109,12 +106,7 @@ JAVA_TYPES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _jars() -> None:
-    try:
-        java_program("java")
-        for release in EVERY_RELEASE:
-            class_path(release)
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
+    require_jars(EVERY_RELEASE)
 
 
 # -- releases ---------------------------------------------------------------------------------

@@ -24,11 +24,9 @@ from tests.cluster.artifacts import (
     NEWEST_4,
     NEWEST_4_SERVER,
     NEWEST_5,
-    Unavailable,
     class_path,
-    java_program,
 )
-from tests.cluster.fixtures import skip_or_fail
+from tests.cluster.fixtures import require_jars
 from tests.cluster.processes import java_command
 
 pytestmark = pytest.mark.cluster
@@ -77,12 +75,7 @@ class Bodies(NamedTuple):
 
 @pytest.fixture(scope="module", autouse=True)
 def _jars() -> None:
-    try:
-        java_program("java")
-        for release in EVERY_RELEASE:
-            class_path(release)
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
+    require_jars(EVERY_RELEASE)
 
 
 @cache

@@ -6,13 +6,13 @@ A `conftest.py` that wants it imports `rocketmq` from here; tests carry `@pytest
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
 import pytest
 
-from .artifacts import Unavailable
+from .artifacts import Unavailable, class_path, java_program
 from .cluster import BrokerSpec, Cluster
 
 
@@ -41,6 +41,16 @@ def running(cluster: Cluster) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+def require_jars(releases: Iterable[str]) -> None:
+    """Get Java and the jars of releases; skip where they cannot be had."""
+    try:
+        java_program("java")
+        for release in releases:
+            class_path(release)
+    except Unavailable as reason:
+        skip_or_fail(str(reason))
 
 
 def skip_or_fail(reason: str) -> NoReturn:

@@ -21,13 +21,11 @@ from tests.cluster.artifacts import (
     NEWEST_4_SERVER,
     NEWEST_5,
     Unavailable,
-    class_path,
-    java_program,
 )
 from tests.cluster.capture import Capture
 from tests.cluster.clients import run_java
 from tests.cluster.cluster import Broker, BrokerSpec, Cluster
-from tests.cluster.fixtures import skip_or_fail
+from tests.cluster.fixtures import require_jars, skip_or_fail
 from tests.cluster.processes import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -238,11 +236,7 @@ def _cluster(specs: list[BrokerSpec], **options: object) -> Iterator[Cluster]:
 
 
 def _available() -> None:
-    try:
-        java_program("java")
-        class_path(NEWEST_5)
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
+    require_jars((NEWEST_5,))
 
 
 def _children_of(pid: int) -> list[int]:

@@ -12,11 +12,8 @@ from tests.cluster.artifacts import (
     NEWEST_4,
     NEWEST_5,
     RELEASES,
-    Unavailable,
-    class_path,
-    java_program,
 )
-from tests.cluster.fixtures import skip_or_fail
+from tests.cluster.fixtures import require_jars
 from tests.cluster.oracle import JavaCommand, Refusal, decode_frames, reflect
 
 pytestmark = pytest.mark.cluster
@@ -26,12 +23,7 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "protocol"
 
 @pytest.fixture(scope="module", autouse=True)
 def _jars() -> None:
-    try:
-        java_program("java")
-        class_path(NEWEST_5)
-        class_path(NEWEST_4)
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
+    require_jars((NEWEST_5, NEWEST_4))
 
 
 def frame(header: bytes, body: bytes = b"") -> bytes:

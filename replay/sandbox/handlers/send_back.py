@@ -72,17 +72,8 @@ class SendBackHandlers:
         properties.setdefault("RETRY_TOPIC", stored.topic)
         origin = offset_id(self._state.store.store_host, record.physical_offset)
         properties.setdefault("ORIGIN_MESSAGE_ID", origin)
-        message = NewMessage(
-            retry.name,
-            self._state.random.randrange(max(1, retry.write_queues)),
-            stored.body,
-            properties,
-            stored.flag,
-            stored.sys_flag,
-            stored.born_timestamp,
-            stored.born_host,
-            stored.reconsume_times + 1,
-        )
+        queue_id = self._state.random.randrange(max(1, retry.write_queues))
+        message = NewMessage.again(stored, retry.name, queue_id, properties)
         if stored.reconsume_times >= most or level < 0:
             properties.setdefault("DLQ_ORIGIN_TOPIC", properties["RETRY_TOPIC"])
             properties.setdefault("DLQ_ORIGIN_MESSAGE_ID", properties["ORIGIN_MESSAGE_ID"])

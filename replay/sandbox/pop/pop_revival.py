@@ -71,17 +71,7 @@ class PopRevival:
         properties = {**stored.properties, "RETRY_TOPIC": topic}
         properties.pop("POP_CK", None)
         properties.setdefault("1ST_POP_TIME", str(self._state.now_ms()))
-        message = NewMessage(
-            retries.name,
-            0,
-            stored.body,
-            properties,
-            stored.flag,
-            stored.sys_flag,
-            stored.born_timestamp,
-            stored.born_host,
-            stored.reconsume_times + 1,
-        )
+        message = NewMessage.again(stored, retries.name, 0, properties)
         try:
             again = self._state.put(message)
         except StoreFull:

@@ -58,6 +58,23 @@ class NewMessage:
     prepared_transaction_offset: int = 0
     """commit log offset of the half message that it ends"""
 
+    @classmethod
+    def again(
+        cls, stored: StoredMessage, topic: str, queue_id: int, properties: Mapping[str, str]
+    ) -> NewMessage:
+        """Return a message that consumers get once more, from another topic."""
+        return cls(
+            topic,
+            queue_id,
+            stored.body,
+            properties,
+            stored.flag,
+            stored.sys_flag,
+            stored.born_timestamp,
+            stored.born_host,
+            stored.reconsume_times + 1,
+        )
+
 
 class StoreFull(Exception):
     """The limit of the store is reached and nothing may be dropped."""
