@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Self
 
 from dissectors.endpoint import host_of
 from dissectors.remoting.code_names import request_name
@@ -94,7 +94,7 @@ class Refusals(Fold):
         self.names: dict[str, Counter[str]] = {}
         self.tried: dict[str, list[RefusedAttempt]] = {}
         """UNIQ_KEY -> its refusals"""
-        self._parts: dict[str, Refusals] = {}
+        self._parts: dict[str, Self] = {}
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Count a refusal."""
@@ -102,12 +102,16 @@ class Refusals(Fold):
         if not self.per_broker:
             self._count(row)
             return
-        part = self._parts.get(row.responder)
-        if part is None:
-            if len(self._parts) >= MAX_BROKERS:
-                return
-            part = self._parts[row.responder] = type(self)(row.responder)
-        part._count(row)
+        part = self.part(row.responder)
+        if part is not None:
+            part._count(row)
+
+    def part(self, responder: str) -> Self | None:
+        """Return what is kept of one broker; None where there are too many."""
+        part = self._parts.get(responder)
+        if part is None and len(self._parts) < MAX_BROKERS:
+            part = self._parts[responder] = type(self)(responder)
+        return part
 
     def take(self, row: ExchangeRecord) -> None:
         """Take what the rule needs besides, such as numbers in the remark."""
@@ -153,10 +157,7 @@ class Refusals(Fold):
         """Return refusals by client id, by address where ids are not known or are too many."""
         if self.clients.total() < self.hosts.total():
             return self.hosts
-        named: Counter[str] = Counter()
-        for endpoint, number in self.clients.items():
-            named[context.client(endpoint)] += number
-        return named
+        return by_client(self.clients, context)
 
     def judge(self, case: Case, context: Context) -> None:
         """Change what the rule says in general: confidence, severity, advice."""
@@ -294,6 +295,14 @@ def _names_of(codes: Iterable[int]) -> frozenset[str]:
 def _add(counter: Counter[str], name: str) -> None:
     if name in counter or len(counter) < MAX_NAMED:
         counter[name] += 1
+
+
+def by_client(endpoints: Counter[str], context: Context) -> Counter[str]:
+    """Return numbers by client id, by address where that is not known, from those by address."""
+    named: Counter[str] = Counter()
+    for endpoint, number in endpoints.items():
+        named[context.client(endpoint)] += number
+    return named
 
 
 def repeated_views(attempts: Iterable[RefusedAttempt]) -> list[RefusedAttempt]:

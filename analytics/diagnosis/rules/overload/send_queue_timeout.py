@@ -5,22 +5,42 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
+from ...context import Context
+from ...keys import WHOLE
 from ...problem import ProblemSeverity
-from ...refusals import refused_with
-from ...rule import DiagnosisRule
+from ...refusals import by_client, counted_names, refused_with
+from ...rule import DiagnosisRule, Exchanges
 from .refusing_broker import RefusingBroker
 
 MARK: Final = "[TIMEOUT_CLEAN_QUEUE]"
+_SENDERS: Final = "senders"
 _WAITED: Final = "waited"
 _SIZE: Final = "size"
 _PERIOD: Final = re.compile(r"period in queue: (\d{1,12})\s*ms, size of queue: (\d{1,12})")
 
 
 class _Fold(RefusingBroker):
+    """Its refusals, and who sends how much to a broker that refuses."""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.response_code == ResponseCode.SYSTEM_BUSY:
+            super().add_exchange(row)
+        elif (part := self.part(row.responder)) is not None:
+            part.note_name(_SENDERS, row.requester)
+
+    def details(self, context: Context) -> list[str]:
+        said = super().details(context)
+        if senders := by_client(self.named(_SENDERS), context):
+            said.append(f"sends to it, the refused ones included: {counted_names(senders)}")
+        return said
+
     def take(self, row: ExchangeRecord) -> None:
+        if row.request_code in SENDS:
+            self.note_name(_SENDERS, row.requester)
         found = _PERIOD.search(row.remark or "")
         if found is not None:
             self.note_figure(_WAITED, int(found[1]))
@@ -34,6 +54,11 @@ class _Fold(RefusingBroker):
         who = "it" if self.tally.count == 1 else "they"
         behind = f", with up to {size:,} others" if size else ""
         return f"{who} waited {waited} ms in its queue{behind}"
+
+
+def _other_send(row: ExchangeRecord) -> str | None:
+    """Return the key of a send that was not refused for this; None for those of `refused_with`."""
+    return None if row.response_code == ResponseCode.SYSTEM_BUSY else WHOLE
 
 
 RULE = DiagnosisRule(
@@ -56,7 +81,10 @@ RULE = DiagnosisRule(
         " sendMessageThreadPoolNums adds threads. Raising the limit hides the cause."
     ),
     fold=_Fold,
-    exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_BUSY,)),
+    exchanges=(
+        *refused_with(MARK, codes=(ResponseCode.SYSTEM_BUSY,)),
+        Exchanges(_other_send, requests=SENDS, of_flow=True),
+    ),
     references=(
         "apache/rocketmq#4425",
         "apache/rocketmq#2471",

@@ -39,7 +39,25 @@ def test_says_how_long_requests_waited() -> None:
     )
     assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
     assert one.count == 3
-    assert one.details == ["topics: Orders (3)", "groups: shop (3)", "clients: 10.0.0.9 (3)"]
+    assert one.details == [
+        "topics: Orders (3)",
+        "groups: shop (3)",
+        "clients: 10.0.0.9 (3)",
+        "sends to it, the refused ones included: 10.0.0.9 (3)",
+    ]
+    assert same_in_any_order(RULE, rows)
+
+
+def test_says_who_sends_how_much() -> None:
+    """To the broker that refuses; who only sends to another one has no part in it."""
+    send, stored = int(RequestCode.SEND_MESSAGE_V2), int(ResponseCode.SUCCESS)
+    rows = [
+        refused(0, 205, 12),
+        *(exchange(number, send, stored, requester="10.0.0.7:1234") for number in range(5)),
+        exchange(9, send, stored, requester="10.0.0.8:1234", responder="10.0.0.2:10911"),
+    ]
+    (one,) = problems(RULE, rows)
+    assert "sends to it, the refused ones included: 10.0.0.7 (5), 10.0.0.9 (1)" in one.details
     assert same_in_any_order(RULE, rows)
 
 
