@@ -100,7 +100,7 @@ def chosen(
             conversations = conversations.where(f"unix_micros({end}) {compare} {micros}")
     if where:
         exchanges = exchanges.where(_column_of(where, zone))
-    return ReportInput(exchanges, conversations, given.findings)
+    return ReportInput(exchanges, conversations, given.findings, given.small)
 
 
 def _first_time(exchanges: DataFrame) -> int:

@@ -21,7 +21,7 @@ from ..schema import SOURCE, conversation_schema, exchange_schema, finding_schem
 from ..spark.expressions import text
 from . import capture_source
 from .capture_source import ALL, KIND, OTHER, CaptureSource
-from .inputs import Input, InputError, InputKind
+from .inputs import Input, InputError, InputKind, is_small
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,6 +77,7 @@ def read_inputs(
             _together(parts.exchanges),
             _together(parts.conversations) if known and parts.conversations else None,
             _together(parts.findings) if known and parts.findings else None,
+            small=is_small(inputs),
         ),
         parts.remarks,
     )

@@ -3,6 +3,7 @@
 Rules: the same folds as in one pass, so that both say the same. Rows are given to (rule, key), each
 of which is folded by one task; what all rows together say (`Context`) is small and made first, by
 the one job that a report starts while it is built. Attempts of messages are stitched host by host.
+A small input is judged in this process, by the one pass itself.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dissectors.rows.tables import encodable_value
 from dissectors.times import text_of_time
 
 from ..diagnosis.context import Context
-from ..diagnosis.engine import concluded, found_by, merged, not_judged, takers_of
+from ..diagnosis.engine import Diagnosis, Engine, concluded, found_by, merged, not_judged, takers_of
 from ..diagnosis.messages import LONG_US, AttemptStore, ObservedMessage
 from ..diagnosis.problem import Problem
 from ..diagnosis.registry import rule_of, rules
@@ -106,6 +107,15 @@ Tables = Iterator["pyarrow.RecordBatch"]
 
 def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:  # noqa: ARG001
     """Return the tables."""
+    whole = _in_one_pass(given) if given.small else given.kept.frame(_on_spark(given))
+    return {
+        PROBLEMS.name: whole.where("kind = 'problem'"),
+        LIMITS.name: whole.where("kind = 'limit'"),
+    }
+
+
+def _on_spark(given: ReportInput) -> DataFrame:
+    """Return the rows of both tables, made by Spark's tasks."""
     context = _context_of(given)
     known = msgspec.json.encode(context).decode()
     items = given.exchanges.mapInArrow(_exchange_items, schema_of(_ITEM))
@@ -121,12 +131,41 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     # One row more, so that the limits are said where nothing is wrong, too.
     spark = given.exchanges.sparkSession
     every = found.unionByName(spark.createDataFrame([("",)], schema_of(_TEXT)))
-    whole = given.kept.frame(
-        adding(every, {"one": "1"}).groupBy("one").applyInArrow(_concluded(known), schema_of(_ALL))
-    )
+    grouped = adding(every, {"one": "1"}).groupBy("one")
+    return grouped.applyInArrow(_concluded(known), schema_of(_ALL))
+
+
+def _in_one_pass(given: ReportInput) -> DataFrame:
+    """Return the rows of both tables, made here from all rows; runs a job for each table."""
+    import pyarrow
+
+    engine = Engine(rules())
+    exchanges = _by_source(given.exchanges)
+    connections = _by_source(given.conversations)
+    for source in sorted(exchanges.keys() | connections.keys()):
+        engine.begin_input(source)
+        for batch in exchanges.get(source, ()):
+            engine.add_exchanges(exchanges_in(batch))
+        for batch in connections.get(source, ()):
+            engine.add_connections(connections_in(batch))
+    if given.findings is not None:
+        for batch in given.findings.select("kind").toArrow().to_batches():
+            engine.add_findings(_findings_in(batch))
+    rows = _rows_of(engine.diagnosis())
+    table = pyarrow.Table.from_pylist(rows, schema=_arrow_schema(_ALL))
+    return given.exchanges.sparkSession.createDataFrame(table, schema_of(_ALL))
+
+
+def _by_source(frame: DataFrame | None) -> dict[str, list[pyarrow.RecordBatch]]:
+    """Return the rows of each input."""
+    if frame is None:
+        return {}
+    import pyarrow.compute
+
+    table = frame.toArrow()
     return {
-        PROBLEMS.name: whole.where("kind = 'problem'"),
-        LIMITS.name: whole.where("kind = 'limit'"),
+        str(source): table.filter(pyarrow.compute.field(SOURCE) == source).to_batches()
+        for source in table.column(SOURCE).unique().to_pylist()
     }
 
 
@@ -174,12 +213,17 @@ def _connection_context(batches: Tables) -> Tables:
 
 def _finding_context(batches: Tables) -> Tables:
     context = Context()
-    kinds = ExpertKind.__members__
     for batch in batches:
-        for name in map(str, batch.column("kind").to_pylist()):
-            if name in kinds:
-                context.add_finding(ExpertInfo(kinds[name], "", 0, 0, -1, -1))
+        for info in _findings_in(batch):
+            context.add_finding(info)
     yield _texts([msgspec.json.encode(context).decode()])
+
+
+def _findings_in(batch: pyarrow.RecordBatch) -> Iterator[ExpertInfo]:
+    kinds = ExpertKind.__members__
+    for name in map(str, batch.column("kind").to_pylist()):
+        if name in kinds:
+            yield ExpertInfo(kinds[name], "", 0, 0, -1, -1)
 
 
 # -- rows to rules --------------------------------------------------------------------------------
@@ -370,18 +414,22 @@ def _concluded(known: str) -> Callable[[pyarrow.Table], pyarrow.Table]:
         texts = [text for text in table.column("value").to_pylist() if text]
         limits: list[str] = []
         problems = merged([msgspec.json.decode(text, type=Problem) for text in texts], limits)
-        diagnosis = concluded(rules(), problems, context, limits)
-        rows: list[dict[str, object]] = [
-            {"kind": "problem", **_row_of(problem, place)}
-            for place, problem in enumerate(diagnosis.problems, 1)
-        ]
-        said = not_judged(diagnosis) + diagnosis.limits
-        rows += [
-            {"kind": "limit", "place": place, "limit": text} for place, text in enumerate(said, 1)
-        ]
+        rows = _rows_of(concluded(rules(), problems, context, limits))
         return pyarrow.Table.from_pylist(rows, schema=_arrow_schema(_ALL))
 
     return conclude
+
+
+def _rows_of(diagnosis: Diagnosis) -> list[dict[str, object]]:
+    """Return the rows of both tables."""
+    rows: list[dict[str, object]] = [
+        {"kind": "problem", **_row_of(problem, place)}
+        for place, problem in enumerate(diagnosis.problems, 1)
+    ]
+    said = not_judged(diagnosis) + diagnosis.limits
+    return rows + [
+        {"kind": "limit", "place": place, "limit": text} for place, text in enumerate(said, 1)
+    ]
 
 
 def _row_of(problem: Problem, place: int) -> dict[str, object]:

@@ -87,11 +87,16 @@ def options_of(small: bool) -> tuple[str, ...]:
 
 
 class ClassArchive:
-    """The archive for one Java, Spark and set of options."""
+    """The archive for one Java, installed Spark and set of options."""
 
-    def __init__(self, java: Java, spark: str, options: tuple[str, ...], folder: Path) -> None:
-        """`spark` is its version; `folder` is where archives are cached."""
-        key = "\0".join((java.home, java.version, spark, *options))
+    def __init__(
+        self, java: Java, spark: str, jars: str, options: tuple[str, ...], folder: Path
+    ) -> None:
+        """`spark` is its version, `jars` where it is: Java ignores an archive of other paths.
+
+        `folder` is where archives are cached.
+        """
+        key = "\0".join((java.home, java.version, spark, jars, *options))
         digest = hashlib.sha256(key.encode()).hexdigest()[:16]
         self.path = folder / f"spark-{spark}-{digest}.jsa"
         """the archive, whether it exists or not"""

@@ -152,7 +152,8 @@ def start_session(options: SessionOptions | None = None) -> Session:
     java_options = options_of(options.small)
     archive = None
     if options.archive and options.is_local:
-        archive = ClassArchive(java, pyspark.__version__, java_options, cache_folder())
+        installed = os.path.dirname(pyspark.__file__)
+        archive = ClassArchive(java, pyspark.__version__, installed, java_options, cache_folder())
         java_options += archive.options()
     conf = SparkConf(loadDefaults=False)
     conf.setMaster(options.master).setAppName("rmqtool report")

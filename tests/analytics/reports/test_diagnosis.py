@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from analytics.inputs.inputs import inputs_of
 from analytics.inputs.rows import conversation_rows, exchange_rows, finding_rows
 from dissectors.times import text_of_time
 from tests.analytics.diagnosis.made_rows import SAMPLES
-from tests.analytics.reported import Tables, tables_of
+from tests.analytics.reported import Tables, tables_from, tables_of
 from tests.rmqtool.command import rmqtool
 
 if TYPE_CHECKING:
@@ -62,7 +63,11 @@ def expected(logs: list[str]) -> Diagnosis:
 
 @pytest.fixture(scope="module")
 def reported(spark: SparkSession, logs: list[str]) -> Tables:
-    return tables_of(spark, "diagnosis", logs)
+    """The tables as Spark's tasks make them, as if the logs were large."""
+    from analytics.inputs.source import read_inputs
+
+    given = replace(read_inputs(spark, inputs_of(logs)).given, small=False)
+    return tables_from("diagnosis", given)
 
 
 def row_of(problem: Problem) -> dict[str, Any]:
@@ -137,6 +142,21 @@ def test_the_same_problems(expected: Diagnosis, reported: Tables) -> None:
         for name, row in one_pass.items()
     }
     assert {name: found for name, found in differing.items() if found} == {}
+
+
+def test_a_small_input_is_judged_in_one_pass(spark: SparkSession, tmp_path: Path) -> None:
+    """With the same tables as from Spark's tasks."""
+    from analytics.inputs.source import read_inputs
+
+    captures = [SAMPLES / "fault-kill-5x.pcap", SAMPLES / "acl-4x.pcap"]
+    log = tmp_path / "log"
+    assert rmqtool("decode", "pcap", *captures, "-T", "parquet", "-o", f"{log}/").status == 0
+    given = read_inputs(spark, inputs_of([str(log)])).given
+    assert given.small
+    small = tables_from("diagnosis", given)
+    large = tables_from("diagnosis", replace(given, small=False))
+    assert small == large
+    assert len(small["diagnosis_problems"]) > 2
 
 
 def test_the_same_order(expected: Diagnosis, reported: Tables) -> None:
