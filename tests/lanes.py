@@ -35,9 +35,8 @@ def _cluster(*names: str, apart: bool = False) -> Lane:
 
 
 LANES: Final = (
-    Lane("spark reports", ("tests/analytics/reports/*",)),
+    Lane("spark reports", ("tests/analytics/reports/*", "tests/rmqtool/report/*")),
     Lane("spark", ("tests/analytics/*", "!*/page/*", "!*/diagnosis/*", "!*/isolation/*")),
-    Lane("spark commands", ("tests/rmqtool/report/*",)),
     _cluster("cluster.py::*", "messages.py::*", "producer_core.py::*"),
     _cluster("producer_faults.py::*"),
     _cluster("producer_kinds.py::*[[]5*"),
