@@ -30,7 +30,7 @@ from dissectors.live.interface import (
     pcap_records,
 )
 from tests.dissectors.tcp.readers import read
-from tests.patience import Stopwatch
+from tests.patience import Stopwatch, wait_for
 from tests.rmqtool.live_traffic import Wire
 from tests.traffic.captures import pcap
 from tests.traffic.talk import START
@@ -57,6 +57,18 @@ def all_of(capture: LiveCapture, patience: float = 0.3) -> list[RingPacket]:
     while packets := capture.receive(patience):
         found += packets
     return found
+
+
+def has_times_of_arrival(capture: LiveCapture, wire: Wire) -> bool:
+    """Whether packets carry the time at which they came.
+
+    The kernel begins to note it a moment after the first socket asked; until then a packet that is
+    read without a ring gets the time at which it is read.
+    """
+    wire.say(b"first")
+    said = time.time_ns()
+    time.sleep(0.005)
+    return all(packet.ts <= said for packet in all_of(capture))
 
 
 def payload_of(packet: RingPacket) -> bytes:
@@ -132,10 +144,11 @@ def test_a_filter_that_is_none_is_said() -> None:
 @every_way
 def test_packets_are_seen_once_in_order_with_their_times(ring: bool) -> None:
     wire = Wire()
-    before = time.time_ns()
     with closing(LiveCapture("lo", f"tcp port {wire.port}", ring=ring)) as capture:
         assert capture.linktype == 1
         assert capture.reads_ring == ring
+        wait_for("times of arrival", lambda: has_times_of_arrival(capture, wire))
+        before = time.time_ns()
         said = [f"{number:06}".encode() * (number + 1) for number in range(300)]
         for text in said:
             wire.say(text)
