@@ -30,6 +30,8 @@ SANDBOX_VALUES = tuple(
     for name in ("offsets", "options", "request", "server", "state", "store", "topics")
 )
 REPORT_CONTRACT = ("analytics.report", "analytics.schema", "analytics.derived", "analytics.spark")
+DIAGNOSIS = (*REPORT_CONTRACT, "analytics.diagnosis", "analytics.inputs.rows", "dissectors")
+DIAGNOSIS_ON_SPARK = ("analytics.reports.diagnosis_tables", "analytics.reports.diagnosis_tasks")
 VIEWS = ("rmqtool.ui", "rmqtool.decode", "rmqtool")
 
 UNITS: dict[str, tuple[str, ...]] = {
@@ -219,13 +221,9 @@ UNITS: dict[str, tuple[str, ...]] = {
         "replay.fault",
         "dissectors",
     ),
-    "analytics.reports.diagnosis": (
-        *REPORT_CONTRACT,
-        "analytics.diagnosis",
-        "analytics.inputs.rows",
-        "analytics.sends",
-        "dissectors",
-    ),
+    "analytics.reports.diagnosis": (*DIAGNOSIS, "analytics.sends", *DIAGNOSIS_ON_SPARK),
+    DIAGNOSIS_ON_SPARK[0]: DIAGNOSIS,
+    DIAGNOSIS_ON_SPARK[1]: (*DIAGNOSIS, DIAGNOSIS_ON_SPARK[0]),
     "analytics.reports": (
         *REPORT_CONTRACT,
         "analytics.sends",
