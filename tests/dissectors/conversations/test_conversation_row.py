@@ -1,13 +1,10 @@
 """TCP connections as rows: how they began and ended, what the network took, what was lost.
 
-tshark is the oracle on the samples: the round trip of each handshake (`tcp.analysis.initial_rtt`),
-retransmissions and windows of zero.
+On the samples tshark is the oracle: `tests/dissectors/tcp/test_tshark.py`.
 """
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +17,7 @@ from dissectors.rows.record import ExchangeRecord
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import send as send_command
 from tests.traffic.commands import sent as sent_command
-from tests.traffic.talk import ACK, BROKER, CLIENT, SYN, End, Talk, Tcp, merged
+from tests.traffic.talk import BROKER, CLIENT, SYN, End, Talk, Tcp, merged
 
 SAMPLES = sorted(
     path
@@ -187,67 +184,6 @@ def test_nothing_is_kept_where_nobody_asks(tmp_path: Path) -> None:
 def test_the_columns_are_the_fields() -> None:
     names = [column.name for column in CONVERSATION_COLUMNS]
     assert names == list(ConversationRecord.__struct_fields__)
-
-
-@pytest.mark.tshark
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_tshark_measures_the_same(path: Path) -> None:
-    _, rows = decoded(path)
-    wanted = _by_tshark(path)
-    with_handshake = {(row.client, row.server): row for row in rows if row.rtt_us is not None}
-    assert with_handshake.keys() == wanted.keys()
-    for ends, row in with_handshake.items():
-        rtt, zero_windows = wanted[ends]
-        assert row.rtt_us is not None
-        assert abs(row.rtt_us - rtt) <= 1, ends
-        assert row.client_zero_windows + row.server_zero_windows == zero_windows, ends
-
-
-def _by_tshark(path: Path) -> dict[tuple[str, str], tuple[float, int]]:
-    """Client and server of each handshake: microseconds of its round trip, windows of zero.
-
-    tshark takes a refusal, too, for the end of a round trip; only whole handshakes are compared.
-    """
-    fields = [
-        "tcp.stream",
-        "ip.src",
-        "ipv6.src",
-        "tcp.srcport",
-        "ip.dst",
-        "ipv6.dst",
-        "tcp.dstport",
-        "tcp.flags",
-        "tcp.analysis.initial_rtt",
-        "tcp.window_size_value",
-    ]
-    command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-E", "occurrence=l"]
-    for name in fields:
-        command += ["-e", name]
-    out = subprocess.run(command, check=False, capture_output=True, text=True).stdout
-    ends: dict[str, tuple[str, str]] = {}
-    syns: dict[str, int] = {}
-    accepted: set[str] = set()
-    rtts: dict[str, float] = {}
-    zeros: dict[str, int] = {}
-    for line in out.splitlines():
-        stream, a4, a6, a_port, b4, b6, b_port, flags, rtt, window = line.split("\t")
-        bits = int(flags, 16) if flags else 0
-        a = f"[{a6}]:{a_port}" if a6 else f"{a4}:{a_port}"
-        b = f"[{b6}]:{b_port}" if b6 else f"{b4}:{b_port}"
-        if bits & (SYN | ACK) == SYN:
-            ends[stream] = (a, b)
-            syns[stream] = syns.get(stream, 0) + 1
-        elif bits & SYN:
-            accepted.add(stream)
-        if rtt:
-            rtts[stream] = float(rtt) * 1e6
-        zeros[stream] = zeros.get(stream, 0) + (window == "0" and not bits & 4)
-    return {
-        ends[stream]: (rtt, zeros[stream])
-        for stream, rtt in rtts.items()
-        if syns.get(stream) == 1 and stream in accepted
-    }
 
 
 def test_a_connection_that_was_idle_before_its_end_says_how_long(rows_of) -> None:

@@ -1,7 +1,8 @@
 """tshark as the oracle: the same packets and times, the same bytes in every stream.
 
 Of every sample and of captures made here: `frame.number`, `frame.time_epoch`, lengths of each
-packet; `follow,tcp,raw` of each stream against the pieces of our reassembly.
+packet; `follow,tcp,raw` of each stream against the pieces of our reassembly. Of every sample: the
+round trip of each handshake (`tcp.analysis.initial_rtt`) and windows of zero.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import re
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from dissectors.conversations.keys import reversed_key, source_of
+from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.tcp.capture import Packet, packet_number
 from dissectors.tcp.formats import reader_of
 from dissectors.tcp.pieces import Data, Piece
@@ -38,6 +41,19 @@ SAMPLES = sorted(
 )
 MISSING = re.compile(rb"\[\d+ bytes missing in capture file\]\0")
 """what tshark writes for a hole"""
+FRAME_FIELDS = ("frame.number", "frame.time_epoch", "frame.len", "frame.cap_len")
+TCP_FIELDS = (
+    "tcp.stream",
+    "ip.src",
+    "ipv6.src",
+    "tcp.srcport",
+    "ip.dst",
+    "ipv6.dst",
+    "tcp.dstport",
+    "tcp.flags",
+    "tcp.analysis.initial_rtt",
+    "tcp.window_size_value",
+)
 Stream = tuple[bytes, bytes]
 """what the first and the second of two ends, in order of their names, have said"""
 
@@ -52,6 +68,8 @@ class Seen:
     """by the names of both ends, those that say nothing left out"""
     connections: int = 0
     """as many as our side sees, those that say nothing too"""
+    handshakes: dict[tuple[str, str], tuple[float, int]] = field(default_factory=dict)
+    """by client and server: microseconds of the round trip, windows of zero"""
 
 
 # -- tshark -------------------------------------------------------------------------------------
@@ -68,16 +86,19 @@ def by_tshark(path: Path, streams: int) -> Seen:
         "fields",
         "-o",
         "tcp.desegment_tcp_streams:FALSE",
+        "-E",
+        "occurrence=l",
     ]
-    for name in ("number", "time_epoch", "len", "cap_len"):
-        command += ["-e", f"frame.{name}"]
+    for name in (*FRAME_FIELDS, *TCP_FIELDS):
+        command += ["-e", name]
     for number in range(streams):
         command += ["-z", f"follow,tcp,raw,{number}"]
     out = subprocess.run(command, check=False, capture_output=True, text=True).stdout
     seen = Seen()
     head, *follows = re.split(r"\n?={67}\nFollow: tcp,raw\n", out)
-    for line in head.splitlines():
-        number, time, length, captured = line.split("\t")
+    lines = [line.split("\t") for line in head.splitlines()]
+    seen.handshakes = _handshakes(line[len(FRAME_FIELDS) :] for line in lines)
+    for number, time, length, captured, *_ in lines:
         seconds, fraction = time.split(".")
         seen.packets.append(
             (int(number), int(seconds) * 10**9 + int(fraction), int(length), int(captured))
@@ -87,6 +108,32 @@ def by_tshark(path: Path, streams: int) -> Seen:
         if any(stream):
             seen.streams[ends].append(stream)
     return seen
+
+
+def _handshakes(lines: Iterable[list[str]]) -> dict[tuple[str, str], tuple[float, int]]:
+    """tshark takes a refusal, too, for the end of a round trip; only whole handshakes count."""
+    ends: dict[str, tuple[str, str]] = {}
+    syns: dict[str, int] = {}
+    accepted: set[str] = set()
+    rtts: dict[str, float] = {}
+    zeros: dict[str, int] = {}
+    for stream, a4, a6, a_port, b4, b6, b_port, flags, rtt, window in lines:
+        bits = int(flags, 16) if flags else 0
+        a = f"[{a6}]:{a_port}" if a6 else f"{a4}:{a_port}"
+        b = f"[{b6}]:{b_port}" if b6 else f"{b4}:{b_port}"
+        if bits & (SYN | ACK) == SYN:
+            ends[stream] = (a, b)
+            syns[stream] = syns.get(stream, 0) + 1
+        elif bits & SYN:
+            accepted.add(stream)
+        if rtt:
+            rtts[stream] = float(rtt) * 1e6
+        zeros[stream] = zeros.get(stream, 0) + (window == "0" and not bits & RST)
+    return {
+        ends[stream]: (rtt, zeros[stream])
+        for stream, rtt in rtts.items()
+        if syns.get(stream) == 1 and stream in accepted
+    }
 
 
 def _follow(text: str) -> tuple[int, tuple[str, str], Stream]:
@@ -178,9 +225,13 @@ def _packets(path: Path) -> Iterator[Packet]:
 # -- compared -----------------------------------------------------------------------------------
 
 
-def assert_same(path: Path) -> None:
+def seen_by_both(path: Path) -> tuple[Seen, Seen]:
+    """What we see, and what tshark does."""
     ours = by_us(path)
-    theirs = by_tshark(path, ours.connections * 2 + 10)
+    return ours, by_tshark(path, ours.connections * 2 + 10)
+
+
+def assert_same(ours: Seen, theirs: Seen) -> None:
     assert ours.packets == theirs.packets
     assert set(ours.streams) == set(theirs.streams)
     # tshark says nothing where the snap length cut a packet off.
@@ -202,9 +253,35 @@ def _tshark() -> None:
         pytest.skip("tshark is not installed")
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_samples(path: Path) -> None:
-    assert_same(path)
+class Sample(NamedTuple):
+    """A sample as both see it."""
+
+    path: Path
+    ours: Seen
+    theirs: Seen
+
+
+@pytest.fixture(scope="module", params=SAMPLES, ids=lambda path: path.name)
+def sample(request: pytest.FixtureRequest) -> Sample:
+    """Of a module, so that tshark runs once for all tests of a sample."""
+    return Sample(request.param, *seen_by_both(request.param))
+
+
+def test_samples(sample: Sample) -> None:
+    assert_same(sample.ours, sample.theirs)
+
+
+def test_round_trips_and_windows_of_zero(sample: Sample) -> None:
+    decode = Decode([str(sample.path)], DecodeOptions(conversations=True))
+    rows = [row for _ in decode.records() for row in decode.take_conversations()]
+    with_handshake = {(row.client, row.server): row for row in rows if row.rtt_us is not None}
+    wanted = sample.theirs.handshakes
+    assert with_handshake.keys() == wanted.keys()
+    for ends, row in with_handshake.items():
+        rtt, zero_windows = wanted[ends]
+        assert row.rtt_us is not None
+        assert abs(row.rtt_us - rtt) <= 1, ends
+        assert row.client_zero_windows + row.server_zero_windows == zero_windows, ends
 
 
 def _said() -> Talk:
@@ -272,4 +349,4 @@ GENERATED = {
 def test_generated(tmp_path: Path, name: str) -> None:
     path = tmp_path / "x.pcap"
     path.write_bytes(GENERATED[name]())
-    assert_same(path)
+    assert_same(*seen_by_both(path))
