@@ -3,6 +3,9 @@
 Rules: what is kept follows from the input and the options alone, so whoever finds it made gets what
 it would have made itself. A report's own frames are let go when its tables are computed; what has a
 name among `Report.shares` stays until the last report that names it (`analytics.result.built`).
+Spark analyses all that a frame is made of again with each step that is added to it. Of a small
+input that takes longer than everything else, so there a kept frame is computed at once, and is
+rows without a history.
 """
 
 from __future__ import annotations
@@ -22,12 +25,16 @@ OWN = ""
 class Kept:
     """The frames in Spark's memory that belong to one input, and what was made of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, small: bool = False) -> None:
+        """`small`: the input has so few rows that this process can hold what is made of it."""
+        self.small = small
         self._frames: dict[str, list[DataFrame]] = {}
         self._made: dict[str, tuple[Hashable, object]] = {}
 
     def frame(self, frame: DataFrame, share: str = OWN) -> DataFrame:
-        """Return a frame that Spark computes once, when it is first asked for, and then keeps."""
+        """Return a frame that is computed once: a small one now, others when first asked for."""
+        if self.small:
+            return frame.sparkSession.createDataFrame(frame.toArrow(), frame.schema)
         kept = frame.persist()
         self._frames.setdefault(share, []).append(kept)
         return kept

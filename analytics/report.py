@@ -91,10 +91,13 @@ class ReportInput:
     """one row per TCP connection: `conversation_schema`; None: unknown to the input"""
     findings: DataFrame | None = None
     """one row per finding: `finding_schema`; None: the input does not say"""
-    small: bool = False
-    """so few rows that this process reads them before Spark has planned how to"""
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
     """what reports made of these tables and ask for more than once"""
+
+    @property
+    def small(self) -> bool:
+        """Whether it has so few rows that this process reads them before Spark has a plan."""
+        return self.kept.small
 
 
 @dataclass(frozen=True, slots=True)

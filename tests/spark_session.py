@@ -24,9 +24,14 @@ def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
         pytest.skip("no Java")
-    from analytics.spark.session import SessionOptions, start_session
+    from analytics.spark.session import SessionOptions, settings_of, start_session
 
-    session = start_session(SessionOptions("local[2]", memory="4g", settings=_SETTINGS))
+    # Queries are planned as for small inputs, but Java runs for minutes: it goes on compiling, and
+    # makes no archive.
+    small = settings_of(SessionOptions("local[2]", memory="4g"), 2)
+    session = start_session(
+        SessionOptions("local[2]", small=False, archive=False, settings=small | _SETTINGS)
+    )
     yield session.spark
     session.stop()
 

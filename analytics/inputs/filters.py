@@ -21,6 +21,7 @@ from dissectors.where.fields import FieldSet, Getter, WhereField, exchange_field
 from dissectors.where.filter import Test, compile_where
 
 from .. import derived
+from ..kept import Kept
 from ..report import ReportInput
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def chosen(
             conversations = conversations.where(f"unix_micros({end}) {compare} {micros}")
     if where:
         exchanges = exchanges.where(_column_of(where, zone))
-    return ReportInput(exchanges, conversations, given.findings, given.small)
+    return ReportInput(exchanges, conversations, given.findings, Kept(given.small))
 
 
 def _first_time(exchanges: DataFrame) -> int:

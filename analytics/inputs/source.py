@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from ..errors import ReportError
+from ..kept import Kept
 from ..report import ReportInput
 from ..schema import SOURCE, conversation_schema, exchange_schema, finding_schema
 from ..spark.expressions import text
@@ -77,7 +78,7 @@ def read_inputs(
             _together(parts.exchanges),
             _together(parts.conversations) if known and parts.conversations else None,
             _together(parts.findings) if known and parts.findings else None,
-            small=is_small(inputs),
+            Kept(is_small(inputs)),
         ),
         parts.remarks,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from analytics.kept import Kept
 from analytics.report import ReportInput
 from analytics.schema import SOURCE, conversation_schema, exchange_schema
 
@@ -77,9 +78,14 @@ def conversations(spark: SparkSession, rows: Iterable[Mapping[str, object]]) -> 
     return _frame(spark, rows, conversation_schema().fieldNames(), conversations=True)
 
 
-def report_input(spark: SparkSession, rows: Iterable[Mapping[str, object]]) -> ReportInput:
-    """Return an input that has exchanges only."""
-    return ReportInput(exchanges(spark, rows))
+def report_input(
+    spark: SparkSession,
+    rows: Iterable[Mapping[str, object]],
+    connections: Iterable[Mapping[str, object]] | None = None,
+) -> ReportInput:
+    """Return a small input of exchanges and of connections, None: of those nothing is known."""
+    ends = None if connections is None else conversations(spark, connections)
+    return ReportInput(exchanges(spark, rows), ends, kept=Kept(small=True))
 
 
 def _frame(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analytics.kept import Kept
 from tests.analytics.rows import report_input, row
+from tests.expected import SAMPLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from analytics.report import ReportInput
     from analytics.result import ReportResult
 
 
@@ -33,34 +36,47 @@ def test_what_is_made_once_is_made_again_for_something_else() -> None:
     assert kept.once("a", 2, make) == 4
 
 
-def results_of(spark: SparkSession, names: list[str]) -> list[ReportResult]:
+NAMES = ["latency", "retries", "isolation", "overview", "quality"]
+ROWS = [
+    row(0, unique_key="A", response_code=2, response_name="SYSTEM_BUSY"),
+    row(5000, unique_key="A", responder="10.0.0.2:10911", broker_name="broker-b"),
+    row(9000, unique_key="B"),
+]
+
+
+def results_of(given: ReportInput, names: list[str]) -> list[ReportResult]:
     from analytics.report import ReportOptions
     from analytics.reports import report_of
     from analytics.result import computed
 
-    rows = [
-        row(0, unique_key="A", response_code=2, response_name="SYSTEM_BUSY"),
-        row(5000, unique_key="A", responder="10.0.0.2:10911", broker_name="broker-b"),
-        row(9000, unique_key="B"),
-    ]
-    return computed([report_of(one) for one in names], report_input(spark, rows), ReportOptions())
+    return computed([report_of(one) for one in names], given, ReportOptions())
+
+
+def assert_same(found: ReportResult, expected: ReportResult) -> None:
+    assert {one: table.data.to_pylist() for one, table in found.tables.items()} == {
+        one: table.data.to_pylist() for one, table in expected.tables.items()
+    }
+    assert any(table.data.num_rows for table in found.tables.values())
 
 
 def test_reports_together_are_the_reports_alone(spark: SparkSession) -> None:
-    names = ["latency", "retries", "isolation", "overview"]
-    together = results_of(spark, names)
-    for name, result in zip(names, together, strict=True):
-        (alone,) = results_of(spark, [name])
-        assert {one: table.data.to_pylist() for one, table in result.tables.items()} == {
-            one: table.data.to_pylist() for one, table in alone.tables.items()
-        }
-        assert any(table.data.num_rows for table in result.tables.values())
+    for name, result in zip(NAMES, results_of(report_input(spark, ROWS), NAMES), strict=True):
+        (alone,) = results_of(report_input(spark, ROWS), [name])
+        assert_same(result, alone)
 
 
-def test_what_was_kept_is_let_go(spark: SparkSession) -> None:
-    spark.catalog.clearCache()
-    results_of(spark, ["latency", "retries", "isolation", "overview", "quality"])
-    assert kept_in(spark) == 0
+def test_a_small_input_gives_what_a_large_one_does(spark: SparkSession) -> None:
+    from analytics.inputs.inputs import inputs_of
+    from analytics.inputs.source import read_inputs
+
+    small = read_inputs(spark, inputs_of([str(SAMPLES / "fault-kill-5x.pcap")])).given
+    assert small.small
+    large = replace(small, kept=Kept())
+    before = kept_in(spark)
+    results = zip(results_of(small, NAMES), results_of(large, NAMES), strict=True)
+    for one, other in results:
+        assert_same(one, other)
+    assert kept_in(spark) == before, "what was kept is let go"
 
 
 def test_what_the_next_report_shares_stays(spark: SparkSession) -> None:

@@ -16,6 +16,7 @@ from analytics.diagnosis.problem import Problem
 from analytics.diagnosis.registry import rules
 from analytics.inputs.inputs import inputs_of
 from analytics.inputs.rows import conversation_rows, exchange_rows, finding_rows
+from analytics.kept import Kept
 from dissectors.times import text_of_time
 from tests.analytics.diagnosis.made_rows import SAMPLES
 from tests.analytics.reported import Tables, tables_from, tables_of
@@ -66,7 +67,7 @@ def reported(spark: SparkSession, logs: list[str]) -> Tables:
     """The tables as Spark's tasks make them, as if the logs were large."""
     from analytics.inputs.source import read_inputs
 
-    given = replace(read_inputs(spark, inputs_of(logs)).given, small=False)
+    given = replace(read_inputs(spark, inputs_of(logs)).given, kept=Kept())
     return tables_from("diagnosis", given)
 
 
@@ -154,7 +155,7 @@ def test_a_small_input_is_judged_in_one_pass(spark: SparkSession, tmp_path: Path
     given = read_inputs(spark, inputs_of([str(log)])).given
     assert given.small
     small = tables_from("diagnosis", given)
-    large = tables_from("diagnosis", replace(given, small=False))
+    large = tables_from("diagnosis", replace(given, kept=Kept()))
     assert small == large
     assert len(small["diagnosis_problems"]) > 2
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.analytics.rows import START, conversations, exchanges, moment, report_input, row
+from tests.analytics.rows import START, moment, report_input, row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,8 +59,6 @@ def connection(number: int, **values: object) -> dict[str, object]:
 
 
 def test_answers_are_counted_by_what_they_say(spark: SparkSession) -> None:
-    from analytics.report import ReportInput
-
     rows = [
         row(0, opaque=1),
         row(1, opaque=2, latency_us=3000, response_code=2, response_name="SYSTEM_BUSY"),
@@ -71,7 +69,7 @@ def test_answers_are_counted_by_what_they_say(spark: SparkSession) -> None:
         row(10 * SECOND, opaque=7, status="orphan", request_name=None, request_time=None),
     ]
     ends = [connection(0), connection(1, gaps=1, gap_bytes=100)]
-    given = ReportInput(exchanges(spark, rows), conversations(spark, ends))
+    given = report_input(spark, rows, ends)
     (found,) = computed(given, "latency_operations")["latency_operations"]
     expected = {
         "exchanges": 6,
@@ -141,8 +139,6 @@ def test_there_are_about_sixty_windows(spark: SparkSession) -> None:
 
 
 def test_the_slowest_have_their_packets_and_the_networks_part(spark: SparkSession) -> None:
-    from analytics.report import ReportInput
-
     rows = [
         row(
             at, opaque=at, latency_us=1000 + at, request_packet=10 * at, response_packet=10 * at + 1
@@ -151,7 +147,7 @@ def test_the_slowest_have_their_packets_and_the_networks_part(spark: SparkSessio
     ]
     rows[29]["expert"] = ["RETRANSMISSION"]
     back = row(40, latency_us=5000, requester="10.0.0.1:10911", responder="10.0.0.9:40000")
-    given = ReportInput(exchanges(spark, [*rows, back]), conversations(spark, [connection(0)]))
+    given = report_input(spark, [*rows, back], [connection(0)])
     found = computed(given, "latency_slowest", slowest=3)["latency_slowest"]
     assert [one["latency_us"] for one in found] == [5000, 1029, 1028]
     assert [one["network_us"] for one in found] == [30, 200, 200]
@@ -161,8 +157,6 @@ def test_the_slowest_have_their_packets_and_the_networks_part(spark: SparkSessio
 
 
 def test_network_and_broker_are_told_apart(spark: SparkSession) -> None:
-    from analytics.report import ReportInput
-
     rows = [
         row(0, opaque=1, latency_us=1000),
         row(1, opaque=2, latency_us=3000, conversation=1, expert=["RETRANSMISSION"]),
@@ -173,7 +167,7 @@ def test_network_and_broker_are_told_apart(spark: SparkSession) -> None:
         connection(2, end="refused", protocol="no payload", syn_rtt_us=None, ack_rtt_us=None),
         connection(3, end="fin", protocol="TLS", server="10.0.0.1:443"),
     ]
-    given = ReportInput(exchanges(spark, rows), conversations(spark, ends))
+    given = report_input(spark, rows, ends)
     (found,) = computed(given, "latency_network")["latency_network"]
     expected = {
         "client": "10.0.0.9",

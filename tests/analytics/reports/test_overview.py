@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.analytics.reported import Tables, tables_from, tables_of
-from tests.analytics.rows import conversations, exchanges, moment, report_input, row
+from tests.analytics.rows import moment, report_input, row
 from tests.expected import SAMPLES
 
 if TYPE_CHECKING:
@@ -62,8 +62,6 @@ def test_what_was_not_answered_is_said_first(recorded: Tables) -> None:
 
 
 def test_only_a_long_poll_that_its_own_side_ended_is_withdrawn(spark: SparkSession) -> None:
-    from analytics.report import ReportInput
-
     pull = {"request_name": "PULL_MESSAGE", "latency_us": None, "end": "closed"}
     rows = [
         row(0, conversation=0, **pull),
@@ -76,7 +74,7 @@ def test_only_a_long_poll_that_its_own_side_ended_is_withdrawn(spark: SparkSessi
         {**connection, "conversation": 0, "ended_by": "client"},
         {**connection, "conversation": 1, "ended_by": "server"},
     ]
-    given = ReportInput(exchanges(spark, rows), conversations(spark, connections))
+    given = report_input(spark, rows, connections)
     tables = tables_from("overview", given)
     found = [(one["operation"], one["proven"], one["withdrawn"]) for one in tables["unanswered"]]
     assert found == [

@@ -9,7 +9,7 @@ import pytest
 
 from dissectors.remoting.code_sets import FETCHES
 from tests.analytics.reported import Tables, tables_from
-from tests.analytics.rows import START, conversations, exchanges, moment, report_input, row
+from tests.analytics.rows import START, moment, report_input, row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,11 +113,7 @@ CONNECTIONS = [
 @pytest.fixture(scope="module")
 def made(spark: SparkSession) -> Tables:
     """The report of rows made up, with connections."""
-    from analytics.report import ReportInput
-
-    return tables_from(
-        "retries", ReportInput(exchanges(spark, ROWS), conversations(spark, CONNECTIONS))
-    )
+    return tables_from("retries", report_input(spark, ROWS, CONNECTIONS))
 
 
 def test_a_late_answer_makes_a_copy(made: Tables) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.analytics.reported import Tables, tables_from, tables_of
-from tests.analytics.rows import conversations, exchanges, moment, row
+from tests.analytics.rows import moment, report_input, row
 from tests.expected import SAMPLES
 
 if TYPE_CHECKING:
@@ -138,9 +138,7 @@ ROWS = [
 @pytest.fixture(scope="module")
 def made(spark: SparkSession) -> Tables:
     """The overview and the latency of rows made up."""
-    from analytics.report import ReportInput
-
-    given = ReportInput(exchanges(spark, ROWS), conversations(spark, CONNECTIONS))
+    given = report_input(spark, ROWS, CONNECTIONS)
     return {**tables_from("overview", given), **tables_from("latency", given)}
 
 
@@ -184,7 +182,5 @@ def test_strangers_are_said_apart(made: Tables) -> None:
 
 
 def test_without_connections_nothing_is_said(spark: SparkSession) -> None:
-    from analytics.report import ReportInput
-
-    tables = tables_from("overview", ReportInput(exchanges(spark, ROWS)))
+    tables = tables_from("overview", report_input(spark, ROWS))
     assert "unreachable" not in tables
