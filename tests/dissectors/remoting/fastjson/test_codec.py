@@ -154,8 +154,10 @@ def depth_of(value: object) -> int:
         b'{"a":' + b"9" * 1_000_000 + b"}",
         b"-" * 1_000_000,
         b"[1 " * 300_000,
+        b'{0:"' + b'",1:"' * 200_001,
+        b"{" + b"0:" * 500_000,
     ],
-    ids=range(11),
+    ids=range(13),
 )
 def test_time_is_bounded(data: bytes) -> None:
     start = time.process_time()
@@ -199,6 +201,43 @@ def test_valid_json_is_read_alike_by_both_readers(value: object) -> None:
         reader = FastjsonReader(text)
         assert reader.read() == value
         assert reader.problem is None
+
+
+def with_bare_keys(value: object) -> str:
+    """The text of a value as fastjson writes it: integer keys have no quotes."""
+    if isinstance(value, dict):
+        members = (
+            f"{name if isinstance(name, int) else json.dumps(name, ensure_ascii=False)}"
+            f":{with_bare_keys(item)}"
+            for name, item in value.items()
+        )
+        return f"{{{','.join(members)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(with_bare_keys, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+# strings that look like keys outside of them
+likely_text = st.text(max_size=8) | st.text('{}[],:0123456789-"', max_size=8)
+values_with_bare_keys = st.recursive(
+    st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | likely_text,
+    lambda inner: st.lists(inner) | st.dictionaries(st.integers(-99, 1 << 40) | likely_text, inner),
+    max_leaves=20,
+)
+
+
+@given(values_with_bare_keys)
+def test_bare_keys_are_read_as_by_the_tolerant_reader(value: object) -> None:
+    text = with_bare_keys(value)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        return
+    if "$ref" in text:
+        return
+    reader = FastjsonReader(text)
+    assert decode_json(data) == JsonResult(reader.read())
+    assert reader.problem is None
 
 
 def check_any(data: bytes) -> None:
