@@ -9,7 +9,7 @@ incidents by their gravest problem, the cause first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -20,17 +20,19 @@ from dissectors.rows.record import ExchangeRecord
 
 from .context import Context
 from .incidents import grouped
-from .keys import Flow
+from .keys import Flow, flow_of
 from .messages import AttemptStore, ObservedMessage
 from .need import Need
 from .problem import LOWER, Case, Confidence, Problem, Subject, Tally, filter_of
 from .registry import rule_of
-from .rule import DiagnosisRule, Exchanges, Fold
+from .rule import Add, DiagnosisRule, Exchanges, Fold
 
 MAX_KEYS: Final = 10_000
 """states of one rule"""
 MAX_FLOWS: Final = 10_000
 """flows that are known at a time; a long-lived client has a few, a short-lived one is one"""
+BATCH: Final = 512
+"""exchanges that are taken together: code and state of the rules stay in the processor's caches"""
 MAX_CASES: Final = 200
 """problems of one rule; those over it are counted in the last"""
 
@@ -71,9 +73,6 @@ class _Taker:
         return found
 
 
-Add = Callable[[ExchangeRecord], None]
-
-
 class _FlowTakers(NamedTuple):
     """What takes the exchanges of one flow."""
 
@@ -95,8 +94,7 @@ class Engine:
         self._takers = [_Taker(rule) for rule in rules]
         self._taker_of = {taker.rule.id: taker for taker in self._takers}
         self._plan = Takers(rules)
-        self._flows: dict[tuple[object, ...], _FlowTakers] = {}
-        """by the values of a `Flow`"""
+        self._flows: dict[Flow, _FlowTakers] = {}
         self._of_connections = [
             (taker.rule.connections, taker)
             for taker in self._takers
@@ -108,30 +106,31 @@ class Engine:
             if taker.rule.messages is not None
         ]
         self._store = AttemptStore()
+        self._waiting: list[ExchangeRecord] = []
+        """fewer than BATCH exchanges, which are taken with those that follow"""
 
     def begin_input(self, name: str) -> None:
         """Take what follows for rows of that input: conversations are numbered anew in each."""
+        self._take_waiting()
         self._store.source = name
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Take exchanges, in any order."""
+        self._waiting += rows
+        if len(self._waiting) >= BATCH:
+            self._take_waiting()
+
+    def _take_waiting(self) -> None:
+        """Give the exchanges that wait to context and rules."""
+        rows, self._waiting = self._waiting, []
         if not rows:
             return
         flows, context = self._flows, self.context
         for row in rows:
-            flow = (
-                row.request_code,
-                row.response_code,
-                row.status,
-                not (row.facts or row.brokers),
-                row.requester,
-                row.responder,
-                row.topic,
-                row.group,
-            )
+            flow = flow_of(row)
             takers = flows.get(flow)
             if takers is None:
-                takers = self._takers_of_flow(Flow(*flow), row)
+                takers = self._takers_of_flow(flow, row)
                 context.add_exchange(row)
             elif takers.context is not None:
                 takers.context(row)
@@ -157,7 +156,7 @@ class Engine:
                 if key is not None:
                     fold = taker.folds.get(key) or taker.fold(key)
                     if fold is not None:
-                        adders.append(fold.add_exchange)
+                        adders.append(fold.adder_of(flow))
                     missing = missing or fold is None
             elif not (one.with_facts and flow.plain):
                 others.append((one, taker))
@@ -165,7 +164,7 @@ class Engine:
         if not missing:  # else the rows that a state is missing for are counted one by one
             if len(self._flows) >= MAX_FLOWS:
                 self._flows.clear()
-            self._flows[tuple(flow)] = takers
+            self._flows[flow] = takers
         return takers
 
     def add_connections(self, rows: Iterable[ConversationRecord]) -> None:
@@ -187,6 +186,7 @@ class Engine:
 
     def diagnosis(self) -> Diagnosis:
         """Return what is wrong so far."""
+        self._take_waiting()
         folds = {id(taker): taker.folds for taker in self._takers}
         problems: list[Problem] = []
         limits: list[str] = []

@@ -24,6 +24,20 @@ class Flow(NamedTuple):
     group: str | None
 
 
+def flow_of(row: ExchangeRecord) -> Flow:
+    """Return the flow of an exchange."""
+    return Flow(
+        row.request_code,
+        row.response_code,
+        row.status,
+        not (row.facts or row.brokers),
+        row.requester,
+        row.responder,
+        row.topic,
+        row.group,
+    )
+
+
 _SEPARATOR: Final = "\x00"
 
 

@@ -25,8 +25,9 @@ from dissectors.rows.record import ONEWAY, ExchangeRecord
 from ..sends import attempts
 from ..sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
 from .context import Context
+from .keys import Flow, flow_of
 from .messages import AttemptStore, ObservedMessage, is_producers, process_of
-from .rule import Exchanges, Fold
+from .rule import Add, Exchanges, Fold
 
 if TYPE_CHECKING:
     from replay.fault import FaultSettings
@@ -110,36 +111,53 @@ class ProducerFold(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take a send of a producer."""
-        key = row.unique_key
-        time = row.request_time
-        if key is None or time is None or self._count >= MAX_SENDS:
-            return
-        self._store.add(row)
-        who = key[-24:-12] if len(key) in _LENGTHS else "", row.group
+        self.adder_of(flow_of(row))(row)
+
+    def adder_of(self, flow: Flow) -> Add:
+        """Return what takes the sends of a flow: all of one outcome."""
+        if flow.response_code is not None:
+            outcome = attempts.STORED if flow.response_code in STORED else attempts.REFUSED
+        else:
+            outcome = attempts.ONEWAY if flow.status == ONEWAY else attempts.UNKNOWN
+        oneway = outcome == attempts.ONEWAY
+        kind = outcome, flow.responder, flow.topic
+        store = self._store.add
+        known: dict[str, tuple[array[int], int]] = {}
+
+        def add(row: ExchangeRecord) -> None:
+            key = row.unique_key
+            time = row.request_time
+            if key is None or time is None or self._count >= MAX_SENDS:
+                return
+            store(row)
+            digits = key[-24:-12] if len(key) in _LENGTHS else ""
+            found = known.get(digits)
+            if found is None:
+                sends = self._sends_of(digits, row)
+                if sends is None:
+                    return
+                number = sends.kinds.setdefault(kind, len(sends.kinds))
+                found = known[digits] = sends.numbers, number
+            self._count += 1
+            begin = time // 1000
+            answer = row.response_time
+            end = begin if oneway else -1 if answer is None else answer // 1000
+            found[0].extend((hash(key), _born_of(key, begin), end, found[1]))
+
+        return add
+
+    def _sends_of(self, digits: str, row: ExchangeRecord) -> _Sends | None:
+        """Return what is kept of the producer of a send; None where there are too many."""
+        who = digits, row.group
         sends = self._of.get(who)
         if sends is None:
             if len(self._of) >= MAX_PRODUCERS:
-                return
-            endpoint, language = row.requester, row.language
-            sends = self._of[who] = _Sends(key, endpoint, row.group, language, row.version)
-        if row.requester < sends.endpoint:
-            sends.endpoint = row.requester
-        self._count += 1
-        code, answer = row.response_code, row.response_time
-        end = -1 if answer is None else answer // 1000
-        if code is not None:
-            outcome = attempts.STORED if code in STORED else attempts.REFUSED
-        elif row.status == ONEWAY:
-            outcome, end = attempts.ONEWAY, time // 1000
-        else:
-            outcome = attempts.UNKNOWN
-        kinds = sends.kinds
-        kind = outcome, row.responder, row.topic
-        number = kinds.get(kind)
-        if number is None:
-            number = kinds[kind] = len(kinds)
-        born = _born_of(key, time // 1000)
-        sends.numbers.extend((hash(key), born, end, number))
+                return None
+            sends = self._of[who] = _Sends(
+                row.unique_key or "", row.requester, row.group, row.language, row.version
+            )
+        sends.endpoint = min(sends.endpoint, row.requester)
+        return sends
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a connection of the host."""

@@ -22,7 +22,12 @@ from .problem import Case, ProblemSeverity
 
 if TYPE_CHECKING:
     from .context import Context
+    from .keys import Flow
     from .messages import ObservedMessage
+
+
+Add = Callable[[ExchangeRecord], None]
+"""takes an exchange"""
 
 
 class Fold:
@@ -34,6 +39,13 @@ class Fold:
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take an exchange."""
+
+    def adder_of(self, flow: Flow) -> Add:
+        """Return what takes the exchanges of a flow: `add_exchange`, unless much is known of all.
+
+        It is asked for where a rule's key depends on the flow only.
+        """
+        return self.add_exchange
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a TCP connection that has ended."""

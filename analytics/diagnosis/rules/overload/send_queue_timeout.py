@@ -10,10 +10,10 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import WHOLE
+from ...keys import WHOLE, Flow
 from ...problem import ProblemSeverity
 from ...refusals import by_client, counted_names, refused_with
-from ...rule import DiagnosisRule, Exchanges
+from ...rule import Add, DiagnosisRule, Exchanges
 from .refusing_broker import RefusingBroker
 
 MARK: Final = "[TIMEOUT_CLEAN_QUEUE]"
@@ -31,6 +31,13 @@ class _Fold(RefusingBroker):
             super().add_exchange(row)
         elif (part := self.part(row.responder)) is not None:
             part.note_name(_SENDERS, row.requester)
+
+    def adder_of(self, flow: Flow) -> Add:
+        part = None if flow.response_code == ResponseCode.SYSTEM_BUSY else self.part(flow.responder)
+        if part is None:
+            return self.add_exchange
+        sender = flow.requester
+        return lambda row: part.note_name(_SENDERS, sender)  # noqa: ARG005
 
     def details(self, context: Context) -> list[str]:
         said = super().details(context)

@@ -10,11 +10,11 @@ from dissectors.remoting.code_sets import SENDS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import whole
+from ...keys import Flow, whole
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...refusals import MAX_NAMED, counted_names, only
-from ...rule import DiagnosisRule, Exchanges, Fold
+from ...rule import Add, DiagnosisRule, Exchanges, Fold
 from .traces import is_traced
 
 SHARE: Final = 0.2
@@ -34,17 +34,23 @@ class _Fold(Fold):
         self.topics: Counter[str] = Counter()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        size = row.request_bytes or 0
         if not is_traced(row):
-            self.others += 1
-            self.other_bytes += size
+            self._count(row)
             return
+        size = row.request_bytes or 0
         self.bytes += size
         if not self.traces.add_late(time_of(row)):
             self.traces.add(asked(row, f"trace of {size} bytes to {row.topic}"))
         topic = row.topic or ""
         if topic in self.topics or len(self.topics) < MAX_NAMED:
             self.topics[topic] += 1
+
+    def adder_of(self, flow: Flow) -> Add:
+        return self.add_exchange if is_traced(flow) else self._count
+
+    def _count(self, row: ExchangeRecord) -> None:
+        self.others += 1
+        self.other_bytes += row.request_bytes or 0
 
     def cases(self, context: Context) -> Iterable[Case]:
         count = self.traces.count

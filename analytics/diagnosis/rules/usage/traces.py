@@ -10,11 +10,13 @@ from typing import Final
 from dissectors.remoting.trace_topics import TRACE_TOPICS
 from dissectors.rows.record import ExchangeRecord
 
+from ...keys import Flow
+
 TRACERS: Final = "_INNER_TRACE_PRODUCER"
 """TraceConstants.GROUP_NAME_PREFIX: its producers may write to a topic of any name"""
 
 
-def is_traced(row: ExchangeRecord) -> bool:
+def is_traced(row: ExchangeRecord | Flow) -> bool:
     """Return whether a send carries the trace of other messages."""
     topic = row.topic
     if topic is not None and topic.startswith(TRACE_TOPICS):
