@@ -210,14 +210,24 @@ class Engine:
     ) -> dict[str, list[Fold]]:
         """Return states that took the messages, which are stitched anew each time.
 
-        They are apart from the states of exchanges; cases of one subject are joined later.
+        They are apart from the states of exchanges, unless the rule asks for them there; cases of
+        one subject are joined later.
         """
+        for _, taker in self._of_messages:
+            if taker.rule.joined_messages:
+                for joined in taker.folds.values():
+                    joined.forget_messages()
         found: dict[str, dict[str, Fold]] = {}
         left_out: Counter[str] = Counter()
         for message in messages:
             for key_of, taker in self._of_messages:
                 key = key_of(message)
                 if key is None:
+                    continue
+                if taker.rule.joined_messages:
+                    with_rows = taker.fold(key)
+                    if with_rows is not None:
+                        with_rows.add_message(message)
                     continue
                 states = found.setdefault(taker.rule.id, {})
                 fold = states.get(key)

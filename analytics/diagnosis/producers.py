@@ -26,7 +26,7 @@ from ..sends import attempts
 from ..sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
 from .context import Context
 from .keys import Flow, flow_of
-from .messages import AttemptStore, ObservedMessage, is_producers, process_of
+from .messages import ObservedMessage, is_producers, process_of
 from .rule import Add, Exchanges, Fold
 
 if TYPE_CHECKING:
@@ -100,11 +100,11 @@ class JudgedProducer:
 
 
 class ProducerFold(Fold):
-    """All sends of one host, and its connections."""
+    """All sends of one host, its connections, and those of its messages that may tell something."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self._store = AttemptStore()
+        self._messages: list[ObservedMessage] = []
         self._of: dict[tuple[str, str | None], _Sends] = {}
         self._count = 0
         self._failures: list[ConversationRecord] = []
@@ -121,7 +121,6 @@ class ProducerFold(Fold):
             outcome = attempts.ONEWAY if flow.status == ONEWAY else attempts.UNKNOWN
         oneway = outcome == attempts.ONEWAY
         kind = outcome, flow.responder, flow.topic
-        store = self._store.add
         known: dict[str, tuple[array[int], int]] = {}
 
         def add(row: ExchangeRecord) -> None:
@@ -129,7 +128,6 @@ class ProducerFold(Fold):
             time = row.request_time
             if key is None or time is None or self._count >= MAX_SENDS:
                 return
-            store(row)
             digits = key[-24:-12] if len(key) in _LENGTHS else ""
             found = known.get(digits)
             if found is None:
@@ -161,19 +159,24 @@ class ProducerFold(Fold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a connection of the host."""
-        self._store.add_connection(row)
         if row.end in (tcp.REFUSED, tcp.NO_ANSWER) and len(self._failures) < MAX_SENDS:
             self._failures.append(row)
+
+    def add_message(self, message: ObservedMessage) -> None:
+        """Take a message of the host."""
+        self._messages.append(message)
+
+    def forget_messages(self) -> None:
+        """Forget the messages."""
+        self._messages.clear()
 
     def producers(self, context: Context) -> list[JudgedProducer]:
         """Return the producers that had a failure or slow answer; none without numpy."""
         if find_spec("numpy") is None:
             return []
-        messages = self._store.messages(context.names_of_ports())
         by_process: dict[str, list[ObservedMessage]] = {}
-        for message in messages:
-            host = message.attempts[0].send.host
-            by_process.setdefault(process_of(message.key, host), []).append(message)
+        for message in sorted(self._messages, key=lambda one: (one.attempts[0].begin, one.key)):
+            by_process.setdefault(process_of(message.key, self.key), []).append(message)
         found = []
         for (digits, group), sends in sorted(self._of.items(), key=lambda one: str(one[0])):
             if _relayed(sends.maker, self.key, context):
@@ -334,6 +337,11 @@ def _host(endpoint: str) -> str:
 
 def _host_of_sender(row: ExchangeRecord) -> str | None:
     return _host(row.requester) if is_producers(row) else None
+
+
+def host_of_producer(message: ObservedMessage) -> str:
+    """Return the host that sent a message."""
+    return message.attempts[0].send.host
 
 
 def host_of_client(row: ConversationRecord) -> str:

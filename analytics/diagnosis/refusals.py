@@ -124,7 +124,10 @@ class Refusals(Fold):
     def note_name(self, name: str, value: str | None) -> None:
         """Count a value of something that has names."""
         if value:
-            _add(self.names.setdefault(name, Counter()), value)
+            names = self.names.get(name)
+            if names is None:
+                names = self.names[name] = Counter()
+            _add(names, value)
 
     def named(self, name: str) -> Counter[str]:
         """Return what was counted by `note_name`."""

@@ -53,6 +53,9 @@ class Fold:
     def add_message(self, message: ObservedMessage) -> None:
         """Take a message with its attempts."""
 
+    def forget_messages(self) -> None:
+        """Forget the messages: those that follow are all that there are by now."""
+
     def cases(self, context: Context) -> Iterable[Case]:
         """Return what was found so far; nothing where another rule's state finds it."""
         return ()
@@ -99,6 +102,8 @@ class DiagnosisRule:
     """key of a connection; None: connections are not taken"""
     messages: Callable[[ObservedMessage], str | None] | None = None
     """key of a message with its attempts; None: messages are not taken"""
+    joined_messages: bool = False
+    """messages go to the state of their key that has exchanges and connections; else to another"""
     references: tuple[str, ...] = ()
     """public issues, `apache/rocketmq#N`"""
     limits: str = ""

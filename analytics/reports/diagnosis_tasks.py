@@ -215,7 +215,7 @@ def folded(known: str) -> Callable[[Tables], Tables]:
 
 
 class _State:
-    """What one rule makes of the rows of one key; those of messages are folded apart."""
+    """What one rule makes of the rows of one key; messages may be folded apart."""
 
     def __init__(self, rule: str, key: str) -> None:
         found = rule_of(rule)
@@ -227,9 +227,10 @@ class _State:
     def add(self, kind: str, item: str) -> None:
         """Take a row, as JSON."""
         value: object = _DECODERS[kind].decode(item)
-        fold = self._folds.get(kind == _MESSAGE)
+        apart = kind == _MESSAGE and not self.rule.joined_messages
+        fold = self._folds.get(apart)
         if fold is None:
-            fold = self._folds[kind == _MESSAGE] = self.rule.fold(self.key)
+            fold = self._folds[apart] = self.rule.fold(self.key)
         if isinstance(value, ExchangeRecord):
             fold.add_exchange(value)
         elif isinstance(value, ConversationRecord):

@@ -13,7 +13,13 @@ from ...attempt_words import counted, evidence_of, how, length_us
 from ...context import Context
 from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally
-from ...producers import PRODUCER_SENDS, JudgedProducer, ProducerFold, host_of_client
+from ...producers import (
+    PRODUCER_SENDS,
+    JudgedProducer,
+    ProducerFold,
+    host_of_client,
+    host_of_producer,
+)
 from ...refusals import counted_names, only, times
 from ...rule import DiagnosisRule
 from .causes import NO_ANSWER
@@ -225,6 +231,8 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=PRODUCER_SENDS,
     connections=host_of_client,
+    messages=host_of_producer,
+    joined_messages=True,
     references=(
         "apache/rocketmq#2358",
         "apache/rocketmq#1576",
