@@ -61,6 +61,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.remoting.messages": (*REMOTING_FACTS, "dissectors.remoting.ids", ENDPOINT),
     "dissectors.remoting.row_facts": (
         *(f"dissectors.remoting.{name}" for name in ("codes", "code_sets", "send_fields")),
+        "dissectors.remoting.broker_addresses",
         "dissectors.remoting.fastjson",
         "dissectors.remoting.messages",
     ),
@@ -204,7 +205,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "analytics.tables": ("analytics.result",),
     "analytics.csv_tables": ("analytics.result", "dissectors.rows", "dissectors.times"),
     "analytics.compare": ("analytics.report", "analytics.result"),
-    "analytics.inputs": (*REPORT_CONTRACT, "analytics.errors", "dissectors"),
+    "analytics.inputs": (*REPORT_CONTRACT, "analytics.errors", "analytics.kept", "dissectors"),
     "analytics.sends": (*REPORT_CONTRACT, "dissectors.remoting"),
     "analytics.isolation": (
         "analytics.report",

@@ -8,6 +8,7 @@ RocketMQ: TopicRouteData, ClusterInfo, BrokerData.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 MAX_BROKERS: Final = 256
@@ -15,6 +16,10 @@ MAX_BROKERS: Final = 256
 SEPARATOR: Final = "="
 """between a broker's name and one of its addresses; an address has none"""
 
+ROUTES_REMEMBERED: Final = 64
+"""routes of which it is remembered what they say: clients ask for the same ones all the time"""
+MOST_REMEMBERED: Final = 16_384
+"""bytes of such a route"""
 _MARK: Final = b'"brokerAddrs"'
 _BROKER: Final = re.compile(rb'\{([^{}]*)"brokerAddrs"[ \t\r\n]*:[ \t\r\n]*\{([^{}]*)\}([^{}]*)\}')
 _NAME: Final = re.compile(rb'"brokerName"[ \t\r\n]*:[ \t\r\n]*"([!#-\[\]-~]{1,127})"')
@@ -28,6 +33,17 @@ def broker_addresses_of(body: bytes) -> list[str]:
     """
     if _MARK not in body:
         return []
+    if len(body) <= MOST_REMEMBERED:
+        return list(_addresses_remembered(body))
+    return _addresses_in(body)
+
+
+@lru_cache(ROUTES_REMEMBERED)
+def _addresses_remembered(body: bytes) -> tuple[str, ...]:
+    return tuple(_addresses_in(body))
+
+
+def _addresses_in(body: bytes) -> list[str]:
     found: dict[str, None] = {}
     for broker in _BROKER.finditer(body):
         name = _NAME.search(broker[1]) or _NAME.search(broker[3])

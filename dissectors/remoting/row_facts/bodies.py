@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import lru_cache
 from typing import Final
 
+from ..broker_addresses import MOST_REMEMBERED, ROUTES_REMEMBERED
 from ..codes import RequestCode
 from ..messages.counting import RECORD_MAGICS
 from .heartbeats import heartbeat_facts
@@ -63,6 +65,8 @@ def request_body_facts(code: int, body: bytes) -> list[str]:
 def response_body_facts(body: bytes) -> list[str]:
     """Return the facts in the body of a good response, told by what is in it."""
     if b'"queueDatas"' in body:
+        if len(body) <= MOST_REMEMBERED:
+            return list(_route_remembered(body))
         return route_facts(object_in(body) or {})
     if b'"lockOKMQSet"' in body:
         queues = (object_in(body) or {}).get("lockOKMQSet")
@@ -74,6 +78,11 @@ def response_body_facts(body: bytes) -> list[str]:
         named = [fact(MEMBER, one) for one in members[: MAX_FACTS - 1] if isinstance(one, str)]
         return [fact(MEMBERS, len(members)), *named]
     return []
+
+
+@lru_cache(ROUTES_REMEMBERED)
+def _route_remembered(body: bytes) -> tuple[str, ...]:
+    return tuple(route_facts(object_in(body) or {}))
 
 
 def message_facts(body: bytes) -> list[str]:
