@@ -36,7 +36,14 @@ def _cluster(*names: str, apart: bool = False) -> Lane:
 
 LANES: Final = (
     Lane("spark reports", ("tests/analytics/reports/*", "tests/rmqtool/report/*")),
-    Lane("spark", ("tests/analytics/*", "!*/page/*", "!*/diagnosis/*", "!*/isolation/*")),
+    Lane(
+        "spark",
+        (
+            "tests/analytics/*",
+            "tests/dissectors/decode/test_decoded_log.py::test_spark_reads_it",
+            *("!*/page/*", "!*/diagnosis/*", "!*/isolation/*"),
+        ),
+    ),
     _cluster("cluster.py::*", "messages.py::*", "producer_core.py::*"),
     _cluster("producer_faults.py::*"),
     _cluster("producer_kinds.py::*[[]5*"),
