@@ -15,7 +15,7 @@ HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compile pure demo test test-all test-fast tests explore lint types bytecode bench samples fuzz clean
+.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples fuzz clean
 
 help:  ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -46,15 +46,9 @@ pure:  ## remove what was compiled
 demo: setup  ## set up, decode, send, replay, report: a tour over real captures
 	@$(BIN)/python -m tests.demo
 
-test: setup  ## lint, type-check, run the tests: real clusters and Spark included
-	@$(MAKE) --no-print-directory tests CHOSEN='-m "not thorough"'
-
-test-all: setup  ## run all tests, as CI does: other releases, all samples, more load, too
-	@$(MAKE) --no-print-directory tests CHOSEN=
-
-tests: setup
+test: setup  ## lint, type-check, run all tests: real clusters and Spark included
 	@$(MAKE) --no-print-directory -j 2 lint types bytecode
-	status=0; $(PYTEST) -n $(WORKERS) $(CHOSEN) tests || status=1; \
+	status=0; $(PYTEST) -n $(WORKERS) tests || status=1; \
 	RMQTOOL_PURE=1 $(PYTEST) -n 2 -m "(examples or not slow) and not tshark" $(PURE_TESTS) \
 	  || status=1; exit $$status
 

@@ -16,7 +16,6 @@ from tests.pure import implementation, import_sources, wants_sources
 from tests.spark_session import _released as _released
 from tests.spark_session import rmqtool_here as rmqtool_here
 from tests.spark_session import spark as spark
-from tests.thorough import is_thorough
 
 if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
@@ -46,8 +45,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.examples)
         if item.get_closest_marker("spark"):
             item.add_marker(_QUIET)
-        if is_thorough(item.nodeid):
-            item.add_marker(pytest.mark.thorough)
         if any(item.get_closest_marker(mark) for mark in _OTHER_PROCESSES):
             item.add_marker(_SECOND_TRY)
 
