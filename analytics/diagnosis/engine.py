@@ -225,8 +225,8 @@ class Engine:
                 if key is None:
                     continue
                 if taker.rule.joined_messages:
-                    with_rows = taker.fold(key)
-                    if with_rows is not None:
+                    with_rows = taker.folds.get(key)
+                    if with_rows is not None:  # else the rows of its key are over a bound
                         with_rows.add_message(message)
                     continue
                 states = found.setdefault(taker.rule.id, {})
