@@ -22,7 +22,7 @@ COMPILED_MODULES = [
     "dissectors/tcp/pieces.py",
     "dissectors/tcp/reassembly.py",
     "dissectors/remoting/messages/counting.py",
-    "dissectors/remoting/fastjson/strict.py",
+    "dissectors/foreign.py",
     "dissectors/remoting/header_codec.py",
     "dissectors/remoting/framing/layout.py",
     "dissectors/remoting/framing/search.py",

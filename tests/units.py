@@ -34,6 +34,9 @@ DIAGNOSIS = (*REPORT_CONTRACT, "analytics.diagnosis", "analytics.inputs.rows", "
 DIAGNOSIS_ON_SPARK = ("analytics.reports.diagnosis_tables", "analytics.reports.diagnosis_tasks")
 VIEWS = ("rmqtool.ui", "rmqtool.decode", "rmqtool")
 
+EVERYWHERE = ("dissectors.foreign",)
+"""what every unit may import: the guard of what others wrote"""
+
 UNITS: dict[str, tuple[str, ...]] = {
     # dissectors: what knows nothing of the rest
     "dissectors": (),
@@ -42,6 +45,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         for leaf in (
             "endpoint",
             "expert",
+            "foreign",
             "histogram",
             "printable",
             "quantities",

@@ -25,8 +25,7 @@ from dissectors.decode.decoded_log import (
     Manifest,
     read_manifest,
 )
-from dissectors.remoting.fastjson.strict import json_problem, read_json
-from dissectors.remoting.ids.message_ids import integer_of
+from dissectors.foreign import integer_of, json_problem, read_json
 from dissectors.rows.parquet import load_pyarrow
 from dissectors.tcp.source import CaptureError, expand_sources
 

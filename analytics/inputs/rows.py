@@ -14,7 +14,7 @@ import msgspec
 
 from dissectors.decode.decoded_log import FINDING_COLUMNS
 from dissectors.expert import ExpertInfo, ExpertKind
-from dissectors.remoting.fastjson.strict import read_json
+from dissectors.foreign import read_json
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.rows.column import Column
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord

@@ -16,10 +16,10 @@ import msgspec
 from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i64
 
+from ..foreign import read_json
 from .code_names import language_code, language_name, wide_request_code
 from .command import JSON, RESPONSE_FLAG, ROCKETMQ, RemotingCommand
 from .fastjson.codec import decode_json, encode_json
-from .fastjson.strict import read_json
 
 JSON_TYPE: Final = 0
 BINARY_TYPE: Final = 1

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from ..foreign import read_json
 from .fastjson.codec import DEPTH_LIMIT, decode_json
-from .fastjson.strict import read_json
 
 MAX_GROUPS: Final = 64
 """groups of one heartbeat that are named; a client process has a handful"""

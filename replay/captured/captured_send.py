@@ -18,9 +18,9 @@ import msgspec
 
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.exchange_row import property_of
+from dissectors.foreign import integer_of
 from dissectors.remoting.code_sets import REPLIES, SENDS, STORED
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.ids.message_ids import integer_of
 from dissectors.remoting.messages.batch import decode_batch
 from dissectors.remoting.messages.compression import decompress
 from dissectors.remoting.messages.properties import decode_properties

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from dissectors.foreign import json_problem, read_json
 from dissectors.remoting.broker_addresses import broker_addresses_of
-from dissectors.remoting.fastjson.strict import json_problem, read_json
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.times import moment_of
 

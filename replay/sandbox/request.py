@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from dissectors.foreign import integer_of
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.ids.message_ids import integer_of
 from dissectors.remoting.send_fields import send_fields_of
 
 from .answer import Answer

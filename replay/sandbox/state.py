@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from dissectors.foreign import integer_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.ids.message_ids import integer_of
 from dissectors.remoting.versions import V5_3_2
 
 from .clients import ClientTable

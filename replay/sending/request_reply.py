@@ -10,9 +10,9 @@ from __future__ import annotations
 import uuid
 from typing import Final
 
+from dissectors.foreign import integer_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.ids.message_ids import integer_of
 from dissectors.remoting.messages.compression import decompress
 from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of

@@ -20,10 +20,10 @@ from typing import Final
 
 import msgspec
 
+from dissectors.foreign import integer_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.command import ONEWAY_FLAG, ROCKETMQ, RemotingCommand
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
-from dissectors.remoting.ids.message_ids import integer_of
 from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from dissectors.remoting.messages.compression import DEFAULT_LEVEL, compress
 from dissectors.remoting.messages.properties import encode_properties

@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
+from dissectors.foreign import integer_of
 from dissectors.remoting.code_sets import STORED
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.ids.message_ids import integer_of
 
 from ..message import MessageQueue, SendStatus
 

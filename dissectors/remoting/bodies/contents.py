@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...foreign import integer_of
 from ..fastjson.codec import decode_json
-from ..ids.message_ids import integer_of
 from ..messages.message import StoredMessage
 from ..trace_topics import is_trace_topic
 from .body import Body

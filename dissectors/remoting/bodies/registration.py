@@ -10,8 +10,8 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
+from ...foreign import integer_of
 from ..fastjson.codec import decode_json, encode_json
-from ..ids.message_ids import integer_of
 from ..messages.compression import compress, decompress
 from ..messages.record_layout import CRC_MASK
 from .body import Body, BodyInput

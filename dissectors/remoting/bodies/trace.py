@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ...foreign import integer_of
 from ..flags import MESSAGE_TYPES
-from ..ids.message_ids import integer_of
 
 FIELD_SEPARATOR: Final = "\x01"
 RECORD_SEPARATOR: Final = "\x02"

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from ...foreign import integer_of
 from ..fastjson.codec import PairMap, to_json_value
-from ..ids.message_ids import integer_of
 from ..ids.pop_receipts import decode_bit_set, encode_bit_set
 from .classes import CLASSES, ENUMS, ShortMember
 from .java_types import JavaType, TypeKind, java_type_of

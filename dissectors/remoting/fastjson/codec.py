@@ -17,9 +17,9 @@ from typing import Final
 
 import msgspec
 
+from ...foreign import read_json
 from .reader import DEPTH_LIMIT, VALUE_LIMIT, FastjsonReader, PairMap
 from .references import EXPANSION_LIMIT, ReferenceResolver
-from .strict import read_json
 from .writer import encode_json
 
 __all__ = [

@@ -17,6 +17,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from ...endpoint import endpoint_text, host_and_port_text
+from ...foreign import integer_of
 
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _OFFSET_ID_TAIL: Final = struct.Struct(">iq")
@@ -197,12 +198,3 @@ def encode_recall_handle(handle: RecallHandle) -> str:
         handle.unique_key,
     )
     return base64.urlsafe_b64encode(" ".join(fields).encode()).decode()
-
-
-def integer_of(text: str) -> int | None:
-    """Return the number that Java would read from the text (a long); None when it is none."""
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    if not 0 < len(digits) <= 19 or not (digits.isascii() and digits.isdecimal()):
-        return None
-    number = int(text)
-    return number if -(1 << 63) <= number < 1 << 63 else None

@@ -12,7 +12,7 @@ import binascii
 from dataclasses import dataclass
 from typing import Final
 
-from .message_ids import integer_of
+from ...foreign import integer_of
 
 TOPIC_KINDS: Final = {"0": "normal", "1": "retry V1", "2": "retry V2"}
 """Which topic the message came from: its own, or the group's POP retry topic in two spellings."""

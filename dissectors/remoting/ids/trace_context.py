@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from .message_ids import integer_of
+from ...foreign import integer_of
 
 TRACEPARENT: Final = "traceparent"
 """Property of W3C trace contexts (OpenTelemetry)."""

@@ -9,9 +9,9 @@ import re
 from typing import Final
 
 from dissectors.endpoint import host_and_port_text
+from dissectors.foreign import integer_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.fastjson.codec import encode_json
-from dissectors.remoting.ids.message_ids import integer_of
 
 from ..answer import Answer
 from ..request import BadRequest, Handler, ReceivedRequest

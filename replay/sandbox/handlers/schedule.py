@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from dissectors.foreign import integer_of
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.ids.message_ids import integer_of
 from dissectors.remoting.messages.message import StoredMessage
 
 from ..events import EventKind

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dissectors.endpoint import host_of
+from dissectors.foreign import integer_of
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.ids.message_ids import RecallHandle, encode_recall_handle, integer_of
+from dissectors.remoting.ids.message_ids import RecallHandle, encode_recall_handle
 from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.send_fields import V1, send_fields_of
 

@@ -10,8 +10,8 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dissectors.foreign import integer_of
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.ids.message_ids import integer_of
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.sysflag import TRANSACTION_MASK
 

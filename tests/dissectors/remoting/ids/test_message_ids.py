@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.foreign import integer_of
 from dissectors.remoting.ids.message_ids import (
     OffsetId,
     RecallHandle,
@@ -16,7 +17,6 @@ from dissectors.remoting.ids.message_ids import (
     decode_unique_key,
     encode_offset_id,
     encode_recall_handle,
-    integer_of,
 )
 
 from ..vectors import other_vectors, text_vectors

@@ -31,3 +31,12 @@ def json_problem(decoder: msgspec.json.Decoder[T], data: bytes) -> str:
     except Exception as error:
         return str(error) or type(error).__name__
     return "it is null"
+
+
+def integer_of(text: str) -> int | None:
+    """Return the number that Java would read from the text (a long); None when it is none."""
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not 0 < len(digits) <= 19 or not (digits.isascii() and digits.isdecimal()):
+        return None
+    number = int(text)
+    return number if -(1 << 63) <= number < 1 << 63 else None
