@@ -147,6 +147,8 @@ class Undecided(ConversationState):
 
     def _try_replication(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
         """No frame in these pieces: are they what a slave and its master write?"""
+        if not pieces:  # a SYN: most connections of a scan never say more
+            return
         conversation = self.conversation
         finder = self._finder
         if finder is None:

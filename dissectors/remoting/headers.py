@@ -11,6 +11,7 @@ RocketMQ: RemotingCommand.decodeCommandCustomHeader, makeCustomHeaderToNet, Comm
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from .code_names import operation_of
@@ -30,6 +31,7 @@ __all__ = [
     "HEADERS",
     "HOOK_FIELDS",
     "SECRET_FIELDS",
+    "SECRET_WORDS",
     "FieldType",
     "HeaderField",
     "TypedHeader",
@@ -86,7 +88,10 @@ SECRET_FIELDS: Final[dict[str, int]] = {
     "secretKey": 0,
 }
 """Ext field that must not be shown → how many leading characters may be, at the most."""
+SECRET_WORDS: Final = ("password", "secret")
+"""A field or member is a secret, too, when its name has one of these words."""
 
+_SHOWN_LETTERS: Final = {name.lower(): letters for name, letters in SECRET_FIELDS.items()}
 _MASK = "***"  # of one length, so that it does not tell the length of the secret
 
 
@@ -311,9 +316,18 @@ def _text_of(value: object) -> str | None:
 
 def mask_secret(name: str, value: str) -> str:
     """Return the value as it may be shown: unchanged, or masked if the ext field `name` is a
-    secret.
+    secret, in whatever case it is written.
     """
-    shown = SECRET_FIELDS.get(name)
+    shown = _shown_letters(name)
     if shown is None or not value:
         return value
     return value[: min(shown, len(value) // 3)] + _MASK  # never more than a third of a short one
+
+
+@lru_cache(1024)
+def _shown_letters(name: str) -> int | None:
+    """Return how many characters of a secret may be shown, at the most; None for no secret."""
+    lower = name.lower()
+    if any(word in lower for word in SECRET_WORDS):
+        return 0
+    return _SHOWN_LETTERS.get(lower)

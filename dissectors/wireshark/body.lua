@@ -32,7 +32,7 @@ do
       end
       return
     end
-    local value = texts.shown(texts.masked_member(name, node.text))
+    local value = texts.shown(texts.masked(name, node.text))
     local item = tree:add(fields.json, range(first, length), texts.shown(path) .. "=" .. value)
     if view.visible then
       item:set_text(texts.shown(name) .. ": " .. value)
@@ -81,7 +81,7 @@ do
       local line = gsub(sub(raw, at, stop - 1), "\r$", "")
       if line ~= "" then
         line = gsub(line, "^([^=:]-)([=:]%s*)(.*)$", function(name, separator, value)
-          return name .. separator .. texts.masked_member(name, value)
+          return name .. separator .. texts.masked(name, value)
         end)
         tree:add(fields.text, range(at - 1, stop - at), texts.shown(line))
       end

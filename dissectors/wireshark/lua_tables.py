@@ -29,7 +29,7 @@ from ..remoting.flags import (
 from ..remoting.framing.layout import MAX_FRAME, PREFIX
 from ..remoting.framing.search import MAX_SOUGHT_HEADER
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
-from ..remoting.headers import HEADERS, SECRET_FIELDS
+from ..remoting.headers import HEADERS, SECRET_FIELDS, SECRET_WORDS
 from ..remoting.messages.counting import (
     MAGIC_FILLER,
     MAGIC_V1,
@@ -98,7 +98,8 @@ def tables() -> dict[str, object]:
         "serialize_types": {int(one): one.name for one in SerializeType},
         "successes": dict.fromkeys(sorted(SUCCESSES), True),
         "normal_answers": dict.fromkeys(sorted(NORMAL_ANSWERS), True),
-        "secrets": SECRET_FIELDS,
+        "secrets": {name.lower(): letters for name, letters in SECRET_FIELDS.items()},
+        "secret_words": SECRET_WORDS,
         "compressions": {bits >> 8: name for bits, name in COMPRESSION_NAMES.items()},
         "sys_flag_bits": _sys_flag_bits(),
         "languages": {int(one): one.name for one in LanguageCode},

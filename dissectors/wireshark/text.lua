@@ -288,22 +288,23 @@ do
     return not find(value, "[\0\3-\8\11\12\14-\31\127]") and not find(value, "[\192\193\245-\255]")
   end
 
-  -- The value of a credential as it may be shown, any other as it is.
+  -- The value of a field or member as it may be shown: that of a secret masked, in whatever case
+  -- its name is written.
   function texts.masked(name, value)
-    local letters = tables.secrets[name]
-    if not letters or value == "" then
+    if value == "" then
+      return value
+    end
+    local lower = string.lower(name)
+    for _, word in ipairs(tables.secret_words) do
+      if find(lower, word, 1, true) then
+        return "***"
+      end
+    end
+    local letters = tables.secrets[lower]
+    if not letters then
       return value
     end
     return sub(value, 1, math.min(letters, floor(#value / 3))) .. "***"
-  end
-
-  -- The same for members of bodies, where whatever is called a password or secret is one.
-  function texts.masked_member(name, value)
-    local lower = string.lower(name)
-    if value ~= "" and (find(lower, "password", 1, true) or find(lower, "secret", 1, true)) then
-      return "***"
-    end
-    return texts.masked(name, value)
   end
 
   -- Milliseconds since the epoch as UTC; nil for what is no time.

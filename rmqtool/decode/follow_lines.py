@@ -9,8 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from dissectors.decode.command_row import kind_of, name_of, request_name_of, shown_ext_fields
+from dissectors.decode.command_row import (
+    body_of,
+    kind_of,
+    name_of,
+    request_name_of,
+    shown_ext_fields,
+)
 from dissectors.decode.pipeline import CommandSeen, Decode
+from dissectors.remoting.bodies.secrets import text_without_secrets
 from dissectors.tcp.capture import packet_number
 
 from ..ui.console import Style, one_line, styled
@@ -84,7 +91,7 @@ class FollowSink(TextSink[CommandSeen]):
         where = f"{clock(pdu.ts)} packet {packet_number(pdu.packet)}, {size(pdu.frame_bytes)}"
         lines = [f"{title}  {where}", _header_text(seen)]
         body = pdu.body[: self._limit]
-        lines += _body_lines(body)
+        lines += _body_lines(body, not body_of(seen).messages)
         if pdu.missing:
             lines.append(f"… {pdu.missing} bytes were not captured")
         elif len(body) < len(pdu.body):
@@ -115,7 +122,8 @@ def _header_text(seen: CommandSeen) -> str:
     return one_line(json.dumps(header, ensure_ascii=False))
 
 
-def _body_lines(body: bytes) -> list[str]:
+def _body_lines(body: bytes, masked: bool) -> list[str]:
+    """Return the lines of a body; `masked`: it is no message, whose text is the user's own."""
     if not body:
         return []
     try:
@@ -124,7 +132,8 @@ def _body_lines(body: bytes) -> list[str]:
         return _dump(body)
     if any(char < " " and char not in "\t\r\n" for char in text):
         return _dump(body)
-    return [one_line(line) for line in text.splitlines()]
+    shown = text_without_secrets(text) if masked else text
+    return [one_line(line) for line in shown.splitlines()]
 
 
 def _dump(data: bytes) -> list[str]:

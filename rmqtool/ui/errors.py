@@ -45,10 +45,13 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
 
 
 def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) -> ExitStatus:
-    """Say what is wrong on standard error; return the status."""
-    first, *more = message.split("\n")
-    hints = [line if line.startswith("  ") else f"  {line}" for line in hint.split("\n") if line]
-    text = "\n".join(map(printable, [f"rmqtool: {first}", *more, *hints]))
+    """Say what is wrong on standard error; return the status.
+
+    Further lines are indented: a broker's own words cannot look like a line of rmqtool.
+    """
+    first, *more = f"{message}\n{hint}".split("\n")
+    rest = [line if line.startswith("  ") else f"  {line}" for line in more if line]
+    text = "\n".join(map(printable, [f"rmqtool: {first}", *rest]))
     try:
         print(text, file=sys.stderr)
     except OSError:

@@ -6,13 +6,18 @@ RocketMQ: UserInfo, PlainAccessConfig, BrokerConfig.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from ..headers import mask_secret
 
-_SECRET_WORDS: Final = ("password", "secret")
-"""A member is a secret when its name has one of these words, in whatever case."""
-_MASK: Final = "***"
+_ASSIGNED: Final = re.compile(
+    r"""([\w.$-]{1,64})"""
+    r"""(?:(\\{0,3}["']?\s{0,8}[:=]\s{0,8}\\{0,3}["'])((?:[^"'\\]|\\[^"'])*)"""
+    r"""|(\s{0,8}[:=]\s{0,8})([^"'\s,;&}\]]+))"""
+)
+"""A name and its value, in quotes or without, as JSON and properties have them; linear, because
+names are bounded and a value ends at the first quote."""
 
 
 def without_secrets(value: object) -> object:
@@ -27,7 +32,16 @@ def without_secrets(value: object) -> object:
 def _masked(name: object, value: object) -> object:
     if not isinstance(value, str) or not isinstance(name, str):
         return without_secrets(value)
-    lower = name.lower()
-    if value and any(word in lower for word in _SECRET_WORDS):
-        return _MASK
     return mask_secret(name, value)
+
+
+def text_without_secrets(text: str) -> str:
+    """Return a body's text with the values masked that stand behind the name of a secret."""
+    return _ASSIGNED.sub(_masked_value, text)
+
+
+def _masked_value(found: re.Match[str]) -> str:
+    name, opened, quoted, separator, plain = found.groups()
+    if separator is None:
+        return f"{name}{opened}{mask_secret(name, quoted)}"
+    return f"{name}{separator}{mask_secret(name, plain)}"

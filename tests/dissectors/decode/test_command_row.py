@@ -83,6 +83,18 @@ def test_credentials_are_masked_in_both_headers(tmp_path: Path) -> None:
     assert "Rock***" in text or "Roc***" in text
 
 
+def test_credentials_are_masked_in_whatever_case_they_are_written(tmp_path: Path) -> None:
+    names = ("accesskey", "SIGNATURE", "securitytoken", "SecretKey", "password", "userPassword")
+    secrets = {name: f"hidden-{at}-hidden" for at, name in enumerate(names)}
+    config = "".join(f"{name}={value}\n" for name, value in secrets.items()).encode()
+    talk = Talk().open().say(0, Command(310, 1, ext=send(1).ext | secrets, body=b"x").frame)
+    talk.say(0, Command(9999, 2, ext=secrets).frame).say(1, Command(0, 2, 1, ext=secrets).frame)
+    talk.say(0, Command(25, 3, body=config).frame)
+    text = json.dumps(rows_of(talk, tmp_path))
+    assert "-hidden" not in text
+    assert text.count("***") >= 3 * len(names)
+
+
 @pytest.mark.parametrize(
     ("body", "form", "shown"),
     [

@@ -212,6 +212,14 @@ def test_secrets_are_masked() -> None:
     assert mask_secret("topic", "TopicTest") == "TopicTest"
 
 
+@pytest.mark.parametrize(
+    "name", ["SIGNATURE", "signature", "securitytoken", "SECRETKEY", "Password", "dbSecret2"]
+)
+def test_a_secret_is_one_in_whatever_case(name: str) -> None:
+    assert mask_secret(name, "x" * 99) == "***"
+    assert mask_secret("accesskey", "x" * 99) == mask_secret("ACCESSKEY", "x" * 99) == "xxxx***"
+
+
 @given(st.sampled_from(sorted(SECRET_FIELDS)), st.text())
 def test_a_mask_never_shows_more_than_a_third(name: str, value: str) -> None:
     shown = mask_secret(name, value).removesuffix("***")

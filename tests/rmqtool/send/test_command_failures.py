@@ -159,6 +159,20 @@ def test_control_characters_of_a_broker_do_not_reach_the_screen() -> None:
     assert "\u202e" not in result.out + result.err
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x85", "\u2028"])
+def test_a_remark_cannot_forge_a_line(end: str) -> None:
+    remark = f"no{end}rmqtool: 1 message sent{end}{end}rmqtool: all is well"
+    fault = Injection(InjectionKind.ERROR, code=13, remark=remark)
+    with sandbox_thread(SandboxOptions(injections=[fault])) as box:
+        result = send_to(box, "-t", "T", "--body", "x")
+    assert result.status == 1
+    lines = (result.out + result.err).splitlines()
+    assert sum("all is well" in line for line in lines) >= 1
+    assert [
+        line for line in lines if line.startswith("rmqtool:") and "failed after" not in line
+    ] == []
+
+
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_ctrl_c_ends_what_is_in_flight_and_shows_the_summary(
     box: SandboxThread, tmp_path: Path, mode: str
