@@ -94,8 +94,15 @@ UNITS: dict[str, tuple[str, ...]] = {
         ENDPOINT,
         "dissectors.expert",
     ),
+    "dissectors.message_rows": (
+        "dissectors.conversations",
+        "dissectors.remoting",
+        "dissectors.rows",
+        "dissectors.expert",
+    ),
     "dissectors.decode": (
         "dissectors.conversations",
+        "dissectors.message_rows",
         "dissectors.tcp",
         "dissectors.remoting",
         "dissectors.replication",

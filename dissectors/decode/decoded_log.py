@@ -1,9 +1,10 @@
 """The decoded log: a folder with the exchanges of a run, its findings and what it covers.
 
 Layout: ``exchanges/part-00000.parquet`` … (one row per exchange), ``conversations.parquet`` (one
-row per TCP connection), ``expert.parquet`` (one row per finding) and ``manifest.json``; or as JSON
-lines (``.jsonl``), for which pyarrow is not needed. Rules: what has the name is whole; a log is
-only ever replaced by a log, and only where that was asked for (`owned_folder`).
+row per TCP connection), ``expert.parquet`` (one row per finding), ``messages/part-00000.parquet`` …
+(one row per message and exchange, unless switched off) and ``manifest.json``; or as JSON lines
+(``.jsonl``), for which pyarrow is not needed. Rules: what has the name is whole; a log is only ever
+replaced by a log, and only where that was asked for (`owned_folder`).
 ``docs/decoded-log.md`` documents every column.
 """
 
@@ -23,6 +24,7 @@ from ..replication.progress import Replication
 from ..rows.column import Description, columns_of
 from ..rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from ..rows.json_rows import Encode, JsonRows, row_encoder
+from ..rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from ..rows.parquet import ParquetRows, RowTable, exchange_table
 from ..rows.record import ExchangeRecord
 from ..rows.tables import encodable, jsonl_of
@@ -38,6 +40,7 @@ MANIFEST = "manifest.json"
 EXCHANGES = "exchanges"
 CONVERSATIONS = "conversations"
 EXPERT = "expert"
+MESSAGES = "messages"
 PARQUET = "parquet"
 JSONL = "jsonl"
 FORMS = (PARQUET, JSONL)
@@ -74,12 +77,12 @@ class CaptureEntry(msgspec.Struct, kw_only=True):
 
 
 class PartEntry(msgspec.Struct):
-    """A file with exchanges."""
+    """A file with exchanges, or with messages."""
 
     file: str
     """path inside the log"""
     rows: int
-    """exchanges in it"""
+    """rows in it"""
 
 
 class Manifest(msgspec.Struct, kw_only=True):
@@ -101,6 +104,10 @@ class Manifest(msgspec.Struct, kw_only=True):
     """rows in all parts"""
     parts: list[PartEntry] = []
     """files with exchanges"""
+    messages: int | None = None
+    """rows about messages; null: they were not asked for"""
+    message_parts: list[PartEntry] = []
+    """files with them"""
     conversations: int
     """TCP connections seen"""
     rocketmq_conversations: int
@@ -192,6 +199,7 @@ FINDING_COLUMNS: Final = columns_of(Finding)
 
 _FINDING_TYPES = [(column.name, column.type) for column in FINDING_COLUMNS]
 _CONVERSATION_TYPES = [(column.name, column.type) for column in CONVERSATION_COLUMNS]
+_MESSAGE_TYPES = [(column.name, column.type) for column in MESSAGE_COLUMNS]
 RowForm = RowTable | Encode
 """What makes Parquet columns, or JSON lines, of rows."""
 
@@ -250,33 +258,39 @@ class DecodedLogWriter:
         replace: bool = False,
         form: str = PARQUET,
         inputs: Sequence[str] = (),
+        messages: bool = False,
     ) -> None:
         """`replace` allows to replace a decoded log, and nothing but a decoded log.
 
-        `form` is one of FORMS; `inputs` are names of what is read, which is never replaced. Raise
-        DecodedLogError where `folder` may not be written, OSError where it cannot.
+        `form` is one of FORMS; `inputs` are names of what is read, which is never replaced;
+        `messages`: it has the table of messages. Raise DecodedLogError where `folder` may not be
+        written, OSError where it cannot.
         """
         self.folder = folder
         """where the log will be"""
         self._form = form
-        self._exchanges = form_of_exchanges(form)
+        exchanges = form_of_exchanges(form)
         try:
             self._owned = OwnedFolder(folder, KIND, replace, inputs)
         except FolderRefused as refusal:
             raise DecodedLogError(str(refusal)) from None
         self._temporary = self._owned.path
-        (self._temporary / EXCHANGES).mkdir()
-        self._parts: list[PartEntry] = []
-        self._part = self._open_part()
+        self._exchanges = _Parts(self._temporary, EXCHANGES, form, exchanges)
+        self._messages: _Parts | None = None
+        if messages:
+            columns = form_of_rows(form, _MESSAGE_TYPES)
+            self._messages = _Parts(self._temporary, MESSAGES, form, columns)
         self._findings = self._rows_of(EXPERT, form_of_rows(form, _FINDING_TYPES))
         self._conversations = self._rows_of(CONVERSATIONS, form_of_rows(form, _CONVERSATION_TYPES))
 
     def write(self, records: Sequence[ExchangeRecord]) -> None:
         """Add exchanges."""
-        if self._part.rows >= PART_ROWS:
-            self._finish_part()
-            self._part = self._open_part()
-        self._part.write(records)
+        self._exchanges.write(records)
+
+    def write_messages(self, rows: Sequence[MessageRecord]) -> None:
+        """Add messages; the log was opened for them."""
+        if self._messages is not None:
+            self._messages.write(rows)
 
     def write_conversations(self, rows: Sequence[ConversationRecord]) -> None:
         """Add TCP connections."""
@@ -288,11 +302,13 @@ class DecodedLogWriter:
 
     def finish(self, manifest: Manifest) -> None:
         """Write what is left and `manifest` with the parts filled in, and give the log its name."""
-        self._finish_part()
+        manifest.parts = self._exchanges.finish()
+        manifest.exchanges = sum(part.rows for part in manifest.parts)
+        if self._messages is not None:
+            manifest.message_parts = self._messages.finish()
+            manifest.messages = sum(part.rows for part in manifest.message_parts)
         self._findings.finish()
         self._conversations.finish()
-        manifest.parts = self._parts
-        manifest.exchanges = sum(part.rows for part in self._parts)
         encoded = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
         (self._temporary / MANIFEST).write_bytes(encoded + b"\n")
         try:
@@ -303,21 +319,56 @@ class DecodedLogWriter:
     def discard(self) -> None:
         """Remove what was written so far."""
         with suppress(OSError):  # what could not be written cannot be closed well either
-            self._part.close()
+            self._exchanges.close()
+            if self._messages is not None:
+                self._messages.close()
             self._findings.close()
             self._conversations.close()
         self._owned.discard()
 
     def _rows_of(self, name: str, form: RowForm) -> ParquetRows | JsonRows:
-        path = str(self._temporary / f"{name}.{self._form}")
-        if isinstance(form, RowTable):
-            return ParquetRows(path, form, FOOTER)
-        return JsonRows(path, form)
+        return _opened(self._temporary / f"{name}.{self._form}", form)
 
-    def _open_part(self) -> ParquetRows | JsonRows:
-        name = f"{EXCHANGES}/part-{len(self._parts):05d}"
-        self._parts.append(PartEntry(f"{name}.{self._form}", 0))
-        return self._rows_of(name, self._exchanges)
+
+def _opened(path: Path, form: RowForm) -> ParquetRows | JsonRows:
+    if isinstance(form, RowTable):
+        return ParquetRows(str(path), form, FOOTER)
+    return JsonRows(str(path), form)
+
+
+class _Parts:
+    """A table in part files that are being written, in a folder of its own."""
+
+    def __init__(self, log: Path, name: str, form: str, rows: RowForm) -> None:
+        """`name` is that of the folder, `form` how file names end, `rows` what writes them."""
+        self._log = log
+        self._name = name
+        self._form = form
+        self._rows = rows
+        self._parts: list[PartEntry] = []
+        (log / name).mkdir()
+        self._part = self._open()
+
+    def write(self, rows: Sequence[object]) -> None:
+        """Add rows."""
+        if self._part.rows >= PART_ROWS:
+            self._finish_part()
+            self._part = self._open()
+        self._part.write(rows)
+
+    def finish(self) -> list[PartEntry]:
+        """Write what is left; return all parts."""
+        self._finish_part()
+        return self._parts
+
+    def close(self) -> None:
+        """Close the last part; without `finish` before it, rows may be missing."""
+        self._part.close()
+
+    def _open(self) -> ParquetRows | JsonRows:
+        file = f"{self._name}/part-{len(self._parts):05d}.{self._form}"
+        self._parts.append(PartEntry(file, 0))
+        return _opened(self._log / file, self._rows)
 
     def _finish_part(self) -> None:
         self._part.finish()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind
@@ -30,6 +31,10 @@ from .stages import MAX_EXPERTS, CommandStages, ExchangeStages, Stages
 from .stages import CommandSeen as CommandSeen
 from .totals import CaptureStats as CaptureStats
 from .totals import DecodeStats as DecodeStats
+
+if TYPE_CHECKING:
+    from ..message_rows.message_table import MessageTable
+    from ..rows.message_record import MessageRecord
 
 WATCHED_PATIENCE = 2_000_000_000
 """nanoseconds that a command is held back for the order of packets where somebody may watch"""
@@ -54,6 +59,19 @@ class DecodeOptions:
     shards: int = 1
     conversations: bool = False
     """rows of the TCP connections are wanted: `Decode.take_conversations`"""
+    messages: bool = False
+    """rows of messages are wanted beside those of exchanges: `Decode.take_messages`"""
+    body_limit: int = 0
+    """bytes of each body that these rows have; 0: none"""
+
+
+class Carried(NamedTuple):
+    """The messages that one exchange shows."""
+
+    exchange: ExchangeRecord
+    """its row"""
+    messages: list[MessageRecord]
+    """at least one"""
 
 
 class Decode:
@@ -79,6 +97,8 @@ class Decode:
         self._stages: Stages | None = None
         self._experts: list[ExpertInfo] = []
         self._stopped = False
+        self._table = _message_table(self.options)
+        self._carried: list[Carried] = []
 
     @property
     def bytes_read(self) -> int:
@@ -92,13 +112,13 @@ class Decode:
     def records(self) -> Iterator[list[ExchangeRecord]]:
         """Exchanges as rows, in the order they are settled; bodies are not kept."""
         names = self.sources
-        for batch in self._exchanges(KEEP_MESSAGES):
+        for batch in self._exchanges(self._keep()):
             yield self._records_of(batch, names)
 
     def ordered_records(self) -> Iterator[list[tuple[int, int, ExchangeRecord]]]:
         """Yield the rows of one shard, each behind its place among those of all shards."""
         names = self.sources
-        stages = self._exchange_stages(KEEP_MESSAGES)
+        stages = self._exchange_stages(self._keep())
         for _ in self._drive(stages):
             exchanges, order = stages.take_ordered()
             yield [
@@ -149,6 +169,14 @@ class Decode:
         taken, self._experts = self._experts, []
         return taken
 
+    def take_messages(self) -> list[Carried]:
+        """Return the messages of the exchanges of which rows came since the last call.
+
+        None unless the options ask for them; in the order of the exchanges.
+        """
+        taken, self._carried = self._carried, []
+        return taken
+
     def take_conversations(self) -> list[ConversationRecord]:
         """Return the rows of the connections that ended since the last call, by their number.
 
@@ -180,13 +208,27 @@ class Decode:
     def _exchange_stages(self, keep: int) -> ExchangeStages:
         options = self.options
         return ExchangeStages(
-            options.decode_as, keep, options.shard, options.shards, options.conversations
+            options.decode_as,
+            keep,
+            options.shard,
+            options.shards,
+            options.conversations,
+            options.messages,
         )
+
+    def _keep(self) -> int:
+        """Return what rows need of bodies."""
+        return KEEP_ALL if self.options.messages and self.options.body_limit else KEEP_MESSAGES
 
     def _records_of(self, batch: list[Exchange], names: list[str]) -> list[ExchangeRecord]:
         """Return the rows of exchanges; findings that only the rows show are added."""
         found: list[ExpertInfo] = []
         rows = records_of(batch, names, found)
+        if self._table is not None:
+            for one, row in zip(batch, rows, strict=True):
+                messages = self._table.rows_of(one.request, one.response, row, found)
+                if messages:
+                    self._carried.append(Carried(row, messages))
         if found:
             self.add_experts(found)
         return rows
@@ -291,6 +333,15 @@ class Decode:
         if one is None:
             return False
         return (since is None or one.ts >= since) and (until is None or one.ts < until)
+
+
+def _message_table(options: DecodeOptions) -> MessageTable | None:
+    """Return what makes rows of messages, imported only where somebody wants them."""
+    if not options.messages:
+        return None
+    from ..message_rows.message_table import MessageTable
+
+    return MessageTable(options.body_limit)
 
 
 def _receive(stages: Stages, stats: CaptureStats, packets: list[Packet]) -> None:

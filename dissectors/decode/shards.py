@@ -23,9 +23,10 @@ import msgspec
 
 from ..expert import ExpertInfo, ExpertKind
 from ..rows.conversation_record import ConversationRecord
+from ..rows.message_record import MessageRecord
 from ..rows.record import ExchangeRecord
 from ..tcp.source import STDIN, CaptureError, Source
-from .pipeline import Decode, DecodeOptions
+from .pipeline import Carried, Decode, DecodeOptions
 from .totals import CaptureStats, RunTotals, set_sums, totals_of
 
 MAX_JOBS = 64
@@ -45,6 +46,8 @@ class ShardTask(msgspec.Struct):
     since: int | None
     until: int | None
     conversations: bool = False
+    messages: bool = False
+    body_limit: int = 0
 
 
 class ShardTotals(msgspec.Struct):
@@ -60,6 +63,8 @@ class ShardOutput(msgspec.Struct):
     rows: list[ShardRow] = []
     findings: list[ShardFinding] = []
     conversations: list[ConversationRecord] = []
+    messages: list[tuple[int, list[MessageRecord]]] = []
+    """place in `rows` of an exchange, and its messages"""
     bytes_read: int = 0
     totals: ShardTotals | None = None
     problem: list[str] | None = None
@@ -87,7 +92,9 @@ class SharedDecode(Decode):
                 if messages[0].totals is not None:
                     return
                 rows = merge(*(message.rows for message in messages), key=itemgetter(0, 1))
-                yield [row[2] for row in rows]
+                batch = [row[2] for row in rows]
+                self._carried += _carried_in(messages, batch)
+                yield batch
         finally:
             for process in processes:
                 _end(process)
@@ -108,6 +115,14 @@ class SharedDecode(Decode):
             return
         self.stats.captures = totals[0].captures
         set_sums(self.stats, [one.found for one in totals])
+
+
+def _carried_in(outputs: Sequence[ShardOutput], batch: Sequence[ExchangeRecord]) -> list[Carried]:
+    """Return the messages of all processes, in the order of their exchanges in `batch`."""
+    of_row = {
+        id(output.rows[place][2]): rows for output in outputs for place, rows in output.messages
+    }
+    return [Carried(row, of_row[id(row)]) for row in batch if id(row) in of_row]
 
 
 def decode_of(
@@ -141,6 +156,8 @@ def _start(decode: SharedDecode, shard: int) -> subprocess.Popen[bytes]:
         options.since,
         options.until,
         options.conversations,
+        options.messages,
+        options.body_limit,
     )
     root = str(Path(__file__).resolve().parents[2])
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -193,6 +210,8 @@ def run(task: ShardTask, out: IO[bytes]) -> None:
         shard=task.shard,
         shards=task.shards,
         conversations=task.conversations,
+        messages=task.messages,
+        body_limit=task.body_limit,
     )
     decode = Decode(task.sources, options)
     try:
@@ -203,12 +222,23 @@ def run(task: ShardTask, out: IO[bytes]) -> None:
                 if task.shard == 0 or info.conversation >= 0
             ]
             ended = decode.take_conversations()
-            _send(out, ShardOutput(rows, findings, ended, decode.bytes_read))
+            messages = _places_of(decode.take_messages(), rows)
+            _send(out, ShardOutput(rows, findings, ended, messages, decode.bytes_read))
     except CaptureError as error:
         _send(out, ShardOutput(problem=[error.path, error.reason, error.hint]))
         return
     totals = ShardTotals(decode.stats.captures, totals_of(decode.stats))
     _send(out, ShardOutput(bytes_read=decode.bytes_read, totals=totals))
+
+
+def _places_of(
+    carried: Sequence[Carried], rows: Sequence[ShardRow]
+) -> list[tuple[int, list[MessageRecord]]]:
+    """Return messages with the place of their exchange among the rows; others are left out."""
+    places = {id(row[2]): place for place, row in enumerate(rows)} if carried else {}
+    return [
+        (places[id(exchange)], messages) for exchange, messages in carried if id(exchange) in places
+    ]
 
 
 def _send(out: IO[bytes], message: ShardOutput) -> None:

@@ -19,7 +19,7 @@ from ..conversations.conversation_table import (
     GivenOut,
 )
 from ..expert import ExpertInfo, ExpertKind, undecoded
-from ..remoting import row_bodies
+from ..remoting import code_sets, row_bodies
 from ..remoting.broker_addresses import broker_addresses_of
 from ..remoting.framing.frame_decoder import KEEP_ALL
 from ..remoting.heartbeat import groups_of
@@ -40,6 +40,7 @@ MAX_EXPERTS: Final = 100_000
 _COUNTED: Final = row_bodies.COUNTED_REQUEST
 _NAMING: Final = row_bodies.NAMING_REQUEST
 _WANTED: Final = row_bodies.WANTED_RESPONSE
+_CARRIERS: Final = code_sets.MESSAGE_BODIES
 LAST: Final = 1 << 62
 """order of what is given out at the end"""
 OWN: Final = 1 << 30
@@ -66,14 +67,24 @@ class Stages:
         shard: i64 = 0,
         shards: i64 = 1,
         conversations: bool = False,
+        messages: bool = False,
     ) -> None:
+        """`messages`: bodies with messages are kept until their exchange is settled."""
         self.experts: list[ExpertInfo] = []
         """findings since they were last taken"""
         self.packets: i64 = 0
         self.segments = SegmentReader()
-        self.table = ConversationTable(decode_as, keep, self.experts, shard, shards, conversations)
+        self.table = ConversationTable(
+            decode_as,
+            KEEP_ALL if messages else keep,
+            self.experts,
+            shard,
+            shards,
+            conversations,
+        )
         self.matcher = ExchangeMatcher(self.experts)
         self._keep_all = keep == KEEP_ALL
+        self._keep_messages = messages
         self._waiting: i64 = 0
         self._shaking: i64 = 0
         self._swept: i64 = 0
@@ -195,7 +206,7 @@ class Stages:
             self._count_and_name(pdu)
         except Exception as error:  # the last line of defence: one body never ends a run
             self.experts.append(pdu.say(ExpertKind.BAD_BODY, undecoded(error)))
-        if not self._keep_all:
+        if not self._keep_all and not (self._keep_messages and _may_carry_messages(pdu)):
             pdu.body = b""
 
     def _count_and_name(self, pdu: Pdu) -> None:
@@ -236,8 +247,9 @@ class ExchangeStages(Stages):
         shard: i64 = 0,
         shards: i64 = 1,
         conversations: bool = False,
+        messages: bool = False,
     ) -> None:
-        super().__init__(decode_as, keep, shard, shards, conversations)
+        super().__init__(decode_as, keep, shard, shards, conversations, messages)
         self.exchanges: list[Exchange] = []
         """exchanges since they were last taken"""
         self.order: list[tuple[int, int]] = []
@@ -337,6 +349,12 @@ class CommandStages(Stages):
         for conversation in settled:
             del self._late[conversation]
         return int(floor)
+
+
+def _may_carry_messages(pdu: Pdu) -> bool:
+    """Return whether rows of messages need the body of a command."""
+    code = pdu.command.code
+    return code == _WANTED if pdu.flag & 1 else code in _CARRIERS
 
 
 def _seen(one: Exchange) -> CommandSeen:

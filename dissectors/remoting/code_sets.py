@@ -45,3 +45,12 @@ STORED: Final = frozenset(
     )
 )
 """Answers to a send of which the broker has the message."""
+
+MESSAGE_BODIES: Final = frozenset(
+    (
+        int(RequestCode.SEND_BATCH_MESSAGE),
+        int(RequestCode.CHECK_TRANSACTION_STATE),
+        int(RequestCode.BATCH_ACK_MESSAGE),
+    )
+)
+"""Requests of which only the body says which messages they are about."""

@@ -26,7 +26,7 @@ class Column(NamedTuple):
 
     name: str
     type: str
-    """string, int, time (UTC), list or object"""
+    """string, int, bool, time (UTC), list or object"""
     unit: str
     """unit of a number; empty: none"""
     meaning: str
@@ -34,7 +34,13 @@ class Column(NamedTuple):
     """where the value is taken from"""
 
 
-_TYPES: Final[dict[object, str]] = {str: "string", int: "int", list: "list", dict: "object"}
+_TYPES: Final[dict[object, str]] = {
+    str: "string",
+    int: "int",
+    bool: "bool",
+    list: "list",
+    dict: "object",
+}
 
 
 def columns_of(row: type) -> tuple[Column, ...]:

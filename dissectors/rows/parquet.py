@@ -35,7 +35,9 @@ _REPETITIVE = (
     "serialize_type", "topic", "group", "queue_id", "broker_name", "tags", "missing_bytes",
     "message_count", "end", "expert.list.element", "kind", "severity", "detail", "client", "server",
     "protocol", "start", "ended_by", "syns", "directions", "max_reconsume_times",
-    "brokers.list.element", "facts.list.element",
+    "brokers.list.element", "facts.list.element", "event", "client_address", "client_id",
+    "broker_address", "original_topic", "covers", "producer_group", "consumer_group",
+    "reconsume_times", "delay_level", "body_form",
 )
 # fmt: on
 
@@ -100,6 +102,7 @@ class RowTable:
         types: dict[str, pyarrow.DataType] = {
             "string": pyarrow.string(),
             "int": pyarrow.int64(),
+            "bool": pyarrow.bool_(),
             "time": pyarrow.timestamp("us", tz="UTC"),
             "list": pyarrow.list_(pyarrow.string()),
         }

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from ..printable import printable
 from ..times import text_of_time
+from .column import Column
 from .record import COLUMNS, ExchangeRecord
 from .timed_rows import with_text_times
 
@@ -62,12 +63,23 @@ def _encodable(record: ExchangeRecord) -> ExchangeRecord:
 
 def csv_header() -> bytes:
     """Return the line with the names of the columns."""
-    return _csv_lines([tuple(column.name for column in COLUMNS)])
+    return csv_lines_of(COLUMNS)[0]
 
 
 def csv_of(records: Sequence[ExchangeRecord]) -> bytes:
     """Return one line per record."""
-    columns = [make(map(get, records)) for get, make in _CSV_COLUMNS]
+    return _csv_rows(_CSV_COLUMNS, records)
+
+
+def csv_lines_of(columns: Iterable[Column]) -> tuple[bytes, Callable[[Sequence[object]], bytes]]:
+    """Return the line with the names of these columns, and what makes lines of rows with them."""
+    chosen = list(columns)
+    cells = _cells_of(chosen)
+    return _csv_lines([tuple(c.name for c in chosen)]), lambda rows: _csv_rows(cells, rows)
+
+
+def _csv_rows(cells: Sequence[_Cells], rows: Sequence[object]) -> bytes:
+    columns = [make(map(get, rows)) for get, make in cells]
     return _csv_lines(zip(*columns, strict=True))
 
 
@@ -115,9 +127,15 @@ def _list_cells(values: Iterable[object]) -> list[object]:
 _CELLS: dict[str, Callable[[Iterable[object]], list[object]]] = {
     "string": _text_cells,
     "int": list,
+    "bool": lambda values: [None if one is None else str(one).lower() for one in values],
     "time": _time_cells,
     "list": _list_cells,
 }
-_CSV_COLUMNS: list[
-    tuple[Callable[[object], object], Callable[[Iterable[object]], list[object]]]
-] = [(attrgetter(column.name), _CELLS[column.type]) for column in COLUMNS]
+_Cells = tuple[Callable[[object], object], Callable[[Iterable[object]], list[object]]]
+
+
+def _cells_of(columns: Iterable[Column]) -> list[_Cells]:
+    return [(attrgetter(column.name), _CELLS[column.type]) for column in columns]
+
+
+_CSV_COLUMNS: list[_Cells] = _cells_of(COLUMNS)

@@ -18,6 +18,7 @@ class DecodeArguments:
     summary: options.SummaryOnly = False
     follow_conversation: options.FollowConversation = None
     messages: options.Messages = False
+    list_messages: options.ListMessages = False
     where: options.Where = ""
     since: options.Since = None
     until: options.Until = None
@@ -32,5 +33,6 @@ class DecodeArguments:
     check: options.Check = False
     fail_on: options.FailOn = None
     decode_as: options.DecodeAs = None
+    no_message_rows: options.NoMessageRows = False
     follow: options.Follow = False
     jobs: options.Jobs = 1

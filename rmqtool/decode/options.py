@@ -30,6 +30,7 @@ class View(StrEnum):
     summary = "summary"
     follow = "follow"
     messages = "messages"
+    list_messages = "list-messages"
 
 
 _SUFFIXES = {
@@ -80,6 +81,8 @@ class DecodeRequest:
     """findings of severity error make the status 3"""
     conversation: int | None = None
     """the conversation that is followed"""
+    wants_message_rows: bool = True
+    """a decoded log has the table of messages"""
     quiet: bool = False
     """no remarks on standard error"""
     watched: bool = False
@@ -100,6 +103,11 @@ class DecodeRequest:
             return self.output.endswith(("/", os.sep)) or Path(self.output).is_dir()
         return self.format is RowFormat.parquet and Path(self.output).suffix != ".parquet"
 
+    @property
+    def message_rows(self) -> bool:
+        """Whether rows of messages are written beside those of exchanges."""
+        return self.wants_message_rows and self.to_folder
+
     def restrictions(self) -> dict[str, object]:
         """Return what keeps rows out of the result, for the manifest."""
         texts = {
@@ -118,6 +126,7 @@ _SWITCHES = {
     View.summary: "--summary",
     View.follow: "--follow-conversation",
     View.messages: "--messages",
+    View.list_messages: "--list-messages",
 }
 
 
@@ -130,7 +139,12 @@ def request_of(given: DecodeArguments) -> DecodeRequest:
     """Return what was asked for; raise CommandError where it makes no sense."""
     zone = zone_option(given.tz)
     view = view_of(
-        given.commands, given.verbose, given.summary, given.follow_conversation, given.messages
+        given.commands,
+        given.verbose,
+        given.summary,
+        given.follow_conversation,
+        given.messages,
+        given.list_messages,
     )
     return DecodeRequest(
         sources=given.captures,
@@ -152,6 +166,7 @@ def request_of(given: DecodeArguments) -> DecodeRequest:
         quiet=given.quiet,
         colour=given.colour,
         conversation=given.follow_conversation,
+        wants_message_rows=not given.no_message_rows,
     )
 
 
@@ -161,6 +176,7 @@ def view_of(
     summary: bool,
     follow: int | None = None,
     messages: bool = False,
+    list_messages: bool = False,
 ) -> View:
     """Return the view that the switches ask for; more than one is an error."""
     chosen = [
@@ -171,6 +187,7 @@ def view_of(
             (View.summary, summary),
             (View.follow, follow is not None),
             (View.messages, messages),
+            (View.list_messages, list_messages),
         )
         if wanted
     ]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from dissectors.rows.column import Column
 from dissectors.where.fields import FieldSet
 from dissectors.where.filter import Test, WhereError, compile_where
 
 from ..ui.console import UNLIMITED, Terminal, When, terminal_of
 from ..ui.output import Output
 from ..ui.status import CommandError, ExitStatus
-from .options import DecodeRequest
-from .sinks import Sink
+from .options import DecodeRequest, usage_error
+from .sinks import ParquetSink, Sink
 
 Row = TypeVar("Row")
 
@@ -41,6 +42,19 @@ def compiled(request: DecodeRequest, fields: FieldSet) -> Test | None:
         return compile_where(request.where, fields, request.zone)
     except WhereError as error:
         raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
+
+
+def parquet_sink(request: DecodeRequest, columns: Iterable[Column], noun: str) -> Sink[Row]:
+    """Return what writes rows with these columns as one Parquet file; `noun` is what one is."""
+    from dissectors.rows.parquet import load_pyarrow
+
+    load_pyarrow()
+    if request.output == "-" and sys.stdout.isatty():
+        raise usage_error(
+            "--format parquet", "is not for a screen; give -o FILE.parquet or a folder"
+        )
+    types = [(column.name, column.type) for column in columns]
+    return ParquetSink(Output(request.output), types, noun)
 
 
 def is_live(request: DecodeRequest) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, cast
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.shards import decode_of
 from dissectors.expert import Severity
-from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.record import COLUMNS, ExchangeRecord
 from dissectors.times import Moment
 from dissectors.where.fields import exchange_fields
 
@@ -29,7 +29,7 @@ from ..ui.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .fail_on import Counts
 from .options import DecodeRequest, View, usage_error
-from .row_run import Row, RowSource, compiled, is_live, output_terminal
+from .row_run import Row, RowSource, compiled, is_live, output_terminal, parquet_sink
 from .sinks import Sink
 from .undecoded import nothing_decoded
 
@@ -63,6 +63,10 @@ def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStat
         from .follow_lines import follow_rows
 
         found = _run(request, decode, follow_rows(request, decode))
+    elif request.view is View.list_messages:
+        from .message_lines import listed_messages
+
+        found = _run(request, decode, listed_messages(request, decode))
     elif request.view is View.messages:
         from .export_messages import message_rows
 
@@ -97,6 +101,8 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
         since=since.ns if since is not None and since.has_date else None,
         until=until.ns if until is not None and until.has_date else None,
         conversations=request.to_folder or request.watched or is_diagnosed(request),
+        messages=request.message_rows or request.view is View.list_messages,
+        body_limit=request.body_limit or 0,
     )
 
 
@@ -185,6 +191,7 @@ class _Loop(Generic[Row]):
 
     def _take(self, batch: Sequence[Row]) -> None:
         self.seen += len(batch)
+        given = len(batch)
         if self._watch is not None:
             self._watch.engine.add_exchanges(cast(Sequence[ExchangeRecord], batch))
         if self._has_times_of_day:
@@ -200,6 +207,17 @@ class _Loop(Generic[Row]):
             if self.counts is not None:
                 self.counts.add(cast(Sequence[ExchangeRecord], batch))
             self._sink.write(batch)
+        if self._request.message_rows:
+            self._take_messages(cast(Sequence[ExchangeRecord], batch), len(batch) < given)
+
+    def _take_messages(self, chosen: Sequence[ExchangeRecord], some: bool) -> None:
+        """Pass on the messages of the exchanges that were chosen; `some`: these are not all."""
+        carried = self._decode.take_messages()
+        if some:
+            numbers = set(map(id, chosen))
+            carried = [one for one in carried if id(one.exchange) in numbers]
+        if carried:
+            self._sink.write_messages([row for one in carried for row in one.messages])
 
     def _take_findings(self) -> None:
         findings = self._decode.take_experts()
@@ -263,11 +281,15 @@ def remarks(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[st
     return lines
 
 
+_NOUNS = {View.commands: "command", View.list_messages: "message"}
+"""what a row is"""
+
+
 def _why_nothing(decode: Decode, found: RunCounts, request: DecodeRequest) -> str:
     stats = decode.stats
     packets = sum(capture.packets for capture in stats.captures)
     if found.seen:
-        noun = "command" if request.view is View.commands else "exchange"
+        noun = _NOUNS.get(request.view, "exchange")
         return f"none of {counted(found.seen, noun)} matches the filter"
     if not packets:
         return "no packet in the capture"
@@ -306,19 +328,6 @@ def check(decode: Decode) -> ExitStatus:
     return ExitStatus.FINDINGS
 
 
-def _parquet_sink(request: DecodeRequest) -> Sink[ExchangeRecord]:
-    from dissectors.rows.parquet import load_pyarrow
-
-    from . import sinks
-
-    load_pyarrow()
-    if request.output == "-" and sys.stdout.isatty():
-        raise usage_error(
-            "--format parquet", "is not for a screen; give -o FILE.parquet or a folder"
-        )
-    return sinks.ParquetSink(Output(request.output))
-
-
 def _exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
     def time(record: ExchangeRecord) -> int | None:
         seen = record.request_time
@@ -340,9 +349,11 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
     if request.to_folder:
         form = str(request.format)
         options = request.restrictions()
-        return sinks.DecodedLogSink(Path(request.output), request.force, options, names, form)
+        return sinks.DecodedLogSink(
+            Path(request.output), request.force, options, names, form, request.message_rows
+        )
     if request.format is RowFormat.parquet:
-        return _parquet_sink(request)
+        return parquet_sink(request, COLUMNS, "exchange")
     output = Output(request.output, direct=request.follow)
     terminal = output_terminal(request, output)
     if request.view is View.summary:

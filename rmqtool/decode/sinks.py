@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from analytics.diagnosis.engine import Engine
     from dissectors.decode.pipeline import Decode
     from dissectors.rows.conversation_record import ConversationRecord
+    from dissectors.rows.message_record import MessageRecord
 
 Row = TypeVar("Row")
 
@@ -55,6 +57,9 @@ class Sink(Generic[Row]):
 
     def write_conversations(self, rows: Sequence[ConversationRecord]) -> None:
         """Take TCP connections, where the run was asked for them."""
+
+    def write_messages(self, rows: Sequence[MessageRecord]) -> None:
+        """Take messages of the rows that were written, where the run was asked for them."""
 
     def finish(self, decode: Decode) -> str:
         """Return the run is over; return what was written, empty where that can be seen."""
@@ -145,17 +150,20 @@ class EncodedSink(Sink[Row]):
             self._head = b""
 
 
-class ParquetSink(Sink[ExchangeRecord]):
-    """Exchanges in one Parquet file."""
+class ParquetSink(Sink[Row]):
+    """Rows in one Parquet file."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, columns: Sequence[tuple[str, str]], noun: str) -> None:
+        """`columns` are (name, type) of the rows, `noun` says what one is."""
         from dissectors.decode.decoded_log import FOOTER
-        from dissectors.rows.parquet import ParquetRows, exchange_table
+        from dissectors.rows.parquet import ParquetRows, RowTable
 
         self._output = output
-        self._rows = ParquetRows(output.stream, exchange_table(), FOOTER)
+        self._noun = noun
+        table = RowTable((name, kind, attrgetter(name)) for name, kind in columns)
+        self._rows = ParquetRows(output.stream, table, FOOTER)
 
-    def write(self, rows: Sequence[ExchangeRecord]) -> None:
+    def write(self, rows: Sequence[Row]) -> None:
         with naming(self._output.name):
             self._rows.write(rows)
 
@@ -166,7 +174,7 @@ class ParquetSink(Sink[ExchangeRecord]):
         self._output.finish()
         if path is None:
             return ""
-        return f"{counted(self._rows.rows, 'exchange')} → {path} ({size(path.stat().st_size)})"
+        return f"{counted(self._rows.rows, self._noun)} → {path} ({size(path.stat().st_size)})"
 
     def discard(self) -> None:
         with suppress(OSError):
@@ -186,16 +194,18 @@ class DecodedLogSink(Sink[ExchangeRecord]):
         options: Mapping[str, object],
         names: Sequence[str],
         form: str,
+        messages: bool,
     ) -> None:
         """`options` restrict the rows, for the manifest; `names` are the captures, by index.
 
         `form` is how the rows are written, one of `dissectors.decode.decoded_log.FORMS`.
+        `messages`: the log has the table of messages.
         """
         from dissectors.decode.decoded_log import DecodedLogWriter
 
         self._name = str(folder)
         with naming(self._name):
-            self._log = DecodedLogWriter(folder, force, form, names)
+            self._log = DecodedLogWriter(folder, force, form, names, messages)
         self._options = options
         self._names = names
 
@@ -212,6 +222,10 @@ class DecodedLogSink(Sink[ExchangeRecord]):
     def write_conversations(self, rows: Sequence[ConversationRecord]) -> None:
         with naming(self._name):
             self._log.write_conversations(rows)
+
+    def write_messages(self, rows: Sequence[MessageRecord]) -> None:
+        with naming(self._name):
+            self._log.write_messages(rows)
 
     def finish(self, decode: Decode) -> str:
         from dissectors.decode.decoded_log import manifest_of

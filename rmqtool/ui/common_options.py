@@ -67,6 +67,22 @@ Messages = Annotated[
         rich_help_panel=_VIEW,
     ),
 ]
+ListMessages = Annotated[
+    bool,
+    typer.Option(
+        "--list-messages",
+        help="A line a message where it was seen: sent, delivered, acknowledged, returned, …",
+        rich_help_panel=_VIEW,
+    ),
+]
+NoMessageRows = Annotated[
+    bool,
+    typer.Option(
+        "--no-message-rows",
+        help="A decoded log without its table of messages.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 Where = Annotated[
     str,
     typer.Option(
@@ -135,7 +151,8 @@ BodyLimit = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Bytes of a body that are shown; default: 1KiB in a tree, all in jsonl.",
+        help="Bytes of a body that are shown; default: 1KiB in a tree, all in jsonl of commands,"
+        " none in rows of messages.",
         rich_help_panel=_OUTPUT,
     ),
 ]

@@ -52,9 +52,14 @@ class PopReceipt:
         """Return the topic that the ack has to name for a message of `topic` consumed by
         `group`.
         """
-        if self.topic_kind == "1":
-            return f"%RETRY%{group}_{topic}"
-        return f"%RETRY%{group}+{topic}" if self.topic_kind == "2" else topic
+        return retry_topic_of(self.topic_kind, group, topic)
+
+
+def retry_topic_of(topic_kind: str, group: str, topic: str) -> str:
+    """Return the topic of a message of that kind (key of `TOPIC_KINDS`), popped from `topic`."""
+    if topic_kind == "1":
+        return f"%RETRY%{group}_{topic}"
+    return f"%RETRY%{group}+{topic}" if topic_kind == "2" else topic
 
 
 def decode_pop_receipt(text: str) -> PopReceipt | None:

@@ -18,7 +18,9 @@ from dissectors.replication.progress import Replication
 from dissectors.rows.column import Column
 from dissectors.rows.conversation_facts import CONVERSATION_FACTS
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.message_record import EVENTS, MESSAGE_COLUMNS
 from dissectors.rows.record import COLUMNS
+from dissectors.where.message_fields import MESSAGE_ALIASES
 
 MEMBERS: tuple[tuple[str, type], ...] = (
     ("", Manifest),
@@ -37,6 +39,23 @@ def columns_table() -> str:
 def conversations_table() -> str:
     """The columns of conversations.parquet."""
     return _table_of(CONVERSATION_COLUMNS)
+
+
+def messages_table() -> str:
+    """The columns of the table of messages."""
+    return _table_of(MESSAGE_COLUMNS)
+
+
+def events_table() -> str:
+    """The events of messages."""
+    rows = [f"| `{name}` | {_cell(meaning)} |" for name, meaning in EVENTS.items()]
+    return "\n".join(["| event | means |", "|---|---|", *rows])
+
+
+def message_names_table() -> str:
+    """The names that filters of messages take beside the columns."""
+    rows = [f"| `{name}` | {_cell(meaning)} |" for name, meaning in MESSAGE_ALIASES]
+    return "\n".join(["| name | is |", "|---|---|", *rows])
 
 
 def facts_table() -> str:
@@ -104,6 +123,9 @@ def _cell(text: str) -> str:
 TABLES = {
     "columns": columns_table,
     "facts": facts_table,
+    "messages": messages_table,
+    "events": events_table,
+    "message names": message_names_table,
     "conversations": conversations_table,
     "conversation facts": conversation_facts_table,
     "findings": findings_table,

@@ -103,6 +103,8 @@ def test_layout_and_manifest(tmp_path: Path) -> None:
         ],
         "exchanges": 3,
         "parts": [{"file": "exchanges/part-00000.parquet", "rows": 3}],
+        "messages": None,
+        "message_parts": [],
         "conversations": 4,
         "rocketmq_conversations": 2,
         "not_decoded": {"TLS": 2},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.decode.pipeline import DecodeOptions, DecodeStats
+from dissectors.decode.pipeline import Carried, DecodeOptions, DecodeStats
 from dissectors.decode.shards import SharedDecode, decode_of
 from dissectors.decode.stages import ExchangeStages
 from dissectors.expert import ExpertInfo
@@ -31,17 +31,19 @@ class Run:
     records: list[ExchangeRecord]
     findings: list[ExpertInfo]
     conversations: list[ConversationRecord]
+    messages: list[Carried]
     stats: DecodeStats
     bytes_read: int
 
 
 def run(jobs: int) -> Run:
-    decode = decode_of(CAPTURES, DecodeOptions(conversations=True), jobs)
-    whole = Run([], [], [], decode.stats, 0)
+    decode = decode_of(CAPTURES, DecodeOptions(conversations=True, messages=True), jobs)
+    whole = Run([], [], [], [], decode.stats, 0)
     for batch in decode.records():
         whole.records += batch
         whole.findings += decode.take_experts()
         whole.conversations += decode.take_conversations()
+        whole.messages += decode.take_messages()
     whole.findings += decode.take_experts()
     whole.conversations += decode.take_conversations()
     whole.bytes_read = decode.bytes_read
@@ -53,6 +55,7 @@ def test_the_same_as_one_process(jobs: int) -> None:
     alone = run(1)
     assert len(alone.records) > 100
     assert alone.findings
+    assert len(alone.messages) > 20
     assert len(alone.conversations) > 20
     assert run(jobs) == alone
 

@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from dissectors.decode.command_row import COMMAND_COLUMNS, CommandRow
+from dissectors.message_rows.seen_exchange import Facts
 from dissectors.rows.column import Column, Description, columns_of
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
+from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.record import COLUMNS, ExchangeRecord
 
 SOURCES = Path(__file__).resolve().parents[3] / "dissectors"
@@ -43,6 +45,7 @@ def test_columns_follow_from_the_fields() -> None:
         (ExchangeRecord, COLUMNS),
         (ConversationRecord, CONVERSATION_COLUMNS),
         (CommandRow, COMMAND_COLUMNS),
+        (MessageRecord, MESSAGE_COLUMNS),
     ],
 )
 def test_every_field_is_described(row: type[msgspec.Struct], columns: tuple[Column, ...]) -> None:
@@ -74,6 +77,24 @@ def test_positional_arguments_are_in_the_order_of_the_fields() -> None:
     (call,) = _calls_of("decode/exchange_row", "ExchangeRecord")
     assert not call.keywords
     assert tuple(map(_called, call.args)) == ExchangeRecord.__struct_fields__
+
+
+def test_what_a_message_row_shares_and_what_it_says_are_all_of_its_fields() -> None:
+    (call,) = _calls_of("message_rows/seen_exchange", "MessageRecord")
+    *shared, own = call.args
+    assert isinstance(own, ast.Starred)
+    assert (
+        *MessageRecord.__struct_fields__[: len(shared)],
+        *Facts._fields,
+    ) == MessageRecord.__struct_fields__
+    names = {"client": "client_address", "broker": "broker_address"}
+    by_row = [_called(arg) for arg in shared if not isinstance(arg, ast.IfExp)]
+    fields = [
+        name
+        for name in MessageRecord.__struct_fields__[: len(shared)]
+        if name not in ("packet", "time")
+    ]
+    assert [names.get(name, name) for name in by_row] == fields
 
 
 def test_other_rows_are_made_by_keyword() -> None:

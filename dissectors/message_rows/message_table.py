@@ -1,0 +1,141 @@
+"""Exchanges in, rows of messages out, of one run.
+
+Rules: an exchange that carries no message costs one look-up. What is remembered between exchanges
+is bounded: the client id of each connection, and the last commit that a pull of it carried. Nothing
+raises because of what a message contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final, TypeVar
+
+from ..conversations.conversation import Pdu
+from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..remoting.code_sets import SENDS
+from ..remoting.codes import RequestCode
+from ..remoting.row_facts.names import CLIENT, fact_in
+from ..rows.message_record import MessageRecord
+from ..rows.record import ExchangeRecord
+from .decisions import (
+    rows_of_ack,
+    rows_of_batch_ack,
+    rows_of_commit,
+    rows_of_new_invisible_time,
+    rows_of_recall,
+    rows_of_return,
+    rows_of_transaction_end,
+)
+from .seen_exchange import SeenExchange
+from .sends import rows_of_pushed_reply, rows_of_send
+from .stored import rows_of_check, rows_of_fetch, rows_of_view
+
+MAX_REMEMBERED: Final = 65_536
+"""connections, and queues of connections, of which something is remembered"""
+_COMMITS_OFFSET: Final = 0x1
+"""PullSysFlag.FLAG_COMMIT_OFFSET"""
+
+Maker = Callable[[SeenExchange], Iterator[MessageRecord]]
+
+_PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
+_MAKERS: Final[dict[int, Maker]] = {
+    **dict.fromkeys(SENDS, rows_of_send),
+    **dict.fromkeys(_PULLS, rows_of_fetch),
+    int(RequestCode.POP_MESSAGE): rows_of_fetch,
+    int(RequestCode.POP_LITE_MESSAGE): rows_of_fetch,
+    int(RequestCode.QUERY_MESSAGE): rows_of_view,
+    int(RequestCode.VIEW_MESSAGE_BY_ID): rows_of_view,
+    int(RequestCode.PEEK_MESSAGE): rows_of_view,
+    int(RequestCode.CHECK_TRANSACTION_STATE): rows_of_check,
+    int(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT): rows_of_pushed_reply,
+    int(RequestCode.UPDATE_CONSUMER_OFFSET): rows_of_commit,
+    int(RequestCode.ACK_MESSAGE): rows_of_ack,
+    int(RequestCode.BATCH_ACK_MESSAGE): rows_of_batch_ack,
+    int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME): rows_of_new_invisible_time,
+    int(RequestCode.CONSUMER_SEND_MSG_BACK): rows_of_return,
+    int(RequestCode.END_TRANSACTION): rows_of_transaction_end,
+    int(RequestCode.RECALL_MESSAGE): rows_of_recall,
+}
+"""Request code → what makes the rows of its messages."""
+_NAMING: Final = frozenset(
+    (
+        int(RequestCode.HEART_BEAT),
+        int(RequestCode.UNREGISTER_CLIENT),
+        int(RequestCode.LOCK_BATCH_MQ),
+        int(RequestCode.UNLOCK_BATCH_MQ),
+    )
+)
+"""Requests of a client that name its client id."""
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class MessageTable:
+    """Makes the rows of messages."""
+
+    def __init__(self, body_limit: int = 0) -> None:
+        """`body_limit`: bytes of each body that the rows have; 0: none."""
+        self._body_limit = body_limit
+        self._clients: dict[int, str] = {}
+        self._committed: dict[tuple[int, str | None, int | None], str] = {}
+
+    def rows_of(
+        self,
+        request: Pdu | None,
+        response: Pdu | None,
+        row: ExchangeRecord,
+        experts: list[ExpertInfo],
+    ) -> list[MessageRecord]:
+        """Return the rows of the messages in an exchange, whose own row is `row`.
+
+        A message of which no row can be made is a finding among the `experts`.
+        """
+        if request is None:
+            return []
+        code = request.command.code
+        if code in _NAMING:
+            self._note_client(row)
+            return []
+        make = _MAKERS.get(code)
+        if make is None:
+            return []
+        client = self._clients.get(row.conversation)
+        seen = SeenExchange(request, response, row, client, self._body_limit)
+        rows: list[MessageRecord] = []
+        try:
+            if code in _PULLS and self._commits(seen):
+                rows.extend(rows_of_commit(seen))
+            rows.extend(make(seen))
+        except Exception as error:  # the last line of defence: one message never ends a run
+            experts.append(request.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
+        return rows
+
+    def _note_client(self, row: ExchangeRecord) -> None:
+        client = fact_in(row.facts, CLIENT)
+        if client is not None:
+            _remember(self._clients, row.conversation, client)
+
+    def _commits(self, seen: SeenExchange) -> bool:
+        """Return whether a pull carries a commit that is not the one before it again."""
+        fields = seen.fields
+        flag, offset = fields.get("sysFlag"), fields.get("commitOffset")
+        if offset is None or flag is None or not flag.isdecimal():
+            return False
+        if not int(flag[:9]) & _COMMITS_OFFSET:
+            return False
+        row = seen.row
+        queue = (row.conversation, row.topic, row.queue_id)
+        if self._committed.get(queue) == offset:
+            return False
+        _remember(self._committed, queue, offset)
+        return True
+
+
+def _remember(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    """Keep a value; of too many, let the oldest quarter go."""
+    if key not in known and len(known) >= MAX_REMEMBERED:
+        for old in list(islice(known, MAX_REMEMBERED // 4)):
+            del known[old]
+    known[key] = value

@@ -1,0 +1,176 @@
+"""Rows of sent messages: single ones, batches, half messages, replies.
+
+RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageResponseHeader,
+ReplyMessageRequestHeader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ..remoting.code_sets import STORED as STORED_CODES
+from ..remoting.codes import RequestCode
+from ..remoting.ids.message_ids import decode_recall_handle
+from ..remoting.messages.batch import BatchItem, decode_batch
+from ..remoting.messages.message import StoredMessage
+from ..remoting.messages.properties import decode_properties
+from ..remoting.send_fields import V1, send_fields_of
+from ..remoting.sysflag import transaction_of
+from ..rows.message_record import (
+    DEAD,
+    DELIVERED,
+    PREPARED,
+    REFUSED,
+    RETURNED,
+    SENT,
+    STORED,
+    MessageRecord,
+)
+from ..rows.record import ANSWERED
+from .seen_exchange import (
+    DLQ_PREFIX,
+    RETRY_PREFIX,
+    Facts,
+    SeenExchange,
+    body_of,
+    commit_log_offset_of,
+    deliver_time_of,
+    number_of,
+    original_topic_of,
+    row_of,
+    time_of_ms,
+)
+
+_LATER: Final = ("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+"""properties of messages that the broker does not give to their queue at once"""
+SEND_BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
+
+
+def rows_of_send(seen: SeenExchange) -> Iterator[MessageRecord]:
+    """Give the row of each message of a send."""
+    assert seen.request is not None
+    row, fields = seen.row, seen.fields
+    names = send_fields_of(seen.request.command.code)
+    sys_flag = number_of(fields.get(names.sys_flag)) or 0
+    half = transaction_of(sys_flag) == "prepared"
+    event = _event_of(seen, half)
+    properties = decode_properties(fields.get(names.properties) or "")
+    born = time_of_ms(number_of(fields.get(names.born_timestamp)))
+    reconsumed = number_of(fields.get(names.reconsume_times))
+    limit = number_of(fields.get(names.max_reconsume_times))
+    transaction = seen.answered.get("transactionId") if half else None
+    if seen.request.command.code == SEND_BATCH and seen.request.body:
+        items = decode_batch(seen.request.body).items
+        ids = (row.offset_msg_id or "").split(",")
+        for place, item in enumerate(items):
+            facts = _facts_of_item(seen, item, place, ids[place] if place < len(ids) else "")
+            yield row_of(
+                seen, event, place, facts._replace(born_time=born, reconsume_times=reconsumed)
+            )
+        if items:
+            return
+    # A half message and one that is due later have their offset in another queue than theirs.
+    in_queue = event in (STORED, RETURNED, DEAD) and not any(map(properties.get, _LATER))
+    message = StoredMessage(row.topic or "", seen.request.body, sys_flag=sys_flag)
+    form, body = body_of(message, seen.body_limit)
+    facts = Facts(
+        row.topic,
+        original_topic_of(row.topic, properties),
+        row.queue_id,
+        row.queue_offset if in_queue else None,
+        None,
+        row.group,
+        None,
+        row.unique_key,
+        row.offset_msg_id,
+        commit_log_offset_of(row.offset_msg_id),
+        row.keys,
+        row.tags,
+        transaction or properties.get("__transactionId__"),
+        born,
+        None,
+        _due_time(seen, properties),
+        reconsumed,
+        limit,
+        number_of(properties.get("DELAY")),
+        seen.request.body_length,
+        None,
+        None,
+        form,
+        body,
+    )
+    yield row_of(seen, event, 0, facts)
+
+
+def _due_time(seen: SeenExchange, properties: dict[str, str]) -> int | None:
+    handle = decode_recall_handle(seen.answered.get("recallHandle") or "")
+    return time_of_ms(handle.deliver_time) if handle is not None else deliver_time_of(properties)
+
+
+def _event_of(seen: SeenExchange, half: bool) -> str:
+    row = seen.row
+    if row.status != ANSWERED:
+        return SENT
+    if row.response_code not in STORED_CODES:
+        return REFUSED
+    if half:
+        return PREPARED
+    topic = row.topic or ""
+    if topic.startswith(DLQ_PREFIX):
+        return DEAD
+    # A consumer sends what it cannot give back itself to its retry topic.
+    return RETURNED if topic.startswith(RETRY_PREFIX) else STORED
+
+
+def _facts_of_item(seen: SeenExchange, item: BatchItem, place: int, offset_msg_id: str) -> Facts:
+    row, properties = seen.row, item.properties
+    first = row.queue_offset if offset_msg_id else None
+    message = StoredMessage(row.topic or "", item.body, properties, missing=item.missing)
+    form, body = body_of(message, seen.body_limit)
+    return Facts(
+        row.topic,
+        original_topic_of(row.topic, properties),
+        row.queue_id,
+        None if first is None else first + place,
+        None,
+        row.group,
+        None,
+        properties.get("UNIQ_KEY"),
+        offset_msg_id or None,
+        commit_log_offset_of(offset_msg_id),
+        properties.get("KEYS"),
+        properties.get("TAGS"),
+        properties.get("__transactionId__"),
+        deliver_time=deliver_time_of(properties),
+        delay_level=number_of(properties.get("DELAY")),
+        body_bytes=len(item.body),
+        body_form=form,
+        body=body,
+    )
+
+
+def rows_of_pushed_reply(seen: SeenExchange) -> Iterator[MessageRecord]:
+    """Give the row of a reply that a broker pushes to who asked."""
+    assert seen.request is not None
+    fields = seen.fields
+    properties = decode_properties(fields.get(V1.properties) or "")
+    sys_flag = number_of(fields.get(V1.sys_flag)) or 0
+    message = StoredMessage(fields.get(V1.topic) or "", seen.request.body, sys_flag=sys_flag)
+    form, body = body_of(message, seen.body_limit)
+    facts = Facts(
+        fields.get(V1.topic),
+        original_topic_of(fields.get(V1.topic), properties),
+        number_of(fields.get(V1.queue_id)),
+        producer_group=fields.get(V1.producer_group),
+        unique_key=properties.get("UNIQ_KEY"),
+        keys=properties.get("KEYS"),
+        tags=properties.get("TAGS"),
+        born_time=time_of_ms(number_of(fields.get(V1.born_timestamp))),
+        store_time=time_of_ms(number_of(fields.get("storeTimestamp"))),
+        reconsume_times=number_of(fields.get(V1.reconsume_times)),
+        body_bytes=seen.request.body_length,
+        body_form=form,
+        body=body,
+    )
+    yield row_of(seen, DELIVERED, 0, facts, from_broker=True)

@@ -1,0 +1,113 @@
+"""Rows of stored messages: those in answers to pull, pop, query, view and peek, and of checks.
+
+RocketMQ: PullMessageProcessor, PopMessageProcessor, QueryMessageProcessor,
+CheckTransactionStateRequestHeader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..remoting.ids.pop_receipts import decode_pop_receipt
+from ..remoting.messages.batch import is_inner_batch, unwrap_inner_batch
+from ..remoting.messages.message import StoredMessage, decode_messages
+from ..rows.message_record import CHECKED, DELIVERED, VIEWED, MessageRecord
+from .seen_exchange import (
+    Facts,
+    SeenExchange,
+    body_of,
+    commit_log_offset_of,
+    deliver_time_of,
+    number_of,
+    original_topic_of,
+    row_of,
+    time_of_ms,
+)
+
+
+def rows_of_fetch(seen: SeenExchange) -> Iterator[MessageRecord]:
+    """Give the rows of the messages that a pull or a pop delivers."""
+    return _rows_of_body(seen, DELIVERED, seen.row.group)
+
+
+def rows_of_view(seen: SeenExchange) -> Iterator[MessageRecord]:
+    """Give the rows of the messages that somebody only looks at."""
+    return _rows_of_body(seen, VIEWED, None)
+
+
+def _rows_of_body(seen: SeenExchange, event: str, group: str | None) -> Iterator[MessageRecord]:
+    response = seen.response
+    if response is None or response.command.code != 0 or not response.body:
+        return
+    place = 0
+    for record in decode_messages(response.body).messages:
+        inner = unwrap_inner_batch(record) if is_inner_batch(record) else (record,)
+        for message in inner:
+            facts = facts_of(message, group, seen.body_limit)
+            yield row_of(seen, event, place, facts)
+            place += 1
+
+
+def facts_of(message: StoredMessage, group: str | None, body_limit: int) -> Facts:
+    """Return what a stored message says, delivered to a consumer group or only looked at."""
+    properties = message.properties
+    get = properties.get
+    topic = message.topic
+    original = original_topic_of(topic, properties)
+    receipt_text = get("POP_CK")
+    if receipt_text is not None and group is not None:
+        # A broker gives a POP retry its original topic; its queue and offset are not of that.
+        receipt = decode_pop_receipt(receipt_text)
+        if receipt is not None:
+            topic = receipt.retry_topic(group, topic)
+    offset_id = message.offset_msg_id if message.store_host else None
+    form, body = body_of(message, body_limit)
+    return Facts(
+        topic or None,
+        original,
+        message.queue_id,
+        message.queue_offset,
+        None,
+        get("PGROUP"),
+        group,
+        get("UNIQ_KEY"),
+        offset_id,
+        message.physical_offset,
+        get("KEYS"),
+        get("TAGS"),
+        get("__transactionId__"),
+        time_of_ms(message.born_timestamp),
+        time_of_ms(message.store_timestamp),
+        deliver_time_of(properties),
+        message.reconsume_times,
+        None,
+        number_of(get("DELAY")),
+        len(message.body),
+        message.body_crc,
+        message.crc_ok,
+        form,
+        body,
+    )
+
+
+def rows_of_check(seen: SeenExchange) -> Iterator[MessageRecord]:
+    """Give the row of a half message whose producer is asked what became of it."""
+    assert seen.request is not None
+    fields = seen.fields
+    records = decode_messages(seen.request.body).messages
+    message = records[0] if records else None
+    facts = facts_of(message, None, seen.body_limit) if message is not None else Facts()
+    offset_id = fields.get("offsetMsgId") or facts.offset_msg_id
+    offset = number_of(fields.get("commitLogOffset"))
+    yield row_of(
+        seen,
+        CHECKED,
+        0,
+        facts._replace(
+            unique_key=facts.unique_key or fields.get("msgId"),
+            transaction_id=fields.get("transactionId") or facts.transaction_id,
+            offset_msg_id=offset_id,
+            commit_log_offset=commit_log_offset_of(offset_id) if offset is None else offset,
+        ),
+        from_broker=True,
+    )

@@ -1,0 +1,200 @@
+"""A message where it was seen as one flat row: the third table of the decoded log.
+
+One row per message and exchange. The event is the most that the exchange shows of the message: a
+send that was answered is `stored` or `refused`, and `sent` only where no answer was seen. What an
+offset commit covers is a range of messages, and its row says so in `covers`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+from .column import Description, columns_of
+
+SENT = "sent"
+STORED = "stored"
+REFUSED = "refused"
+DELIVERED = "delivered"
+VIEWED = "viewed"
+ACKNOWLEDGED = "acknowledged"
+RETURNED = "returned"
+DEAD = "dead"
+PREPARED = "prepared"
+COMMITTED = "committed"
+ROLLED_BACK = "rolled_back"
+UNDECIDED = "undecided"
+CHECKED = "checked"
+RECALLED = "recalled"
+
+EVENTS: Final = {
+    SENT: "sent; no answer was seen, or none is asked for",
+    STORED: "sent, and the broker answered that it has it",
+    REFUSED: "what was asked for the message was refused: see `request_name`, `response_name`",
+    DELIVERED: "in the answer to a pull or a pop, or pushed as a reply",
+    VIEWED: "in the answer to a query, a view or a peek: no delivery",
+    ACKNOWLEDGED: "covered by a POP acknowledgement or by an offset commit",
+    RETURNED: "given back by a consumer: send back, or a new invisible time in POP",
+    DEAD: "given back with the demand to make it a dead letter, or sent to a `%DLQ%` topic",
+    PREPARED: "stored as a half message",
+    COMMITTED: "its transaction was committed",
+    ROLLED_BACK: "its transaction was rolled back",
+    UNDECIDED: "its producer answered a check, or ended the transaction, with `unknown`",
+    CHECKED: "the broker asked its producer how the transaction ended",
+    RECALLED: "taken back before it was due",
+}
+"""Event → what it means; the events in the order of a message's life."""
+
+THIS = "message"
+BEFORE = "before"
+
+
+class MessageRecord(msgspec.Struct, gc=False):
+    """A message in one exchange, as one row.
+
+    Times are nanoseconds since the epoch here, as in `ExchangeRecord`.
+    """
+
+    capture: Annotated[str, Description("name of the capture file", "the file")]
+    conversation: Annotated[
+        int, Description("number of the TCP connection, as in the exchanges", "TCP")
+    ]
+    packet: Annotated[
+        int | None, Description("packet that completed the command with the message", "capture")
+    ]
+    time: Annotated[int | None, Description("time of that packet", "capture", type="time")]
+    request_packet: Annotated[
+        int | None, Description("packet of the request: finds the exchange", "capture")
+    ]
+    place: Annotated[int, Description("place among the messages of the exchange, from 0", "body")]
+    event: Annotated[str, Description("what happened to the message; see below", "operation")]
+    request_name: Annotated[str | None, Description("name of the request", "RequestCode")]
+    response_code: Annotated[int | None, Description("response code", "frame header")]
+    response_name: Annotated[str | None, Description("its name", "ResponseCode")]
+    remark: Annotated[
+        str | None, Description("remark of the response, else of the request", "frame header")
+    ]
+    latency_us: Annotated[
+        int | None, Description("response time less request time", "capture", unit="µs")
+    ]
+    end: Annotated[
+        str | None,
+        Description(
+            "how the connection of a request without answer ended, as in the exchanges", "TCP"
+        ),
+    ]
+    client_address: Annotated[
+        str, Description("`address:port` of the producer or consumer", "IP and TCP header")
+    ]
+    client_id: Annotated[
+        str | None,
+        Description("its client id, once the connection has named it", "heartbeat and the like"),
+    ]
+    broker_address: Annotated[str, Description("`address:port` of the broker", "IP and TCP header")]
+    broker_name: Annotated[
+        str | None, Description("name of the broker", "ext fields `bname`, `n`, `brokerName`")
+    ]
+    topic: Annotated[
+        str | None, Description("topic as seen", "ext fields; of stored messages: the record")
+    ]
+    original_topic: Annotated[
+        str | None,
+        Description(
+            "topic that it was sent to: of `%RETRY%`, `%DLQ%`, scheduled and half messages the one"
+            " behind it; null where nothing says it",
+            "properties `REAL_TOPIC`, `RETRY_TOPIC`, `DLQ_ORIGIN_TOPIC`; name of a POP retry topic",
+        ),
+    ]
+    queue_id: Annotated[int | None, Description("queue of `topic`", "ext fields, the record")]
+    queue_offset: Annotated[
+        int | None,
+        Description(
+            "offset in that queue; of an offset commit the first one that is not covered. Null for"
+            " what is not in its queue yet: half messages, and those that are due later",
+            "ext fields, the record",
+        ),
+    ]
+    covers: Annotated[
+        str | None,
+        Description(
+            "of an acknowledgement: `message` is this one, `before` all before `queue_offset`",
+            "operation",
+        ),
+    ]
+    producer_group: Annotated[
+        str | None, Description("producer group", "ext fields; property `PGROUP`")
+    ]
+    consumer_group: Annotated[str | None, Description("consumer group", "ext fields")]
+    unique_key: Annotated[
+        str | None,
+        Description(
+            "client's message id", "property `UNIQ_KEY`; ext fields `originMsgId`, `msgId`"
+        ),
+    ]
+    offset_msg_id: Annotated[
+        str | None,
+        Description("broker's message id", "ext fields `msgId`, `offsetMsgId`; the record"),
+    ]
+    commit_log_offset: Annotated[
+        int | None,
+        Description(
+            "byte offset in the broker's commit log, as in `offset_msg_id`",
+            "ext fields `offset`, `commitLogOffset`; the record",
+            unit="bytes",
+        ),
+    ]
+    keys: Annotated[
+        str | None, Description("keys of the message, separated by blanks", "property `KEYS`")
+    ]
+    tags: Annotated[str | None, Description("tag of the message", "property `TAGS`")]
+    transaction_id: Annotated[
+        str | None, Description("transaction id", "ext field, property `__transactionId__`")
+    ]
+    born_time: Annotated[
+        int | None,
+        Description(
+            "when the producer made it, by its clock", "ext fields, the record", type="time"
+        ),
+    ]
+    store_time: Annotated[
+        int | None,
+        Description("when the broker stored it, by its clock", "the record", type="time"),
+    ]
+    deliver_time: Annotated[
+        int | None,
+        Description(
+            "time from which it may be delivered, where one is said",
+            "recall handle; properties `TIMER_OUT_MS`, `TIMER_DELIVER_MS`, `__STARTDELIVERTIME`;"
+            " new invisible time of POP",
+            type="time",
+        ),
+    ]
+    reconsume_times: Annotated[
+        int | None, Description("how often it was given back", "ext fields, the record")
+    ]
+    max_reconsume_times: Annotated[
+        int | None,
+        Description("how often it may be, before it is a dead letter", "ext fields of a send back"),
+    ]
+    delay_level: Annotated[
+        int | None, Description("delay level", "property `DELAY`; ext field of a send back")
+    ]
+    body_bytes: Annotated[
+        int | None,
+        Description("bytes of its body as it travels", "frame prefix, the record", unit="bytes"),
+    ]
+    body_crc: Annotated[
+        int | None, Description("CRC-32 of that body, as the record says", "the record")
+    ]
+    crc_ok: Annotated[
+        bool | None,
+        Description("whether the body has it; null: there is none, or bytes are missing", "body"),
+    ]
+    body_form: Annotated[
+        str | None, Description("`text` or `base64`; null unless bodies are asked for", "body")
+    ] = None
+    body: Annotated[str | None, Description("first bytes of the body, decompressed", "body")] = None
+
+
+MESSAGE_COLUMNS: Final = columns_of(MessageRecord)

@@ -1,0 +1,159 @@
+"""One line a message where it was seen: when, which message, what happened to it, who and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dissectors.decode.pipeline import Decode
+from dissectors.rows.json_rows import row_encoder
+from dissectors.rows.message_record import (
+    COMMITTED,
+    DEAD,
+    DELIVERED,
+    MESSAGE_COLUMNS,
+    REFUSED,
+    RETURNED,
+    ROLLED_BACK,
+    SENT,
+    STORED,
+    MessageRecord,
+)
+from dissectors.rows.tables import csv_lines_of
+from dissectors.where.message_fields import message_fields
+
+from ..ui.columns import LineColumn, LineTable
+from ..ui.common_options import RowFormat
+from ..ui.console import Style, Terminal, one_line
+from ..ui.figures import clock, day, duration, moment, zone_name
+from ..ui.output import Output
+from ..ui.remark import cause_of
+from .exchange_lines import SAMPLE
+from .options import DecodeRequest
+from .row_run import RowSource, compiled, is_live, output_terminal, parquet_sink
+from .sinks import EncodedSink, LinesSink, Sink
+
+_TYPES = [(column.name, column.type) for column in MESSAGE_COLUMNS]
+_STYLES = {
+    STORED: Style.GREEN,
+    DELIVERED: Style.GREEN,
+    COMMITTED: Style.GREEN,
+    SENT: Style.YELLOW,
+    RETURNED: Style.YELLOW,
+    ROLLED_BACK: Style.YELLOW,
+    REFUSED: Style.RED,
+    DEAD: Style.RED,
+}
+
+
+def listed_messages(request: DecodeRequest, decode: Decode) -> RowSource[MessageRecord]:
+    """Return messages that become lines, JSON, CSV or Parquet."""
+
+    def batches() -> Iterator[Sequence[MessageRecord]]:
+        for _ in decode.records():
+            yield [row for carried in decode.take_messages() for row in carried.messages]
+
+    return RowSource(
+        batches,
+        compiled(request, message_fields()),
+        lambda row: row.time,
+        lambda: _sink(request, decode.sources),
+        "messages",
+    )
+
+
+def _sink(request: DecodeRequest, names: Sequence[str]) -> Sink[MessageRecord]:
+    if request.format is RowFormat.parquet:
+        return parquet_sink(request, MESSAGE_COLUMNS, "message")
+    output = Output(request.output, direct=request.follow)
+    terminal = output_terminal(request, output)
+    if request.format is RowFormat.jsonl:
+        return EncodedSink(output, row_encoder(_TYPES), to_screen=terminal.is_terminal)
+    if request.format is RowFormat.csv:
+        head, encode = csv_lines_of(MESSAGE_COLUMNS)
+        return EncodedSink(output, encode, head)
+    return LinesSink(output, _lines(terminal, len(names), is_live(request)))
+
+
+def _id(row: MessageRecord) -> str:
+    if row.unique_key or row.offset_msg_id:
+        return one_line(row.unique_key or row.offset_msg_id)
+    return f"before {row.queue_offset}" if row.covers == "before" else "-"
+
+
+def _offset(row: MessageRecord) -> str:
+    return "-" if row.queue_offset is None else str(row.queue_offset)
+
+
+def _group(row: MessageRecord) -> str:
+    return one_line(row.consumer_group or row.producer_group) or "-"
+
+
+def _client(row: MessageRecord) -> str:
+    return one_line(row.client_id) or row.client_address
+
+
+def _broker(row: MessageRecord) -> str:
+    return one_line(row.broker_name) or row.broker_address
+
+
+def _note(row: MessageRecord) -> str:
+    parts = []
+    if row.crc_ok is False:
+        parts.append("[CRC does not fit]")
+    if row.original_topic and row.original_topic != row.topic:
+        parts.append(f"of {one_line(row.original_topic)}")
+    if row.reconsume_times:
+        parts.append(f"given back {row.reconsume_times}×")
+    if row.event == SENT and row.end is not None:
+        parts.append(f"no answer, connection {row.end}")
+    if row.event == REFUSED:
+        parts.append(f"{one_line(row.response_name)} {cause_of(row.remark or '')}".strip())
+    return " ".join(parts)
+
+
+def _event_style(row: MessageRecord) -> str:
+    return _STYLES.get(row.event, "")
+
+
+def _dim(_: MessageRecord) -> str:
+    return Style.DIM
+
+
+def _topic_style(_: MessageRecord) -> str:
+    return Style.CYAN
+
+
+def _lines(terminal: Terminal, captures: int, live: bool) -> LineTable[MessageRecord]:
+    """Return the table; `live`: rows come slowly, so the first is shown at once."""
+
+    def section(row: MessageRecord) -> str:
+        date = f"{day(row.time)} {zone_name()}" if row.time is not None else ""
+        name = f"  {one_line(row.capture)}" if captures > 1 else ""
+        return f"-- {date}{name} --"
+
+    if terminal.is_terminal:
+        time = LineColumn("TIME", lambda r: clock(r.time), 1, 12, 12, style=_dim)
+    else:
+        time = LineColumn("TIME", lambda r: moment(r.time), 1, 27, 32, style=_dim)
+    columns: list[LineColumn[MessageRecord]] = [
+        LineColumn("PACKET", lambda r: str(r.packet), 1, 6, 9, True, _dim),
+        time,
+        LineColumn("EVENT", lambda r: r.event, 2, 12, 12, style=_event_style),
+        LineColumn("MESSAGE", _id, 3, 32, 56, keep_end=True),
+        LineColumn("TOPIC", lambda r: one_line(r.topic) or "-", 4, 10, 32, style=_topic_style),
+        LineColumn(
+            "QUEUE", lambda r: "-" if r.queue_id is None else str(r.queue_id), 7, 5, 5, True
+        ),
+        LineColumn("OFFSET", _offset, 6, 6, 12, True),
+        LineColumn("GROUP", _group, 5, 12, 36),
+        LineColumn("CLIENT", _client, 8, 15, 47, style=_dim, keep_end=True),
+        LineColumn("BROKER", _broker, 9, 8, 47, keep_end=True),
+        LineColumn("KEYS", lambda r: one_line(r.keys) or "-", 10, 6, 24),
+        LineColumn("LATENCY", lambda r: duration(r.latency_us), 12, 7, 7, True),
+        LineColumn("NOTE", _note, 11, 12, 1000, style=_event_style, wraps=True),
+    ]
+    if captures > 1 and not terminal.is_terminal:
+        columns.insert(0, LineColumn("CAPTURE", lambda r: one_line(r.capture), 0, 7, 60))
+    return LineTable(
+        columns, terminal, 1 if live else SAMPLE, section if terminal.is_terminal else None
+    )
