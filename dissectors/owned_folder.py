@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from .temporary import forget, remove, temporary_beside
+from .temporary import forget, mode_of, remove, temporary_beside
 
 MARKER: Final = ".rmqtool-files.json"
 FORMAT: Final = "rmqtool-files"
@@ -65,6 +65,9 @@ class OwnedFolder:
         marker = Marker(self._kind, files)
         (self.path / MARKER).write_bytes(msgspec.json.encode(marker) + b"\n")
         former = check_folder(self.folder, self._kind, self._replace, self._inputs)
+        mode = mode_of(self.folder)
+        if mode is not None:  # a folder keeps the mode of what it replaces
+            self.path.chmod(mode)
         if former is None:  # not there, or empty
             self.path.rename(self.folder)
             forget(self.path)

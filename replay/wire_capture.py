@@ -19,6 +19,7 @@ from typing import BinaryIO, Final
 from dissectors.endpoint import host_and_port_text
 from dissectors.tcp.pcapng_writer import PcapngWriter
 from dissectors.tcp.segment import ACK, FIN, RST, SYN
+from dissectors.temporary import PRIVATE, create_new
 
 LINKTYPE_RAW: Final = 101
 _PSH: Final = 0x08
@@ -38,8 +39,8 @@ class WireCapture:
     """Writes the connections of a client to one file."""
 
     def __init__(self, path: str) -> None:
-        """Open the file, which must not be there yet. Raises OSError where it cannot be made."""
-        file = Path(path).open("xb", buffering=_BUFFER)  # noqa: SIM115
+        """Make the file, for the user alone; OSError where it is there or cannot be made."""
+        file = create_new(Path(path), PRIVATE, _BUFFER)
         self._file: BinaryIO | None = file
         self._writer = PcapngWriter(file, LINKTYPE_RAW)
         self._connections = 0

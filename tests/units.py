@@ -129,7 +129,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "replay.safety": ("dissectors.printable", ENDPOINT),
     "replay.unique_id": (),
     "replay.validators": ("replay.message", "dissectors.remoting"),
-    "replay.wire_capture": ("dissectors.tcp", ENDPOINT),
+    "replay.wire_capture": ("dissectors.tcp", ENDPOINT, "dissectors.temporary"),
     "replay.fault": ("dissectors.remoting.versions",),
     "replay.wire": (*ACTIVE_VALUES, "replay.wire_capture", "dissectors"),
     "replay.transport": (*ACTIVE_VALUES, "replay.wire", ENDPOINT),
@@ -182,6 +182,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     # the sandbox: no part of the producer but the layout of its ids
     "replay.sandbox": ("replay.sandbox", "dissectors"),
     "replay.sandbox.store": (
+        "dissectors.temporary",
         "replay.sandbox.errors",
         "replay.sandbox.groups",
         "replay.sandbox.topics",
@@ -255,6 +256,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "rmqtool.cli": ("rmqtool", "dissectors.temporary"),
     "rmqtool.ui": (
         *("rmqtool", "dissectors.printable", "dissectors.temporary", "dissectors.times"),
+        "dissectors.owned_folder",
     ),
     "rmqtool.summary": ("rmqtool.ui", "analytics.diagnosis", "dissectors"),
     "rmqtool.decode": (

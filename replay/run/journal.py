@@ -25,6 +25,7 @@ import msgspec
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.rows.record import ExchangeRecord
 from dissectors.rows.tables import encodable_value, jsonl_of
+from dissectors.temporary import PRIVATE, create_new, forget, remove, temporary_beside
 
 from .journal_rows import (
     ATTEMPTS,
@@ -189,19 +190,21 @@ class JournalWriter:
 def create_journal(folder: Path, run: Run) -> None:
     """Make the folder and its ``run.json``; JournalError where that cannot be done."""
     text = msgspec.json.format(_ENCODER.encode(run), indent=1) + b"\n"
-    temporary = folder / f".{RUN}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
             hint = "--resume goes on with a journal; else name another folder"
             raise JournalError(f"{folder} is not empty; {hint}")
         with _said(folder / RUN):
+            temporary = temporary_beside(folder / RUN)
             try:
-                temporary.write_bytes(text)
+                with create_new(temporary, PRIVATE) as file:
+                    file.write(text)
                 temporary.replace(folder / RUN)
+                forget(temporary)
             except OSError:
                 with suppress(OSError):
-                    temporary.unlink(missing_ok=True)
+                    remove(temporary)
                 raise
     except (FileExistsError, NotADirectoryError):
         raise JournalError(f"{folder} is a file, a journal is a folder") from None
@@ -270,7 +273,7 @@ def _open_own(path: Path, flags: int) -> int:
     A journal may come from somebody else: a link in it would have another file changed.
     """
     try:
-        number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
             raise JournalError(f"{path} is no file of its own") from None

@@ -17,7 +17,7 @@ from dissectors.decode.shards import decode_of
 from dissectors.tcp.formats import is_capture
 
 from ..decode.undecoded import nothing_decoded
-from ..ui.output import refuse_inputs
+from ..ui.output import JOURNAL_MARK, refuse_inputs
 from ..ui.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .feed import fed, in_window
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from analytics.inputs.inputs import Input
 
 ATTEMPTS: Final = "attempts.jsonl"
-RUN: Final = "run.json"
 
 
 def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
@@ -53,7 +52,7 @@ def _split(names: Sequence[str]) -> tuple[list[str], list[str]]:
     rows: list[str] = []
     for name in names:
         journal = Path(name) / ATTEMPTS
-        if name != "-" and (Path(name) / RUN).is_file() and journal.is_file():
+        if name != "-" and (Path(name) / JOURNAL_MARK).is_file() and journal.is_file():
             rows.append(str(journal))
         elif name == "-" or not _has_rows(name):
             captures.append(name)

@@ -6,6 +6,7 @@ when it begins and in the end, because then exchanges are missing that were ther
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -46,6 +47,8 @@ class LiveRequest:
 
 def run_live(request: DecodeRequest, live: LiveRequest) -> ExitStatus:
     """Capture and decode until the time is over, the limit reached or Ctrl-C."""
+    if live.keep is not None and os.path.realpath(live.keep) == os.path.realpath(request.output):
+        raise usage_error("-o and -w", f"{live.keep} cannot have rows and packets")
     capture = LiveCapture(
         live.interface,
         live.filter_text,
@@ -159,7 +162,7 @@ class _Kept:
 
     def _opened(self) -> tuple[Output, PcapngWriter]:
         if self._output is None or self._writer is None:
-            self._output = Output(self.name, direct=True)
+            self._output = Output(self.name, direct=True, private=True)
             with naming(self.name):
                 self._writer = PcapngWriter(
                     self._output.stream,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from dissectors.owned_folder import MARKER, FolderRefused, OwnedFolder, check_folder
+from dissectors.tcp.source import is_capture_name
 from dissectors.times import text_of_time
 
 from .. import __version__
@@ -24,8 +25,8 @@ from ..decode.options import text_of_moment, usage_error
 from ..ui.console import UNLIMITED, Terminal, When, terminal_of
 from ..ui.figures import size
 from ..ui.json_text import visible_json
-from ..ui.output import Output, naming
-from ..ui.status import CommandError, ExitStatus
+from ..ui.output import Output, naming, refuse_inputs
+from ..ui.status import CommandError
 from .arguments import ReportFormat
 from .options import ReportRequest
 from .text import report_lines, shower_of
@@ -72,18 +73,15 @@ def check_output(request: ReportRequest) -> None:
             check_folder(path, KIND, request.force, [*request.inputs, *request.compare])
         except FolderRefused as refusal:
             raise CommandError(str(refusal)) from None
-    for name in [*request.inputs, *request.compare]:
-        if request.output != "-" and os.path.exists(name) and path.exists():
-            _refuse_input(path, name)
+    inputs = [*request.inputs, *request.compare]
+    refuse_inputs(request.output, [*inputs, *_captures_in(inputs)])
 
 
-def _refuse_input(path: Path, name: str) -> None:
-    if os.path.samefile(path, name):
-        raise CommandError(
-            f"{path} is an input; it would be overwritten",
-            "give another name to -o",
-            ExitStatus.USAGE,
-        )
+def _captures_in(names: Sequence[str]) -> Iterator[str]:
+    """Yield the captures that folders among the inputs stand for."""
+    for name in names:
+        if os.path.isdir(name):
+            yield from map(str, filter(is_capture_name, Path(name).iterdir()))
 
 
 def _is_folder(request: ReportRequest) -> bool:

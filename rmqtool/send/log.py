@@ -38,10 +38,10 @@ class AttemptLog:
             from dissectors.rows.parquet import ParquetRows, exchange_table, load_pyarrow
 
             load_pyarrow()
-            self._output = Output(path)
+            self._output = Output(path, private=True)
             self._parquet = ParquetRows(self._output.stream, exchange_table(), FOOTER)
         else:
-            self._output = Output(path, direct=True)
+            self._output = Output(path, direct=True, private=True)
 
     def add(self, message: Message, attempt: Attempt) -> None:
         """Take an attempt."""

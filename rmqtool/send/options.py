@@ -63,6 +63,8 @@ class SendCommand:
     """all messages go to the queue of this key"""
     transaction: TransactionState | None
     """how each half message ends; None: no transactions"""
+    inputs: tuple[str, ...]
+    """files that are read"""
     source: str | None
     """file with lines, `-` for standard input; None: the message of the command line"""
     input_form: InputForm
@@ -105,6 +107,7 @@ def command_of(given: SendArguments) -> SendCommand:
         queue_id=given.queue,
         order_key=given.order_key,
         transaction=_transaction_of(given.transaction),
+        inputs=tuple(filter(None, (given.source, given.file, given.acl, given.tls))),
         source=given.source,
         input_form=input_form,
         count=given.count,

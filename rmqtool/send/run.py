@@ -25,7 +25,7 @@ from ..ui.console import terminal_of
 from ..ui.errors import said
 from ..ui.figures import count, counted, duration
 from ..ui.interrupt import first_ends
-from ..ui.output import Output
+from ..ui.output import Output, refuse_inputs
 from ..ui.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .input_lines import BadLine, LineReader, Outgoing
@@ -45,6 +45,9 @@ _Item = Sequence[Outgoing]
 
 def run_send(command: SendCommand) -> ExitStatus:
     """Send what was asked for; raise CommandError where nothing can be sent at all."""
+    for option, target in (("--log", command.log), ("--capture", command.capture)):
+        if target is not None:
+            refuse_inputs(target, command.inputs, option)
     log = AttemptLog(command.log) if command.log is not None else None
     capture = WireCapture(command.capture) if command.capture is not None else None
     run = _Run(command, log, capture)

@@ -1,29 +1,44 @@
 """Where a result goes: standard output, or a file that has its name only when it is whole.
 
 Rules: a file is written beside its name and renamed at the end, so a stopped run leaves the former
-file as it was; a pipe, a device and a file that somebody follows are written directly. An input is
-never overwritten.
+file as it was; it has the mode of that one. A pipe, a device and a file that somebody follows are
+written directly. An input is never overwritten, by whatever name it is given.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final, TextIO
 
-from dissectors.temporary import forget, remove, temporary_beside
+from dissectors.owned_folder import MARKER
+from dissectors.temporary import (
+    PRIVATE,
+    PUBLIC,
+    create_like,
+    forget,
+    remove,
+    temporary_beside,
+)
 
 from .status import CommandError, ExitStatus
+
+JOURNAL_MARK: Final = "run.json"
+"""what says that a folder is the journal of a replay"""
 
 
 class Output:
     """Bytes to standard output or to a file."""
 
-    def __init__(self, target: str, direct: bool = False) -> None:
-        """`target` is a path or ``-``; `direct` writes to the path itself, as the rows come."""
+    def __init__(self, target: str, direct: bool = False, private: bool = False) -> None:
+        """`target` is a path or ``-``; `direct` writes to the path itself, as the rows come.
+
+        `private`: only the user may read a file that is new.
+        """
         self.name = "standard output" if target == "-" else target
         """how it is called in messages"""
         self.path: Path | None = None if target == "-" else Path(target)
@@ -31,6 +46,7 @@ class Output:
         self.written = 0
         """bytes so far"""
         self._temporary: Path | None = None
+        self._mode = PRIVATE if private else PUBLIC
         self._stream = self._open(direct)
 
     def _open(self, direct: bool) -> BinaryIO:
@@ -43,8 +59,11 @@ class Output:
             self._temporary = temporary_beside(self.path)
         with naming(self.name):
             if self._temporary is not None:
-                return self._temporary.open("xb")
-            return self.path.open("wb")
+                return create_like(self._temporary, self.path, self._mode)
+            return open(self.path, "wb", opener=self._opened)
+
+    def _opened(self, path: str, flags: int) -> int:
+        return os.open(path, flags, self._mode)
 
     @property
     def stream(self) -> BinaryIO:
@@ -96,14 +115,37 @@ def naming(name: str) -> Iterator[None]:
         raise CommandError(f"{name} cannot be written: {reason}") from error
 
 
-def refuse_inputs(target: str, inputs: Iterable[str]) -> None:
-    """Raise CommandError where `target` is one of the files that are read."""
-    if target == "-" or not os.path.exists(target):
+def refuse_inputs(target: str, inputs: Iterable[str], option: str = "-o") -> None:
+    """Raise CommandError where `target` is one of the files that are read.
+
+    That is told by the files, not by their names; ``-`` is whatever was redirected. A folder that
+    rmqtool wrote is read with all that is in it.
+    """
+    place = _place_of(target, sys.stdout)
+    if place is None:
         return
     for name in inputs:
-        if name != "-" and os.path.exists(name) and os.path.samefile(target, name):
+        if place == _place_of(name, sys.stdin) or _is_part(target, name):
+            shown = "standard output" if target == "-" else target
             raise CommandError(
-                f"{target} is an input; it would be overwritten",
-                "give another name to -o",
+                f"{shown} is an input; it would be overwritten",
+                f"give another name to {option}",
                 ExitStatus.USAGE,
             )
+
+
+def _place_of(name: str, standard: TextIO) -> tuple[int, int] | None:
+    """Return which regular file a name stands for; None where it is none, or not there."""
+    try:
+        found = os.fstat(standard.fileno()) if name == "-" else os.stat(name)
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def _is_part(target: str, folder: str) -> bool:
+    """Whether a file is in a decoded log, a journal or another folder that rmqtool wrote."""
+    marks = (os.path.join(folder, name) for name in (MARKER, JOURNAL_MARK))
+    if target == "-" or folder == "-" or not any(map(os.path.isfile, marks)):
+        return False
+    return os.path.realpath(target).startswith(os.path.realpath(folder) + os.sep)

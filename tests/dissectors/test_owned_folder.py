@@ -37,6 +37,18 @@ def test_what_it_wrote_is_replaced(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.parametrize("mode", [0o700, 0o750, 0o777])
+def test_a_folder_keeps_the_mode_of_what_it_replaces(tmp_path: Path, mode: int) -> None:
+    out = tmp_path / "out"
+    for names in ((), ("a",), ("b",)):
+        if names:
+            _write(out, *names, replace=True)
+        else:
+            out.mkdir()
+            out.chmod(mode)
+        assert out.stat().st_mode & 0o777 == mode
+
+
 def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     _write(tmp_path / "out", "a")

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
 
+from dissectors.temporary import PRIVATE, create_new
+
 from ..errors import SandboxError
 from ..groups import GroupConfig, group_of_value
 from ..topics import TopicConfig, topic_of_value
@@ -65,6 +67,8 @@ class StoreFile:
         self._messages: list[tuple[object, ...]] = []
         self._states: dict[tuple[str, str, str], str | None] = {}
         self._statements: list[tuple[str, tuple[object, ...]]] = []
+        with contextlib.suppress(OSError):  # it is there, or sqlite3 says what is wrong
+            create_new(Path(path), PRIVATE).close()
         try:
             self._connection = sqlite3.connect(path, timeout=1.0, isolation_level=None)
         except sqlite3.Error as error:

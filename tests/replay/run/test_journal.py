@@ -289,3 +289,14 @@ def test_a_journal_that_cannot_be_begun_leaves_nothing_half(tmp_path: Path) -> N
     with full_at(50), pytest.raises(JournalError, match=r"run\.json cannot be written"):
         create_journal(tmp_path / "j", run())
     create_journal(tmp_path / "j", run())
+
+
+def test_only_the_user_may_read_a_journal(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    create_journal(folder, run())
+    writer = JournalWriter(folder, in_flight=8)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    writer.close()
+    assert len(modes) == 5
+    assert set(modes.values()) == {0o600}
+    assert folder.stat().st_mode & 0o777 == 0o700

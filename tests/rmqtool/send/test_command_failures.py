@@ -222,3 +222,30 @@ def test_a_log_that_cannot_be_written_ends_the_run(box: SandboxThread, tmp_path:
     assert result.status == 1
     assert "full.jsonl cannot be written: No space left on device" in result.err
     assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("option", ["--log", "--capture"])
+@pytest.mark.parametrize("read", ["lines", "--file", "--acl", "--tls"])
+def test_what_is_read_is_not_written(tmp_path: Path, option: str, read: str) -> None:
+    given = tmp_path / "given.jsonl"
+    given.write_text("accessKey=a\nsecretKey=b\n")
+    link = tmp_path / "link.jsonl"
+    link.hardlink_to(given)
+    body = [str(given)] if read == "lines" else ["--body", "x"]
+    more = [] if read == "lines" else [read, str(given)]
+    if read == "--file":
+        body = []
+    before = given.read_bytes()
+    command = ("send", "-n", "127.0.0.1:1", "-t", "T", *body, *more, option, str(link))
+    result = rmqtool(*command)
+    assert result.status == 2, result.err
+    assert f"is an input; it would be overwritten\n  give another name to {option}" in result.err
+    assert given.read_bytes() == before
+
+
+def test_only_the_user_may_read_what_was_sent(box: SandboxThread, tmp_path: Path) -> None:
+    names = [tmp_path / name for name in ("a.jsonl", "a.parquet", "a.pcapng")]
+    arguments = ("-t", "T", "--body", "x", "--capture", names[2])
+    assert send_to(box, *arguments, "--log", names[0]).status == 0
+    assert send_to(box, "-t", "T", "--body", "x", "--log", names[1]).status == 0
+    assert [name.stat().st_mode & 0o777 for name in names] == [0o600] * 3

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from dissectors.owned_folder import MARKER
 from rmqtool.ui.output import Output, refuse_inputs
-from rmqtool.ui.status import CommandError
+from rmqtool.ui.status import CommandError, ExitStatus
+from tests.rmqtool.command import PROGRAM, ROOT
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -55,3 +58,56 @@ def test_an_input_is_no_output(tmp_path: Path) -> None:
             refuse_inputs(str(target), [str(capture)])
     refuse_inputs("-", ["-"])
     refuse_inputs(str(tmp_path / "new"), [str(capture), "-"])
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_an_output_keeps_the_mode_of_what_it_replaces(tmp_path: Path, mode: int) -> None:
+    target, link = tmp_path / "x", tmp_path / "link"
+    target.touch()
+    target.chmod(mode)
+    link.symlink_to(target)
+    for name in (target, link):
+        output = Output(str(name))
+        (half,) = (path for path in tmp_path.iterdir() if path.name.endswith(".tmp"))
+        assert half.stat().st_mode & 0o777 == mode
+        output.finish()
+        assert name.stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_only_the_user_may_read_what_is_private(tmp_path: Path, direct: bool) -> None:
+    output = Output(str(tmp_path / "x"), direct=direct, private=True)
+    assert [path.stat().st_mode & 0o777 for path in tmp_path.iterdir()] == [0o600]
+    output.finish()
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_input_by_another_name_is_no_output(tmp_path: Path) -> None:
+    capture, hard, log = tmp_path / "a.pcap", tmp_path / "hard", tmp_path / "log"
+    capture.write_bytes(b"x")
+    hard.hardlink_to(capture)
+    with pytest.raises(CommandError, match="is an input"):
+        refuse_inputs(str(hard), [str(capture)])
+    log.mkdir()
+    (log / "part").touch()
+    refuse_inputs(str(log / "part"), [str(log)])
+    (log / MARKER).touch()
+    for name in ("part", "../log/part"):
+        with pytest.raises(CommandError, match="is an input"):
+            refuse_inputs(str(log / name), [str(log)])
+
+
+def test_what_is_redirected_is_an_input_too(capture: Path) -> None:
+    """`< x` and `>> x` give no name, and the file is the same."""
+    before = capture.read_bytes()
+    with capture.open("rb") as given:
+        command = [*PROGRAM, "decode", "pcap", "-", "-o", str(capture)]
+        ended = subprocess.run(command, stdin=given, capture_output=True, check=False, cwd=ROOT)
+        assert ended.returncode == ExitStatus.USAGE
+        assert b"is an input" in ended.stderr
+    with capture.open("ab") as taken:
+        command = [*PROGRAM, "decode", "pcap", str(capture), "-T", "jsonl"]
+        ended = subprocess.run(command, stdout=taken, stderr=-1, check=False, cwd=ROOT)
+        assert ended.returncode == ExitStatus.USAGE
+        assert b"standard output is an input" in ended.stderr
+    assert capture.read_bytes() == before

@@ -51,6 +51,15 @@ def bodies(broker: Talk, topic: str = TOPIC, offset: int = 0) -> list[bytes]:
         offset = int(reply.fields["nextBeginOffset"])
 
 
+def test_only_the_user_may_read_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "box.db"
+    with sandbox_thread(options(path)) as box, Talk(box.addresses["broker-a"]) as broker:
+        assert broker.ask(310, send_fields(TOPIC), b"one").code == 0
+        modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    assert {"box.db", "box.db-wal"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+
+
 @pytest.mark.slow
 def test_all_is_there_again(tmp_path: Path) -> None:
     path = tmp_path / "box.db"
