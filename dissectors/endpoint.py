@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .foreign import natural_of
+
 
 def endpoint_text(host: str, port: int) -> str:
     """Return `host:port`; an IPv6 address goes in brackets."""
@@ -23,9 +25,9 @@ def split_endpoint(text: str) -> tuple[str, int] | None:
     host, colon, port = text.rpartition(":")
     if host.startswith("["):
         host = host[1:-1] if host.endswith("]") else ""
-    if not colon or not host or not (port.isascii() and port.isdecimal()):
+    number = natural_of(port)
+    if not colon or not host or number is None:
         return None
-    number = int(port[:6])
     return (host, number) if 0 < number < 65536 else None
 
 

@@ -1,17 +1,32 @@
-"""The one place where JSON that was captured is handed to msgspec: nothing in it can raise.
+"""The one place where bytes and text that others wrote are parsed: what was captured, what a peer
+says, files.
 
-Text that is not strict JSON, of another shape or nested deeper than the interpreter's stack gives
-None; the tolerant reader (`fastjson.decode_json`) then says what it is, nested `DEPTH_LIMIT` deep
-at most.
+Nothing here raises anything but `Unreadable`, whatever comes in: text that is no JSON, nested
+deeper than the interpreter's stack, digits of other alphabets, numbers of a million digits.
+`read_json` gives None for what is not strict JSON; the tolerant reader (`fastjson.decode_json`)
+then says what it is, nested `DEPTH_LIMIT` deep at most. `tests/test_foreign.py` finds parsing
+elsewhere.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+import base64
+import binascii
+from typing import Final, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+
+LONGEST_NUMBER: Final = 19
+"""digits of a 64-bit number"""
+LONGEST_REAL: Final = 400
+"""characters of a number with a fraction: what a 64-bit one may have without an exponent"""
+_TOO_DEEP: Final = "it is nested too deep"
+
+
+class Unreadable(ValueError):
+    """What others wrote is not what it should be; the text says why, for people."""
 
 
 def read_json(decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
@@ -22,21 +37,93 @@ def read_json(decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
         return None
 
 
-def json_problem(decoder: msgspec.json.Decoder[T], data: bytes) -> str:
-    """Return why `read_json` gives None, for people."""
+def json_of(decoder: msgspec.json.Decoder[T], data: bytes | str) -> T:
+    """Return what the decoder reads; raise Unreadable where it reads nothing."""
     try:
-        decoder.decode(data)
-    except RecursionError:
-        return "JSON is nested too deep"
+        return decoder.decode(data)
     except Exception as error:
-        return str(error) or type(error).__name__
-    return "it is null"
+        raise Unreadable(_reason_of(error)) from None
+
+
+def toml_of(data: bytes) -> dict[str, object]:
+    """Return the table that a TOML file is; raise Unreadable where it is none."""
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode())
+    except Exception as error:
+        raise Unreadable(_reason_of(error)) from None
+
+
+def converted(value: object, kind: type[T]) -> T:
+    """Return plain values as a type; raise Unreadable where they are not of it."""
+    try:
+        return msgspec.convert(value, kind)
+    except Exception as error:
+        raise Unreadable(_reason_of(error)) from None
+
+
+def _reason_of(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return _TOO_DEEP
+    if isinstance(error, UnicodeError):
+        return "it is not UTF-8"
+    return str(error) or type(error).__name__
 
 
 def integer_of(text: str) -> int | None:
-    """Return the number that Java would read from the text (a long); None when it is none."""
+    """Return the 64-bit integer that a text is, with or without a sign; None: it is none."""
+    if 0 < len(text) < LONGEST_NUMBER and text.isascii() and text.isdecimal():  # the usual case
+        return int(text)
+    # int() alone would take blanks, underscores, other alphabets, and raise for many digits.
     digits = text[1:] if text[:1] in ("-", "+") else text
-    if not 0 < len(digits) <= 19 or not (digits.isascii() and digits.isdecimal()):
+    if not 0 < len(digits) <= LONGEST_NUMBER or not (digits.isascii() and digits.isdecimal()):
         return None
     number = int(text)
     return number if -(1 << 63) <= number < 1 << 63 else None
+
+
+def natural_of(text: str) -> int | None:
+    """Return the integer from 0 that a text of at most 18 digits is; None: it is none."""
+    if 0 < len(text) < LONGEST_NUMBER and text.isascii() and text.isdecimal():
+        return int(text)
+    return None
+
+
+def hexadecimal_of(text: str) -> int | None:
+    """Return the integer that at most 16 hexadecimal digits are; None: they are none."""
+    if not 0 < len(text) <= 16 or not text.isalnum() or text[1:2] in ("x", "X"):
+        return None
+    try:
+        return int(text, 16) if text.isascii() else None
+    except ValueError:
+        return None
+
+
+def real_of(text: str) -> float | None:
+    """Return the number that a text is; None: it is none. It may be infinite or NaN."""
+    if len(text) > LONGEST_REAL or not text.isascii() or "_" in text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def base64_of(text: str | bytes, altchars: bytes | None = None) -> bytes | None:
+    """Return the bytes that a text in Base64 stands for; None: it is none.
+
+    `altchars` are the two characters in place of `+` and `/`.
+    """
+    try:
+        return base64.b64decode(text, altchars, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def hex_bytes_of(text: str) -> bytes | None:
+    """Return the bytes that pairs of hexadecimal digits stand for; None: they are none."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return None

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from .foreign import Unreadable, json_of
 from .temporary import forget, mode_of, remove, temporary_beside
 
 MARKER: Final = ".rmqtool-files.json"
@@ -147,8 +148,8 @@ def _marker_of(folder: Path) -> Marker | None:
         if not stat.S_ISREG(path.lstat().st_mode):
             return None
         with path.open("rb") as file:
-            marker = msgspec.json.decode(file.read(_MAX_MARKER), type=Marker)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            marker = json_of(msgspec.json.Decoder(Marker), file.read(_MAX_MARKER))
+    except (OSError, Unreadable):
         return None
     if marker.format != FORMAT or not all(map(_is_inside, marker.files)):
         return None

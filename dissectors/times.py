@@ -15,6 +15,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from .foreign import natural_of
+
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
 _LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59, the last that a datetime can show
@@ -137,7 +139,7 @@ def moment_of(text: str, zone: Zone = UTC_ZONE) -> Moment | None:
     except ValueError:
         return None
     seconds = (value.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
-    local = seconds * SECOND + int((match["fraction"] or "").ljust(9, "0"))
+    local = seconds * SECOND + (natural_of((match["fraction"] or "").ljust(9, "0")) or 0)
     if match["date"]:
         offset = match["zone"]
         return Moment(local - _zone_of(offset) * SECOND if offset else zone.instant(local), True)
@@ -150,7 +152,7 @@ def _zone_of(text: str) -> int:
     """Return the seconds that a zone is east of UTC."""
     if text in "Zz":
         return 0
-    hours, minutes = int(text[1:3]), int(text[-2:])
+    hours, minutes = natural_of(text[1:3]) or 0, natural_of(text[-2:]) or 0
     seconds = hours * 3600 + minutes * 60
     return -seconds if text[0] == "-" else seconds
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from dissectors.foreign import natural_of
 from dissectors.remoting.codes import RequestCode
 
 UNIQ_KEY: Final = "UNIQ_KEY"
@@ -99,8 +100,7 @@ class Message:
     @property
     def delay_level(self) -> int:
         """The delay level, 0 without one or where the text is no number."""
-        text = self.properties.get("DELAY", "0")
-        return int(text) if text.isascii() and text.isdecimal() else 0
+        return natural_of(self.properties.get("DELAY", "0")) or 0
 
     @property
     def sharding_key(self) -> str | None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from dissectors.endpoint import host_and_port_text
+from dissectors.foreign import natural_of
 from dissectors.printable import printable
 
 THIS_MACHINE: Final = "this machine"
@@ -117,9 +118,10 @@ class Guard:
 def host_and_port(address: str) -> tuple[str, int]:
     """Host and port of ``host:port`` or ``[host]:port``; port 0 where there is none."""
     host, port = host_and_port_text(address)
-    if not host or not (port.isascii() and port.isdecimal()) or len(port) > 5:
+    number = natural_of(port)
+    if not host or number is None or len(port) > 5:
         return address.strip("[]"), ANY_PORT
-    return host, int(port)
+    return host, number
 
 
 def is_loopback(host: str) -> bool:

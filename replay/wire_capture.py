@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import BinaryIO, Final
 
 from dissectors.endpoint import host_and_port_text
+from dissectors.foreign import natural_of
 from dissectors.tcp.pcapng_writer import PcapngWriter
 from dissectors.tcp.segment import ACK, FIN, RST, SYN
 from dissectors.temporary import PRIVATE, create_new
@@ -221,7 +222,7 @@ def _end_of(address: str) -> _End:
     """Return the parts of `address:port`; a name that is no address gives 0.0.0.0."""
     host, port = host_and_port_text(address)
     try:
-        return ip_address(host.partition("%")[0]), int(port) & 0xFFFF
+        return ip_address(host.partition("%")[0]), (natural_of(port) or 0) & 0xFFFF
     except ValueError:
         return IPv4Address(0), 0
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.expert import ExpertInfo, ExpertKind
+from dissectors.foreign import natural_of
 from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
@@ -174,8 +175,9 @@ class Context:
         """
         if address not in self.names:
             host, _, port = address.rpartition(":")
-            if port.isdecimal() and len(port) < 6:
-                own = f"{host}:{int(port) + VIP_BELOW}"
+            number = natural_of(port)
+            if number is not None and number <= _LAST_PORT:
+                own = f"{host}:{number + VIP_BELOW}"
                 return own if own in self.names else address
         return address
 
@@ -184,8 +186,9 @@ class Context:
         found = dict(self.names)
         for address, name in self.names.items():
             host, _, port = address.rpartition(":")
-            if port.isdecimal() and VIP_BELOW < int(port) <= _LAST_PORT:
-                found.setdefault(f"{host}:{int(port) - VIP_BELOW}", name)
+            number = natural_of(port)
+            if number is not None and VIP_BELOW < number <= _LAST_PORT:
+                found.setdefault(f"{host}:{number - VIP_BELOW}", name)
         return found
 
     def client(self, endpoint: str) -> str:

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Final
 
 from dissectors.endpoint import host_of
+from dissectors.foreign import hexadecimal_of
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.ids.message_ids import decode_unique_key
 from dissectors.rows import conversation_record as tcp
@@ -294,7 +295,7 @@ def lead_of(key: str, begin: int) -> int | None:
     """
     if len(key) not in _LENGTHS or decode_unique_key(key) is None:
         return None
-    born = int(key[-12:-4], 16) * 1000
+    born = (hexadecimal_of(key[-12:-4]) or 0) * 1000
     return (begin - born + _SLACK_US) % _ZONES_US - _SLACK_US
 
 

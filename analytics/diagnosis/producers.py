@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from dissectors.endpoint import host_of
+from dissectors.foreign import hex_bytes_of, hexadecimal_of
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
@@ -307,11 +308,10 @@ def _born_of(key: str, begin: int) -> int:
 
     The same as by `lead_of`, of which the key's form is not checked for every send.
     """
-    try:
-        born = int(key[-12:-4], 16) * 1000
-    except ValueError:
+    born = hexadecimal_of(key[-12:-4])
+    if born is None:
         return begin
-    lead = (begin - born + LEAD_SLACK_US) % ZONES_US - LEAD_SLACK_US
+    lead = (begin - born * 1000 + LEAD_SLACK_US) % ZONES_US - LEAD_SLACK_US
     return begin - lead if len(key) in _LENGTHS and 0 < lead <= DEFAULT_TIMEOUT_US else begin
 
 
@@ -319,10 +319,10 @@ def _relayed(key: str, host: str, context: Context) -> bool:
     """Return whether a server sends it on for a client elsewhere: its UNIQ_KEY names that one."""
     if len(key) != _IPV4_KEY or not any(host_of(one) == host for one in context.servers):
         return False
-    try:
-        maker = ".".join(str(one) for one in bytes.fromhex(key[:8]))
-    except ValueError:
+    address = hex_bytes_of(key[:8])
+    if address is None:
         return False
+    maker = ".".join(map(str, address))
     return maker != host and not host.startswith("127.")
 
 

@@ -116,8 +116,10 @@ class Refusals(Fold):
     def take(self, row: ExchangeRecord) -> None:
         """Take what the rule needs besides, such as numbers in the remark."""
 
-    def note_figure(self, name: str, value: int) -> None:
-        """Keep the least and the most of a figure."""
+    def note_figure(self, name: str, value: int | None) -> None:
+        """Keep the least and the most of a figure; None is none."""
+        if value is None:
+            return
         least, most = self.figures.get(name, (value, value))
         self.figures[name] = (min(least, value), max(most, value))
 

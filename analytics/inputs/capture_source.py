@@ -13,18 +13,19 @@ are numbered each by itself, and `source` tells them apart.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+import msgspec
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from dissectors.decode.decoded_log import FINDING_COLUMNS, finding_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.foreign import Unreadable, json_of, natural_of
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.json_rows import row_encoder
 from dissectors.rows.parquet import RowTable, exchange_table
@@ -257,11 +258,17 @@ def _table_of(columns: list[tuple[str, str]]) -> RowTable:
     return RowTable((name, kind, attrgetter(name)) for name, kind in columns)
 
 
+_PATHS: Final = msgspec.json.Decoder(list[str])
+
+
 def _paths_of(options: Options) -> list[str]:
     """Return what `load` was given: a path or a list of them."""
     path = options.get("path", "")
-    several = options.get("paths", "")
-    paths = [str(one) for one in json.loads(several)] if several else []
+    several = options.get("paths", "[]")
+    try:
+        paths = json_of(_PATHS, several)
+    except Unreadable as error:
+        raise CaptureOptionError(f"paths is a list of texts as JSON: {error}") from None
     if path:
         paths.insert(0, path)
     if not paths:
@@ -276,9 +283,10 @@ def _local(path: str) -> str:
 
 def _number_of(options: Options, name: str, default: int) -> int:
     text = options.get(name, str(default))
-    if not (text.isascii() and text.isdecimal() and int(text)):
+    number = natural_of(text)
+    if not number:
         raise CaptureOptionError(f"{name} is a number from 1, not {text!r}")
-    return int(text)
+    return number
 
 
 def _is_set(options: Options, name: str) -> bool:
@@ -289,8 +297,10 @@ def _is_set(options: Options, name: str) -> bool:
 
 
 def _ports_of(text: str) -> frozenset[int]:
-    ports = [port.strip() for port in text.split(",") if port.strip()]
-    wrong = [port for port in ports if not (port.isdecimal() and 0 < int(port) < 65536)]
-    if wrong:
-        raise CaptureOptionError(f"decode_as is ports separated by commas, not {wrong[0]!r}")
-    return frozenset(map(int, ports))
+    ports = set()
+    for part in (part.strip() for part in text.split(",") if part.strip()):
+        port = natural_of(part)
+        if port is None or not 0 < port < 65536:
+            raise CaptureOptionError(f"decode_as is ports separated by commas, not {part!r}")
+        ports.add(port)
+    return frozenset(ports)

@@ -25,7 +25,7 @@ from dissectors.decode.decoded_log import (
     Manifest,
     read_manifest,
 )
-from dissectors.foreign import integer_of, json_problem, read_json
+from dissectors.foreign import Unreadable, integer_of, json_of
 from dissectors.rows.parquet import load_pyarrow
 from dissectors.tcp.source import CaptureError, expand_sources
 
@@ -225,12 +225,13 @@ def _check_jsonl(file: str) -> None:
         line = stream.readline(1 << 24)
     if not line.strip():
         return
-    first = read_json(_JSON, line)
-    if first is None:
+    try:
+        first = json_of(_JSON, line)
+    except Unreadable as problem:
         raise InputError(
-            f"{file}: its first line is no JSON object: {json_problem(_JSON, line)}",
+            f"{file}: its first line is no JSON object: {problem}",
             "JSON lines have one object a line: rmqtool decode pcap … -T jsonl",
-        )
+        ) from None
     names = set(first) if isinstance(first, dict) else set()
     if not names >= _LEAST_COLUMNS:
         raise InputError(f"{file} {_no_exchanges(names)}", _HINT)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
+from dissectors.foreign import hexadecimal_of
+
 from ..report import ReportInput, TableColumn
 from ..schema import SOURCE, schema_of
 from . import sends
@@ -215,10 +217,11 @@ def sends_in(table: pyarrow.Table) -> Iterator[Send]:
 
 def process_name_of(digits: str | None) -> str | None:
     """Return the process of a UNIQ_KEY as ``pid-loader``, as `sends.process_name` does."""
-    try:
-        return None if digits is None else f"{int(digits[:4], 16)}-{digits[4:]}"
-    except ValueError:
-        return digits  # 32 characters, but no hex digits: some other key
+    if digits is None:
+        return None
+    process = hexadecimal_of(digits[:4])
+    # 32 characters, but no hex digits: some other key
+    return digits if process is None else f"{process}-{digits[4:]}"
 
 
 def _limits_of_processes(

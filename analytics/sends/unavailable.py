@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
+from dissectors.foreign import integer_of
 from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.code_sets import SENDS
 
@@ -303,6 +304,6 @@ def gone_in(texts: Iterable[str | None]) -> list[Gone]:
     for text in texts:
         for row in text.split("\x1e") if text else ():
             broker, *numbers = row.rsplit("\x1f", 5)
-            begin, end, connects, first, last = (int(one) if one else None for one in numbers)
+            begin, end, connects, first, last = map(integer_of, numbers)
             found.add(Gone(broker, begin or 0, end or 0, connects or 0, first, last))
     return sorted(found, key=lambda one: (one.begin, one.broker, one.end))

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from dissectors.foreign import natural_of
+
 from ..errors import NoJavaError
 
 LEAST_VERSION = 17
@@ -54,7 +56,7 @@ def java_of(environment: Mapping[str, str] = os.environ) -> Java:
     home = home or str(Path(program).resolve().parents[1])
     version = _version_of(home, program)
     major = re.match(r"(?:1\.)?(\d+)", version)
-    if major is None or int(major[1]) < LEAST_VERSION:
+    if major is None or (natural_of(major[1]) or 0) < LEAST_VERSION:
         found = version or "one that does not say its version"
         raise NoJavaError(
             f"Spark needs Java {LEAST_VERSION} or newer, and {program} is {found}", HOW_TO_INSTALL

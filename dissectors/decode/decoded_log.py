@@ -19,6 +19,7 @@ from typing import Annotated, Final, NamedTuple, cast
 import msgspec
 
 from ..expert import ExpertInfo
+from ..foreign import Unreadable, json_of
 from ..owned_folder import FolderRefused, OwnedFolder
 from ..replication.progress import Replication
 from ..rows.column import Description, columns_of
@@ -224,11 +225,11 @@ def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a decoded log; raise DecodedLogError where `folder` is none."""
     path = folder / MANIFEST
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        manifest = json_of(msgspec.json.Decoder(Manifest), path.read_bytes())
     except FileNotFoundError:
         reason = "there is no such folder" if not folder.exists() else f"it has no {MANIFEST}"
         raise DecodedLogError(f"{folder} is no decoded log: {reason}") from None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, Unreadable) as error:
         raise DecodedLogError(f"{path} cannot be read: {error}") from None
     if manifest.format != FORMAT:
         raise DecodedLogError(f"{folder} is no decoded log: its format is {manifest.format!r}")

@@ -15,6 +15,7 @@ from ..conversations.conversation import Pdu
 from ..conversations.conversation_row import conversation_end
 from ..conversations.handshake import round_trip_of
 from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..foreign import integer_of
 from ..remoting import code_sets, row_bodies, send_fields
 from ..remoting.broker_addresses import named_address
 from ..remoting.codes import RequestCode
@@ -236,13 +237,7 @@ def property_of(properties: str, name: str) -> str | None:
 
 def _int(text: str | None) -> int | None:
     """Return a 64-bit integer written in decimal, or None for anything else."""
-    if text is None or len(text) > 20:
-        return None
-    try:
-        value = int(text)
-    except ValueError:
-        return None
-    return value if -(1 << 63) <= value < 1 << 63 else None
+    return None if text is None else integer_of(text)
 
 
 def _number(pdu: Pdu | None) -> int | None:

@@ -16,7 +16,7 @@ import msgspec
 from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i64
 
-from ..foreign import read_json
+from ..foreign import integer_of, read_json
 from .code_names import language_code, language_name, wide_request_code
 from .command import JSON, RESPONSE_FLAG, ROCKETMQ, RemotingCommand
 from .fastjson.codec import decode_json, encode_json
@@ -170,13 +170,12 @@ def _tolerated(header: bytes) -> RemotingCommand | None:
 
 def _int_of(value: object) -> int:
     """Return a 32-bit integer; Java's reader cuts what is larger, so nothing is kept of it."""
-    if isinstance(value, (str, int, float)):
-        try:
-            number = int(value)
-        except (ValueError, OverflowError):
-            return 0
-        return number if -(1 << 31) <= number < 1 << 31 else 0
-    return 0
+    number: int | float = 0
+    if isinstance(value, str):
+        number = integer_of(value) or 0
+    elif isinstance(value, (int, float)):
+        number = value
+    return int(number) if -(1 << 31) <= number < 1 << 31 else 0  # NaN is in no range
 
 
 def _language_of(value: object) -> str:

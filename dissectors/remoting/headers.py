@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from ..foreign import integer_of, real_of
 from .code_names import operation_of
 from .codes import RequestCode
 from .header_tables.admin import ADMIN_HEADERS, CLASSLESS
@@ -106,28 +107,18 @@ class TypedHeader(NamedTuple):
     """Fields that are missing or do not parse, each in one sentence."""
 
 
-def _read_int(text: str) -> int:
-    # int() alone would take blanks and underscores, which Java refuses.
-    if text.isdecimal() and len(text) < 10:  # the usual case, in range of both widths
-        return int(text)
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    if not digits.isdecimal() or len(digits) > 19:
-        raise ValueError(text)
-    return int(text)
-
-
 def _read_int32(text: str) -> int:
-    number = _read_int(text)
-    if -0x80000000 <= number <= 0x7FFFFFFF:
-        return number
-    raise ValueError(text)
+    number = integer_of(text)
+    if number is None or not -0x80000000 <= number <= 0x7FFFFFFF:
+        raise ValueError(text)
+    return number
 
 
 def _read_int64(text: str) -> int:
-    number = _read_int(text)
-    if -0x8000000000000000 <= number <= 0x7FFFFFFFFFFFFFFF:
-        return number
-    raise ValueError(text)
+    number = integer_of(text)
+    if number is None:
+        raise ValueError(text)
+    return number
 
 
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -144,9 +135,10 @@ def _read_boolean(text: str) -> bool:
 
 
 def _read_double(text: str) -> float:
-    if "_" in text:
+    number = real_of(text)
+    if number is None:
         raise ValueError(text)
-    return float(text)
+    return number
 
 
 def _read_boundary(text: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from ..foreign import natural_of
+
 
 class ConversationFact(NamedTuple):
     """What one name stands for."""
@@ -70,7 +72,7 @@ def conversation_fact_in(facts: Iterable[str], name: str) -> str | None:
 def conversation_number_in(facts: Iterable[str], name: str) -> int | None:
     """Return the number that the first fact of that name is; None where it is none."""
     value = conversation_fact_in(facts, name) or ""
-    return int(value) if value.isascii() and value.isdecimal() and len(value) < _DIGITS else None
+    return natural_of(value)
 
 
 _DIGITS: Final = 19

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
+from ..foreign import natural_of
 from .decompression import COMPRESSIONS, DecompressedStream
 
 STDIN = "-"
@@ -309,7 +310,11 @@ def expand_sources(names: Sequence[str]) -> list[str]:
 def _natural_order(name: str) -> list[tuple[int, str]]:
     """`x.pcap2` before `x.pcap10`: rotated captures are numbered without leading zeros."""
     parts = re.split(r"(\d+)", name)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+    numbers = map(natural_of, parts)
+    return [
+        (-1, part) if number is None else (number, "")
+        for part, number in zip(parts, numbers, strict=True)
+    ]
 
 
 def is_capture_name(path: Path) -> bool:

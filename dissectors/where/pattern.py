@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..foreign import natural_of
+
 MAX_TEXT = 8192
 """Characters of a text that are looked at; ``$`` does not match at a cut."""
 MAX_NODES = 512
@@ -189,10 +191,10 @@ class _Parser:
             return None
         end = self.pattern.find("}", self.at)
         low, comma, high = self.pattern[self.at + 1 : end].partition(",")
-        if end < 0 or not (low + high).isdecimal() or not (low or comma):
+        least, most = natural_of(low or "0"), natural_of(high) if high else None
+        if end < 0 or least is None or (high and most is None) or not (low or (comma and high)):
             raise PatternError(self.at, r"not a repetition {m,n}; write \{ for the character")
-        least = int(low or 0)
-        most = (int(high) if high else None) if comma else least
+        most = most if comma else least
         if max(least, most or 0) > MAX_NODES or (most is not None and most < least):
             raise PatternError(self.at, f"a repetition from {least} to {most} is not possible")
         self.at = end + 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.foreign import natural_of
 from dissectors.remoting.broker_addresses import SEPARATOR
 
 MAX_NAMES: Final = 65_536
@@ -40,5 +41,5 @@ class BrokerNames:
 
 def _above_vip(address: str) -> str:
     host, _, port = address.rpartition(":")
-    number = port.isascii() and port.isdecimal() and len(port) < 6
-    return f"{host}:{int(port) + 2}" if number else address
+    number = natural_of(port)
+    return f"{host}:{number + 2}" if number is not None and len(port) < 6 else address

@@ -7,13 +7,12 @@ leaves out. Bodies are those of `messages`: decompressed, as text or base64.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
-from dissectors.foreign import json_problem, read_json
+from dissectors.foreign import Unreadable, base64_of, json_of
 from dissectors.remoting.broker_addresses import broker_addresses_of
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.times import moment_of
@@ -105,16 +104,16 @@ class LogReader:
         self._line += 1
         if not line.strip():
             return
-        row = read_json(_DECODER, line)
-        if row is None:
-            problem = json_problem(_DECODER, line)
+        try:
+            row = json_of(_DECODER, line)
+        except Unreadable as problem:
             place = f"{self.name}, line {self._line}"
             if b'"request_time"' in line and b'"ext_fields"' not in line:
                 raise self._error(
                     f"{place}: a log of exchanges holds no bodies; write it with "
                     "`rmqtool decode pcap CAPTURE --commands -o LOG.jsonl`"
-                )
-            raise self._error(f"{place}: no row of a command ({problem})")
+                ) from None
+            raise self._error(f"{place}: no row of a command ({problem})") from None
         yield row
 
     def command_of(self, row: LogRow) -> LoggedCommand:
@@ -167,9 +166,8 @@ class LogReader:
         if one.body_form == "text":
             body = one.body.encode()
         else:
-            try:
-                body = base64.b64decode(one.body, validate=True)
-            except ValueError as problem:
-                place = f"{self.name}, line {self._line}"
-                raise self._error(f"{place}: the body is no base64 ({problem})") from None
+            decoded = base64_of(one.body)
+            if decoded is None:
+                raise self._error(f"{self.name}, line {self._line}: the body is no base64")
+            body = decoded
         return message_of(one.topic, body, one.properties, one.flag)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from dissectors.endpoint import split_endpoint
+from dissectors.foreign import natural_of
 from dissectors.remoting.bodies import decode_body
 from dissectors.remoting.codes import RequestCode
 
@@ -149,8 +150,8 @@ def _ordered(topic: str, order: str) -> tuple[tuple[MessageQueue, ...], int]:
     left_out = 0
     for part in order.split(";"):
         name, _, count = part.partition(":")
-        if count.isascii() and count.isdecimal():
-            named = int(count[:9])
+        named = natural_of(count)
+        if named is not None:
             taken = min(named, MOST_QUEUES - len(queues))
             left_out += named - taken
             queues += [MessageQueue(topic, name, number) for number in range(taken)]
@@ -171,10 +172,10 @@ def _logical(topic: str, mapping: Mapping[object, object]) -> tuple[dict[Message
         epoch, total = _number(info, "epoch"), _number(info, "totalQueues")
         totals[logical_name] = max(totals.get(logical_name, (-1, 0)), (epoch, total))
         for number in current if isinstance(current, dict) else ():
-            text = str(number)
-            if not (text.isascii() and text.isdecimal() and len(text) < 10):
+            queue_id = natural_of(str(number))
+            if queue_id is None or queue_id >= 1_000_000_000:
                 continue
-            queue = MessageQueue(topic, logical_name, int(text))
+            queue = MessageQueue(topic, logical_name, queue_id)
             newest[queue] = max(newest.get(queue, (-1, "")), (epoch, str(name)))
     left_out, room = 0, MOST_QUEUES
     for logical_name, (_, total) in totals.items():

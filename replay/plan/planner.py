@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from dissectors.foreign import natural_of
 from dissectors.remoting.send_fields import send_fields_of
 from dissectors.rows.record import ONEWAY
 
@@ -393,7 +394,7 @@ def _state_of(captured: CapturedSend) -> TransactionState | None:
 
 def _delivery_of(captured: CapturedSend, message: Message) -> int | None:
     """How long after its send a message with a delivery time was to be delivered, ms."""
-    text = message.properties.get("TIMER_DELIVER_MS")
-    if text is None or not text.isascii() or not text.isdecimal() or len(text) > 18:
+    due = natural_of(message.properties.get("TIMER_DELIVER_MS", ""))
+    if due is None:
         return None
-    return max(0, int(text) - captured.seen.origin.time // 1_000_000)
+    return max(0, due - captured.seen.origin.time // 1_000_000)

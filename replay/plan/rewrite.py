@@ -19,10 +19,11 @@ The UNIQ_KEY is no business of a rule: whether it is kept is an option.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
+
+from dissectors.foreign import Unreadable, toml_of
 
 from ..message import UNIQ_KEY, Message
 
@@ -120,8 +121,8 @@ def apply_rules(rules: Sequence[Rule], message: Message, group: str) -> Rewritte
 def rules_of(data: bytes, path: str) -> list[Rule]:
     """Return the rules in the content of a file; RewriteError names file and rule."""
     try:
-        content = tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        content = toml_of(data)
+    except Unreadable as error:
         raise RewriteError(f"{path}: no TOML file: {error}") from None
     unknown = set(content) - {"rule"}
     rules = content.get("rule", [])

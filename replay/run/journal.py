@@ -18,10 +18,11 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
+from dissectors.foreign import Unreadable, json_of
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.rows.record import ExchangeRecord
 from dissectors.rows.tables import encodable_value, jsonl_of
@@ -43,6 +44,7 @@ from .journal_rows import (
     Sync,
 )
 
+_Row = TypeVar("_Row")
 _ENCODER: Final = msgspec.json.Encoder()
 _READ: Final = 1 << 20
 _RESERVE: Final = ".reserve"
@@ -227,8 +229,8 @@ def read_run(folder: Path) -> Run:
         raise JournalError(f"{folder} is no journal: there is no {RUN} in it")
     try:
         with path.open("rb") as file:
-            run = msgspec.json.decode(file.read(_MAX_RUN), type=Run)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            run = json_of(msgspec.json.Decoder(Run), file.read(_MAX_RUN))
+    except Unreadable as error:
         raise JournalError(f"{path}: {error}") from None
     if run.format != FORMAT or run.version != 1:
         raise JournalError(f"{folder} was written by another version of rmqtool")
@@ -237,19 +239,21 @@ def read_run(folder: Path) -> Run:
 
 def read_steps(folder: Path) -> Iterator[Begin | OutcomeEntry]:
     """Yield the rows of the steps, in the order written; a last line that was cut is left out."""
-    decoder = msgspec.json.Decoder(Begin | OutcomeEntry)
-    for number, line in enumerate(_lines_of(folder / STEPS), 1):
-        try:
-            yield decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise JournalError(f"{folder / STEPS}, line {number}: {error}") from None
+    return _rows_of(folder / STEPS, msgspec.json.Decoder(Begin | OutcomeEntry))
 
 
 def read_skipped(folder: Path) -> Iterator[SkippedRow]:
     """Yield the sends that were not replayed."""
-    decoder = msgspec.json.Decoder(SkippedRow)
-    for line in _lines_of(folder / SKIPPED):
-        yield decoder.decode(line)
+    return _rows_of(folder / SKIPPED, msgspec.json.Decoder(SkippedRow))
+
+
+def _rows_of(path: Path, decoder: msgspec.json.Decoder[_Row]) -> Iterator[_Row]:
+    """Yield what the lines of a file say; JournalError names the line that says nothing."""
+    for number, line in enumerate(_lines_of(path), 1):
+        try:
+            yield json_of(decoder, line)
+        except Unreadable as error:
+            raise JournalError(f"{path}, line {number}: {error}") from None
 
 
 def _lines_of(path: Path) -> Iterator[bytes]:

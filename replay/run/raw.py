@@ -11,6 +11,7 @@ from __future__ import annotations
 from time import time_ns
 from typing import Final
 
+from dissectors.foreign import natural_of
 from dissectors.remoting.bodies import decode_body
 from dissectors.remoting.code_sets import STORED
 from dissectors.remoting.codes import RequestCode, ResponseCode
@@ -94,11 +95,11 @@ class RawSender:
         fields = dict(parts.ext_fields)
         topic = step.messages[0].topic
         for name in QUEUE_FIELDS:
-            text = fields.get(name, "")
-            if topic and text.isascii() and text.isdecimal() and len(text) < 10:
+            queue = natural_of(fields.get(name, ""))
+            if topic and queue is not None and queue < 1_000_000_000:
                 most = await self._queues_of(topic)
-                if most is not None and int(text) >= most:
-                    fields[name] = str(int(text) % most)
+                if most is not None and queue >= most:
+                    fields[name] = str(queue % most)
         return fields
 
     async def _queues_of(self, topic: str) -> int | None:

@@ -60,7 +60,7 @@ def stored_of(response: RemotingCommand, queue: MessageQueue) -> Stored | str | 
     if status is None:
         return None
     get = response.ext_fields.get
-    queue_id, offset = _number_of(get("queueId", "")), _number_of(get("queueOffset", ""))
+    queue_id, offset = integer_of(get("queueId", "")), integer_of(get("queueOffset", ""))
     msg_id = get("msgId")
     if msg_id is None or queue_id is None or offset is None:
         missing = "msgId" if msg_id is None else "queueId" if queue_id is None else "queueOffset"
@@ -77,9 +77,3 @@ def stored_of(response: RemotingCommand, queue: MessageQueue) -> Stored | str | 
         get("MSG_REGION") or DEFAULT_REGION,
         get("TRACE_ON") != "false",
     )
-
-
-def _number_of(text: str) -> int | None:
-    if len(text) < 19 and text.isascii() and text.isdecimal():  # the usual case
-        return int(text)
-    return integer_of(text)

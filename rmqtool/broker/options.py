@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dissectors.foreign import natural_of
+
 from ..decode.options import duration_option, size_option, usage_error
 from ..ui.console import When
 from ..ui.status import CommandError, ExitStatus
@@ -92,7 +94,7 @@ def topics_of(texts: Sequence[str]) -> list[TopicSpec]:
         match = _TOPIC.fullmatch(part)
         if match is None or match[2] == "0":
             raise usage_error("--topic", f"{part!r} is no topic; give NAME or NAME:QUEUES")
-        topics.append(TopicSpec(match[1], int(match[2] or 4)))
+        topics.append(TopicSpec(match[1], natural_of(match[2] or "4") or 1))
     return topics
 
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from dissectors.foreign import hexadecimal_of, integer_of
+
 from .catalog import Entry, catalog, cut_code
 from .options import EntryKind
 
@@ -65,7 +67,11 @@ def number_of(text: str) -> int | None:
     """Return the number that a text is, decimal or hexadecimal; None where it is none."""
     if _NUMBER.fullmatch(text) is None:
         return None
-    return int(text, 16 if "x" in text.lower() else 10)
+    sign, _, digits = text.lower().rpartition("0x")
+    if "x" not in text.lower():
+        return integer_of(text)
+    number = hexadecimal_of(digits)
+    return -number if number is not None and sign == "-" else number
 
 
 def find(query: Query) -> SearchResult:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 
+from dissectors.foreign import natural_of
 from dissectors.quantities import duration_ns, size_bytes
 from dissectors.times import UTC_ZONE, Moment, Zone, moment_of, text_of_time, zone_named
 
@@ -229,11 +230,12 @@ def ports_of(texts: Sequence[str]) -> frozenset[int]:
         whole = _PORT.fullmatch(text.strip())
         for part in [text] if whole else text.split(","):
             match = _PORT.fullmatch(part.strip())
-            if match is None or not 0 < int(match[1]) < 65536:
+            port = natural_of(match[1]) if match is not None else None
+            if port is None or not 0 < port < 65536:
                 raise usage_error(
                     "--decode-as", f"{part.strip()!r} is no TCP port; give 1 to 65535"
                 )
-            ports.add(int(match[1]))
+            ports.add(port)
     return frozenset(ports)
 
 

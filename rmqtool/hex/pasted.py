@@ -6,11 +6,11 @@ it is named. A character that does not belong is said with its place; nothing is
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from enum import StrEnum
 from typing import NamedTuple
+
+from dissectors.foreign import base64_of, hex_bytes_of, hexadecimal_of
 
 
 class BytesForm(StrEnum):
@@ -108,7 +108,7 @@ def decode_hex(text: str) -> bytes:
         raise BytesFormError(f"{wrong[0]!r} at character {place} is no hex digit")
     if len(bare) % 2:
         raise BytesFormError(f"{len(bare)} hex digits: half a byte is missing at the end")
-    return bytes.fromhex(bare)
+    return hex_bytes_of(bare) or b""
 
 
 def decode_base64(text: str) -> bytes:
@@ -119,10 +119,10 @@ def decode_base64(text: str) -> bytes:
         raise BytesFormError(f"{wrong[0]!r} at character {text.find(wrong[0])} is not base64")
     if len(joined) % 4 == 1:
         raise BytesFormError(f"{len(joined)} characters of base64: some are missing at the end")
-    try:
-        return base64.b64decode(joined + "=" * (-len(joined) % 4))
-    except binascii.Error as error:
-        raise BytesFormError(f"not base64: {error}") from None
+    decoded = base64_of(joined + "=" * (-len(joined) % 4))
+    if decoded is None:
+        raise BytesFormError("not base64")
+    return decoded
 
 
 def decode_dump(text: str) -> list[SideBytes]:
@@ -143,11 +143,11 @@ def decode_dump(text: str) -> list[SideBytes]:
         indent = len(match["indent"].expandtabs(4))
         first_indent = indent if first_indent is None else first_indent
         side = int(indent > first_indent)
-        offset = int(match["offset"], 16)
+        offset = hexadecimal_of(match["offset"]) or 0
         wanted = expected.get(side, offset)
         if offset != wanted and offset != 0:
             raise BytesFormError(f"line {number} begins at {offset:#x}, expected was {wanted:#x}")
-        data = bytes.fromhex(_bytes_of(match["hex"], wanted=16))
+        data = hex_bytes_of(_bytes_of(match["hex"], wanted=16)) or b""
         expected[side] = offset + len(data)
         if parts and parts[-1].side == side:
             parts[-1] = SideBytes(side, parts[-1].data + data)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Final, TypeVar
 
+from dissectors.foreign import natural_of
 from dissectors.remoting.code_names import request_code
 from dissectors.remoting.code_sets import SENDS
 from dissectors.times import Moment
@@ -206,7 +207,9 @@ def _codes_of(text: str | None) -> frozenset[int]:
     found = set()
     for part in text.split(","):
         word = part.strip()
-        number = int(word) if word.isascii() and word.isdecimal() else request_code(word.upper())
+        number = natural_of(word)
+        if number is None:
+            number = request_code(word.upper())
         if number is None:
             raise usage_error("--codes", f"{word!r} is no request code; `rmqtool codes` lists them")
         found.add(number)

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
+from dissectors.foreign import Unreadable, converted
 from dissectors.printable import printable
 from dissectors.tcp.source import CaptureError, expand_sources
 from replay.plan.rewrite_files import RULES, RewriteFiles
@@ -129,8 +130,8 @@ def _take_options(given: ReplayArguments, options: dict[str, object]) -> None:
 def _typed(folder: str, options: dict[str, object], kind: type[_Kind]) -> _Kind:
     """Return the options as values of their types; JournalError where one is of another."""
     try:
-        return msgspec.convert(options, type=kind)
-    except msgspec.ValidationError as error:
+        return converted(options, kind)
+    except Unreadable as error:
         raise JournalError(f"{folder}: its options are damaged: {printable(str(error))}") from None
 
 

@@ -6,14 +6,13 @@ Rules: what a line does not say is taken from the command line. A line that make
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 import msgspec
 
+from dissectors.foreign import Unreadable, base64_of, json_of
 from replay.message import Message
 from replay.validators import why_not_user_properties
 
@@ -86,8 +85,8 @@ class LineReader:
 
     def _decode(self, line: bytes) -> Outgoing:
         try:
-            members = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            members = json_of(_JSON, line)
+        except Unreadable as error:
             raise _Wrong(f"is no JSON: {error}") from None
         if not isinstance(members, dict):
             raise _Wrong("is no JSON object")
@@ -130,6 +129,9 @@ class LineReader:
         )
 
 
+_JSON: Final = msgspec.json.Decoder()
+
+
 class _Wrong(Exception):
     """What is wrong with a line."""
 
@@ -157,10 +159,10 @@ def _body(members: dict[str, object]) -> bytes:
     if encoded is None:
         # An object is a body too: the JSON that it is.
         return body.encode() if isinstance(body, str) else msgspec.json.encode(body)
-    try:
-        return base64.b64decode(str(encoded), validate=True)
-    except (binascii.Error, ValueError):
-        raise _Wrong("has a body_base64 that is not base64") from None
+    decoded = base64_of(str(encoded))
+    if decoded is None:
+        raise _Wrong("has a body_base64 that is not base64")
+    return decoded
 
 
 def _keys(value: object) -> str | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...foreign import natural_of
 from .reader import DEPTH_LIMIT, PairMap
 
 EXPANSION_LIMIT: Final = 200_000
@@ -97,10 +98,10 @@ class ReferenceResolver:
         while at < len(path):
             if path[at] == "[" and isinstance(value, list):
                 end = path.find("]", at)
-                index = path[at + 1 : end]
-                if end < 0 or len(index) > 9 or not index.isdecimal() or int(index) >= len(value):
+                index = natural_of(path[at + 1 : end])
+                if end < 0 or index is None or index >= len(value):
                     return None
-                value = value[int(index)]
+                value = value[index]
                 at = end + 1
             elif path[at] == ".":
                 value, at = _member(value, path, at + 1)

@@ -8,7 +8,6 @@ W3C Trace Context (traceparent), Apache SkyWalking cross process propagation (sw
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import struct
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from ...endpoint import endpoint_text, host_and_port_text
-from ...foreign import integer_of
+from ...foreign import base64_of, hex_bytes_of, integer_of
 
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _OFFSET_ID_TAIL: Final = struct.Struct(">iq")
@@ -49,7 +48,7 @@ def _split_address(text: str, tail: int) -> tuple[bytes, bytes] | None:
     """Address and tail of an id in hex; None when its length fits neither kind of address."""
     if len(text) // 2 - tail not in _ADDRESS_SIZES or len(text) % 2 or not _HEX.fullmatch(text):
         return None
-    data = bytes.fromhex(text)
+    data = hex_bytes_of(text) or b""
     return data[:-tail], data[-tail:]
 
 
@@ -57,10 +56,13 @@ def encode_offset_id(store_host: str, physical_offset: int) -> str | None:
     """Return the offset message id of `ip:port` and commit log offset; None when they cannot make
     one.
     """
-    address, port = host_and_port_text(store_host)
+    address, text = host_and_port_text(store_host)
+    port = integer_of(text)
+    if port is None:
+        return None
     try:
         packed = ip_address(address).packed
-        return (packed + _OFFSET_ID_TAIL.pack(int(port), physical_offset)).hex().upper()
+        return (packed + _OFFSET_ID_TAIL.pack(port, physical_offset)).hex().upper()
     except (ValueError, struct.error):
         return None
 
@@ -175,10 +177,12 @@ def decode_recall_handle(text: str) -> RecallHandle | None:
     """Return a recall handle taken apart; None when it is none that is known."""
     if len(text) > _LONGEST_HANDLE:
         return None
+    data = base64_of(text + "=" * (-len(text) % 4), b"-_")
+    if data is None:
+        return None
     try:
-        padded = text + "=" * (-len(text) % 4)
-        fields = base64.b64decode(padded, altchars=b"-_", validate=True).decode().split(" ")
-    except (binascii.Error, ValueError):
+        fields = data.decode().split(" ")
+    except UnicodeDecodeError:
         return None
     if len(fields) != 5 or fields[0] != _RECALL_VERSION:
         return None

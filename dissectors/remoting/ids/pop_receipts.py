@@ -8,11 +8,10 @@ RocketMQ: ExtraInfoUtil, PopCheckPoint, BatchAck, PopMessageProcessor.
 from __future__ import annotations
 
 import base64
-import binascii
 from dataclasses import dataclass
 from typing import Final
 
-from ...foreign import integer_of
+from ...foreign import base64_of, integer_of
 
 TOPIC_KINDS: Final = {"0": "normal", "1": "retry V1", "2": "retry V2"}
 """Which topic the message came from: its own, or the group's POP retry topic in two spellings."""
@@ -180,9 +179,8 @@ def decode_bit_set(text: str) -> tuple[int, ...] | None:
     The bytes are little-endian: bit i stands for the message at start offset + i. Of
     longer texts the first 65544 bits are read.
     """
-    try:
-        data = base64.b64decode(text[:_MOST_BIT_TEXT], validate=True)
-    except (binascii.Error, ValueError):
+    data = base64_of(text[:_MOST_BIT_TEXT])
+    if data is None:
         return None
     places: list[int] = []
     for byte_at, byte in enumerate(data):

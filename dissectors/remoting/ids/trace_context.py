@@ -6,13 +6,11 @@ W3C Trace Context, section 3.2; Apache SkyWalking Cross Process Propagation Head
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from dataclasses import dataclass
 from typing import Final
 
-from ...foreign import integer_of
+from ...foreign import base64_of, hexadecimal_of, integer_of
 
 TRACEPARENT: Final = "traceparent"
 """Property of W3C trace contexts (OpenTelemetry)."""
@@ -48,8 +46,8 @@ def decode_traceparent(text: str) -> TraceParent | None:
     match = _TRACEPARENT.fullmatch(text.strip())
     if match is None:
         return None
-    version, flags = int(match[1], 16), int(match[4], 16)
-    if version == 0xFF or (version == 0 and match[5]):
+    version, flags = hexadecimal_of(match[1]), hexadecimal_of(match[4])
+    if version is None or flags is None or version == 0xFF or (version == 0 and match[5]):
         return None
     if not match[2].strip("0") or not match[3].strip("0"):
         return None
@@ -96,7 +94,8 @@ def decode_sw8(text: str) -> Sw8 | None:
 def _text_of(part: str) -> str | None:
     if len(part) > _LONGEST_PART:
         return None
+    data = base64_of(part)
     try:
-        return base64.b64decode(part, validate=True).decode()
-    except (binascii.Error, ValueError):
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
         return None

@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import Final
 
 from ...endpoint import endpoint_text, host_and_port_text
+from ...foreign import integer_of
 from .properties import decode_properties, encode_properties
 
 CRC_MASK: Final = 0x7FFFFFFF
@@ -99,7 +100,10 @@ def host_of(address: bytes, port: int) -> str:
 def address_of(host: str) -> tuple[bytes, int]:
     """Address bytes and port of `ip:port`; ValueError when it is not that."""
     address, port = host_and_port_text(host)
-    return ip_address(address).packed, int(port)
+    number = integer_of(port)
+    if number is None:
+        raise ValueError(f"no port in {host!r}")
+    return ip_address(address).packed, number
 
 
 def crc_digits(record: bytes) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from ...foreign import integer_of
 from ..fastjson.codec import decode_json
 from .names import MAX_FACTS, fact_in
 
@@ -22,12 +23,8 @@ def number_in(facts: Iterable[str], name: str) -> int | None:
 
 
 def number_of(text: str) -> int | None:
-    """Return a 64-bit number in decimal; None for anything else."""
-    digits = text[1:] if text[:1] == "-" else text
-    if len(text) > LONGEST_NUMBER or not (digits.isascii() and digits.isdecimal()):
-        return None
-    value = int(text)
-    return value if -(1 << 63) <= value < 1 << 63 else None
+    """Return a 64-bit number without a plus sign; None for anything else."""
+    return None if text.startswith("+") else integer_of(text)
 
 
 def number_or_zero(text: str) -> int:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from dissectors.foreign import Unreadable, natural_of, real_of, toml_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ..durations import duration_ms
@@ -36,10 +36,10 @@ def injections_of_file(path: Path) -> tuple[list[Injection], int | None]:
             text = file.read(_FILE_LIMIT + 1)
         if len(text) > _FILE_LIMIT:
             raise SandboxError(f"{path}: more than {_FILE_LIMIT} bytes")
-        table = tomllib.loads(text.decode())
+        table = toml_of(text)
     except OSError as error:
         raise SandboxError(f"{path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except Unreadable as error:
         raise SandboxError(f"{path}: {error}", "it should be TOML with [[fault]] tables") from None
     return _injections_of_table(table, str(path))
 
@@ -150,8 +150,8 @@ def _codes_of(text: str) -> frozenset[int]:
             return frozenset()
         if name in FAMILIES:
             found |= FAMILIES[name]
-        elif name.isascii() and name.isdigit() and len(name) < 10:
-            found.add(int(name))
+        elif (code := natural_of(name)) is not None and code < 1 << 31:
+            found.add(code)
         elif name in RequestCode.__members__:
             found.add(RequestCode[name])
         else:
@@ -164,30 +164,30 @@ def _code_of(text: str) -> int:
     name = text.strip()
     if name in ResponseCode.__members__:
         return ResponseCode[name]
-    if name.isascii() and name.isdigit() and 0 < int(name[:10]) < 1 << 31:
-        return int(name[:10])
+    code = natural_of(name)
+    if code is not None and 0 < code < 1 << 31:
+        return code
     raise SandboxError(f"{name!r} is no response code", "for example 2 or SYSTEM_BUSY")
 
 
 def _share_of(text: str) -> float:
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = -1.0
+    number = real_of(text.removesuffix("%"))
+    share = -1.0 if number is None else number / (100 if text.endswith("%") else 1)
     if not 0 <= share <= 1:
         raise SandboxError(f"{text!r} is no probability", "give 0.3 or 30%")
     return share
 
 
 def _count_of(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    count = natural_of(text)
+    if count is None or count >= 1_000_000_000:
         raise SandboxError(f"{text!r} is no number")
-    return int(text)
+    return count
 
 
 def _rate_of(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
-    rate = int(match[1]) * _SIZES[match[2]] if match is not None else 0
+    rate = (natural_of(match[1]) or 0) * _SIZES[match[2]] if match is not None else 0
     if rate < 1:
         raise SandboxError(f"{text!r} is no rate", "for example 1KiB/s")
     return rate

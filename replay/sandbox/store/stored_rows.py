@@ -6,9 +6,11 @@ record says itself where it belongs; where a column of its row does not, the rec
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
+import msgspec
+
+from dissectors.foreign import Unreadable, integer_of, json_of
 from dissectors.remoting.messages.message import StoredMessage, decode_messages
 
 from .shelf import StoredRecord
@@ -93,19 +95,21 @@ def place_of_text(value: object, names: int) -> tuple[list[str], int]:
 
 def offset_of_text(value: object) -> int:
     """Return an offset; raise DamagedRow where the text is none."""
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
-        number = int(value)
-        if number < OFFSET_LIMIT:
-            return number
+    number = integer_of(value) if isinstance(value, str) else None
+    if number is not None and 0 <= number < OFFSET_LIMIT:
+        return number
     raise DamagedRow(f"{_shown(value)} is no offset")
+
+
+_JSON: Final = msgspec.json.Decoder()
 
 
 def _json_of(value: object) -> object:
     if not isinstance(value, str):
         raise DamagedRow(f"{_shown(value)} is no text")
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return json_of(_JSON, value)
+    except Unreadable:
         raise DamagedRow(f"{_shown(value)} is no JSON") from None
 
 

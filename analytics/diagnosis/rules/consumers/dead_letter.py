@@ -8,7 +8,8 @@ from typing import Final
 
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts.names import RECONSUME_LIMIT, RECONSUMED, fact_in
+from dissectors.remoting.row_facts.names import RECONSUME_LIMIT, RECONSUMED
+from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -93,10 +94,10 @@ def _sent_too_often(row: ExchangeRecord) -> str | None:
     topic = row.topic
     if topic is None or RETRY not in topic or DLQ in topic:
         return None
-    made, most = fact_in(row.facts, RECONSUMED), fact_in(row.facts, RECONSUME_LIMIT)
-    if made is None or most is None or not (made.isdecimal() and most.isdecimal()):
+    made, most = number_in(row.facts, RECONSUMED), number_in(row.facts, RECONSUME_LIMIT)
+    if made is None or most is None or made < 0 or most < 0:
         return None
-    return group_of(topic) if int(made) > int(most) else None
+    return group_of(topic) if made > most else None
 
 
 RULE = DiagnosisRule(

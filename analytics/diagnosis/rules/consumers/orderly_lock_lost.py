@@ -7,6 +7,7 @@ from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import CLIENT, GROUP, QUEUES_ASKED, QUEUES_LOCKED, fact_in
+from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -47,8 +48,8 @@ class _Fold(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         facts = row.facts
-        wanted, got = fact_in(facts, QUEUES_ASKED), fact_in(facts, QUEUES_LOCKED)
-        if wanted is None or got is None or not (wanted.isdecimal() and got.isdecimal()):
+        wanted, got = number_in(facts, QUEUES_ASKED), number_in(facts, QUEUES_LOCKED)
+        if wanted is None or got is None or wanted < 0 or got < 0:
             return
         name = fact_in(facts, CLIENT) or row.requester
         client = self.clients.get(name)
@@ -56,7 +57,7 @@ class _Fold(Fold):
             if len(self.clients) >= MAX_CLIENTS:
                 return
             client = self.clients[name] = _Client()
-        if int(got) >= int(wanted):
+        if got >= wanted:
             client.won += 1
             return
         client.tally.add(shown(row, f"{name} asked for locks of {wanted} queues and got {got}"))

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
+from dissectors.foreign import hexadecimal_of
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FIRST_BYTES, conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
@@ -58,7 +59,7 @@ class _Fold(Fold):
         self.tally.add(connected(row, f"{row.client} speaks {protocol} to {row.server}"))
         self.protocols[protocol] += 1
         if first is not None and _WORD.match(first):
-            declared = int(first[:8], 16)
+            declared = hexadecimal_of(first[:8]) or 0
             if declared > MAX_FRAME and len(self.lengths) < MAX_NAMED:
                 self.lengths[str(declared + LENGTH_ADDED)] += 1
         host = host_of(row.client)

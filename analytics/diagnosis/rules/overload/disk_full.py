@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dissectors.foreign import real_of
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
@@ -68,11 +69,8 @@ class _Fold(RefusingBroker):
 
 
 def _percent(text: str) -> int | None:
-    try:
-        share = float(text)
-    except ValueError:
-        return None
-    return round(share * 100) if 0 <= share <= 1 else None
+    share = real_of(text)
+    return round(share * 100) if share is not None and 0 <= share <= 1 else None
 
 
 def _others(context: Context, topic: str, refusing: str) -> str:

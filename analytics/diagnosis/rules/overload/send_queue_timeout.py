@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dissectors.foreign import natural_of
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -50,8 +51,8 @@ class _Fold(RefusingBroker):
             self.note_name(_SENDERS, row.requester)
         found = _PERIOD.search(row.remark or "")
         if found is not None:
-            self.note_figure(_WAITED, int(found[1]))
-            self.note_figure(_SIZE, int(found[2]))
+            self.note_figure(_WAITED, natural_of(found[1]))
+            self.note_figure(_SIZE, natural_of(found[2]))
 
     def why(self) -> str:
         if _WAITED not in self.figures:

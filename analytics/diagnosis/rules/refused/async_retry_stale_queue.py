@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.foreign import natural_of
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -44,7 +45,7 @@ class _Fold(Refusals):
         remark = row.remark or ""
         for name, pattern in ((_IDS, _QUEUE), (_QUEUES, _WRITABLE)):
             if (found := pattern.search(remark)) is not None:
-                self.note_figure(name, int(found[1]))
+                self.note_figure(name, natural_of(found[1]))
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)

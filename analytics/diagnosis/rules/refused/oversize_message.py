@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dissectors.foreign import natural_of
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import PROPERTIES
@@ -52,7 +53,7 @@ _SAID: Final = "limit"
 def limit_in(remark: str | None) -> int | None:
     """Return the longest body, in bytes, that the broker says it takes; None: it does not say."""
     found = _LIMIT.search(remark or "")
-    return int(found[1]) if found is not None else None
+    return natural_of(found[1]) if found is not None else None
 
 
 def too_long(row: ExchangeRecord) -> str | None:

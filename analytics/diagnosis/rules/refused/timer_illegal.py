@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dissectors.foreign import natural_of
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -32,7 +33,7 @@ class _Fold(Refusals):
         remark = row.remark or ""
         self.note_name(_KIND, next(one for one in (TOO_LONG, OFF, CROWDED) if one in remark))
         if (found := _MOST.search(remark)) is not None:
-            self.note_figure(_LIMIT, int(found[1]))
+            self.note_figure(_LIMIT, natural_of(found[1]))
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dissectors.foreign import natural_of
 from dissectors.remoting.code_names import operation_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -37,7 +38,7 @@ class _Fold(Refusals):
     def take(self, row: ExchangeRecord) -> None:
         code = row.request_code or 0
         found = _NUMBER.search(row.remark or "")
-        if found is not None and code > _WIDEST and int(found[1]) == code & _WIDEST:
+        if found is not None and code > _WIDEST and natural_of(found[1]) == code & _WIDEST:
             self.note_name(_CUT, f"{code} as {found[1]}")
         if row.version_name:
             self.note_name(_VERSION, f"{row.language} {row.version_name}")

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import DEADLINE_MS, fact_in
+from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -91,10 +92,10 @@ class _Fold(Fold):
 
 def _late(row: ExchangeRecord) -> int | None:
     """Return the ns from the end of the invisible time to the request; None: it is not known."""
-    deadline = fact_in(row.facts, DEADLINE_MS)
-    if deadline is None or row.request_time is None or not deadline.isdecimal():
+    deadline = number_in(row.facts, DEADLINE_MS)
+    if deadline is None or row.request_time is None or deadline < 0:
         return None
-    return row.request_time - int(deadline) * _MS
+    return row.request_time - deadline * _MS
 
 
 RULE = DiagnosisRule(

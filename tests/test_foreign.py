@@ -1,0 +1,157 @@
+"""What others wrote is parsed in `dissectors.foreign` alone: parsing elsewhere is found here.
+
+Told from the syntax tree: readers of JSON, MessagePack and TOML, evaluated text, Base64 and hex.
+Told from the types, by mypy with a plugin: numbers in text. `EXCEPTIONS` says what else may parse.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.foreign_plugin import SAID
+
+ROOT = Path(__file__).resolve().parents[1]
+GUARD = "dissectors/foreign.py"
+SOURCES = [
+    path
+    for package in ("dissectors", "replay", "analytics", "rmqtool")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if str(path.relative_to(ROOT)) != GUARD
+]
+PARSERS = {
+    **dict.fromkeys(("json", "tomllib", "ast", "pickle", "marshal", "shelve", "yaml", "csv")),
+    "msgspec": ("convert", "json.decode", "msgpack.decode", "toml.decode", "yaml.decode"),
+    "base64": ("b64decode", "urlsafe_b64decode", "standard_b64decode", "b85decode", "decodebytes"),
+    "binascii": ("unhexlify", "a2b_hex", "a2b_base64"),
+}
+"""module → what of it parses; None: all but what writes"""
+WRITERS = ("dumps", "dump", "writer", "DictWriter")
+EVALUATED = ("eval", "exec", "__import__", "compile")
+EXCEPTIONS = {
+    "dissectors/decode/shards.py": "what processes of one run tell each other: both ends are ours",
+    "analytics/reports/diagnosis.py": "what the tasks of one Spark job tell each other",
+    "analytics/reports/diagnosis_tasks.py": "what the tasks of one Spark job tell each other",
+    "replay/plan/rule_process.py": "what processes of one run tell each other: both ends are ours",
+    "replay/plan/rewrite_files.py": "the user's own Python file, named on the command line",
+}
+"""module → why it may parse"""
+NUMBERS = {
+    "dissectors/remoting/fastjson/reader.py": "the tolerant reader: a pattern bounds the digits",
+}
+"""module → why it may read numbers from text"""
+
+
+def _name_of(node: ast.AST) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return f"{_name_of(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else ""
+
+
+def _imported(tree: ast.AST) -> dict[str, str]:
+    """Return local name → whole name of what a module imports."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update({alias.asname or alias.name: alias.name for alias in node.names})
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return found
+
+
+def parsing_in(tree: ast.AST) -> Iterator[str]:
+    """Return what in a module parses, with its line."""
+    imported = _imported(tree)
+    decoders = {
+        _name_of(target)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if any(_name_of(one).endswith(".Decoder") for one in ast.walk(node.value))
+    }
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr == "decode"
+            and _is_decoder(node, decoders)
+        ):
+            yield f"{node.lineno}: {ast.unparse(node)}"
+        if isinstance(node, ast.Attribute) and node.attr == "fromhex":
+            yield f"{node.lineno}: {ast.unparse(node)}"
+        if not isinstance(node, (ast.Attribute, ast.Name)):
+            continue
+        name = _name_of(node)
+        if name in EVALUATED:
+            yield f"{node.lineno}: {name}"
+        first, _, rest = name.partition(".")
+        whole = ".".join(filter(None, (imported.get(first, ""), rest)))
+        module, _, what = whole.partition(".")
+        if module in PARSERS and what:
+            parsing = PARSERS[module]
+            if what in parsing if parsing is not None else what not in WRITERS:
+                yield f"{node.lineno}: {whole}"
+
+
+def _is_decoder(node: ast.Attribute, decoders: set[str]) -> bool:
+    value = node.value
+    if isinstance(value, ast.Subscript):
+        value = value.value
+    if isinstance(value, ast.Call):
+        return _name_of(value.func).endswith("Decoder") and "json" in ast.unparse(value.func)
+    return _name_of(value) in decoders
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_parsing_has_one_place(path: Path) -> None:
+    found = list(parsing_in(ast.parse(path.read_text())))
+    known = str(path.relative_to(ROOT)) in EXCEPTIONS
+    assert bool(found) == known, "\n".join(found) or "nothing parses here: no exception is needed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import json\njson.loads(x)",
+        "from json import load\nload(x)",
+        "import tomllib as t\nt.loads(x)",
+        "import msgspec\nmsgspec.json.decode(x)",
+        "from msgspec import json\njson.decode(x)",
+        "import msgspec\nD = msgspec.json.Decoder()\nD.decode(x)",
+        "import msgspec\nD: Final = {1: msgspec.json.Decoder()}\nD[1].decode(x)",
+        "import msgspec\nread = msgspec.json.Decoder().decode",
+        "import msgspec\nmsgspec.convert(x, int)",
+        "import pickle\npickle.loads(x)",
+        "from ast import literal_eval\nliteral_eval(x)",
+        "eval(x)",
+        "import base64\nbase64.b64decode(x)",
+        "bytes.fromhex(x)",
+    ],
+)
+def test_parsing_is_told(text: str) -> None:
+    assert list(parsing_in(ast.parse(text)))
+
+
+@pytest.mark.slow
+def test_numbers_in_text_have_one_place(tmp_path: Path) -> None:
+    config = tmp_path / "mypy.toml"
+    settings = (ROOT / "pyproject.toml").read_text()
+    plugin = ROOT / "tests" / "foreign_plugin.py"
+    start = settings.index("[tool.mypy]")
+    config.write_text(
+        settings[start : settings.index("[tool.pytest")].replace(
+            "[tool.mypy]\n", f'[tool.mypy]\nplugins = ["{plugin}"]\n', 1
+        )
+    )
+    cache = ROOT / ".mypy_cache" / "foreign"
+    command = [sys.executable, "-m", "mypy", "--config-file", config, "--cache-dir", cache]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "checked" in ran.stdout or SAID in ran.stdout, ran.stdout + ran.stderr
+    places = re.findall(rf"^([^:]+):(\d+): error: {SAID}", ran.stdout, re.MULTILINE)
+    assert {path for path, _ in places} == {GUARD, *NUMBERS}, ran.stdout
