@@ -24,6 +24,7 @@ from .live import command as cli_live
 from .replay import command as cli_replay
 from .report import command as cli_report
 from .send import command as cli_send
+from .trace import command as cli_trace
 from .ui import common_options as options
 from .ui.console import When
 from .ui.errors import guarded
@@ -39,6 +40,7 @@ Examples:
 \b
   rmqtool decode pcap incident.pcap
   rmqtool diagnose incident.pcap        what is wrong, why, what to do
+  rmqtool trace incident.pcap order-4711   one message: sent, stored, delivered, acknowledged
   rmqtool decode pcap incident.pcap --summary
   rmqtool decode pcap --help
   rmqtool help                          documents: columns, filters, reports, faults
@@ -89,6 +91,7 @@ decode_app.command("stream")(cli_hex.decode_stream)
 app.command("replay")(cli_replay.replay)
 app.command("report")(cli_report.report)
 app.command("diagnose")(cli_diagnose.diagnose)
+app.command("trace")(cli_trace.trace)
 
 
 @app.command("codes", context_settings={**_CONTEXT, "ignore_unknown_options": True})

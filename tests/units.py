@@ -249,6 +249,8 @@ UNITS: dict[str, tuple[str, ...]] = {
         "analytics.compare",
         "dissectors.printable",
     ),
+    "analytics.life": ("dissectors",),
+    "analytics.page.ladder": ("analytics.life", "analytics.page", "dissectors"),
     "analytics.job": ("analytics", "dissectors.times"),
     # the command line: a folder for each command, what they share in `ui`
     "rmqtool": (),
@@ -259,6 +261,13 @@ UNITS: dict[str, tuple[str, ...]] = {
         "dissectors.owned_folder",
     ),
     "rmqtool.summary": ("rmqtool.ui", "analytics.diagnosis", "dissectors"),
+    "rmqtool.trace": (
+        *VIEWS,
+        "analytics.life",
+        "analytics.inputs",
+        "analytics.page.ladder",
+        "dissectors",
+    ),
     "rmqtool.decode": (
         "rmqtool.summary",
         "rmqtool.ui",

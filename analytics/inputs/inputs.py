@@ -70,6 +70,8 @@ class Input:
     """exchanges in it; None: unknown"""
     bytes: int = 0
     """of all its files"""
+    messages: tuple[str, ...] | None = None
+    """files with the messages; None: it has no such table"""
 
 
 def inputs_of(names: Sequence[str]) -> list[Input]:
@@ -164,7 +166,18 @@ def _log(name: str, path: Path) -> Input:
         manifest,
         manifest.exchanges,
         _size_of(files),
+        _messages_of(path, manifest),
     )
+
+
+def _messages_of(path: Path, manifest: Manifest) -> tuple[str, ...] | None:
+    if manifest.messages is None:
+        return None
+    files = tuple(str(path / part.file) for part in manifest.message_parts)
+    for file in files:
+        if not os.path.exists(file):
+            raise InputError(f"{file} is missing from the decoded log", "decode again")
+    return files
 
 
 def _parquet_file(name: str, path: Path) -> Input:

@@ -18,6 +18,7 @@ from dissectors.foreign import read_json
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.rows.column import Column
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
+from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.parquet import load_pyarrow
 from dissectors.rows.record import COLUMNS, ExchangeRecord
 from dissectors.times import moment_of
@@ -31,15 +32,27 @@ BATCH: Final = 4096
 """rows that are read at a time"""
 _READ: Final = 1 << 20
 _JSON: Final = msgspec.json.Decoder()
-_ABSENT: Final[dict[str, object]] = {"string": "", "int": 0, "time": 0, "list": []}
+_ABSENT: Final[dict[str, object]] = {
+    "string": "",
+    "int": 0,
+    "bool": False,
+    "time": 0,
+    "list": [],
+}
 _OPTIONAL: Final = frozenset(
     (row, name)
-    for row in (ExchangeRecord, ConversationRecord)
+    for row in (ExchangeRecord, ConversationRecord, MessageRecord)
     for name, type_ in row.__annotations__.items()
     if "None" in str(type_)
 )
 """columns that may be absent"""
-_TYPES: Final[dict[str, type]] = {"string": str, "int": int, "time": int, "list": list}
+_TYPES: Final[dict[str, type]] = {
+    "string": str,
+    "int": int,
+    "bool": bool,
+    "time": int,
+    "list": list,
+}
 
 
 def exchange_rows(given: Input) -> Iterator[list[ExchangeRecord]]:
@@ -47,6 +60,13 @@ def exchange_rows(given: Input) -> Iterator[list[ExchangeRecord]]:
     for file in given.exchanges:
         for values in _values_of(file, COLUMNS):
             yield [ExchangeRecord(**_cleaned(one, COLUMNS, ExchangeRecord)) for one in values]  # type: ignore[arg-type]
+
+
+def message_rows(given: Input) -> Iterator[list[MessageRecord]]:
+    """Yield the messages of a decoded log, in batches; nothing where it has no such table."""
+    for file in given.messages or ():
+        for values in _values_of(file, MESSAGE_COLUMNS):
+            yield [MessageRecord(**_cleaned(one, MESSAGE_COLUMNS, MessageRecord)) for one in values]  # type: ignore[arg-type]
 
 
 def conversation_rows(given: Input) -> Iterator[list[ConversationRecord]]:
@@ -175,9 +195,11 @@ def _cleaned(
 
 def _is_of(value: object, type_: str) -> bool:
     """Return whether a value is one of a column of that type."""
+    if isinstance(value, bool):
+        return type_ == "bool"
     if isinstance(value, int):
         fits = -(1 << 63) <= value < 1 << 63
-        return type_ in ("int", "time") and fits and not isinstance(value, bool)
+        return type_ in ("int", "time") and fits
     return isinstance(value, _TYPES[type_])
 
 

@@ -36,16 +36,21 @@ def page_of(
     show: ShowColumn,
 ) -> str:
     """Return the page; `about` are (name, text) about the input, the time, the program."""
+    links = "".join(
+        f'<a href="#{escaped(one.report.name)}">{escaped(one.report.title)}</a>' for one in results
+    )
+    reports = "".join(_report(one, show) for one in results)
+    return page_around(title, about, links, reports)
+
+
+def page_around(title: str, about: Sequence[tuple[str, str]], links: str, main: str) -> str:
+    """Return the page around a main part; `links` and `main` are HTML that is escaped already."""
     style, script = _asset("page.css"), _asset("page.js")
     policy = (
         f"default-src 'none'; style-src '{_hash_of(style)}'; script-src '{_hash_of(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    links = "".join(
-        f'<a href="#{escaped(one.report.name)}">{escaped(one.report.title)}</a>' for one in results
-    )
     known = "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(text)}</dd>" for name, text in about)
-    reports = "".join(_report(one, show) for one in results)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -54,7 +59,7 @@ def page_of(
         f"<title>{escaped(title)}</title><style>{style}</style></head><body>"
         f'<header><h1>{escaped(title)}</h1><dl class="about">{known}</dl></header>'
         f"<nav>{links}</nav>"
-        f"<main>{reports}</main>"
+        f"<main>{main}</main>"
         "<footer>A dash is unknown, never zero. Times are UTC. Packet numbers are those of the"
         " capture named in the same row (frame.number in Wireshark).</footer>"
         f"<script>{script}</script></body></html>\n"

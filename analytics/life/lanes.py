@@ -1,0 +1,63 @@
+"""Who took part in a message's life: producers, brokers and consumers, each with one name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from dissectors.rows.message_record import CHECKED, DELIVERED, VIEWED, MessageRecord
+
+PRODUCER: Final = "producer"
+BROKER: Final = "broker"
+CONSUMER: Final = "consumer"
+KINDS: Final = (PRODUCER, BROKER, CONSUMER)
+"""kinds in the order in which they stand side by side"""
+
+
+class Lane(NamedTuple):
+    """One party."""
+
+    kind: str
+    """one of KINDS"""
+    name: str
+    """client id or broker name, else the address"""
+
+
+def is_of_consumer(row: MessageRecord) -> bool:
+    """Return whether the client of a row is a consumer, or somebody who only looks."""
+    return row.consumer_group is not None or row.event in (DELIVERED, VIEWED)
+
+
+class Parties:
+    """The names of all clients and brokers in the rows of a message."""
+
+    def __init__(
+        self, rows: Iterable[MessageRecord], client_ids: Mapping[tuple[int, str], str]
+    ) -> None:
+        """`client_ids`: conversation and address → client id, wherever it was named."""
+        self._clients = client_ids
+        names: dict[str, str] = {}
+        hosts: dict[str, set[str]] = {}
+        for row in rows:
+            if row.broker_name is not None:
+                names.setdefault(row.broker_address, row.broker_name)
+                hosts.setdefault(row.broker_name, set()).add(row.broker_address.rpartition(":")[0])
+        self._brokers = {
+            address: name if len(hosts[name]) == 1 else f"{name} {address}"
+            for address, name in names.items()
+        }
+
+    def client(self, row: MessageRecord) -> Lane:
+        """Return the client of a row."""
+        key = row.conversation, row.client_address
+        name = row.client_id or self._clients.get(key) or row.client_address
+        return Lane(CONSUMER if is_of_consumer(row) else PRODUCER, name)
+
+    def broker(self, row: MessageRecord) -> Lane:
+        """Return the broker of a row."""
+        return Lane(BROKER, self._brokers.get(row.broker_address, row.broker_address))
+
+    def ends(self, row: MessageRecord) -> tuple[Lane, Lane]:
+        """Return who spoke and to whom, as far as the message goes."""
+        client, broker = self.client(row), self.broker(row)
+        return (broker, client) if row.event in (DELIVERED, VIEWED, CHECKED) else (client, broker)

@@ -1,0 +1,201 @@
+"""The life of one message: its steps in order of time, and what the capture cannot show.
+
+Times of the capture order the steps; times of the clients' and brokers' clocks are only told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dissectors.rows.message_record import (
+    DELIVERED,
+    PREPARED,
+    REFUSED,
+    RETURNED,
+    SENT,
+    STORED,
+    MessageRecord,
+)
+
+from .lanes import KINDS, Lane, Parties
+from .search import Fetches, Found
+from .unseen import Covered, Surroundings, unseen_of
+from .words import duration_text, step_words, times_text
+
+__all__ = ["Covered", "Fetches", "Life", "Step", "Surroundings", "life_of"]
+
+
+class Step(NamedTuple):
+    """One step."""
+
+    time: int
+    """nanoseconds since the epoch, of the capture"""
+    source: Lane
+    """who spoke"""
+    target: Lane
+    """to whom"""
+    words: str
+    """what happened"""
+    why: str
+    """why this step came, where the step before says it; else empty"""
+    row: MessageRecord
+    """the row that says so"""
+
+
+class Life(NamedTuple):
+    """All that is known of one message."""
+
+    name: str
+    """unique key, else offset message id, else where it was"""
+    topic: str | None
+    """topic that it was sent to"""
+    keys: str | None
+    tags: str | None
+    steps: list[Step]
+    lanes: list[Lane]
+    """all who took part, side by side"""
+    summary: list[str]
+    """how long it took, how often it was stored and delivered"""
+    unseen: list[str]
+    """what the capture cannot show"""
+
+
+def life_of(found: Found, around: Surroundings) -> Life:
+    """Return the life of a message whose rows were found."""
+    commits = [Covered(group, row) for (group, _), row in found.covered.items()]
+    rows = _in_order([*found.rows, *_first_commits(commits)])
+    parties = Parties(rows, around.client_ids)
+    steps = []
+    for index, row in enumerate(rows):
+        source, target = parties.ends(row)
+        why = _why(row, rows[:index])
+        steps.append(Step(row.time or 0, source, target, step_words(row), why, row))
+    lanes = sorted(
+        dict.fromkeys(lane for step in steps for lane in (step.source, step.target)),
+        key=lambda lane: KINDS.index(lane.kind),
+    )
+    own = found.rows
+    topic = _first(own, "original_topic") or _first(own, "topic")
+    unseen = unseen_of(found, topic, around)
+    if found.left_out:
+        unseen.append(f"{found.left_out} more rows about it are not shown")
+    return Life(
+        _name_of(found),
+        topic,
+        _first(own, "keys"),
+        _first(own, "tags"),
+        steps,
+        lanes,
+        _summary(_in_order(own)),
+        unseen,
+    )
+
+
+def _in_order(rows: Sequence[MessageRecord]) -> list[MessageRecord]:
+    return sorted(rows, key=lambda row: (row.time or 0, row.packet or 0, row.place))
+
+
+def _first_commits(commits: Sequence[Covered]) -> list[MessageRecord]:
+    """Return each commit once: one may cover a message under the name and the address of a
+    broker."""
+    return list({id(one.row): one.row for one in commits}.values())
+
+
+def _first(rows: Sequence[MessageRecord], name: str) -> str | None:
+    return next((value for row in rows if (value := getattr(row, name)) is not None), None)
+
+
+def _name_of(found: Found) -> str:
+    row = found.rows[0]
+    return (
+        found.unique_key
+        or row.offset_msg_id
+        or f"{row.topic}, queue {row.queue_id}, offset {row.queue_offset}"
+    )
+
+
+def _is_send(row: MessageRecord) -> bool:
+    return (row.request_name or "").startswith("SEND_")
+
+
+def _why(row: MessageRecord, before: Sequence[MessageRecord]) -> str:
+    """Return why a step came, where a step before it says so."""
+    if _is_send(row):
+        return _why_sent_again(row, [one for one in before if _is_send(one)])
+    if row.event == DELIVERED:
+        return _why_delivered_again(row, before)
+    return ""
+
+
+def _why_sent_again(row: MessageRecord, attempts: Sequence[MessageRecord]) -> str:
+    if not attempts:
+        return ""
+    number = f"attempt {len(attempts) + 1}"
+    last = attempts[-1]
+    if last.event == REFUSED:
+        return f"{number}: the one before was refused, {last.response_name}"
+    if last.event == SENT:
+        end = f", its connection {last.end}" if last.end in ("reset", "closed") else ""
+        return f"{number}: the one before had no answer{end}"
+    answered = (last.time or 0) + 1000 * (last.latency_us or 0)
+    if answered > (row.time or 0):
+        took = duration_text(last.latency_us or 0)
+        return f"{number}: the one before was answered only after {took}"
+    return f"{number}: the one before was stored, and its producer sent it again all the same"
+
+
+def _why_delivered_again(row: MessageRecord, before: Sequence[MessageRecord]) -> str:
+    group = row.consumer_group
+    earlier = [one for one in before if one.event == DELIVERED and one.consumer_group == group]
+    if not earlier or group is None:
+        return ""
+    same = [one for one in earlier if _record(one) == _record(row)]
+    given_back = [one for one in before if one.event == RETURNED and one.consumer_group == group]
+    if not same and row.reconsume_times:
+        return (
+            "again: it was given back"
+            if given_back
+            else (
+                "again: it was given back, or not acknowledged in time; which is not in the capture"
+            )
+        )
+    if same and same[-1].client_address != row.client_address:
+        return "again: another connection of the group fetched the queue from this offset"
+    if same:
+        return "again: the same offset was fetched once more"
+    return "again: it is in the log more than once"
+
+
+def _record(row: MessageRecord) -> tuple[str | None, int | None, str | None, int | None]:
+    return row.topic, row.queue_id, row.broker_name or row.broker_address, row.queue_offset
+
+
+def _summary(rows: Sequence[MessageRecord]) -> list[str]:
+    """Return how long it took, and how often it was stored and delivered."""
+    lines = []
+    stored = [row for row in rows if row.event in (STORED, PREPARED)]
+    delivered = [row for row in rows if row.event == DELIVERED]
+    born = next((row.born_time for row in rows if row.born_time is not None), None)
+    kept = next((row.store_time for row in rows if row.store_time is not None), None)
+    parts = []
+    if born is not None and stored and stored[0].time is not None:
+        done = stored[0].time + 1000 * (stored[0].latency_us or 0)
+        parts.append(f"stored {duration_text((done - born) // 1000)} after its birth")
+    elif born is not None and kept is not None:
+        parts.append(f"stored {duration_text((kept - born) // 1000)} after its birth by two clocks")
+    if born is not None and delivered and delivered[0].time is not None:
+        took = duration_text((delivered[0].time - born) // 1000)
+        parts.append(f"first delivered {took} after its birth")
+    if parts:
+        lines.append(f"{', '.join(parts)} (born by the producer's clock)")
+    groups: dict[str, int] = {}
+    for row in delivered:
+        name = row.consumer_group or "who asked"
+        groups[name] = groups.get(name, 0) + 1
+    told = [f"{times_text(times)} to {group}" for group, times in groups.items()]
+    if len(stored) > 1:
+        lines.append(f"stored {times_text(len(stored))}: consumers may get each of them")
+    if told:
+        lines.append(f"delivered {', '.join(told)}")
+    return lines

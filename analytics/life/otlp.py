@@ -1,0 +1,197 @@
+"""Lives of messages as OpenTelemetry spans: OTLP in JSON, one trace a message.
+
+Rules: names and kinds are those of the semantic conventions for messaging. Ids follow from the
+message and the step, so the same capture gives the same trace. A span is what the capture shows: a
+send lasts from request to answer; a receive is the moment of the answer, because a long poll began
+before there was a message. OpenTelemetry: opentelemetry-proto, semantic conventions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from dissectors.endpoint import split_endpoint
+from dissectors.rows.message_record import (
+    ACKNOWLEDGED,
+    CHECKED,
+    COMMITTED,
+    DEAD,
+    DELIVERED,
+    PREPARED,
+    RECALLED,
+    REFUSED,
+    RETURNED,
+    ROLLED_BACK,
+    SENT,
+    STORED,
+    UNDECIDED,
+    VIEWED,
+    MessageRecord,
+)
+
+from .lanes import CONSUMER
+from .life import Life, Step
+
+_CLIENT, _PRODUCER = 3, 4  # SpanKind
+_ERROR: Final = 2  # StatusCode
+
+
+class _Operation(NamedTuple):
+    name: str
+    """messaging.operation.name"""
+    type: str | None
+    """messaging.operation.type; None: none of the closed list fits"""
+    kind: int
+
+
+_SEND: Final = _Operation("send", "send", _PRODUCER)
+_SETTLE: Final = "settle"
+_OPERATIONS: Final = {
+    SENT: _SEND,
+    STORED: _SEND,
+    PREPARED: _Operation("prepare", "send", _PRODUCER),
+    DELIVERED: _Operation("receive", "receive", _CLIENT),
+    VIEWED: _Operation("view", None, _CLIENT),
+    ACKNOWLEDGED: _Operation("ack", _SETTLE, _CLIENT),
+    RETURNED: _Operation("nack", _SETTLE, _CLIENT),
+    DEAD: _Operation("dead_letter", _SETTLE, _CLIENT),
+    COMMITTED: _Operation("commit", None, _CLIENT),
+    ROLLED_BACK: _Operation("rollback", None, _CLIENT),
+    UNDECIDED: _Operation("undecided", None, _CLIENT),
+    CHECKED: _Operation("check", None, _CLIENT),
+    RECALLED: _Operation("recall", None, _CLIENT),
+}
+
+
+def otlp_of(lives: Sequence[Life], version: str) -> dict[str, object]:
+    """Return the traces of messages as an ExportTraceServiceRequest; `version` is rmqtool's."""
+    by_service: dict[str, list[dict[str, object]]] = {}
+    for life in lives:
+        trace = _trace_id(life)
+        root = _span_id(trace, 0)
+        for number, step in enumerate(life.steps):
+            span = _span(life, step, trace, number)
+            if number:
+                span["parentSpanId"] = root
+            by_service.setdefault(_service(step), []).append(span)
+    return {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": [_attribute("service.name", service)]},
+                "scopeSpans": [{"scope": {"name": "rmqtool", "version": version}, "spans": spans}],
+            }
+            for service, spans in by_service.items()
+        ]
+    }
+
+
+def _service(step: Step) -> str:
+    """Return whose span it is: the client's, by its group where one is known."""
+    row = step.row
+    client = step.source if step.source.kind != "broker" else step.target
+    group = row.consumer_group if client.kind == CONSUMER else row.producer_group
+    return group or client.name
+
+
+def _trace_id(life: Life) -> str:
+    digest = hashlib.sha256(f"rmqtool\0{life.topic}\0{life.name}".encode("utf-8", "replace"))
+    return digest.hexdigest()[:32]
+
+
+def _span_id(trace: str, number: int) -> str:
+    return hashlib.sha256(f"{trace}/{number}".encode()).hexdigest()[:16]
+
+
+def _span(life: Life, step: Step, trace: str, number: int) -> dict[str, object]:
+    row = step.row
+    operation = _operation(row)
+    end = step.time
+    if row.latency_us is not None and row.event not in (DELIVERED, VIEWED):
+        end += 1000 * max(0, row.latency_us)
+    span: dict[str, object] = {
+        "traceId": trace,
+        "spanId": _span_id(trace, number),
+        "name": f"{operation.name} {row.original_topic or row.topic or life.topic or '?'}",
+        "kind": operation.kind,
+        "startTimeUnixNano": str(step.time),
+        "endTimeUnixNano": str(end),
+        "attributes": _attributes(life, step, operation),
+    }
+    if row.event in (REFUSED, SENT):
+        span["status"] = {"code": _ERROR, "message": step.words}
+    return span
+
+
+def _operation(row: MessageRecord) -> _Operation:
+    if row.event == REFUSED:
+        name = row.request_name or ""
+        if name.startswith("SEND_"):
+            return _SEND
+        return _Operation(name.lower() or "refused", None, _CLIENT)
+    return _OPERATIONS[row.event]
+
+
+def _attributes(life: Life, step: Step, operation: _Operation) -> list[dict[str, object]]:
+    row = step.row
+    server = split_endpoint(row.broker_address)
+    failed = row.event in (REFUSED, SENT)
+    named: list[tuple[str, object]] = [
+        ("messaging.system", "rocketmq"),
+        ("messaging.operation.name", operation.name),
+        ("messaging.operation.type", operation.type),
+        ("messaging.destination.name", row.topic or life.topic),
+        ("messaging.destination.partition.id", None if row.queue_id is None else str(row.queue_id)),
+        ("messaging.message.id", row.unique_key or row.offset_msg_id or life.name),
+        ("messaging.message.body.size", row.body_bytes),
+        ("messaging.client.id", row.client_id),
+        ("messaging.consumer.group.name", row.consumer_group),
+        ("messaging.rocketmq.message.keys", (row.keys or "").split() or None),
+        ("messaging.rocketmq.message.tag", row.tags),
+        ("messaging.rocketmq.message.type", _type(row)),
+        ("messaging.rocketmq.message.delay_time_level", row.delay_level),
+        ("messaging.rocketmq.message.delivery_timestamp", _millis(row.deliver_time)),
+        ("server.address", server[0] if server is not None else row.broker_address),
+        ("server.port", server[1] if server is not None else None),
+        ("client.address", row.client_address),
+        ("error.type", (row.response_name or "no_answer") if failed else None),
+        ("rmqtool.event", row.event),
+        ("rmqtool.producer_group", row.producer_group),
+        ("rmqtool.broker_name", row.broker_name),
+        ("rmqtool.queue_offset", row.queue_offset),
+        ("rmqtool.offset_msg_id", row.offset_msg_id),
+        ("rmqtool.reconsume_times", row.reconsume_times),
+        ("rmqtool.capture", row.capture),
+        ("rmqtool.packet", row.packet),
+        ("rmqtool.words", step.words),
+        ("rmqtool.why", step.why or None),
+    ]
+    return [_attribute(name, value) for name, value in named if value is not None]
+
+
+def _type(row: MessageRecord) -> str | None:
+    """Return the type of a message that is sent, as far as its send says it."""
+    if row.event == PREPARED or row.transaction_id is not None:
+        return "transaction"
+    if row.event in (STORED, SENT) and (row.delay_level or row.deliver_time is not None):
+        return "delay"
+    return None
+
+
+def _millis(time: int | None) -> int | None:
+    return None if time is None else time // 1_000_000
+
+
+def _attribute(name: str, value: object) -> dict[str, object]:
+    return {"key": name, "value": _value(value)}
+
+
+def _value(value: object) -> dict[str, object]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, (list, tuple)):
+        return {"arrayValue": {"values": [_value(one) for one in value]}}
+    return {"stringValue": str(value)}

@@ -1,0 +1,143 @@
+"""What a row of a message says in words: the same in terminal, page and JSON.
+
+Texts of the network are given as they are: who shows them makes them printable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from dissectors.rows.message_record import (
+    ACKNOWLEDGED,
+    BEFORE,
+    CHECKED,
+    COMMITTED,
+    DEAD,
+    DELIVERED,
+    PREPARED,
+    RECALLED,
+    REFUSED,
+    RETURNED,
+    ROLLED_BACK,
+    SENT,
+    STORED,
+    UNDECIDED,
+    VIEWED,
+    MessageRecord,
+)
+
+_ENDS: Final = {
+    "reset": "the connection was reset",
+    "closed": "the connection was closed",
+    "open": "the connection stayed open",
+}
+
+
+def duration_text(us: int) -> str:
+    """Return microseconds as people read them."""
+    if us < 0:
+        return f"-{duration_text(-us)}"
+    if us < 1000:
+        return f"{us} µs"
+    if us < 1_000_000:
+        return f"{us / 1000:.3g} ms"
+    if us < 120_000_000:
+        return f"{us / 1_000_000:.3g} s"
+    return f"{us // 60_000_000} min {us // 1_000_000 % 60} s"
+
+
+def times_text(number: int) -> str:
+    """Return how often."""
+    return "once" if number == 1 else "twice" if number == 2 else f"{number} times"
+
+
+def step_words(row: MessageRecord) -> str:
+    """Return what happened, in one sentence without its end."""
+    words = _WORDS[row.event]
+    return words(row)
+
+
+def _place(row: MessageRecord) -> str:
+    text = row.topic or "an unknown topic"
+    if row.queue_id is not None:
+        text += f", queue {row.queue_id}"
+    if row.queue_offset is not None and row.covers != BEFORE:
+        text += f", offset {row.queue_offset}"
+    return text
+
+
+def _after(row: MessageRecord) -> str:
+    return f" after {duration_text(row.latency_us)}" if row.latency_us is not None else ""
+
+
+def _answer(row: MessageRecord) -> str:
+    """Return how the broker answered, where that was no plain success."""
+    if row.response_code is None:
+        return "; no answer seen"
+    return "" if row.response_code == 0 else f"; answer {row.response_name}"
+
+
+def _sent(row: MessageRecord) -> str:
+    end = f"; {_ENDS[row.end]}" if row.end in _ENDS else ""
+    return f"sent to {_place(row)}; no answer seen{end}"
+
+
+def _stored(row: MessageRecord) -> str:
+    late = f", delay level {row.delay_level}" if row.delay_level else ""
+    return f"sent to {_place(row)}{late}; stored{_after(row)}{_answer(row)}"
+
+
+def _refused(row: MessageRecord) -> str:
+    asked = row.request_name or "the request"
+    why = f" ({row.remark})" if row.remark else ""
+    return f"{asked} refused{_after(row)}: {row.response_name}{why}"
+
+
+def _delivered(row: MessageRecord) -> str:
+    group = f" to {row.consumer_group}" if row.consumer_group else ""
+    times = f", given back {times_text(row.reconsume_times)} before" if row.reconsume_times else ""
+    how = "pushed" if (row.request_name or "").startswith("PUSH_") else "delivered"
+    return f"{how}{group} from {_place(row)}{times}"
+
+
+def _acknowledged(row: MessageRecord) -> str:
+    if row.covers == BEFORE:
+        return f"offset {row.queue_offset} of {_place(row)} committed for {row.consumer_group}"
+    return f"acknowledged by {row.consumer_group}: {_place(row)}{_answer(row)}"
+
+
+def _returned(row: MessageRecord) -> str:
+    level = row.delay_level
+    when = f", delay level {level}" if level else ", the broker chooses when" if level == 0 else ""
+    most = row.max_reconsume_times
+    limit = f", at most {times_text(most)}" if most is not None and most >= 0 else ""
+    return f"given back by {row.consumer_group or row.producer_group}{when}{limit}{_answer(row)}"
+
+
+def _dead(row: MessageRecord) -> str:
+    group = row.consumer_group or row.producer_group
+    return f"made a dead letter by {group}{_answer(row)}"
+
+
+def _prepared(row: MessageRecord) -> str:
+    return f"half message for {_place(row)} stored{_after(row)}"
+
+
+_WORDS: Final[dict[str, Callable[[MessageRecord], str]]] = {
+    SENT: _sent,
+    STORED: _stored,
+    REFUSED: _refused,
+    DELIVERED: _delivered,
+    VIEWED: lambda row: f"looked at by {row.request_name}: {_place(row)}",
+    ACKNOWLEDGED: _acknowledged,
+    RETURNED: _returned,
+    DEAD: _dead,
+    PREPARED: _prepared,
+    COMMITTED: lambda row: f"transaction committed{_answer(row) if row.response_code else ''}",
+    ROLLED_BACK: lambda row: f"transaction rolled back{_answer(row) if row.response_code else ''}",
+    UNDECIDED: lambda _: "transaction left open: unknown",
+    CHECKED: lambda _: "the broker asks how the transaction ended",
+    RECALLED: lambda row: f"taken back before it is due{_answer(row)}",
+}
+"""event → its words"""

@@ -1,0 +1,62 @@
+"""The options of `trace`: each is declared once, as a field with its type, help and default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from ..ui import common_options as options
+from ..ui.console import When
+from ..ui.letters import named
+
+_OUTPUT = "Output"
+
+
+class TraceFormat(StrEnum):
+    """How the lives of messages are written."""
+
+    ladder = "ladder"
+    jsonl = "jsonl"
+    html = "html"
+    otlp = "otlp"
+
+
+@dataclass(slots=True)
+class TraceArguments:
+    """The command line as it is, not checked yet; the fields are its options."""
+
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT... KEY",
+            help="Captures, folders of them, decoded logs, - for standard input; then a unique key,"
+            " an offset message id or a key. With --where there is no KEY.",
+            show_default=False,
+        ),
+    ]
+    where: options.Where = ""
+    since: options.Since = None
+    until: options.Until = None
+    tz: options.TimeZone = "UTC"
+    decode_as: options.DecodeAs = None
+    jobs: options.Jobs = 1
+    format: Annotated[
+        TraceFormat | None,
+        typer.Option(
+            *named("--format"),
+            help="A ladder diagram, JSON lines, an HTML page, OpenTelemetry spans (OTLP in JSON);"
+            " else by the name of the output.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None
+    output: Annotated[
+        str,
+        typer.Option(
+            *named("--output"), metavar="FILE|-", help="Where to.", rich_help_panel=_OUTPUT
+        ),
+    ] = "-"
+    colour: options.Color = When.auto
+    quiet: options.Quiet = False

@@ -1,0 +1,32 @@
+"""`rmqtool trace`: its help; its options are in `arguments`, the work is in `run`."""
+
+from __future__ import annotations
+
+from ..ui.declared import command_with
+from ..ui.status import ExitStatus
+from .arguments import TraceArguments
+
+
+def _run(given: TraceArguments) -> ExitStatus:
+    """Follow one message: who sent it, where it was stored, who got it when, and how it ended.
+
+    Over all connections, brokers and captures given. What they cannot show is said.
+
+    Examples:
+
+    \b
+      rmqtool trace incident.pcap order-4711
+      rmqtool trace producer.pcap broker.pcap 0A0000051F90...0001
+      rmqtool trace captures/ order-4711 -o order.html
+      rmqtool trace incident.pcap -Y 'event == dead'
+      rmqtool trace incident.pcap order-4711 -T otlp -o trace.json
+      rmqtool trace log/ order-4711 -T jsonl | jq .unseen
+
+    More: rmqtool help trace.
+    """
+    from .run import run_trace
+
+    return run_trace(given)
+
+
+trace = command_with(TraceArguments, _run)

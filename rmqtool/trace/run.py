@@ -1,0 +1,221 @@
+"""One run of `trace`: rows from the inputs in one pass, the lives found in them, written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from analytics.life.as_json import lives_as_json
+from analytics.life.life import Life, Surroundings, life_of
+from analytics.life.otlp import otlp_of
+from analytics.life.search import MOST_MESSAGES, MessageSearch
+from dissectors.decode.decoded_log import Manifest, is_decoded_log
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.decode.shards import decode_of
+from dissectors.rows.tables import encodable_value
+from dissectors.where.filter import Test, WhereError, compile_where
+from dissectors.where.message_fields import message_fields
+
+from .. import __version__
+from ..decode.options import ports_of, time_option, zone_option
+from ..decode.undecoded import nothing_decoded
+from ..ui.console import UNLIMITED, Terminal, terminal_of
+from ..ui.errors import said
+from ..ui.figures import counted
+from ..ui.json_text import visible_json
+from ..ui.output import Output, refuse_inputs
+from ..ui.progress import Progress
+from ..ui.status import CommandError, ExitStatus
+from .arguments import TraceArguments, TraceFormat
+from .ladder_lines import ladder_lines
+
+_SUFFIXES: Final = {
+    ".jsonl": TraceFormat.jsonl,
+    ".ndjson": TraceFormat.jsonl,
+    ".json": TraceFormat.otlp,
+    ".html": TraceFormat.html,
+    ".htm": TraceFormat.html,
+}
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def run_trace(given: TraceArguments) -> ExitStatus:
+    """Read, search, write; return the status."""
+    zone = zone_option(given.tz)
+    inputs, key = _inputs_and_key(given)
+    test: Test | None = None
+    if given.where.strip():
+        try:
+            test = compile_where(given.where, message_fields(), zone)
+        except WhereError as error:
+            raise CommandError(
+                f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE
+            ) from None
+    refuse_inputs(given.output, inputs)
+    search = MessageSearch(key, test)
+    around = _read(given, inputs, search)
+    lives = [life_of(found, around) for found in search.messages]
+    if not lives:
+        named = f"the key {key}" if key is not None else "this filter"
+        return said(f"no message in the input has {named}", _hint(search))
+    _write(given, lives, key or given.where)
+    if not given.quiet:
+        for line in _limits(search):
+            print(f"rmqtool: {line}", file=sys.stderr)
+    return ExitStatus.OK
+
+
+def _inputs_and_key(given: TraceArguments) -> tuple[list[str], str | None]:
+    """Return the inputs and the key, which is the last argument unless there is a filter."""
+    arguments = list(given.arguments)
+    if given.where.strip():
+        return arguments, None
+    if len(arguments) < 2:
+        raise CommandError(
+            "which message? give a key behind the inputs, or --where",
+            "rmqtool trace incident.pcap order-4711",
+            ExitStatus.USAGE,
+        )
+    key = arguments.pop()
+    if not key.strip():
+        raise CommandError("the key is empty", status=ExitStatus.USAGE)
+    return arguments, key
+
+
+def _hint(search: MessageSearch) -> str:
+    if not search.senders_seen and not search.fetches:
+        return "nobody in it sends or fetches messages"
+    return "a key is exact; --where 'keys ~ …' finds parts"
+
+
+def _read(given: TraceArguments, inputs: Sequence[str], search: MessageSearch) -> Surroundings:
+    """Read all inputs once; return what they show beside the messages."""
+    captures = [name for name in inputs if not _is_log(name)]
+    gap_bytes = not_decoded = 0
+    for name in inputs:
+        if _is_log(name):
+            manifest = _read_log(name, search)
+            gap_bytes += manifest.gap_bytes
+            not_decoded += sum(manifest.not_decoded.values())
+    if captures:
+        decode = _read_captures(given, captures, search)
+        gap_bytes += decode.stats.gap_bytes
+        not_decoded += sum(decode.stats.not_decoded.values())
+    return Surroundings(
+        search.fetches, search.senders_seen, search.client_ids, gap_bytes, not_decoded
+    )
+
+
+def _is_log(name: str) -> bool:
+    return name != "-" and Path(name).is_dir() and is_decoded_log(Path(name))
+
+
+def _read_log(name: str, search: MessageSearch) -> Manifest:
+    """Read a decoded log, part by part and batch by batch."""
+    from analytics.inputs.inputs import InputError, inputs_of
+    from analytics.inputs.rows import exchange_rows, message_rows
+
+    try:
+        (log,) = inputs_of([name])
+        assert log.manifest is not None
+        if log.messages is None:
+            raise CommandError(
+                f"{name} has no table of messages",
+                "decode the captures anew without --no-message-rows, or trace them themselves",
+            )
+        for rows in message_rows(log):
+            search.add(rows)
+        for exchanges in exchange_rows(log):
+            search.add_exchanges(exchanges)
+    except InputError as error:
+        raise CommandError(str(error), getattr(error, "hint", "")) from None
+    return log.manifest
+
+
+def _read_captures(given: TraceArguments, names: Sequence[str], search: MessageSearch) -> Decode:
+    if "-" in names and sys.stdin.isatty():
+        raise CommandError(
+            "standard input is a terminal, not a capture",
+            "pipe a capture into it: tcpdump -w - … | rmqtool trace - KEY",
+            ExitStatus.USAGE,
+        )
+    zone = zone_option(given.tz)
+    since, until = (
+        time_option(f"--{name}", text, zone)
+        for name, text in (("since", given.since), ("until", given.until))
+    )
+    for moment in (since, until):
+        if moment is not None and not moment.has_date:
+            raise CommandError(
+                "--since and --until: give a date, too: 2026-11-20T10:00:00",
+                status=ExitStatus.USAGE,
+            )
+    options = DecodeOptions(
+        decode_as=ports_of(given.decode_as or []),
+        since=since.ns if since is not None else None,
+        until=until.ns if until is not None else None,
+        messages=True,
+    )
+    decode = decode_of(names, options, given.jobs)
+    progress = Progress(sys.stderr, not given.quiet, "messages")
+    rows = 0
+    try:
+        for batch in decode.records():
+            search.add_exchanges(batch)
+            for carried in decode.take_messages():
+                search.add(carried.messages)
+                rows += len(carried.messages)
+            decode.take_experts()
+            progress.update(decode.bytes_read, decode.bytes_total, rows)
+    finally:
+        progress.clear()
+    nothing = nothing_decoded(decode.stats)
+    if nothing is not None and not rows:
+        raise nothing
+    return decode
+
+
+def _limits(search: MessageSearch) -> Iterator[str]:
+    """Give what the bounds left out."""
+    if search.messages_left_out:
+        yield (
+            f"more than {MOST_MESSAGES} messages match;"
+            f" {counted(search.messages_left_out, 'row')} of others left out"
+        )
+    if search.forgotten:
+        yield (
+            f"{counted(search.forgotten, 'row')} had passed when a message was recognised and"
+            " were not looked at again: its unique key as KEY finds all"
+        )
+
+
+def _write(given: TraceArguments, lives: list[Life], asked: str) -> None:
+    chosen = given.format or _SUFFIXES.get(Path(given.output).suffix.lower(), TraceFormat.ladder)
+    output = Output(given.output)
+    try:
+        terminal = terminal_of(sys.stdout, given.colour)
+        if output.path is not None:
+            terminal = Terminal(False, UNLIMITED, False)
+        data = _bytes_of(chosen, lives, terminal, asked)
+        is_json = chosen in (TraceFormat.jsonl, TraceFormat.otlp)
+        output.write(visible_json(data) if is_json and terminal.is_terminal else data)
+        output.finish()
+    except BaseException:
+        output.discard()
+        raise
+
+
+def _bytes_of(chosen: TraceFormat, lives: list[Life], terminal: Terminal, asked: str) -> bytes:
+    if chosen is TraceFormat.jsonl:
+        return _ENCODER.encode_lines(list(lives_as_json(lives)))
+    if chosen is TraceFormat.otlp:
+        return _ENCODER.encode(encodable_value(otlp_of(lives, __version__))) + b"\n"
+    if chosen is TraceFormat.html:
+        from analytics.page.ladder import ladder_page
+
+        return ladder_page(lives, asked, __version__).encode("utf-8", "replace")
+    return ("\n".join(ladder_lines(lives, terminal)) + "\n").encode("utf-8", "replace")

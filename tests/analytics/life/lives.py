@@ -1,0 +1,46 @@
+"""Lives of messages of recorded samples, for these tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from analytics.life.life import Life, Surroundings, life_of
+from analytics.life.search import MessageSearch
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.where.filter import compile_where
+from dissectors.where.message_fields import message_fields
+
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
+
+
+def searched(
+    names: Sequence[str | Path], key: str | None = None, where: str = ""
+) -> tuple[MessageSearch, Surroundings]:
+    """Search captures in one pass."""
+    test = compile_where(where, message_fields()) if where else None
+    search = MessageSearch(key, test)
+    decode = Decode([str(SAMPLES / name) for name in names], DecodeOptions(messages=True))
+    for batch in decode.records():
+        search.add_exchanges(batch)
+        for carried in decode.take_messages():
+            search.add(carried.messages)
+    stats = decode.stats
+    return search, Surroundings(
+        search.fetches,
+        search.senders_seen,
+        search.client_ids,
+        stats.gap_bytes,
+        sum(stats.not_decoded.values()),
+    )
+
+
+def lives_in(*names: str | Path, key: str | None = None, where: str = "") -> list[Life]:
+    """Return the lives of the messages that were found."""
+    search, around = searched(names, key, where)
+    return [life_of(found, around) for found in search.messages]
+
+
+def events_of(life: Life) -> list[str]:
+    """Return what happened, in order."""
+    return [step.row.event for step in life.steps]

@@ -1,0 +1,125 @@
+"""One message's life from recorded traffic: the steps, why they came, and what cannot be seen."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dissectors.rows.message_record import STORED
+
+from .lives import SAMPLES, events_of, lives_in
+
+
+def test_a_message_that_is_given_back_until_it_is_dead() -> None:
+    (life,) = lives_in("push-retry-dlq-5x.pcap", key="key-0")
+    events = [one for one in events_of(life) if one != "acknowledged"]
+    assert events == ["delivered", "returned"] * 3
+    assert [step.row.reconsume_times for step in life.steps if step.row.event == "delivered"] == [
+        0,
+        1,
+        2,
+    ]
+    covering = [step.row for step in life.steps if step.row.event == "acknowledged"]
+    assert {row.topic for row in covering} == {"RetryTopic", "%RETRY%push_retry_dlq_5x_group"}
+    assert life.topic == "RetryTopic"
+    assert any("dead letter" in line for line in life.unseen)
+    assert any("how it was sent was not seen" in line for line in life.unseen)
+    whys = [step.why for step in life.steps if step.why]
+    assert whys == ["again: it was given back"] * 2
+
+
+def test_a_message_that_was_stored_twice_was_delivered_twice() -> None:
+    (life,) = lives_in("stored-twice-5x.pcap", key="key-5")
+    assert events_of(life) == [
+        "sent",
+        "stored",
+        "delivered",
+        "acknowledged",
+        "delivered",
+        "acknowledged",
+    ]
+    brokers = [step.source.name for step in life.steps if step.row.event == "delivered"]
+    assert sorted(brokers) == ["broker-a", "broker-b"]
+    assert life.steps[1].why.startswith("attempt 2: the one before had no answer")
+    assert "delivered twice to twice_group" in life.summary
+    assert any("stored, too" in line for line in life.unseen)
+
+
+@pytest.mark.parametrize(
+    ("key", "ends"),
+    [
+        ("key-0", ["prepared", "committed", "checked", "undecided"]),
+        ("key-1", ["prepared", "rolled_back", "checked", "undecided"]),
+        ("key-2", ["prepared", "undecided", "checked", "committed"]),
+    ],
+)
+def test_a_transaction(key: str, ends: list[str]) -> None:
+    (life,) = lives_in("transaction-5x.pcap", key=key)
+    assert events_of(life) == ends
+    told = " ".join(life.unseen)
+    assert ("no consumer connection is in the capture" in told) is (key != "key-1")
+
+
+def test_a_half_message_that_nobody_ends() -> None:
+    (life,) = lives_in("transaction-abandoned-5x.pcap", where="event == prepared")
+    assert "prepared" in events_of(life)
+    assert any("no commit or rollback was seen" in line for line in life.unseen)
+
+
+def test_request_and_reply_are_two_messages() -> None:
+    asked, *_ = lives_in("request-reply-5x.pcap", where="request_name == SEND_MESSAGE_V2")
+    assert events_of(asked) == ["stored", "delivered", "acknowledged"]
+    reply, *_ = lives_in("request-reply-5x.pcap", where="request_name ~ REPLY")
+    assert sorted(events_of(reply)) == ["delivered", "stored"]
+    assert {lane.kind for lane in reply.lanes} == {"producer", "broker", "consumer"}
+
+
+def test_popped_late_and_again() -> None:
+    (life,) = lives_in("pop-late-5x.pcap", key="key-0")
+    assert events_of(life) == [
+        "delivered",
+        "acknowledged",
+        "delivered",
+        "acknowledged",
+    ]
+    assert life.steps[2].why.startswith("again: it was given back, or not acknowledged in time")
+    assert life.unseen == ["how it was sent was not seen; no producer that sends is in the capture"]
+
+
+def test_a_recalled_message_is_not_missed() -> None:
+    lives = lives_in("send-timer-5x.pcap", where="event == recalled")
+    assert len(lives) == 2
+    for life in lives:
+        assert events_of(life) == ["stored", "recalled"]  # the send came before the match
+        assert life.unseen == []
+
+
+def test_every_send_of_the_java_producer_is_traced_by_its_id() -> None:
+    name = "fault-kill-5x"
+    told = json.loads((SAMPLES / f"{name}.faults.json").read_text(encoding="utf-8"))
+    sends = [one for one in told if one["kind"] == "send" and one.get("status") == "SEND_OK"]
+    for send in sends[:: max(1, len(sends) // 5)]:
+        (life,) = lives_in(f"{name}.pcap", key=send["msgId"].lower())
+        assert life.name == send["msgId"]
+        assert life.steps[-1].row.event == STORED
+        assert life.steps[-1].target.name == send["broker"]
+
+
+def test_what_nobody_fetches_was_not_delivered() -> None:
+    (life,) = lives_in("send-sync-5x.pcap", key="key-0")
+    assert events_of(life) == ["stored"]
+    assert life.unseen == ["no delivery was seen; no consumer connection is in the capture"]
+    unrelated = lives_in("send-sync-5x.pcap", "push-consumer-5x.pcap", where="topic == SyncTopic")
+    for one in unrelated:
+        assert any("nobody in the capture fetches" in line for line in one.unseen)
+
+
+def test_a_refused_message_says_why() -> None:
+    lives = lives_in("fault-unknown-topic-5x.pcap", where="event == refused")
+    assert lives
+    for life in lives:
+        assert set(events_of(life)) == {"refused"}
+        assert "TOPIC_NOT_EXIST" in life.steps[0].words
+        assert any("every attempt was refused" in line for line in life.unseen)
+        assert life.steps[1].why.startswith("attempt 2: the one before was refused")

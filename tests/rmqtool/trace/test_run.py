@@ -1,0 +1,103 @@
+"""`rmqtool trace`: inputs of all kinds, forms of the output, errors that say what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.rmqtool.command import EVIL, ROOT, rmqtool
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import send
+from tests.traffic.talk import Talk
+
+SAMPLES = ROOT / "samples"
+TWICE = SAMPLES / "stored-twice-5x.pcap"
+RETRY = SAMPLES / "push-retry-dlq-5x.pcap"
+
+
+def lives(*arguments: str | Path) -> list[dict[str, object]]:
+    ended = rmqtool("trace", *arguments, "-T", "jsonl")
+    assert ended.status == 0, ended
+    return [json.loads(line) for line in ended.out.splitlines()]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_decoded_log_tells_the_same_life(tmp_path: Path, form: str) -> None:
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    log = tmp_path / "log"
+    assert rmqtool("decode", "pcap", TWICE, "-T", form, "-o", f"{log}/").status == 0
+    assert lives(log, "key-5") == lives(TWICE, "key-5")
+
+
+def test_captures_and_processes_make_no_difference(tmp_path: Path) -> None:
+    (one,) = lives(RETRY, "key-1")
+    assert lives(RETRY, "key-1", "-j", "2") == [one]
+    (other,) = lives(TWICE, RETRY, "-Y", f"unique_key == {one['message']}")
+    assert [step["packet"] for step in other["steps"]] == [  # type: ignore[attr-defined]
+        step["packet"]
+        for step in one["steps"]  # type: ignore[attr-defined]
+    ]
+
+
+def test_forms_follow_from_the_name_of_the_output(tmp_path: Path) -> None:
+    for name, start in (("a.html", "<!doctype html>"), ("a.json", '{"resourceSpans"'),
+                        ("a.jsonl", '{"message"'), ("a.txt", "Message C0")):  # fmt: skip
+        assert rmqtool("trace", TWICE, "key-5", "-o", tmp_path / name).status == 0
+        assert (tmp_path / name).read_text().startswith(start), name
+
+
+def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
+    nothing = rmqtool("trace", TWICE, "no-such-key")
+    assert nothing.status == 1
+    assert "no message in the input has the key no-such-key" in nothing.err
+    alone = rmqtool("trace", TWICE)
+    assert alone.status == 2
+    assert "which message?" in alone.err
+    wrong = rmqtool("trace", TWICE, "-Y", "event == eaten")
+    assert wrong.status == 2
+    log = tmp_path / "log"
+    options = ("-T", "jsonl", "-o", f"{log}/", "--no-message-rows")
+    assert rmqtool("decode", "pcap", TWICE, *options).status == 0
+    assert "no table of messages" in rmqtool("trace", log, "key-5").err
+    assert rmqtool("trace", SAMPLES / "missing.pcap", "key-5").status != 0
+
+
+def test_what_the_wire_says_is_inert_in_every_form(tmp_path: Path) -> None:
+    markup = f"<script>alert(1)</script>{EVIL}"
+    properties = f"KEYS\x01order {markup}\x02TAGS\x01{markup}\x02UNIQ_KEY\x01{markup}"
+    asked = replace(send(7), ext=send(7).ext | {"b": markup, "i": properties, "n": markup})
+    talk = Talk().open().say(0, asked.frame)
+    talk = talk.say(1, asked.answer(1, remark=markup).frame).close()
+    path = tmp_path / "evil.pcap"
+    path.write_bytes(pcap_of(talk.segments))
+    for columns in ("80", "120", "160"):
+        shown = rmqtool("trace", path, "order", COLUMNS=columns)
+        assert shown.status == 0, shown
+        assert not any(char in shown.out for char in "\x1b\x9b\u202e")
+        assert max(map(len, shown.out.splitlines())) <= int(columns)
+    page = tmp_path / "page.html"
+    assert rmqtool("trace", path, "order", "-o", page).status == 0
+    html = page.read_text()
+    assert "<script>alert" not in html
+    assert html.count("<script>") == 1
+    assert not any(char in html for char in "\x1b\x9b\u202e")
+    for form in ("jsonl", "otlp"):
+        exact = rmqtool("trace", path, "order", "-T", form)
+        assert json.loads(exact.out)
+        assert markup in json.dumps(json.loads(exact.out), ensure_ascii=False).replace(
+            "\\u001b", "\x1b"
+        ).replace("\\n", "\n")
+
+
+def test_the_page_asks_for_nothing(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert rmqtool("trace", RETRY, "key-0", "-o", page).status == 0
+    html = page.read_text()
+    assert "default-src 'none'" in html
+    assert not re.search(r"(?:src|href)=\"(?!#)", html)
+    assert html.count("<polygon") == 9
