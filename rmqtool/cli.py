@@ -27,7 +27,7 @@ from .send import command as cli_send
 from .trace import command as cli_trace
 from .ui import common_options as options
 from .ui.console import When
-from .ui.errors import guarded
+from .ui.errors import guarded, said_of_system
 from .ui.interrupt import install_handlers, restore_handlers
 from .ui.status import ExitStatus, Terminated
 from .wireshark import command as cli_wireshark
@@ -133,6 +133,8 @@ def main() -> None:
     install_handlers()
     try:
         app(prog_name="rmqtool")
+    except OSError as error:  # of what no command prints: help, the version
+        sys.exit(said_of_system(error))
     except KeyboardInterrupt as error:
         terminated = isinstance(error, Terminated)
         sys.exit(ExitStatus.TERMINATED if terminated else ExitStatus.INTERRUPTED)

@@ -13,7 +13,7 @@ from dissectors.remoting.code_names import request_name, response_name
 from replay.sandbox import Sandbox, SandboxEvent, run_sandbox
 
 from ..ui.console import terminal_of
-from ..ui.errors import silence_stdout
+from ..ui.errors import said, silence_stdout
 from ..ui.figures import count, counted, duration, size
 from ..ui.interrupt import first_ends
 from ..ui.json_text import json_line
@@ -31,7 +31,7 @@ def run_broker(command: BrokerCommand) -> ExitStatus:
     options = replace(command.options, on_event=run.event if run.wants_events else None)
     box = run_sandbox(options, run.started, run.tick, first_ends, command.seconds)
     run.finish(box)
-    return ExitStatus.OK
+    return ExitStatus.OK if run.is_told else ExitStatus.FAILURE
 
 
 class _Run:
@@ -45,6 +45,8 @@ class _Run:
         self._begin = time.monotonic()
         self._listening = False
         self._deaf = False
+        self.is_told = True
+        """whether all that happened could be written; a reader who has gone is no failure"""
 
     @property
     def wants_events(self) -> bool:
@@ -87,14 +89,18 @@ class _Run:
         self._write("\n".join(_summary_lines(box, seconds)))
 
     def _write(self, text: str) -> None:
-        """Write a line at once; a reader who has gone does not end the brokers."""
+        """Write a line at once; neither a reader who has gone nor a full disk ends the brokers."""
         if self._deaf:
             return
         try:
             print(text, flush=True)
-        except BrokenPipeError:
+        except OSError as error:
             self._deaf = True
             silence_stdout()
+            if not isinstance(error, BrokenPipeError):
+                self.is_told = False
+                hint = "the brokers go on; what happens is no longer shown"
+                said(f"standard output cannot be written: {error.strerror}", hint)
 
 
 def _now_ms() -> int:

@@ -8,6 +8,7 @@ an earlier export, and that only where it was asked for (`owned_folder`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -24,6 +25,7 @@ from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.times import text_of_time
 
 from ..ui.figures import counted, size
+from ..ui.output import naming
 from ..ui.status import CommandError
 from .options import DecodeRequest, usage_error
 from .row_run import RowSource, compiled
@@ -104,7 +106,8 @@ class MessagesSink(Sink[MessageSeen]):
     def __init__(self, request: DecodeRequest, names: Sequence[str]) -> None:
         self._folder = Path(request.output)
         try:
-            self._owned = OwnedFolder(self._folder, KIND, request.force, names)
+            with naming(request.output):
+                self._owned = OwnedFolder(self._folder, KIND, request.force, names)
         except FolderRefused as refusal:
             raise CommandError(str(refusal)) from None
         self._names = names
@@ -115,14 +118,16 @@ class MessagesSink(Sink[MessageSeen]):
         self._room = FREE_BYTES  # bytes that may still be written
         self._cut = 0
         self._temporary = self._owned.path
-        self._index: IO[bytes] = (self._temporary / INDEX).open("wb")
+        with naming(request.output):
+            self._index: IO[bytes] = (self._temporary / INDEX).open("wb")
 
     def write(self, rows: Sequence[MessageSeen]) -> None:
-        for row in rows:
-            if self._number >= self._most:
-                self._left_out += 1
-            else:
-                self._write(row)
+        with naming(str(self._folder)):
+            for row in rows:
+                if self._number >= self._most:
+                    self._left_out += 1
+                else:
+                    self._write(row)
 
     def _write(self, row: MessageSeen) -> None:
         self._number += 1
@@ -148,9 +153,10 @@ class MessagesSink(Sink[MessageSeen]):
         self._index.write(_line_of(index_row_of(row, name, len(data), problem, self._names)))
 
     def finish(self, decode: Decode) -> str:  # noqa: ARG002
-        self._index.close()
         try:
-            self._owned.finish()
+            with naming(str(self._folder)):
+                self._index.close()
+                self._owned.finish()
         except FolderRefused as refusal:
             raise CommandError(str(refusal)) from None
         text = f"{counted(self._number, 'message')} → {self._folder}/ ({size(self._bytes)})"
@@ -162,7 +168,8 @@ class MessagesSink(Sink[MessageSeen]):
         return text
 
     def discard(self) -> None:
-        self._index.close()
+        with suppress(OSError):  # what could not be written cannot be closed well either
+            self._index.close()
         self._owned.discard()
 
 

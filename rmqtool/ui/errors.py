@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import sys
 import traceback
 from collections.abc import Callable
+from typing import Final
 
 from dissectors.printable import printable
 from dissectors.times import UTC_ZONE
@@ -21,6 +23,7 @@ from .status import CommandError, ExitStatus, Terminated
 
 DEBUG_VARIABLE = "RMQTOOL_DEBUG"
 ISSUES = "the project's issue tracker"
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
@@ -37,7 +40,7 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
     except CommandError as error:
         return said(error.message, error.hint, error.status)
     except OSError as error:
-        return said(_of_system(error))
+        return said_of_system(error)
     except Exception as error:
         return _known(error) or _unexpected(error)
     finally:
@@ -59,18 +62,24 @@ def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) 
     return status
 
 
+def said_of_system(error: OSError) -> ExitStatus:
+    """Say what the system refused; what has no name is standard output, all else is named."""
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.filename:
+        return said(f"{error.filename}: {reason}")
+    if error.errno in _NO_ROOM:
+        silence_stdout()
+        return said(f"standard output cannot be written: {reason}")
+    return said(reason)
+
+
 def silence_stdout() -> None:
-    """Let nothing complain about the closed pipe when Python flushes at its end."""
+    """Let nothing complain when Python flushes at its end what could not be written."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, sys.stdout.fileno())
-
-
-def _of_system(error: OSError) -> str:
-    reason = error.strerror or str(error) or type(error).__name__
-    return f"{error.filename}: {reason}" if error.filename else reason
 
 
 def _known(error: Exception) -> ExitStatus | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from rmqtool import __version__
 from rmqtool.ui.status import ExitStatus
 from tests.patience import PATIENCE, wait_for, waiting_in
 from tests.traffic.captures import pcap_of
+from tests.traffic.commands import route_query
 from tests.traffic.talk import Talk
 
 from .command import PROGRAM, ROOT, rmqtool
@@ -109,6 +111,91 @@ def test_a_closed_pipe_is_the_end(capture: Path) -> None:
     )
     assert done.stderr == b""
     assert done.stdout == b"0\n"
+
+
+NO_ROOM = "cannot be written: "
+WRITERS = [
+    *(("decode", "pcap", "{capture}", "-o", f"{{out}}.{form}") for form in ("jsonl", "csv", "txt")),
+    ("decode", "pcap", "{capture}", "-o", "{out}.parquet"),
+    ("decode", "pcap", "{capture}", "-o", "{out}"),
+    ("decode", "pcap", "{capture}", "-j", "2", "-o", "{out}.csv"),
+    ("decode", "pcap", "{capture}", "-T", "jsonl", "-o", "{out}/"),
+    ("decode", "pcap", "{capture}", "--messages", "-o", "{out}"),
+    ("decode", "pcap", "{capture}", "--commands", "-T", "jsonl", "-o", "{out}"),
+    ("decode", "pcap", "{capture}", "-V", "-o", "{out}"),
+    ("decode", "pcap", "{capture}", "--follow-conversation", "0", "-o", "{out}"),
+    ("decode", "pcap", "{capture}", "--summary", "-T", "jsonl", "-o", "{out}"),
+    ("diagnose", "{capture}", "-o", "{out}"),
+    ("diagnose", "{capture}", "-T", "jsonl", "-o", "{out}"),
+    ("wireshark", "-o", "{out}"),
+    ("replay", "{capture}", "--target", "sandbox", "-o", "{out}"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: " ".join(writer))
+def test_a_full_disk_is_one_message_and_nothing_is_left(
+    tmp_path: Path, writer: tuple[str, ...]
+) -> None:
+    capture, folder = ROOT / "samples" / "admin-5x.pcap", tmp_path / "out"
+    folder.mkdir()
+    given = [part.format(capture=capture, out=folder / "x") for part in writer]
+    room = 64 if "--summary" in writer or "diagnose" in writer else 600
+    ended = subprocess.run(
+        [*PROGRAM, *given],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert ended.returncode == ExitStatus.FAILURE, ended.stderr
+    said = [line for line in ended.stderr.splitlines() if line.startswith("rmqtool:")]
+    assert len(said) == 1, ended.stderr
+    assert f"{folder / 'x'}" in said[0]
+    assert f"{NO_ROOM}File too large" in said[0]
+    assert "Traceback" not in ended.stderr
+    left = [path.name for path in folder.rglob("*")]
+    assert [name for name in left if name.startswith(".") or name.endswith(".tmp")] == []
+    assert left == [] or writer[0] == "replay"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("--help",),
+        ("--version",),
+        ("codes", "310"),
+        ("help", "send"),
+        ("wireshark",),
+        ("report", "--list"),
+        ("diagnose", "--list"),
+        ("diagnose", "{capture}"),
+        ("decode", "pcap", "{capture}"),
+        ("decode", "pcap", "{capture}", "-T", "parquet"),
+        ("decode", "pcap", "{capture}", "--summary"),
+        ("decode", "stream", "{stream}"),
+        ("replay", "{capture}", "--dry-run"),
+        ("replay", "{capture}", "--target", "sandbox", "-o", "{folder}/journal"),
+    ],
+    ids=" ".join,
+)
+def test_standard_output_on_a_full_disk(
+    capture: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    stream = tmp_path / "stream"
+    stream.write_bytes(route_query(9).frame)
+    given = [part.format(capture=capture, stream=stream, folder=tmp_path) for part in command]
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [*PROGRAM, *given], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ended.returncode == ExitStatus.FAILURE
+    assert f"rmqtool: standard output {NO_ROOM}No space left on device\n" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "Exception" not in ended.stderr
 
 
 @pytest.mark.slow

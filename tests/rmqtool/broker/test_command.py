@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import pytest
 from replay.sandbox import EventKind, SandboxEvent
 from rmqtool.broker.event_lines import EventDigest, json_of, line_of
 from rmqtool.ui.console import UNLIMITED, Terminal
+from tests.patience import PATIENCE, wait_for
 from tests.replay.sandbox.talk import Talk, send_fields
 
 from ..command import PROGRAM, ROOT, process, rmqtool
@@ -70,6 +72,36 @@ def test_it_runs_until_a_signal_and_says_what_it_came_to(number: signal.Signals)
         ).items()
     else:
         assert (run.returncode, err) == (143, "rmqtool: terminated\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_brokers_go_on_where_nothing_can_be_shown() -> None:
+    """A disk that is full under standard output broke every connection that was told of."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [*PROGRAM, "broker", "--namesrv-port", "0", "--port", str(port), "--log"]
+    with open("/dev/full", "wb") as full:
+        running = subprocess.Popen(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE)
+    with running:
+        try:
+            wait_for("it listens", lambda: _listens(port))
+            assert [send(f"127.0.0.1:{port}") for _ in range(20)] == [0] * 20
+            running.send_signal(signal.SIGINT)
+            _, err = running.communicate(timeout=PATIENCE)
+        finally:
+            running.kill()
+    assert running.returncode == 1
+    assert err.decode().splitlines() == [
+        "rmqtool: standard output cannot be written: No space left on device",
+        "  the brokers go on; what happens is no longer shown",
+    ]
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
 
 
 @pytest.mark.slow
