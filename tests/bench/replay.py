@@ -81,14 +81,14 @@ def sandbox() -> Iterator[str]:
     with tempfile.TemporaryFile("w+") as events:  # a pipe that nobody reads would halt it
         running = subprocess.Popen(command, cwd=ROOT, stdout=events)
         try:
-            yield _namesrv_of(events)
+            yield _namesrv_of(running, events)
         finally:
             running.terminate()
             running.wait()
 
 
-def _namesrv_of(events: IO[str]) -> str:
-    for _ in range(100):
+def _namesrv_of(running: subprocess.Popen[bytes], events: IO[str]) -> str:
+    while running.poll() is None:
         events.seek(0)
         line = events.readline()
         if line.endswith("\n"):

@@ -44,7 +44,7 @@ def stored_in(cluster: Cluster, topic: str, queues: int = 4) -> int:
 def wait_stored(cluster: Cluster, topic: str, count: int) -> int:
     """The count of a topic once it is what it should be, or after a while."""
     with Producer(config_of(cluster)) as clock:
-        for _ in range(100):
+        for _ in range(600):
             found = stored_in(cluster, topic)
             if found >= count:
                 break

