@@ -13,7 +13,7 @@ from ...attempt_words import counted, evidence_of, how, length_us
 from ...context import Context
 from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally
-from ...producers import (
+from ...producers.producers import (
     PRODUCER_SENDS,
     JudgedProducer,
     ProducerFold,

@@ -23,19 +23,19 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
-from ..sends import attempts
-from ..sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
-from .context import Context
-from .keys import Flow, flow_of
-from .messages import ObservedMessage, is_producers, process_of
-from .rule import Add, Exchanges, Fold
+from ...sends import attempts
+from ...sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
+from ..context import Context
+from ..keys import Flow, flow_of
+from ..messages import ObservedMessage, is_producers, process_of
+from ..rule import Add, Exchanges, Fold
 
 if TYPE_CHECKING:
     from replay.fault import FaultSettings
 
-    from ..isolation.producer_attempts import ProducerAttempts
-    from ..isolation.strategy_replay import Replay
-    from ..isolation.strategy_verdict import Verdict
+    from ...isolation.producer_attempts import ProducerAttempts
+    from ...isolation.strategy_replay import Replay
+    from ...isolation.strategy_verdict import Verdict
 
 MAX_SENDS: Final = 200_000
 """sends of one host that are looked at; those after them are not"""
@@ -200,8 +200,8 @@ class ProducerFold(Fold):
         settings = FaultSettings.of_version(sends.version)
         if not messages and not sends.may_isolate(settings):
             return None  # before numpy is loaded, which takes longer than a small capture
-        from ..isolation.strategy_replay import replayed
-        from ..isolation.strategy_verdict import verdict_of
+        from ...isolation.strategy_replay import replayed
+        from ...isolation.strategy_verdict import verdict_of
 
         attempts_of_producer, telling = self._columns(sends, messages, context)
         if not len(attempts_of_producer):
@@ -235,7 +235,7 @@ class ProducerFold(Fold):
         """Return all attempts of a producer by time, and those that were stitched."""
         import numpy as np
 
-        from ..isolation.producer_attempts import Coded, ProducerAttempts
+        from ...isolation.producer_attempts import Coded, ProducerAttempts
 
         stitched = {hash(message.key) for message in messages}
         kinds = list(sends.kinds)
