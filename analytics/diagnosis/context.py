@@ -6,29 +6,24 @@ of parts of the rows can be merged, so that it may be made on several machines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.foreign import natural_of
-from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.heartbeats import consumers_in
 from dissectors.remoting.row_facts.names import CLIENT, fact_in
-from dissectors.remoting.row_facts.routes import (
-    MASTER_ID,
-    RoutedBroker,
-    routed_brokers_in,
-    slaves_in,
-)
+from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 
-from .keys import Flow
+from .answered_routes import answered_route
+from .keys import Add, Flow
 from .need import Need
 
 MAX_NAMES: Final = 20_000
@@ -214,10 +209,6 @@ class Context:
             self._server(row.responder, NAMESRV)
             if row.response_code == _SUCCESS:
                 self._take_route(row)
-                slaves = slaves_in(row.facts)
-                for named in row.brokers:
-                    address = named.rpartition(SEPARATOR)[2]
-                    self._rank(address, (row.response_time or 0, slaves.get(address, MASTER_ID)))
         elif code == HEARTBEAT:
             self.needs.add(Need.HEARTBEATS)
             client = fact_in(row.facts, CLIENT)
@@ -245,15 +236,26 @@ class Context:
             self._left(row.broker_name, row.request_time)
         if row.status in _UNPAIRED:
             _remember(self.quality.unpaired, row)
-        for named in row.brokers:
-            name, _, address = named.rpartition(SEPARATOR)
-            self._name(address, name, TOLD)
+        if row.brokers:
+            for name, address in answered_route(row).named:
+                if self.names.get(address) != name or self.sources[address] != TOLD:
+                    self._name(address, name, TOLD)
 
-    def adder_of(self, flow: Flow) -> Callable[[ExchangeRecord], None] | None:
+    def adder_of(self, flow: Flow) -> Add | None:
         """Return what takes further exchanges of a flow; None: they say what the first one did."""
         if not flow.plain or flow.status in _UNPAIRED:
-            return self.add_exchange
-        return self._name_by_use if flow.request_code in _NAMED_BY_USE else None
+            return self._add_exchanges
+        return self._name_by_uses if flow.request_code in _NAMED_BY_USE else None
+
+    def _add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
+        for row in rows:
+            self.add_exchange(row)
+
+    def _name_by_uses(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Name a broker by what was asked of it in exchanges of one flow."""
+        if self.sources.get(rows[0].responder) != TOLD:
+            for row in rows:
+                self._name_by_use(row)
 
     def add_span(self, rows: Sequence[ExchangeRecord]) -> None:
         """Note from when to when these exchanges were seen."""
@@ -319,9 +321,11 @@ class Context:
             self.add_times(other.first_time, other.last_time, other.exchanges)
 
     def _take_route(self, row: ExchangeRecord) -> None:
-        topic, time = row.topic, row.response_time or 0
+        topic, time, route = row.topic, row.response_time or 0, answered_route(row)
         if topic is not None and time >= self.route_times.get(topic, -1):
-            self._route(topic, routed_brokers_in(row.facts), time)
+            self._route(topic, route.brokers, time)
+        for address in route.addresses:
+            self._rank(address, (time, route.slaves.get(address, MASTER_ID)))
 
     def _route(self, topic: str, brokers: list[RoutedBroker], time: int) -> None:
         """Keep the later route; of two of one time any, but always the same."""
@@ -329,8 +333,10 @@ class Context:
         if known is None:
             if len(self.routes) >= MAX_NAMES:
                 return
-        elif (time, repr(brokers)) <= (self.route_times[topic], repr(known)):
-            return
+        else:
+            before = self.route_times[topic]
+            if time < before or (time == before and repr(brokers) <= repr(known)):
+                return
         self.routes[topic] = brokers
         self.route_times[topic] = time
 

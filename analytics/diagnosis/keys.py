@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from dissectors.rows.record import ExchangeRecord
@@ -22,6 +23,10 @@ class Flow(NamedTuple):
     responder: str
     topic: str | None
     group: str | None
+
+
+Add = Callable[[Sequence[ExchangeRecord]], None]
+"""takes exchanges of one flow"""
 
 
 def flow_of(row: ExchangeRecord) -> Flow:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -34,6 +34,7 @@ from ..sends.attempts import (
     timeout_learnt,
 )
 from ..sends.chains import Chain, Limits, chain_of
+from .keys import Add, Flow, flow_of
 
 MAX_RECENT: Final = 20_000
 """messages that were stored at once and may still be sent again"""
@@ -95,32 +96,48 @@ class AttemptStore:
         """messages that would have been looked at, over MAX_TELLING"""
 
     def add(self, row: ExchangeRecord) -> None:
-        """Take a send; anything else is passed over."""
-        key = row.unique_key
-        if key is None or row.request_time is None or row.status == ORPHAN:
-            return
+        """Take an exchange; anything but a send is passed over."""
+        add = self.adder_of(flow_of(row))
+        if add is not None:
+            add([row])
+
+    def adder_of(self, flow: Flow) -> Add | None:
+        """Return what takes the exchanges of a flow; None: they are no sends of a client."""
+        if flow.request_code not in SENDS or flow.status == ORPHAN:
+            return None
+        oneway = flow.status == ONEWAY
+        stored = flow.response_code in STORED
+        telling, recent = self._telling, self._recent
+
+        def add(rows: Sequence[ExchangeRecord]) -> None:
+            source = self.source
+            for row in rows:
+                key = row.unique_key
+                if key is None or row.request_time is None:
+                    continue
+                if key in telling or key in recent:
+                    self._add_again(key, row)
+                elif oneway or (
+                    stored and (latency := row.latency_us) is not None and latency <= LONG_US
+                ):
+                    recent[key] = (source, row)
+                elif is_producers(row):
+                    self.keep(key, [(source, row)])
+            if len(recent) > MAX_RECENT:
+                self._forget()
+
+        return add
+
+    def _add_again(self, key: str, row: ExchangeRecord) -> None:
+        """Take a send of a message that another one was seen of."""
         rows = self._telling.get(key)
         if rows is not None:
             if len(rows) < MAX_SENDS:
                 rows.append((self.source, row))
             return
-        recent = self._recent
-        before = recent.get(key)
-        one = (self.source, row)
-        if before is not None:
-            del recent[key]
-            if is_producers(row):
-                self.keep(key, [before, one])
-            return
-        latency = row.latency_us
-        if row.status == ONEWAY or (
-            row.response_code in STORED and latency is not None and latency <= LONG_US
-        ):
-            recent[key] = one
-            if len(recent) > MAX_RECENT:
-                self._forget()
-        elif is_producers(row):
-            self.keep(key, [one])
+        before = self._recent.pop(key)
+        if is_producers(row):
+            self.keep(key, [before, (self.source, row)])
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a TCP connection that has ended."""
@@ -136,9 +153,10 @@ class AttemptStore:
 
     def _forget(self) -> None:
         """Let go of the oldest of the recent sends but those that a failed connect came before."""
-        for key in list(islice(self._recent, MAX_RECENT // 4)):
-            one = self._recent.pop(key)
-            if self._after_failure(one[1]):
+        recent = self._recent
+        for key in list(islice(recent, len(recent) - MAX_RECENT * 3 // 4)):
+            one = recent.pop(key)
+            if self._failed and self._after_failure(one[1]):
                 self.keep(key, [one])
 
     def _keep_after_failures(self) -> None:

@@ -123,13 +123,13 @@ class Refusals(Fold):
         least, most = self.figures.get(name, (value, value))
         self.figures[name] = (min(least, value), max(most, value))
 
-    def note_name(self, name: str, value: str | None) -> None:
+    def note_name(self, name: str, value: str | None, count: int = 1) -> None:
         """Count a value of something that has names."""
         if value:
             names = self.names.get(name)
             if names is None:
                 names = self.names[name] = Counter()
-            _add(names, value)
+            _add(names, value, count)
 
     def named(self, name: str) -> Counter[str]:
         """Return what was counted by `note_name`."""
@@ -297,9 +297,9 @@ def _names_of(codes: Iterable[int]) -> frozenset[str]:
     return frozenset(request_name(code) for code in codes)
 
 
-def _add(counter: Counter[str], name: str) -> None:
+def _add(counter: Counter[str], name: str, count: int = 1) -> None:
     if name in counter or len(counter) < MAX_NAMED:
-        counter[name] += 1
+        counter[name] += count
 
 
 def by_client(endpoints: Counter[str], context: Context) -> Counter[str]:

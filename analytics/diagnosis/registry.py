@@ -7,7 +7,9 @@ from functools import cache
 from importlib import import_module
 from typing import Final
 
-from .rule import DiagnosisRule
+from dissectors.rows.record import ExchangeRecord
+
+from .rule import DiagnosisRule, Exchanges
 
 FAMILIES: Final = (
     "overload",
@@ -20,6 +22,8 @@ FAMILIES: Final = (
     "usage",
 )
 """folders under `rules/`, in the order of the document"""
+MAX_PLANS: Final = 10_000
+"""combinations of codes and status for which it is remembered which rules take them"""
 
 
 @cache
@@ -45,3 +49,35 @@ def with_finders(chosen: Sequence[DiagnosisRule]) -> Sequence[DiagnosisRule]:
 def rule_of(name: str) -> DiagnosisRule | None:
     """Return the rule with that id; None where there is none."""
     return next((rule for rule in rules() if rule.id == name), None)
+
+
+class Takers:
+    """Which rules take an exchange: looked up once for each combination of codes and status."""
+
+    def __init__(self, rules: Sequence[DiagnosisRule]) -> None:
+        self._rules = rules
+        self._plans: dict[
+            tuple[int | None, int | None, str], list[tuple[Exchanges, DiagnosisRule]]
+        ] = {}
+
+    def of(self, row: ExchangeRecord) -> list[tuple[Exchanges, DiagnosisRule]]:
+        """Return what may be taken of it by which rules."""
+        at = (row.request_code, row.response_code, row.status)
+        plan = self._plans.get(at)
+        if plan is None:
+            plan = [
+                (one, rule)
+                for rule in self._rules
+                for one in rule.exchanges
+                if (one.requests is None or row.request_code in one.requests)
+                and (one.responses is None or row.response_code in one.responses)
+                and (one.statuses is None or row.status in one.statuses)
+            ]
+            if len(self._plans) < MAX_PLANS:
+                self._plans[at] = plan
+        return plan
+
+
+def takers_of(rules: Sequence[DiagnosisRule]) -> Takers:
+    """Return what tells which of these rules take an exchange."""
+    return Takers(rules)

@@ -10,7 +10,7 @@ in `registry.RULE_MODULES`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,12 +22,8 @@ from .problem import Case, ProblemSeverity
 
 if TYPE_CHECKING:
     from .context import Context
-    from .keys import Flow
+    from .keys import Add, Flow
     from .messages import ObservedMessage
-
-
-Add = Callable[[ExchangeRecord], None]
-"""takes an exchange"""
 
 
 class Fold:
@@ -40,12 +36,17 @@ class Fold:
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take an exchange."""
 
+    def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Take exchanges of one flow. A rule that takes each send may count them together."""
+        for row in rows:
+            self.add_exchange(row)
+
     def adder_of(self, flow: Flow) -> Add:
-        """Return what takes the exchanges of a flow: `add_exchange`, unless much is known of all.
+        """Return what takes the exchanges of a flow: `add_exchanges`, unless much is known of all.
 
         It is asked for where a rule's key depends on the flow only.
         """
-        return self.add_exchange
+        return self.add_exchanges
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a TCP connection that has ended."""

@@ -9,7 +9,7 @@ RocketMQ: NettyRemotingAbstract, PullRequestHoldService.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,8 +31,8 @@ FIRST_INTERVAL: Final = 50_000_000
 """ns of an interval at first"""
 MAX_WAITING: Final = 4096
 """requests of one server that waited long"""
-LONG: Final = 400_000_000
-"""ns after which an answer counts as long waited for"""
+LONG_US: Final = 400_000
+"""µs after which an answer counts as long waited for"""
 _WAITS_FOR_OTHERS: Final = (STORED - {int(ResponseCode.SUCCESS)}) | {int(ResponseCode.SYSTEM_BUSY)}
 """answers of a broker that waited for its disk or its slave, or that says itself why it was late"""
 
@@ -46,9 +46,10 @@ class AnswerTimes:
         self._size = FIRST_INTERVAL
         self._intervals: set[int] = set()
 
-    def add(self, time: int) -> None:
-        """Note an answer."""
-        self._intervals.add(time // self._size)
+    def add(self, times: Iterable[int]) -> None:
+        """Note answers."""
+        size = self._size
+        self._intervals.update([time // size for time in times])
         while len(self._intervals) > MAX_INTERVALS:
             self._size *= 2
             self._intervals = {one // 2 for one in self._intervals}
@@ -102,13 +103,20 @@ class ServerSilences(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take a request to the server."""
-        latency = row.latency_us
-        if row.response_time is not None and latency is not None:
-            self._answers.add(row.response_time)
-            if latency * 1000 < LONG or row.response_code in _WAITS_FOR_OTHERS:
-                return
-        if row.request_name not in LONG_POLLS and len(self._waiting) < MAX_WAITING:
-            self._waiting.append(row)
+        self.add_exchanges((row,))
+
+    def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Take requests to the server."""
+        answers: list[int] = []
+        for row in rows:
+            latency, answer = row.latency_us, row.response_time
+            if latency is not None and answer is not None:
+                answers.append(answer)
+                if latency < LONG_US or row.response_code in _WAITS_FOR_OTHERS:
+                    continue
+            if row.request_name not in LONG_POLLS and len(self._waiting) < MAX_WAITING:
+                self._waiting.append(row)
+        self._answers.add(answers)
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a connection to the server."""

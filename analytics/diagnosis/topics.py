@@ -5,6 +5,7 @@ RocketMQ: TopicValidator, MixAll, KeyBuilder.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 DEFAULT_TOPIC: Final = "TBW102"
@@ -26,6 +27,7 @@ _NAMES: Final = frozenset(
 )
 
 
+@lru_cache(4096)
 def is_own_topic(topic: str | None) -> bool:
     """Return whether a topic is RocketMQ's own, or there is none; retry topics are its own."""
     return not topic or topic in _NAMES or topic.startswith(_PREFIXES) or topic.endswith(_SUFFIX)

@@ -32,6 +32,10 @@ class Coded:
         code = self.codes[index]
         return None if code < 0 else self.names[code]
 
+    def at(self, places: NDArray[np.int64]) -> Coded:
+        """Return the rows at these places."""
+        return Coded(self.names, self.codes[places])
+
     def text(self, index: int) -> str:
         """Return the text in a row, empty where there is none."""
         return self[index] or ""

@@ -17,10 +17,10 @@ from dissectors.rows.record import ExchangeRecord
 from dissectors.rows.tables import encodable_value
 
 from ..diagnosis.context import Context
-from ..diagnosis.engine import concluded, found_by, merged, takers_of
+from ..diagnosis.engine import concluded, found_by, merged
 from ..diagnosis.messages import AttemptStore, ObservedMessage
 from ..diagnosis.problem import Problem
-from ..diagnosis.registry import rule_of, rules
+from ..diagnosis.registry import rule_of, rules, takers_of
 from ..diagnosis.rule import Fold
 from ..inputs.rows import connections_in, exchanges_in
 from ..report import TableColumn

@@ -9,30 +9,28 @@ RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from dissectors.endpoint import host_of
-from dissectors.foreign import hex_bytes_of, hexadecimal_of
+from dissectors.foreign import hex_bytes_of
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
 from ...sends import attempts
-from ...sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
+from ...sends.attempts import ObservedAttempt
 from ..context import Context
-from ..keys import Flow, flow_of
+from ..keys import Add, Flow, flow_of
 from ..messages import ObservedMessage, is_producers, process_of
-from ..rule import Add, Exchanges, Fold
+from ..rule import Exchanges, Fold
+from .producer_sends import ProducerSends, process_digits
 
 if TYPE_CHECKING:
-    from replay.fault import FaultSettings
-
     from ...isolation.producer_attempts import ProducerAttempts
     from ...isolation.strategy_replay import Replay
     from ...isolation.strategy_verdict import Verdict
@@ -45,42 +43,6 @@ BURST_US: Final = 200_000
 """a client that cannot connect for a message tries again within such a time"""
 GAP_US: Final = 10_000_000
 """failed connects so far apart are of two outages"""
-
-
-@dataclass(slots=True)
-class _Sends:
-    """The sends of one producer as numbers, and who it is."""
-
-    maker: str
-    """a UNIQ_KEY of it"""
-    endpoint: str
-    """the first of its `address:port`"""
-    group: str | None
-    language: str | None
-    version: int | None
-    kinds: dict[tuple[str, str, str | None], int] = field(default_factory=dict)
-    """(outcome, address, topic) -> its number"""
-    numbers: array[int] = field(default_factory=lambda: array("q"))
-    """of each send: hash of its key, µs of its request, of its answer or -1, number of its kind"""
-
-    def sends(self) -> Iterator[tuple[int, int, int, int]]:
-        """Return what is kept of each send."""
-        numbers = iter(self.numbers)
-        return zip(numbers, numbers, numbers, numbers, strict=True)
-
-    def may_isolate(self, settings: FaultSettings) -> bool:
-        """Return whether one was refused, or took so long that the strategy avoids a broker."""
-        if any(outcome == attempts.REFUSED for outcome, _, _ in self.kinds):
-            return True
-        longest = max((end - begin for _, begin, end, _ in self.sends()), default=0)
-        return settings.duration_of(longest // 1000) > 0
-
-
-_LENGTHS: Final = (32, 56)
-"""characters of a UNIQ_KEY, with an IPv4 or IPv6 address"""
-ZONES_US: Final = 15 * 60 * 1_000_000
-"""a UNIQ_KEY has the time of the client's zone; zones are multiples of 15 minutes"""
-LEAD_SLACK_US: Final = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -106,13 +68,13 @@ class ProducerFold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._messages: list[ObservedMessage] = []
-        self._of: dict[tuple[str, str | None], _Sends] = {}
+        self._of: dict[tuple[str, str | None], ProducerSends] = {}
         self._count = 0
         self._failures: list[ConversationRecord] = []
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take a send of a producer."""
-        self.adder_of(flow_of(row))(row)
+        self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
         """Return what takes the sends of a flow: all of one outcome."""
@@ -120,39 +82,26 @@ class ProducerFold(Fold):
             outcome = attempts.STORED if flow.response_code in STORED else attempts.REFUSED
         else:
             outcome = attempts.ONEWAY if flow.status == ONEWAY else attempts.UNKNOWN
-        oneway = outcome == attempts.ONEWAY
         kind = outcome, flow.responder, flow.topic
-        known: dict[str, tuple[array[int], int]] = {}
 
-        def add(row: ExchangeRecord) -> None:
-            key = row.unique_key
-            time = row.request_time
-            if key is None or time is None or self._count >= MAX_SENDS:
-                return
-            digits = key[-24:-12] if len(key) in _LENGTHS else ""
-            found = known.get(digits)
-            if found is None:
-                sends = self._sends_of(digits, row)
-                if sends is None:
-                    return
-                number = sends.kinds.setdefault(kind, len(sends.kinds))
-                found = known[digits] = sends.numbers, number
-            self._count += 1
-            begin = time // 1000
-            answer = row.response_time
-            end = begin if oneway else -1 if answer is None else answer // 1000
-            found[0].extend((hash(key), _born_of(key, begin), end, found[1]))
+        def add(rows: Sequence[ExchangeRecord]) -> None:
+            for digits, own in _by_process(rows).items():
+                sends = self._sends_of(digits, own[0])
+                if sends is not None and self._count < MAX_SENDS:
+                    del own[MAX_SENDS - self._count :]
+                    self._count += len(own)
+                    sends.add(own, kind)
 
         return add
 
-    def _sends_of(self, digits: str, row: ExchangeRecord) -> _Sends | None:
+    def _sends_of(self, digits: str, row: ExchangeRecord) -> ProducerSends | None:
         """Return what is kept of the producer of a send; None where there are too many."""
         who = digits, row.group
         sends = self._of.get(who)
         if sends is None:
             if len(self._of) >= MAX_PRODUCERS:
                 return None
-            sends = self._of[who] = _Sends(
+            sends = self._of[who] = ProducerSends(
                 row.unique_key or "", row.requester, row.group, row.language, row.version
             )
         sends.endpoint = min(sends.endpoint, row.requester)
@@ -192,7 +141,7 @@ class ProducerFold(Fold):
         return found
 
     def _judged(
-        self, sends: _Sends, messages: list[ObservedMessage], context: Context
+        self, sends: ProducerSends, messages: list[ObservedMessage], context: Context
     ) -> JudgedProducer | None:
         """Return what is thought of one producer; None: nothing happened that could isolate."""
         from replay.fault import GENERATIONS, FaultSettings
@@ -203,7 +152,9 @@ class ProducerFold(Fold):
         from ...isolation.strategy_replay import replayed
         from ...isolation.strategy_verdict import verdict_of
 
-        attempts_of_producer, telling = self._columns(sends, messages, context)
+        telling = {one.begin: one for message in messages for one in message.attempts}
+        unseen = self._unseen(telling.values(), context)
+        attempts_of_producer = sends.attempts(messages, unseen, context)
         if not len(attempts_of_producer):
             return None
         replay = replayed(attempts_of_producer, settings)
@@ -228,44 +179,6 @@ class ProducerFold(Fold):
             telling,
             int(max(begin.max(), end.max())),
         )
-
-    def _columns(
-        self, sends: _Sends, messages: list[ObservedMessage], context: Context
-    ) -> tuple[ProducerAttempts, dict[int, ObservedAttempt]]:
-        """Return all attempts of a producer by time, and those that were stitched."""
-        import numpy as np
-
-        from ...isolation.producer_attempts import Coded, ProducerAttempts
-
-        stitched = {hash(message.key) for message in messages}
-        kinds = list(sends.kinds)
-        rows: list[tuple[int, int, str | None, str, str | None, str, str | None]] = []
-        for key, begin, end, number in sends.sends():
-            if key not in stitched:
-                outcome, address, topic = kinds[number]
-                rows.append((begin, end, topic, context.broker(address), None, outcome, None))
-        telling: dict[int, ObservedAttempt] = {}
-        for message in messages:
-            before: str | None = None
-            for one in message.attempts:
-                telling[one.begin] = one
-                end = -1 if one.end is None else one.end
-                cause = one.send.response_name if one.outcome == attempts.REFUSED else one.outcome
-                broker = one.send.broker
-                rows.append((one.begin, end, one.send.topic, broker, before, one.outcome, cause))
-                before = one.send.broker
-        rows.sort(key=lambda row: (row[0], row[1], row[3], row[2] or ""))
-        made = ProducerAttempts(
-            topic=Coded.of([row[2] for row in rows]),
-            broker=Coded.of([row[3] for row in rows]),
-            last_broker=Coded.of([row[4] for row in rows]),
-            outcome=Coded.of([row[5] for row in rows]),
-            cause=Coded.of([row[6] for row in rows]),
-            begin=np.array([row[0] for row in rows], dtype=np.int64),
-            end=np.array([row[1] for row in rows], dtype=np.int64),
-            unseen=tuple(self._unseen(telling.values(), context)),
-        )
-        return made, telling
 
     def _known_failures(self, context: Context) -> list[ConversationRecord]:
         names = context.names_of_ports()
@@ -303,16 +216,21 @@ class ProducerFold(Fold):
         return [(min(one), max(one)) for one in spans if one]
 
 
-def _born_of(key: str, begin: int) -> int:
-    """Return when a message got its UNIQ_KEY, as far as that is told and near; µs.
+def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, list[ExchangeRecord]]:
+    """Return sends by the digits of the process that made them; a relay sends on those of several.
 
-    The same as by `lead_of`, of which the key's form is not checked for every send.
+    Those without a key, or whose request was not seen, are left out.
     """
-    born = hexadecimal_of(key[-12:-4])
-    if born is None:
-        return begin
-    lead = (begin - born * 1000 + LEAD_SLACK_US) % ZONES_US - LEAD_SLACK_US
-    return begin - lead if len(key) in _LENGTHS and 0 < lead <= DEFAULT_TIMEOUT_US else begin
+    found: dict[str, list[ExchangeRecord]] = {}
+    for row in rows:
+        key = row.unique_key
+        if key is not None and row.request_time is not None:
+            digits = process_digits(key)
+            own = found.get(digits)
+            if own is None:
+                own = found[digits] = []
+            own.append(row)
+    return found
 
 
 def _relayed(key: str, host: str, context: Context) -> bool:

@@ -70,6 +70,16 @@ def test_a_diagnosis_does_not_depend_on_the_order_of_rows(name: str) -> None:
         assert judged(every, other, connections_first=seed == 1) == expected
 
 
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_a_diagnosis_does_not_depend_on_how_many_rows_are_taken_together(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = sample(name)
+    expected = judged(list(rules()), rows)
+    monkeypatch.setattr(engine, "BATCH", 1)
+    assert judged(list(rules()), rows) == expected
+
+
 def test_nothing_was_seen() -> None:
     found = Engine(rules()).diagnosis()
     assert (found.problems, found.limits) == ([], [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.remoting.code_sets import SENDS
@@ -49,12 +49,14 @@ class _Fold(Fold):
         self._connections: dict[tuple[str, int], ConversationRecord] = {}
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        latency = row.latency_us
-        if latency is None:
-            return
-        self._latencies[latency.bit_length()] += 1
-        if latency >= SLOW_US and len(self._slow) < MAX_SLOW:
-            self._slow.append(row)
+        self.add_exchanges((row,))
+
+    def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
+        latencies = [row.latency_us for row in rows if row.latency_us is not None]
+        self._latencies.update([latency.bit_length() for latency in latencies])
+        if max(latencies, default=0) >= SLOW_US:
+            slow = [row for row in rows if (row.latency_us or 0) >= SLOW_US]
+            self._slow += slow[: MAX_SLOW - len(self._slow)]
 
     def add_connection(self, row: ConversationRecord) -> None:
         if row.commands and len(self._connections) < MAX_CONNECTIONS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, ip_address, ip_network
 from typing import Final
@@ -14,8 +14,9 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
+from ...answered_routes import AnsweredRoute, answered_route
 from ...context import Context
-from ...keys import WHOLE, whole
+from ...keys import WHOLE, Add, Flow, flow_of, whole
 from ...need import Need
 from ...outages import how_it_failed
 from ...problem import (
@@ -54,9 +55,30 @@ class _Fold(Fold):
         self._reached: set[str] = set()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        asker, end = host_of(row.requester), end_of(row)
-        for one in row.brokers:
-            name, _, address = one.rpartition(SEPARATOR)
+        self.adder_of(flow_of(row))((row,))
+
+    def adder_of(self, flow: Flow) -> Add:
+        """Return what takes the routes that one client got of one topic."""
+        asker = host_of(flow.requester)
+        known: dict[AnsweredRoute, list[tuple[str, str, _Address]]] = {}
+
+        def add(rows: Sequence[ExchangeRecord]) -> None:
+            for row in rows:
+                route, end = answered_route(row), end_of(row)
+                if route not in known:
+                    known.clear()  # it has one at a time
+                    known[route] = self._told(route, asker)
+                for name, address, found in known[route]:
+                    if not found.routes.add_late(end):
+                        what = f"the route of {row.topic} names {name}{SEPARATOR}{address}"
+                        found.routes.add(shown(row, what))
+
+        return add
+
+    def _told(self, route: AnsweredRoute, asker: str) -> list[tuple[str, str, _Address]]:
+        """Return what is kept of the addresses in a route that a host was told."""
+        told = []
+        for name, address in route.named:
             found = self._named.get(address)
             if found is None:
                 if len(self._named) >= MAX_ADDRESSES:
@@ -64,8 +86,8 @@ class _Fold(Fold):
                 found = self._named[address] = _Address(name)
             if len(found.askers) < MAX_ADDRESSES:
                 found.askers.add(asker)
-            if not found.routes.add_late(end):
-                found.routes.add(shown(row, f"the route of {row.topic} names {one}"))
+            told.append((name, address, found))
+        return told
 
     def add_connection(self, row: ConversationRecord) -> None:
         if row.end in (tcp.REFUSED, tcp.NO_ANSWER):

@@ -11,10 +11,10 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import WHOLE, Flow
+from ...keys import WHOLE, Add, Flow
 from ...problem import ProblemSeverity
 from ...refusals import by_client, counted_names, refused_with
-from ...rule import Add, DiagnosisRule, Exchanges
+from ...rule import DiagnosisRule, Exchanges
 from .refusing_broker import RefusingBroker
 
 MARK: Final = "[TIMEOUT_CLEAN_QUEUE]"
@@ -36,9 +36,9 @@ class _Fold(RefusingBroker):
     def adder_of(self, flow: Flow) -> Add:
         part = None if flow.response_code == ResponseCode.SYSTEM_BUSY else self.part(flow.responder)
         if part is None:
-            return self.add_exchange
+            return self.add_exchanges
         sender = flow.requester
-        return lambda row: part.note_name(_SENDERS, sender)  # noqa: ARG005
+        return lambda rows: part.note_name(_SENDERS, sender, len(rows))
 
     def details(self, context: Context) -> list[str]:
         said = super().details(context)

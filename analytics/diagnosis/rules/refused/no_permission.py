@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts.routes import RoutedBroker, routed_brokers_in
+from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
+from ...answered_routes import answered_route
 from ...context import Context
 from ...keys import whole
 from ...problem import (
@@ -179,14 +180,15 @@ class _Fold(Fold):
 
     def _take_route(self, row: ExchangeRecord) -> None:
         topic = row.topic or ""
-        for one in routed_brokers_in(row.facts):
+        for one in answered_route(row).brokers:
             if one.perm is None or not _has_queues(one):
                 continue
             place = one.name, topic
             if one.perm & READ and one.perm & WRITE:
                 if place in self.open_again or len(self.open_again) < MAX_ROUTED:
                     time = row.response_time or 0
-                    self.open_again[place] = max(self.open_again.get(place, 0), time)
+                    if time >= self.open_again.get(place, 0):
+                        self.open_again[place] = time
                 continue
             key = one.name, one.perm
             if key not in self.closed:

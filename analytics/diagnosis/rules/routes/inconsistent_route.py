@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import combinations
 from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts.routes import routed_brokers_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context
 from ...keys import whole
 from ...need import Need
@@ -58,16 +59,16 @@ class _Fold(Fold):
         """NameServer -> address of a broker -> its name"""
         self.served: set[str] = set()
         """addresses that answered heartbeats"""
+        self._noted: set[tuple[str, AnsweredRoute]] = set()
+        """NameServer and route of which the names were noted"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code == _HEARTBEAT:
             if len(self.served) < MAX_SERVERS * MAX_SERVERS:
                 self.served.add(row.responder)
             return
-        named = self.named.setdefault(row.responder, {}) if len(self.named) < MAX_TOPICS else {}
-        for text in row.brokers:
-            if len(named) < MAX_TOPICS:
-                named[text.rpartition("=")[2]] = text.rpartition("=")[0]
+        route = answered_route(row)
+        self._note_names(row.responder, route)
         topic = row.topic or ""
         if topic not in self.topics and len(self.topics) >= MAX_TOPICS:
             return
@@ -77,14 +78,26 @@ class _Fold(Fold):
         answers = servers.setdefault(row.responder, [])
         if len(answers) >= MAX_ANSWERS:
             return
-        said = said_in(row)
-        names = ", ".join(sorted({name for name, _ in said})) or "no broker"
+        said, names = _said_in(route)
         what = f"route of {topic} by {row.responder}: {names}"
         answers.append(_Answer(row.response_time or 0, said, shown(row, what)))
+
+    def _note_names(self, server: str, route: AnsweredRoute) -> None:
+        """Note how a NameServer names the brokers."""
+        if (server, route) in self._noted:
+            return
+        named = self.named.setdefault(server, {}) if len(self.named) < MAX_TOPICS else {}
+        for name, address in route.named:
+            if len(named) < MAX_TOPICS:
+                named[address] = name
+        if len(self._noted) < MAX_TOPICS:
+            self._noted.add((server, route))
 
     def cases(self, context: Context) -> Iterable[Case]:
         found: dict[tuple[str, str], list[_Difference]] = {}
         for topic, servers in sorted(self.topics.items()):
+            if len({answer.said for answers in servers.values() for answer in answers}) < 2:
+                continue
             for one, other in combinations(sorted(servers), 2):
                 mine, theirs = (
                     sorted(servers[name], key=lambda answer: (answer.time, sorted(answer.said)))
@@ -152,17 +165,18 @@ def _text(said: Said) -> str:
     return ", ".join(f"{name} ({what})" for name, what in sorted(said)[:_MOST_TOLD]) or "nothing"
 
 
-def said_in(row: ExchangeRecord) -> Said:
-    """Return what a route says of its brokers; empty where there is none."""
+@lru_cache(REMEMBERED)
+def _said_in(route: AnsweredRoute) -> tuple[Said, str]:
+    """Return what a route says of its brokers, empty where there is none, and their names."""
     numbers = (
         (
             one.name,
             f"permission {one.perm}, queues {one.read_queues} to read {one.write_queues} to write",
         )
-        for one in routed_brokers_in(row.facts)
+        for one in route.brokers
     )
-    named = (text.rpartition("=") for text in row.brokers)
-    return frozenset((*numbers, *((name, address) for name, _, address in named)))
+    said = frozenset((*numbers, *route.named))
+    return said, ", ".join(sorted({name for name, _ in said})) or "no broker"
 
 
 def _lasting(answers: list[_Answer]) -> list[_Lasting]:
@@ -207,7 +221,7 @@ def _side_by_side(mine: list[_Answer], theirs: list[_Answer]) -> list[tuple[_Ans
 
 
 def _key(row: ExchangeRecord) -> str | None:
-    if any(text.rpartition("=")[2] == row.responder for text in row.brokers):
+    if row.responder in answered_route(row).addresses:
         return None  # a proxy names itself for every broker
     if row.missing_bytes or (row.response_code == _SUCCESS and not row.facts):
         return None  # what it says was not captured
@@ -240,7 +254,12 @@ RULE = DiagnosisRule(
             requests=frozenset((_ROUTE_REQUEST,)),
             responses=frozenset((_SUCCESS, _MISSING)),
         ),
-        Exchanges(key=whole, requests=frozenset((_HEARTBEAT,)), responses=frozenset((_SUCCESS,))),
+        Exchanges(
+            key=whole,
+            requests=frozenset((_HEARTBEAT,)),
+            responses=frozenset((_SUCCESS,)),
+            of_flow=True,
+        ),
     ),
     references=(
         "apache/rocketmq-operator#227",

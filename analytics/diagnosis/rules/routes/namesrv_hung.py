@@ -94,7 +94,12 @@ RULE = DiagnosisRule(
     ),
     fold=_Fold,
     exchanges=(
-        Exchanges(key=by_responder, requests=_ROUTE, statuses=frozenset((ANSWERED, UNANSWERED))),
+        Exchanges(
+            key=by_responder,
+            requests=_ROUTE,
+            statuses=frozenset((ANSWERED, UNANSWERED)),
+            of_flow=True,
+        ),
     ),
     connections=CONNECTIONS,
     limits="Answers to brokers that register are not looked at.",

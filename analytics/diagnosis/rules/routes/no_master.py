@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts.routes import MASTER_ID, routed_brokers_in, slaves_in
+from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
+from ...answered_routes import AnsweredRoute, answered_route
 from ...context import Context
 from ...keys import whole
 from ...need import Need
@@ -63,6 +64,13 @@ class _Broker:
         return sorted(time for times in masters for time in times)
 
 
+class _Told(NamedTuple):
+    """What routes that say the same add, later than all that is kept of them: their time."""
+
+    since: int
+    times: list[set[int]]
+
+
 class _SentBack(Refusals):
     per_broker = True
 
@@ -76,37 +84,56 @@ class _Fold(Fold):
         super().__init__(key)
         self.brokers: dict[str, _Broker] = {}
         self.sent_back = _SentBack(key)
+        self._same: dict[tuple[AnsweredRoute, str, bool], _Told] = {}
+        """route, NameServer, whether the topic is RocketMQ's own -> what it said before"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code != _ROUTE:
             self.sent_back.add_exchange(row)
             return
-        time = row.response_time or 0
-        slaves = slaves_in(row.facts)
-        for one in routed_brokers_in(row.facts):
-            broker = self._broker(one.name)
-            if broker is None or not one.ids:
-                continue
-            addresses = {
-                text.rpartition("=")[2]
-                for text in row.brokers
-                if text.rpartition("=")[0] == one.name
-            }
-            _keep(broker.slaves, addresses & set(slaves))
-            if MASTER_ID in one.ids:
-                closed = not (one.perm or 0) & WRITE and not is_own_topic(row.topic)
-                found = addresses - set(slaves)
-                _note(broker.closed if closed else broker.masters, found, time)
-                for address in sorted(found):
-                    if address in broker.tellers or len(broker.tellers) < MAX_SLAVES:
-                        _keep(broker.tellers.setdefault(address, set()), {row.responder})
-                    known = broker.proofs.get(address)
-                    if known is None or end_of(row) <= known.time:
-                        what = f"route of {row.topic}: {address} is the master of {one.name}"
-                        broker.note_proof(address, shown(row, what))
-            else:
-                what = f"route of {row.topic}: {one.name} with ids {', '.join(one.ids)}, no master"
-                broker.without.add(shown(row, what))
+        time, route = row.response_time or 0, answered_route(row)
+        place = route, row.responder, is_own_topic(row.topic)
+        same = self._same.get(place)
+        if same is not None and time > same.since:
+            for times in same.times:
+                if len(times) < MAX_TIMES:
+                    times.add(time)
+            return
+        every = [self._take(row, route, one, time) for one in route.brokers if one.ids]
+        told = [one for one in every if one is not None]
+        if len(told) == len(every) and len(self._same) < MAX_BROKERS:
+            since = max((one.since for one in told), default=time)
+            self._same[place] = _Told(since, [times for one in told for times in one.times])
+
+    def _take(
+        self, row: ExchangeRecord, route: AnsweredRoute, one: RoutedBroker, time: int
+    ) -> _Told | None:
+        """Take what a route says of one broker; return what a later one that is the same adds.
+
+        None: that is not known by its time alone.
+        """
+        broker = self._broker(one.name)
+        if broker is None:
+            return None
+        addresses = {address for name, address in route.named if name == one.name}
+        found = addresses - route.slaves.keys()
+        _keep(broker.slaves, addresses - found)
+        if MASTER_ID not in one.ids:
+            what = f"route of {row.topic}: {one.name} with ids {', '.join(one.ids)}, no master"
+            broker.without.add(shown(row, what))
+            return None
+        closed = not (one.perm or 0) & WRITE and not is_own_topic(row.topic)
+        masters = broker.closed if closed else broker.masters
+        _note(masters, found, time)
+        for address in sorted(found):
+            if address in broker.tellers or len(broker.tellers) < MAX_SLAVES:
+                _keep(broker.tellers.setdefault(address, set()), {row.responder})
+            known = broker.proofs.get(address)
+            if known is None or end_of(row) <= known.time:
+                what = f"route of {row.topic}: {address} is the master of {one.name}"
+                broker.note_proof(address, shown(row, what))
+        proofs = [broker.proofs[address].time for address in found if address in broker.proofs]
+        return _Told(max(proofs, default=time), [masters[one] for one in found if one in masters])
 
     def cases(self, context: Context) -> Iterable[Case]:
         refused = {case.subject.broker: case for case in self.sent_back.cases(context)}
@@ -170,7 +197,7 @@ def _case(name: str, broker: _Broker) -> Case:
 
 
 def _route(row: ExchangeRecord) -> str | None:
-    if row.missing_bytes or any(text.rpartition("=")[2] == row.responder for text in row.brokers):
+    if row.missing_bytes or row.responder in answered_route(row).addresses:
         return None  # not all was captured; or a proxy, which names itself for every broker
     return whole(row)
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.remoting.code_sets import SENDS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import Flow, whole
+from ...keys import Add, Flow, whole
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...refusals import MAX_NAMED, counted_names, only
-from ...rule import Add, DiagnosisRule, Exchanges, Fold
+from ...rule import DiagnosisRule, Exchanges, Fold
 from .traces import is_traced
 
 SHARE: Final = 0.2
@@ -35,7 +35,7 @@ class _Fold(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if not is_traced(row):
-            self._count(row)
+            self._count((row,))
             return
         size = row.request_bytes or 0
         self.bytes += size
@@ -46,11 +46,11 @@ class _Fold(Fold):
             self.topics[topic] += 1
 
     def adder_of(self, flow: Flow) -> Add:
-        return self.add_exchange if is_traced(flow) else self._count
+        return self.add_exchanges if is_traced(flow) else self._count
 
-    def _count(self, row: ExchangeRecord) -> None:
-        self.others += 1
-        self.other_bytes += row.request_bytes or 0
+    def _count(self, rows: Sequence[ExchangeRecord]) -> None:
+        self.others += len(rows)
+        self.other_bytes += sum([row.request_bytes or 0 for row in rows])
 
     def cases(self, context: Context) -> Iterable[Case]:
         count = self.traces.count

@@ -13,6 +13,7 @@ from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...keys import Add, Flow, flow_of
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked, place_of, time_of
 from ...refusals import MAX_NAMED, counted_names, only
@@ -31,53 +32,77 @@ SYSTEM: Final = ("%RETRY%", "%DLQ%", "RMQ_SYS_", "rmq_sys_", "SCHEDULE_TOPIC_XXX
 _Queue = tuple[str, int]
 
 
-class _First:
-    """The first send to a queue."""
+class _Sends:
+    """The sends to one queue."""
 
-    __slots__ = ("row", "time")
+    __slots__ = ("count", "first", "time")
 
-    def __init__(self, row: ExchangeRecord, time: int) -> None:
-        self.row = row
-        self.time = time
+    def __init__(self, first: ExchangeRecord) -> None:
+        self.count = 0
+        self.first = first
+        self.time = time_of(first)
+        """of the first one"""
+
+    def take_earlier(self, row: ExchangeRecord, time: int) -> None:
+        """Take a row at a time that is not later than that of the first one."""
+        if time < self.time or place_of(asked(row)) < place_of(asked(self.first)):
+            self.first, self.time = row, time
 
 
 class _Fold(Fold):
-    """One topic. Runs for each send, so it counts and keeps the first row of a queue."""
+    """One topic. It takes each send, so it counts and keeps the first row of a queue."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.sends: Counter[_Queue] = Counter()
-        self.first: dict[_Queue, _First] = {}
+        self.queues: dict[_Queue, _Sends] = {}
         self.last = 0
         self.groups: Counter[str] = Counter()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        number = row.queue_id
-        if number is None or number < 0:
-            return
-        queue = (row.responder, number)
-        time = time_of(row)
-        first = self.first.get(queue)
-        if first is None:
-            if len(self.first) >= MAX_QUEUES:
-                return
-            self.first[queue] = _First(row, time)
-        elif time < first.time or (
-            time == first.time and place_of(asked(row)) < place_of(asked(first.row))
-        ):
-            self.first[queue] = _First(row, time)
-        self.sends[queue] += 1
-        self.last = max(self.last, time)
-        group = row.group
-        if group and (group in self.groups or len(self.groups) < MAX_NAMED):
-            self.groups[group] += 1
+        self.adder_of(flow_of(row))((row,))
+
+    def adder_of(self, flow: Flow) -> Add:
+        """Return what takes sends of one client to one broker."""
+        known: dict[int, _Sends] = {}
+        responder, group = flow.responder, flow.group
+
+        def add(rows: Sequence[ExchangeRecord]) -> None:
+            counted = 0
+            for row in rows:
+                number = row.queue_id
+                if number is None or number < 0:
+                    continue
+                sends = known.get(number)
+                if sends is None:
+                    sends = self._sends_to((responder, number), row)
+                    if sends is None:
+                        continue
+                    known[number] = sends
+                time = time_of(row)
+                if time <= sends.time and row is not sends.first:
+                    sends.take_earlier(row, time)
+                sends.count += 1
+                counted += 1
+                if time > self.last:
+                    self.last = time
+            if counted and group and (group in self.groups or len(self.groups) < MAX_NAMED):
+                self.groups[group] += counted
+
+        return add
+
+    def _sends_to(self, queue: _Queue, row: ExchangeRecord) -> _Sends | None:
+        """Return what is kept of a queue; None where there are too many."""
+        sends = self.queues.get(queue)
+        if sends is None and len(self.queues) < MAX_QUEUES:
+            sends = self.queues[queue] = _Sends(row)
+        return sends
 
     def cases(self, context: Context) -> Iterable[Case]:
         by_broker: dict[str, dict[str, dict[int, int]]] = {}
-        for (address, queue), count in self.sends.items():
+        for (address, queue), sends in self.queues.items():
             hosts = by_broker.setdefault(context.broker(address), {})
             queues = hosts.setdefault(host_of(address), {})
-            queues[queue] = queues.get(queue, 0) + count
+            queues[queue] = queues.get(queue, 0) + sends.count
         routed = {one.name: one for one in context.brokers_of(self.key)}
         for broker, hosts in sorted(by_broker.items()):
             # A relay in front of a broker has its name: the same messages are seen at both.
@@ -91,10 +116,10 @@ class _Fold(Fold):
         most = max(counts)
         fullest = counts.index(most)
         tally = Tally()
-        for (address, queue), first in sorted(self.first.items()):
+        for (address, queue), first in sorted(self.queues.items()):
             if host_of(address) == host:
                 sent = counts[queue] if queue < len(counts) else 0
-                tally.add(asked(first.row, f"first of {sent} messages to queue {queue}"))
+                tally.add(asked(first.first, f"first of {sent} messages to queue {queue}"))
         tally.count, tally.last = total, max(tally.last, self.last)
         empty = counts.count(0)
         share = "all" if most == total else f"{most:,}"

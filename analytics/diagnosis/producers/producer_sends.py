@@ -1,0 +1,182 @@
+"""The sends of one producer as numbers: what its fault strategy is replayed over.
+
+Rules: of a send only four numbers are kept, so that memory is small; what is made of them is
+computed where a producer is judged, by numpy, which is loaded then.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from dissectors.foreign import hexadecimal_of, hexadecimals_of
+from dissectors.rows.record import ExchangeRecord
+
+from ...sends import attempts
+from ...sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
+from ..context import Context
+from ..messages import ObservedMessage
+
+if TYPE_CHECKING:
+    from replay.fault import FaultSettings
+
+    from ...isolation.producer_attempts import ProducerAttempts
+
+_LENGTHS: Final = (32, 56)
+"""characters of a UNIQ_KEY, with an IPv4 or IPv6 address"""
+_COUNTER_BITS: Final = 16
+"""a UNIQ_KEY ends in the ms of its birth and, in so many bits, a counter"""
+_HASH_BITS: Final = (1 << 62) - 1
+ZONES_US: Final = 15 * 60 * 1_000_000
+"""a UNIQ_KEY has the time of the client's zone; zones are multiples of 15 minutes"""
+LEAD_SLACK_US: Final = 1_000_000
+
+
+@dataclass(slots=True)
+class ProducerSends:
+    """The sends of one producer, and who it is."""
+
+    maker: str
+    """a UNIQ_KEY of it"""
+    endpoint: str
+    """the first of its `address:port`"""
+    group: str | None
+    language: str | None
+    version: int | None
+    kinds: dict[tuple[str, str, str | None], int] = field(default_factory=dict)
+    """(outcome, address, topic) -> its number"""
+    marks: array[int] = field(default_factory=lambda: array("q"))
+    """of each send: `_mark_of` its key"""
+    begins: array[int] = field(default_factory=lambda: array("q"))
+    """of each send: µs of its request"""
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    """of each send: µs of its answer, or -1"""
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    """of each send: number of its kind"""
+    _longest: int = 0
+    """µs that a send took at most, of the first `_looked_at`"""
+    _looked_at: int = 0
+
+    def add(self, rows: Sequence[ExchangeRecord], kind: tuple[str, str, str | None]) -> None:
+        """Take sends of one kind, which have a key and the time of their request."""
+        begins = [(row.request_time or 0) // 1000 for row in rows]
+        ends = begins
+        if kind[0] != attempts.ONEWAY:
+            ends = [-1 if row.response_time is None else row.response_time // 1000 for row in rows]
+        self.marks.extend(_marks_of([row.unique_key or "" for row in rows]))
+        self.begins.extend(begins)
+        self.ends.extend(ends)
+        self.numbers.extend([self.kinds.setdefault(kind, len(self.kinds))] * len(rows))
+
+    def may_isolate(self, settings: FaultSettings) -> bool:
+        """Return whether one was refused, or took so long that the strategy avoids a broker."""
+        if any(outcome == attempts.REFUSED for outcome, _, _ in self.kinds):
+            return True
+        new = slice(self._looked_at, len(self.marks))
+        sends = zip(self.marks[new], self.begins[new], self.ends[new], strict=True)
+        took = max((end - _born_of(mark, begin) for mark, begin, end in sends), default=0)
+        self._longest = max(self._longest, took)
+        self._looked_at = len(self.marks)
+        return settings.duration_of(self._longest // 1000) > 0
+
+    def attempts(
+        self,
+        messages: Sequence[ObservedMessage],
+        unseen: Iterable[tuple[int, int]],
+        context: Context,
+    ) -> ProducerAttempts:
+        """Return all attempts by time: those of the messages that were stitched, and the others."""
+        import numpy as np
+
+        from ...isolation.producer_attempts import Coded, ProducerAttempts
+
+        marks, begins, ends, numbers = (
+            np.array(one, dtype=np.int64)
+            for one in (self.marks, self.begins, self.ends, self.numbers)
+        )
+        lead = (begins - (marks >> _COUNTER_BITS) * 1000 + LEAD_SLACK_US) % ZONES_US - LEAD_SLACK_US
+        begins -= np.where((marks >= 0) & (lead > 0) & (lead <= DEFAULT_TIMEOUT_US), lead, 0)
+        others = np.flatnonzero(~np.isin(marks, [_mark_of(one.key) for one in messages]))
+        tried = [one for message in messages for one in message.attempts]
+        begin = np.append(begins[others], np.array([one.begin for one in tried], dtype=np.int64))
+        end = np.append(
+            ends[others],
+            np.array([-1 if one.end is None else one.end for one in tried], dtype=np.int64),
+        )
+        kinds = [
+            (topic, context.broker(address), None, outcome, None)
+            for outcome, address, topic in self.kinds
+        ]
+        told = [told for message in messages for told in _told_of(message.attempts)]
+        columns: list[Coded] = []
+        for of_kinds, of_tried in zip(_columns(kinds), _columns(told), strict=True):
+            names = sorted({one for one in (*of_kinds, *of_tried) if one is not None})
+            code: dict[str | None, int] = {name: place for place, name in enumerate(names)}
+            code[None] = -1
+            many = np.array([code[one] for one in of_kinds], dtype=np.int64)[numbers[others]]
+            few = np.array([code[one] for one in of_tried], dtype=np.int64)
+            columns.append(Coded(tuple(names), np.append(many, few)))
+        topic, broker, last_broker, outcome, cause = columns
+        order = np.lexsort((topic.codes, broker.codes, end, begin))
+        return ProducerAttempts(
+            topic=topic.at(order),
+            broker=broker.at(order),
+            last_broker=last_broker.at(order),
+            outcome=outcome.at(order),
+            cause=cause.at(order),
+            begin=begin[order],
+            end=end[order],
+            unseen=tuple(unseen),
+        )
+
+
+_Told = tuple[str | None, str, str | None, str, str | None]
+"""topic, broker, broker of the attempt before, outcome, cause of the strategy's report"""
+
+
+def _told_of(tried: Sequence[ObservedAttempt]) -> Iterable[_Told]:
+    before: str | None = None
+    for one in tried:
+        send = one.send
+        cause = send.response_name if one.outcome == attempts.REFUSED else one.outcome
+        yield send.topic, send.broker, before, one.outcome, cause
+        before = send.broker
+
+
+def _columns(rows: Sequence[_Told]) -> Sequence[Sequence[str | None]]:
+    return list(zip(*rows, strict=True)) if rows else [()] * 5
+
+
+def process_digits(key: str) -> str:
+    """Return the digits of a UNIQ_KEY that tell a process of its host; empty: it has none."""
+    return key[-24:-12] if len(key) in _LENGTHS else ""
+
+
+def _mark_of(key: str) -> int:
+    """Return what tells a message from others of its producer, and when it was born.
+
+    A negative one does not say the birth.
+    """
+    mark = hexadecimal_of(key[-12:]) if len(key) in _LENGTHS else None
+    if mark is not None:
+        return mark
+    return -1 - (hash(key) & _HASH_BITS)
+
+
+def _marks_of(keys: Sequence[str]) -> list[int]:
+    """Return the marks of keys of one process, which are nearly always of one form."""
+    if len(keys[0]) in _LENGTHS:
+        marks = hexadecimals_of([key[-12:] for key in keys])
+        if marks is not None:
+            return marks
+    return list(map(_mark_of, keys))
+
+
+def _born_of(mark: int, begin: int) -> int:
+    """Return when a message got its UNIQ_KEY, as far as that is told and near; µs."""
+    if mark < 0:
+        return begin
+    lead = (begin - (mark >> _COUNTER_BITS) * 1000 + LEAD_SLACK_US) % ZONES_US - LEAD_SLACK_US
+    return begin - lead if 0 < lead <= DEFAULT_TIMEOUT_US else begin
