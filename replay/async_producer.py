@@ -216,6 +216,13 @@ class AsyncProducer:
         core = self._started
         return await core.run(core.sender.find_queues(topic))
 
+    def brokers_of(self, topic: str) -> list[str] | None:
+        """Return the masters' addresses of all routes in use; None where the topic's is not known.
+
+        `queues_of` asks for a route; nothing is sent to its brokers by that.
+        """
+        return self._started.sender.known_brokers(topic)
+
     async def close(self) -> None:
         """Tell the brokers that we leave (a second at most), end all connections.
 

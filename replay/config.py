@@ -32,6 +32,11 @@ NEWEST: Final = V5_3_3
 """MQVersion ordinal of the newest client release that is followed"""
 
 
+AddressGuard = Callable[[str, str], str | None]
+"""(`host:port` or `ip:port`, what the user or a route calls it) -> why nothing may be sent there;
+None where it may"""
+
+
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
     """How connections are encrypted."""
@@ -146,8 +151,8 @@ class ProducerConfig:
     """called before and after each attempt"""
     rpc_hooks: tuple[RpcHook, ...] = field(default=(), repr=False)
     """may add ext fields to every request, before it is signed"""
-    guard: Callable[[str], str | None] | None = field(default=None, repr=False)
-    """asked before each connection: why nothing may be sent to an `ip:port`, None where it may"""
+    guard: AddressGuard | None = field(default=None, repr=False)
+    """asked before a name is looked up, before each connection and on each connected socket"""
     on_attempt: Callable[[Message, Attempt], None] | None = field(default=None, repr=False)
     """told of every attempt when its end is known; of a batch, for its first message"""
     wire: WireCapture | None = field(default=None, repr=False)

@@ -1,11 +1,12 @@
-"""Where replayed messages may go: never to a captured address, elsewhere only as the user agreed.
+"""Where messages may go: never to a captured address, elsewhere only as the user agreed.
 
 Rules: pure. What counts is what the system connects to, in whatever notation: ``0.0.0.0``, every
 loopback address and the own addresses of this machine are one host, and an IPv6 address that has an
 IPv4 address in it (mapped, compatible, translated, 6to4, Teredo) is that one, too. The address that
 a captured request was sent to is refused for good; outside of loopback its whole host is, because
 the next port of a production broker is production too. What is not loopback needs the user's
-consent, whether the user named it or a NameServer did.
+consent, host by host. A name that was agreed to may stand for any address; one that was not is
+refused before it is looked up.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ ANY_PORT: Final = 0
 """port of a captured address that stands for all ports of its host"""
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _LAST_32_BITS: Final = tuple(
     ipaddress.IPv6Network(text)
     for text in ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")
@@ -33,25 +35,68 @@ _LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
 _ISATAP: Final = (0x00005EFE, 0x02005EFE)
 
 
+WAY_OUT: Final = (
+    "--yes allows it, --allow NETWORK|HOST some, or start rmqtool on a terminal to be asked"
+)
+"""how an address comes to be agreed to"""
+
+
 class TargetRefused(Exception):
     """Nothing may be sent to an address; the text says why and what to do."""
+
+
+class Agreement:
+    """Which hosts that are not loopback may be used."""
+
+    def __init__(self, everything: bool = False, allowed: Iterable[str] = ()) -> None:
+        """Agree to `allowed`: networks (``10.0.0.0/8``), addresses or names of hosts.
+
+        Raise ValueError for a text that is none of them.
+        """
+        self.everything = everything
+        """no host is asked for"""
+        self._networks: list[_Network] = []
+        self._hosts: set[str] = set()
+        for text in allowed:
+            if "/" in text:
+                self._networks.append(ipaddress.ip_network(text, strict=False))
+            elif not text or (":" in text.strip("[]") and _address_of(text.strip("[]")) is None):
+                raise ValueError(f"{text!r} is no network, address or name of a host")
+            else:
+                self._hosts.add(_host_name(text.strip("[]")))
+
+    def add(self, addresses: Iterable[str]) -> None:
+        """Agree to the hosts of these ``host:port``."""
+        self._hosts |= {_host_name(host_and_port(address)[0]) for address in addresses}
+
+    def covers(self, address: str) -> bool:
+        """Whether the host of ``host:port`` may be used; a name is not looked up."""
+        host = host_and_port(address)[0]
+        if self.everything or is_loopback(host) or _host_name(host) in self._hosts:
+            return True
+        found = _address_of(host)
+        return found is not None and any(found in network for network in self._networks)
 
 
 class Guard:
     """Knows the captured addresses and what was agreed to; asked before and after connecting."""
 
-    def __init__(self, consent: bool, is_own: Callable[[str], bool] | None = None) -> None:
-        """`consent`: addresses that are not loopback may be used.
+    def __init__(
+        self, consent: Agreement | bool, is_own: Callable[[str], bool] | None = None
+    ) -> None:
+        """`consent`: which addresses that are not loopback may be used, or whether all may.
 
         `is_own` says whether an IP address is one of this machine.
         """
-        self.consent = consent
+        self.agreement = consent if isinstance(consent, Agreement) else Agreement(consent)
+        """what the user agreed to; more may be added at any time"""
         self._is_own = is_own or _never
         self._learned: set[str] = set()
         self._places: dict[tuple[str, int], str] = {}
         self._hosts: dict[str, str] = {}
         self._exempt: frozenset[str] = frozenset()
-        self._allowed: set[str] = set()
+        self._allowed: set[tuple[str, str]] = set()
+        self._not_captured: set[str] = set()
 
     def learn(self, captured: Iterable[str]) -> None:
         """More addresses that captured requests were sent to, as ``host:port``."""
@@ -60,6 +105,7 @@ class Guard:
             return
         self._learned |= new
         self._allowed.clear()
+        self._not_captured.clear()
         for address in new:
             host, port = host_and_port(address)
             for name in _names_of(host, self._is_own):
@@ -72,25 +118,31 @@ class Guard:
         self._exempt = frozenset(addresses)
         self._allowed.clear()
 
-    def why_not(self, address: str) -> str | None:
-        """Why nothing may be sent to ``host:port``; None where it may."""
+    def why_not(self, address: str, named: str = "") -> str | None:
+        """Why nothing may be sent to ``host:port``; None where it may. As `check`."""
         try:
-            self.check(address)
+            self.check(address, named)
         except TargetRefused as refusal:
             return str(refusal)
         return None
 
-    def check(self, address: str) -> None:
-        """Raise TargetRefused where nothing may be sent to ``host:port``, an IP address."""
-        if address in self._allowed:
+    def check(self, address: str, named: str = "") -> None:
+        """Raise TargetRefused where nothing may be sent to ``host:port``.
+
+        `named` is what the user or a route calls it, where the address is what that stands for.
+        """
+        asked = address, named
+        if asked in self._allowed:
             return
         if address not in self._exempt:
-            self._check(address)
-        self._allowed.add(address)
+            self._check(address, named)
+        self._allowed.add(asked)
 
-    def _check(self, address: str) -> None:
-        host, port = host_and_port(address)
-        captured = self._captured(host, port)
+    def check_captured(self, address: str) -> None:
+        """Raise TargetRefused where ``host:port`` was captured, agreed to or not."""
+        if address in self._exempt or address in self._not_captured:
+            return
+        captured = self._captured(*host_and_port(address))
         if captured is not None:
             shown = printable(address)
             if captured != address:
@@ -99,11 +151,14 @@ class Guard:
                 f"{shown} is an address of the capture; "
                 "captured traffic is never sent back to where it came from"
             )
-        if not self.consent and not is_loopback(host):
-            raise TargetRefused(
-                f"{printable(address)} is not a loopback address; --yes allows it, "
-                "or start rmqtool on a terminal to be asked"
-            )
+        self._not_captured.add(address)
+
+    def _check(self, address: str, named: str) -> None:
+        self.check_captured(address)
+        agreed = self.agreement.covers
+        # localhost is loopback whatever the user says, and what it stands for must be, too
+        if not agreed(address) and (not named or is_localhost(named) or not agreed(named)):
+            raise TargetRefused(f"{printable(address)} is not a loopback address; {WAY_OUT}")
 
     def _captured(self, host: str, port: int) -> str | None:
         """Return the captured address that a target would reach; None where there is none."""
@@ -124,6 +179,11 @@ def host_and_port(address: str) -> tuple[str, int]:
     return host, number
 
 
+def is_localhost(address: str) -> bool:
+    """Whether ``host:port`` has the name of loopback."""
+    return _host_name(host_and_port(address)[0]) == "localhost"
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine's loopback; a name is only where it is ``localhost``."""
     if host == "localhost":
@@ -132,13 +192,19 @@ def is_loopback(host: str) -> bool:
     return address is not None and address.is_loopback
 
 
+def _host_name(host: str) -> str:
+    """Return the one spelling of a host, an address or a name."""
+    address = _address_of(host)
+    return host.lower().rstrip(".") if address is None else str(address)
+
+
 def _names_of(host: str, is_own: Callable[[str], bool]) -> set[str]:
     """All names, one spelling each, of what the system may reach under a host's address."""
     if host == "localhost":
         return {THIS_MACHINE}
     address = _address_of(host)
     if address is None:
-        return {host.lower().rstrip(".")}
+        return {_host_name(host)}
     found: set[str] = set()
     for one in (address, *_inner_addresses(address)):
         name = str(one)

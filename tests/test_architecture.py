@@ -45,7 +45,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "rich": ("rmqtool",),
     "socket": (*NETWORK, MASTER),
     **dict.fromkeys(("socketserver", "selectors", "ssl"), NETWORK),
-    "asyncio": (*NETWORK, "replay.async_producer"),
+    "asyncio": (*NETWORK, "replay.async_producer", "replay.consent"),
     **dict.fromkeys(("http", "urllib", "requests", "pytest", "hypothesis", "atheris"), ()),
 }
 """module → the only units that import it"""

@@ -161,6 +161,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         for facade in ("producer", "async_producer")
     },
     "replay.send_many": (*ACTIVE_VALUES, "replay.async_producer"),
+    "replay.consent": (*ACTIVE_VALUES, "replay.async_producer", "replay.safety"),
     "replay": ("replay",),
     # replay: what was captured, what is sent again, how that goes
     "replay.captured": ("replay.message", "replay.safety", "dissectors"),

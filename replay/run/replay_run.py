@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from ..async_producer import AsyncProducer
 from ..config import ProducerConfig
 from ..plan.planner import PlannedSend, Skipped
 from ..safety import Guard
@@ -68,5 +69,7 @@ class ReplayRun:
     """started as the target, whatever the configuration names"""
     before: Progressed | None = None
     """what an earlier run of the same journal has done"""
+    consent: Callable[[AsyncProducer, str], Awaitable[None]] | None = None
+    """asks for what brokers of a topic's route nobody agreed to; raises TargetRefused"""
     tick: Callable[[Figures], None] = lambda _: None
     """called while it runs"""

@@ -172,7 +172,7 @@ class _Replayer:
         run = self._run
         run.guard.learn(run.responders())
         for address in (*self._targets, *self._peers()):
-            run.guard.check(address)
+            run.guard.check_captured(address)
 
     async def _resolved(self) -> list[str]:
         """Return the addresses that the names of the NameServers stand for, as far as they are
@@ -209,6 +209,7 @@ class _Replayer:
             self.figures.done_before += 1
             return True
         await self._prepare(step)
+        await self._ask_consent(step)
         if self._shift is None:  # the first step, or the first that is left, is due now
             self._shift = step.due - (self._now() - self._start)
         if not await self._is_due(step.due - self._shift):
@@ -263,6 +264,12 @@ class _Replayer:
             self._producers[group] = error
         else:
             self._producers[group] = producer
+
+    async def _ask_consent(self, step: PlannedSend) -> None:
+        """Let the user agree to the brokers of a step's route; TargetRefused where he does not."""
+        producer, consent = self._producers.get(step.group), self._run.consent
+        if consent is not None and isinstance(producer, AsyncProducer):
+            await consent(producer, step.messages[0].topic)
 
     # -- sending --------------------------------------------------------------------------------
 

@@ -115,6 +115,11 @@ class Sender:
         table = yield from self.client.routes.find_table(self._wrapped(topic), deadline)
         return [queue._replace(topic=topic) for queue in table.queues]
 
+    def known_brokers(self, topic: str) -> list[str] | None:
+        """Return the masters of all routes in use; None where that of the topic is not known."""
+        routes = self.client.routes
+        return None if routes.table_of(self._wrapped(topic)) is None else routes.masters()
+
     def _sending(
         self, message: Message, mode: SendMode, timeout_ms: int | None, half: bool
     ) -> Sending:

@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 from dissectors.endpoint import endpoint_of_socket, split_endpoint
 
-from ..config import TlsSettings
+from ..config import AddressGuard, TlsSettings
 from ..wire.network import LinkUser
-from .problems import NOT_A_NAME, connect_problem, local_ip
+from .problems import NOT_A_NAME, connect_problem, is_ip_address, local_ip
 from .tls import server_name_of, tls_context
 
 _LINGER = 1.0
@@ -117,10 +117,8 @@ class AioLink(asyncio.Protocol):
 class AioNetwork:
     """The transport of an asynchronous producer; made within a running loop."""
 
-    def __init__(
-        self, tls: TlsSettings | None, guard: Callable[[str], str | None] | None = None
-    ) -> None:
-        """`guard` says why nothing may be sent to an `ip:port`; None where it may.
+    def __init__(self, tls: TlsSettings | None, guard: AddressGuard | None = None) -> None:
+        """`guard` says why nothing may be sent to an address; None where it may.
 
         Raises ConfigError for TLS files that cannot be used.
         """
@@ -160,7 +158,7 @@ class AioNetwork:
                         lambda: link, *parts, ssl=self._tls, server_hostname=host
                     )
                     return
-                connected = await self._connected(parts, self._guard)
+                connected = await self._connected(address, parts, self._guard)
                 try:
                     await self.loop.create_connection(
                         lambda: link, sock=connected, ssl=self._tls, server_hostname=host
@@ -178,23 +176,25 @@ class AioNetwork:
             link.abort()
 
     async def _connected(
-        self, parts: tuple[str, int], guard: Callable[[str], str | None]
+        self, named: str, parts: tuple[str, int], guard: AddressGuard
     ) -> socket.socket:
         """Connect to the first address of a host that answers, if the guard lets it be reached.
 
-        The guard is asked for what the name stands for, and once more for what the system has
-        connected to. Raises NotAllowed, OSError.
+        The guard is asked for a name before it is looked up, for what the name stands for, and once
+        more for what the system has connected to. Raises NotAllowed, OSError.
         """
+        if not is_ip_address(parts[0]):
+            _ask(guard, named, named)
         problem: OSError | None = None
         for family, _, _, _, address in await self.loop.getaddrinfo(
             *parts, type=socket.SOCK_STREAM
         ):
-            _ask(guard, endpoint_of_socket(address))
+            _ask(guard, endpoint_of_socket(address), named)
             one = socket.socket(family, socket.SOCK_STREAM)
             try:
                 one.setblocking(False)
                 await self.loop.sock_connect(one, address)
-                _ask(guard, endpoint_of_socket(one.getpeername()))
+                _ask(guard, endpoint_of_socket(one.getpeername()), named)
             except OSError as error:
                 one.close()
                 problem = error
@@ -234,8 +234,8 @@ class AioNetwork:
             await asyncio.sleep(0)
 
 
-def _ask(guard: Callable[[str], str | None], address: str) -> None:
+def _ask(guard: AddressGuard, address: str, named: str) -> None:
     """Raise NotAllowed where nothing may be sent to an address."""
-    refusal = guard(address)
+    refusal = guard(address, named)
     if refusal is not None:
         raise NotAllowed(refusal)

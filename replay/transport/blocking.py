@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from dissectors.endpoint import split_endpoint
 
-from ..config import TlsSettings
+from ..config import AddressGuard, TlsSettings
 from ..wire.network import LinkUser
 from .problems import NOT_A_NAME, connect_problem, local_ip
 from .socket_link import SocketLink
@@ -46,10 +46,8 @@ class SocketTimer:
 class BlockingNetwork:
     """The transport of a blocking producer."""
 
-    def __init__(
-        self, tls: TlsSettings | None, guard: Callable[[str], str | None] | None = None
-    ) -> None:
-        """`guard` says why nothing may be sent to an `ip:port`; None where it may.
+    def __init__(self, tls: TlsSettings | None, guard: AddressGuard | None = None) -> None:
+        """`guard` says why nothing may be sent to an address; None where it may.
 
         Raises ConfigError for TLS files that cannot be used.
         """
@@ -74,7 +72,7 @@ class BlockingNetwork:
         try:
             if self._tls is not None and self._settings is not None:
                 link.encrypt(self._tls, server_name_of(self._settings, parts[0]))
-            link.start(*parts)
+            link.start(address, *parts)
         except NOT_A_NAME as error:  # a text that is no host name: too long, with a NUL, ...
             link.abort()
             user.refused(*connect_problem(error))

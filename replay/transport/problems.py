@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
 import ssl
@@ -55,6 +56,15 @@ def local_ip(address: str) -> str:
             return str(probe.getsockname()[0])
     except (OSError, *NOT_A_NAME):
         return "127.0.0.1"
+
+
+def is_ip_address(host: str) -> bool:
+    """Return whether a host is an IP address, so that nothing is looked up."""
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def is_own_address(host: str) -> bool:

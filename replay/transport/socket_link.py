@@ -10,13 +10,13 @@ from __future__ import annotations
 import selectors
 import socket
 import ssl
-from collections.abc import Callable
 from typing import Final, Protocol
 
 from dissectors.endpoint import endpoint_of_socket
 
+from ..config import AddressGuard
 from ..wire.network import LinkUser
-from .problems import connect_problem
+from .problems import connect_problem, is_ip_address
 
 READ: Final = selectors.EVENT_READ
 WRITE: Final = selectors.EVENT_WRITE
@@ -31,8 +31,8 @@ class Selecting(Protocol):
     selector: selectors.BaseSelector
     dirty: list[SocketLink]
     """links that were written to in this turn"""
-    guard: Callable[[str], str | None] | None
-    """says why nothing may be sent to an `ip:port`"""
+    guard: AddressGuard | None
+    """says why nothing may be sent to an address"""
 
 
 class SocketLink:
@@ -46,6 +46,7 @@ class SocketLink:
         self._network = network
         self._user: LinkUser | None = user
         self._addresses: list[tuple[socket.AddressFamily, tuple[object, ...]]] = []
+        self._named = ""
         self._connected = False
         self._closing = False
         self._out: list[bytes] = []
@@ -87,8 +88,11 @@ class SocketLink:
 
     # -- opening --------------------------------------------------------------------------------
 
-    def start(self, host: str, port: int) -> None:
-        """Begin to connect to the first address of a host that is found."""
+    def start(self, named: str, host: str, port: int) -> None:
+        """Begin to connect to the first address of a host that is found; `named` is `host:port`."""
+        self._named = named
+        if not is_ip_address(host) and self._is_refused(named):
+            return
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
@@ -138,7 +142,7 @@ class SocketLink:
     def _is_refused(self, address: str) -> bool:
         """Whether the guard lets nothing be sent to an address; that ends the attempt."""
         guard = self._network.guard
-        refusal = guard(address) if guard is not None else None
+        refusal = guard(address, self._named) if guard is not None else None
         if refusal is not None:
             self._give_up(refusal, "")
         return refusal is not None

@@ -209,12 +209,8 @@ class ReplayArguments:
         bool,
         typer.Option("--dry-run", help="Show the plan, send nothing.", rich_help_panel=_SAFE),
     ] = False
-    yes: Annotated[
-        bool,
-        typer.Option(
-            *named("--yes"), help="Send to what is not loopback, unasked.", rich_help_panel=_SAFE
-        ),
-    ] = False
+    yes: Annotated[bool, options.yes(_SAFE)] = False
+    allow: Annotated[list[str] | None, options.allow(_SAFE)] = None
     journal: Annotated[
         str | None,
         typer.Option(

@@ -22,7 +22,8 @@ from dissectors.tcp.source import expand_sources
 from dissectors.times import text_of_time
 from replay.acl import CredentialsError
 from replay.captured.source import Survey
-from replay.config import ProducerConfig, addresses_of
+from replay.config import ProducerConfig
+from replay.consent import Consent
 from replay.errors import ClientError, NameServerError
 from replay.plan.planned_run import PlannedRun
 from replay.run.compare import Comparison
@@ -38,12 +39,13 @@ from replay.run.journal_rows import JournalError, OutcomeEntry, Run
 from replay.run.read_ahead import DEPTH, MOST_BYTES
 from replay.run.replay_run import Figures, ReplayRun
 from replay.run.replayer import run_replay
-from replay.safety import Guard, TargetRefused, host_and_port, is_loopback
+from replay.safety import Agreement, Guard, TargetRefused
 from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
 from replay.transport.problems import is_own_address
 
 from .. import __version__
 from ..decode.options import usage_error
+from ..send.consent import Question, agreement_of, can_ask
 from ..send.options import credentials_of_option, tls_of_options
 from ..ui.console import terminal_of
 from ..ui.figures import count, counted, duration, size
@@ -97,12 +99,13 @@ class _Sending:
         self._stopped = False
         self._before: Progressed | None = None
         self._progress = _ReplayProgress(sys.stderr, not self._given.quiet, "sends")
+        self._question = Question(self._progress.clear)
 
     def run(self) -> ExitStatus:
         """Do it; the status says what came of it."""
         given = self._given
         config, sandbox = self._config(), self._sandbox()
-        guard = Guard(self._consent(config, sandbox is not None), is_own_address)
+        guard = Guard(self._agreement(config, sandbox is not None), is_own_address)
         guard.learn(self._survey.responders)
         folder, run = self._journal()
         planned = planned_of(self._request, run.run, self._survey)
@@ -121,6 +124,7 @@ class _Sending:
                 read_ahead=1 if "-" in self._request.sources else DEPTH,
                 sandbox=sandbox,
                 before=self._before,
+                consent=Consent(guard, self._question),
                 tick=lambda figures: self._show(figures, planned),
             )
         )
@@ -156,6 +160,7 @@ class _Sending:
     def _stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
         def end() -> None:
             self._stopped = True
+            self._question.end()
             stop()
 
         with first_ends(end):
@@ -207,22 +212,24 @@ class _Sending:
         injections, seed = injections_of_file(Path(given.faults))
         return replace(options, injections=injections, seed=options.seed if seed is None else seed)
 
-    def _consent(self, config: ProducerConfig, sandbox: bool) -> bool:
-        """Whether addresses that are not loopback may be used; asks on a terminal."""
+    def _agreement(self, config: ProducerConfig, sandbox: bool) -> Agreement:
+        """Return what may be sent to; the user is asked for NameServers on a terminal."""
         given = self._given
-        addresses = addresses_of(config.namesrv or os.environ.get("NAMESRV_ADDR", ""))
-        remote = [one for one in addresses if not is_loopback(host_and_port(one)[0])]
-        if sandbox or not remote or given.yes:
-            return given.yes
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        agreement = agreement_of(given.yes, given.allow)
+        remote = [one for one in config.namesrv_addresses() if not agreement.covers(one)]
+        if sandbox or not remote:
+            return agreement
+        if not can_ask():
             raise CommandError(
                 f"{', '.join(map(printable, remote))} is not loopback",
-                "--yes allows to send there; --dry-run shows what would be sent",
+                "--yes or --allow allows to send there; --dry-run shows what would be sent",
                 ExitStatus.USAGE,
             )
-        return self._asked(remote)
+        self._ask(remote)
+        agreement.add(remote)
+        return agreement
 
-    def _asked(self, remote: list[str]) -> bool:
+    def _ask(self, remote: list[str]) -> None:
         """Show what would be sent where, and ask."""
         given = self._given
         planned = planned_of(self._request, "dry-run", self._survey)
@@ -239,7 +246,6 @@ class _Sending:
         print("Send? Type yes: ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() != "yes":
             raise CommandError("nothing was sent", "", ExitStatus.FAILURE)
-        return True
 
     # -- journal --------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class SendArguments:
         typer.Option(
             *named("--namesrv"),
             metavar="HOST:PORT[;...]",
-            help="NameServers; else those of NAMESRV_ADDR. Nothing else is asked or reached.",
+            help="NameServers; else those of NAMESRV_ADDR.",
             rich_help_panel=_TARGET,
         ),
     ] = None
@@ -73,6 +73,8 @@ class SendArguments:
             rich_help_panel=_TARGET,
         ),
     ] = None
+    yes: Annotated[bool, options.yes(_TARGET)] = False
+    allow: Annotated[list[str] | None, options.allow(_TARGET)] = None
     tls: Annotated[str | None, options.tls_from(_TARGET)] = None
     tls_name: Annotated[str | None, options.tls_name(_TARGET)] = None
     tls_any_name: Annotated[bool, options.tls_any_name(_TARGET)] = False

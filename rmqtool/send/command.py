@@ -21,7 +21,7 @@ def _run(given: SendArguments) -> ExitStatus:
       rmqtool send -t Orders - < lines.txt
       rmqtool send events.jsonl --log attempts.parquet --capture sent.pcapng
 
-    The brokers in the answer of the NameServer are the only ones reached. More: rmqtool help send.
+    Brokers that are neither loopback nor named are asked for first. More: rmqtool help send.
     """
     from .options import command_of
     from .run import run_send

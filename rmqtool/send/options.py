@@ -18,12 +18,14 @@ from replay.errors import ConfigError, NameServerError
 from replay.fault import FaultSettings
 from replay.message import Message, SendMode, TransactionState
 from replay.plan.pace import PaceError, duration_of, rate_of
+from replay.safety import Agreement
 from replay.validators import why_not_user_properties
 
 from ..decode.options import time_option, usage_error
 from ..ui.console import When
 from ..ui.status import CommandError, ExitStatus
 from .arguments import SendArguments
+from .consent import agreement_of
 
 _MS: Final = 1_000_000
 _OFF: Final = "off"
@@ -53,6 +55,8 @@ class SendCommand:
 
     config: ProducerConfig
     """the producer's, without hooks"""
+    agreement: Agreement
+    """where messages may go, unasked"""
     message: Message
     """what is sent, or what the lines of the input are laid over"""
     broker: str | None
@@ -100,8 +104,12 @@ def command_of(given: SendArguments) -> SendCommand:
         input_form = _one_of("--input", InputForm, given.input)
     if not given.topic and not (given.source and input_form is InputForm.jsonl):
         raise usage_error("--topic", "name the topic: -t TOPIC")
+    config = _config_of(given)
+    agreement = agreement_of(given.yes, given.allow)
+    agreement.add(config.namesrv_addresses())
     return SendCommand(
-        config=_config_of(given),
+        config=config,
+        agreement=agreement,
         message=message,
         broker=given.broker,
         queue_id=given.queue,

@@ -14,8 +14,10 @@ from dataclasses import replace
 from typing import Final, TextIO
 
 from replay.async_producer import AsyncProducer
+from replay.consent import Consent
 from replay.errors import ClientError, NameServerError, RouteError
 from replay.message import Message, MessageQueue, SendResult
+from replay.safety import Guard, TargetRefused
 from replay.send_many import BatchFeed, Feed, IteratorFeed, LineFeed, send_many
 from replay.sending.send import KeySelector
 from replay.wire_capture import WireCapture
@@ -28,6 +30,7 @@ from ..ui.interrupt import first_ends
 from ..ui.output import Output, refuse_inputs
 from ..ui.progress import Progress
 from ..ui.status import CommandError, ExitStatus
+from .consent import Question
 from .input_lines import BadLine, LineReader, Outgoing
 from .log import AttemptLog
 from .options import SendCommand, SendFormat, delivery_of
@@ -50,9 +53,10 @@ def run_send(command: SendCommand) -> ExitStatus:
             refuse_inputs(target, command.inputs, option)
     log = AttemptLog(command.log) if command.log is not None else None
     capture = WireCapture(command.capture) if command.capture is not None else None
-    run = _Run(command, log, capture)
+    guard = Guard(command.agreement)
+    run = _Run(command, log, capture, guard)
     on_attempt = log.add if log is not None else None
-    config = replace(command.config, on_attempt=on_attempt, wire=capture)
+    config = replace(command.config, on_attempt=on_attempt, wire=capture, guard=guard.why_not)
     try:
         seconds = send_many(config, run, run.stoppable)
     except BaseException:
@@ -83,7 +87,11 @@ class _Run:
     """One run."""
 
     def __init__(
-        self, command: SendCommand, log: AttemptLog | None, capture: WireCapture | None
+        self,
+        command: SendCommand,
+        log: AttemptLog | None,
+        capture: WireCapture | None,
+        guard: Guard,
     ) -> None:
         self.in_flight = command.in_flight
         self.rate = command.rate
@@ -101,6 +109,9 @@ class _Run:
         self._failed_shown = 0
         self._hidden = 0
         self._hopeless = False
+        self._question = Question(self.clear)
+        self._consent = Consent(guard, self._question)
+        self._refused = False
         self._stop: Callable[[], None] | None = None
         self._error: ClientError | None = None
         self._progress = _SendProgress(sys.stderr, self._may_show_progress(), "messages")
@@ -114,6 +125,7 @@ class _Run:
 
         def end() -> None:
             self._stopped = True
+            self._question.end()
             stop()
 
         self._stop = stop
@@ -139,6 +151,7 @@ class _Run:
     async def send(self, producer: AsyncProducer, item: _Item) -> SendResult:
         """Send one message, or a batch."""
         one, mode, state = item[0], self._command.mode, self._command.transaction
+        await self._ask_consent(producer, one.message.topic)
         if state is not None:
             return await producer.send_in_transaction(one.message, lambda _: state)
         queue, selector = None, None
@@ -152,6 +165,16 @@ class _Run:
             messages = [each.message for each in item]
             return await producer.send_batch(messages, mode=mode, queue=queue, selector=selector)
         return await producer.send(one.message, mode=mode, queue=queue, selector=selector)
+
+    async def _ask_consent(self, producer: AsyncProducer, topic: str) -> None:
+        """Raise RouteError where the user does not agree to a broker; nothing further is taken."""
+        try:
+            await self._consent(producer, topic)
+        except TargetRefused as refusal:
+            self._refused = True
+            if self._stop is not None:
+                self._stop()
+            raise RouteError(str(refusal)) from None
 
     def _decoded(self, line: Outgoing | BadLine | None) -> Outgoing | None:
         if not isinstance(line, BadLine):
@@ -217,6 +240,8 @@ class _Run:
             remarks.append(f"{hidden} not shown; -V shows all")
         if self._hopeless and self._total != self._summary.messages:
             remarks.append("no NameServer can be reached: the rest was not tried")
+        if self._refused and self._total != self._summary.messages:
+            remarks.append("a broker may not be sent to: the rest was not tried")
         if self._stopped:
             remarks.append("stopped; what was in flight has ended")
         if not command.quiet:

@@ -210,6 +210,25 @@ Jobs = Annotated[
 ]
 
 
+def allow(panel: str) -> Any:
+    """Return the option `--allow` of a command that sends."""
+    return typer.Option(
+        "--allow",
+        metavar="NETWORK|HOST",
+        help="Brokers there may be sent to, unasked: 10.0.0.0/8, an address, a name; repeatable.",
+        rich_help_panel=panel,
+    )
+
+
+def yes(panel: str) -> Any:
+    """Return the option `--yes` of a command that sends."""
+    return typer.Option(
+        *named("--yes"),
+        help="Send to what is neither loopback nor named, unasked.",
+        rich_help_panel=panel,
+    )
+
+
 def tls_from(panel: str) -> Any:
     """Return the option `--tls` of a command, in one of its panels of help."""
     return typer.Option(

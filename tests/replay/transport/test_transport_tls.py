@@ -71,7 +71,7 @@ def test_a_route_to_what_is_no_host_name(
     driver: Driver, responder: Responder, tls: TlsSettings | None, host: str
 ) -> None:
     config = config_of(responder, namesrv=f"{host}:9876", tls=tls, send_timeout_ms=60_000)
-    for one in (config, replace(config, guard=lambda _: None)):
+    for one in (config, replace(config, guard=lambda *_: None)):
         (error,) = driver(one, [SYNC])
         assert isinstance(error, NameServerError), error
         assert "name" in str(error)

@@ -1,0 +1,53 @@
+"""Asks on the terminal whether messages may go to brokers that only a route names.
+
+Rules: without a terminal nobody can agree, and the way out is said. What the user types is waited
+for by the loop, so that nothing else stops meanwhile and Ctrl-C is a no.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+
+from dissectors.printable import printable
+from replay.consent import TypedLine
+from replay.safety import WAY_OUT, Agreement, TargetRefused
+
+from ..decode.options import usage_error
+
+
+def agreement_of(yes: bool, allow: Iterable[str] | None) -> Agreement:
+    """Return what --yes and --allow agree to; CommandError for what is no network or host."""
+    try:
+        return Agreement(yes, allow or ())
+    except ValueError as error:
+        raise usage_error("--allow", str(error)) from None
+
+
+def can_ask() -> bool:
+    """Whether there is somebody to answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+class Question:
+    """What is asked while messages are sent."""
+
+    def __init__(self, clear: Callable[[], None]) -> None:
+        """`clear` removes the line of the progress."""
+        self._clear = clear
+        self._typed = TypedLine()
+
+    async def __call__(self, addresses: Sequence[str], topic: str) -> bool:
+        """Return whether the user agrees; raise TargetRefused where nobody can be asked."""
+        shown = ", ".join(map(printable, addresses))
+        what = f"the route of {printable(topic)} names {shown}: neither loopback nor named"
+        if not can_ask():
+            raise TargetRefused(f"{what}; {WAY_OUT}")
+        self._clear()
+        print(f"{what[0].upper()}{what[1:]}", file=sys.stderr)
+        print("Send there? Type yes: ", end="", file=sys.stderr, flush=True)
+        return (await self._typed.read(sys.stdin)).strip().lower() == "yes"
+
+    def end(self) -> None:
+        """Take no answer any more: it is a no. May be called by a signal handler."""
+        self._typed.end()
