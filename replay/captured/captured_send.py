@@ -37,6 +37,8 @@ BODY_LIMIT: Final = 16 * 1024 * 1024
 SET_BY_PRODUCER: Final = ("TRAN_MSG", "PGROUP")
 """properties of a half message that the producer sets anew"""
 _PREPARED: Final = 4
+_KEPT_PROPERTIES: Final = ("UNIQ_KEY", "TRAN_MSG")
+_LONG_PROPERTIES: Final = 1024
 
 
 class SkipReason(StrEnum):
@@ -118,6 +120,8 @@ class Seen(msgspec.Struct, gc=False):
     """what a log says is in the body; None for a capture"""
     pdu: Pdu | None = None
     """the request in the capture, None in a log"""
+    header_length: int = 0
+    """bytes of the header"""
 
     @property
     def key(self) -> tuple[str, int, int, int]:
@@ -134,7 +138,7 @@ class Seen(msgspec.Struct, gc=False):
     def size(self) -> int:
         """Bytes that it keeps in memory, about."""
         logged = sum(len(message.body) for message in self.messages or ())
-        return len(self.body) + logged + 1000
+        return len(self.body) + logged + 2 * self.header_length + 1000
 
 
 @dataclass(slots=True)
@@ -196,6 +200,14 @@ class CapturedHeader(NamedTuple):
         """The client's message id; of a batch its own one."""
         return property_of(self.properties, "UNIQ_KEY\x01") if self.properties else None
 
+    def shortened(self) -> CapturedHeader:
+        """Return the same without the properties that nobody asks for later."""
+        if len(self.properties) <= _LONG_PROPERTIES:
+            return self
+        kept = [(name, property_of(self.properties, f"{name}\x01")) for name in _KEPT_PROPERTIES]
+        texts = [f"{name}\x01{text}\x02" for name, text in kept if text is not None]
+        return self._replace(properties="".join(texts))
+
     @property
     def is_half(self) -> bool:
         """Whether it is the first part of a transaction."""
@@ -228,11 +240,16 @@ class CapturedSend:
     """whether all that is waited for is known"""
     due: int = 0
     """capture time at which it is waited for no longer"""
+    released: bool = False
+    """whether its messages were taken"""
 
     def release(self) -> None:
         """Its messages were taken: lets go of the bytes, of which others may know nothing."""
+        self.released = True
         self.seen.body = b""
         self.seen.messages = None
+        self.seen.ext_fields = {}
+        self.header = self.header.shortened()
         self.seen.pdu = self.answer.pdu = self.answer.request = None
         self.overtaken_by = []
         self.further_attempts = []

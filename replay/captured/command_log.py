@@ -160,6 +160,7 @@ class LogReader:
             b"",
             row.missing + sum(1 for one in messages if one.body_truncated or one.missing),
             tuple(self._message_of(one) for one in messages),
+            header_length=sum(len(name) + len(text) for name, text in row.ext_fields.items()),
         )
 
     def _message_of(self, one: LogMessage) -> Message:

@@ -48,6 +48,8 @@ MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
 """their bodies"""
 MAX_KEYS: Final = 65_536
 """messages that are remembered for the sake of further attempts"""
+MOST_OPEN: Final = 65_536
+"""requests without answer that are remembered for the sake of those sent meanwhile"""
 
 Key = tuple[str, int, int, int]
 
@@ -62,7 +64,7 @@ class _Pending(NamedTuple):
     broker: str
     """broker that it was sent to"""
     pdu: Pdu | None
-    """the request in the capture"""
+    """the request in the capture; None where it was let go"""
 
 
 class LookAhead:
@@ -84,7 +86,10 @@ class LookAhead:
         self._raw = raw
         self._queue: deque[CapturedSend | Refused] = deque()
         self._pending: dict[Key, _Pending] = {}
-        self._open: dict[tuple[str, int], dict[Key, CapturedSend]] = {}
+        self._requests: deque[tuple[Key, int]] = deque()  # those of `_pending` with a request
+        self._request_bytes = 0
+        self._open: dict[tuple[str, int], dict[Key, CapturedSend]] = {}  # the latest used last
+        self._opened = 0
         self._keys: dict[str, CapturedSend] = {}
         self._hops = RelayHops(relays)
         self._now = 0
@@ -108,11 +113,11 @@ class LookAhead:
             or (not self._raw and self._is_another_attempt(captured, key))
         ):
             return
+        captured.due = self._now + MAX_WAIT
         self._note_open(captured, seen)
         if seen.is_oneway:
             captured.answer.status = ONEWAY
             captured.settled = self._raw or not header.is_half
-        captured.due = self._now + MAX_WAIT
         self._queue.append(captured)
         self.waiting_bytes += seen.size
 
@@ -141,7 +146,8 @@ class LookAhead:
         if not answer.is_stored or any(one.outer == origin for one in proofs):
             answered(answer, code, remark, fields)
             answer.latency_us = (time - origin.time) // 1000
-            answer.pdu, answer.request = pdu, request
+            if not captured.released:  # else nobody asks any more
+                answer.pdu, answer.request = pdu, request
             answer.responder, answer.broker = origin.responder, broker
         if not answer.is_stored or (not self._raw and self._hops.may_be_inner(origin, unique_key)):
             return
@@ -170,7 +176,7 @@ class LookAhead:
                 if not (everything or first.settled or self._is_over(first)):
                     break
                 first.settled = True
-                self.waiting_bytes -= first.seen.size
+            self.waiting_bytes -= first.seen.size
             taken.append(queue.popleft())
         return taken
 
@@ -185,6 +191,7 @@ class LookAhead:
         seen.body, seen.messages, seen.pdu = b"", None, None
         refused = Refused(seen, refusal)
         self._queue.append(refused)
+        self.waiting_bytes += seen.size
         return refused
 
     def _is_inner_hop(self, seen: Seen, key: str) -> bool:
@@ -233,11 +240,24 @@ class LookAhead:
     def _wait_for(self, seen: Seen, captured: CapturedSend, broker: str) -> None:
         pending = self._pending
         pending[seen.key] = _Pending(captured, seen.origin, broker, seen.pdu)
+        if seen.pdu is not None:
+            self._hold_request(seen)
         while len(pending) > 1:
             oldest = next(iter(pending))
             if len(pending) <= MAX_KEYS and not self._is_past(pending[oldest].captured):
                 return
             del pending[oldest]
+
+    def _hold_request(self, seen: Seen) -> None:
+        """Let the earliest requests go where those that are held take too much."""
+        self._requests.append((seen.key, seen.size))
+        self._request_bytes += seen.size
+        while self._request_bytes > MAX_WAITING_BYTES:
+            key, size = self._requests.popleft()
+            self._request_bytes -= size
+            found = self._pending.get(key)
+            if found is not None:
+                self._pending[key] = found._replace(pdu=None)
 
     def _is_past(self, captured: CapturedSend) -> bool:
         """Whether nothing that comes now can still belong to it."""
@@ -248,10 +268,27 @@ class LookAhead:
             return
         self._wait_for(seen, captured, captured.broker)
         place = seen.origin.capture, seen.origin.conversation
-        others = self._open.setdefault(place, {})
+        others = self._open.pop(place, {})
         while others and next(iter(others.values())).due <= self._now:
             del others[next(iter(others))]
+            self._opened -= 1
+        self._opened += seen.key not in others
         others[seen.key] = captured
+        self._open[place] = others
+        self._forget_open()
+
+    def _forget_open(self) -> None:
+        """Forget the connections on which nothing was sent for the longest time.
+
+        What was waited for no longer says nothing of what was sent meanwhile.
+        """
+        while self._opened:
+            place, others = next(iter(self._open.items()))
+            latest = others[next(reversed(others))]
+            if self._opened <= MOST_OPEN and latest.due > self._now:
+                return
+            self._opened -= len(others)
+            del self._open[place]
 
     def _close(self, key: Key, captured: CapturedSend) -> None:
         """Note the answer: what was sent since the request was sent without waiting for it."""
@@ -259,6 +296,7 @@ class LookAhead:
         others = self._open.get(place)
         if others is None or others.pop(key, None) is None:
             return
+        self._opened -= 1
         for one in captured.overtaken_by:
             one.overlapped = captured.overlapped = True
         captured.overtaken_by = []

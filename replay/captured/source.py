@@ -134,6 +134,7 @@ class CapturedSource:
             pdu.missing,
             None,
             pdu,
+            pdu.header_length,
         )
 
     def _origin_of(self, pdu: Pdu) -> Origin:
