@@ -7,6 +7,10 @@ could turn one round. So a character that does not print is shown as an escape, 
 
 from __future__ import annotations
 
+from typing import Final
+
+MOST_SHOWN: Final = 1000
+"""characters of one text in a table or a page; JSON lines, CSV and Parquet have all"""
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -25,3 +29,8 @@ def _escape_of(char: str) -> str:
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def shortened(text: str, most: int = MOST_SHOWN) -> str:
+    """Return a text as it is, or its first `most` characters and how many more there are."""
+    return text if len(text) <= most else f"{text[:most]}… {len(text) - most:,} more"

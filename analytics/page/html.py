@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 
+from dissectors.printable import shortened
+
 from ..compare import head_of
 from ..report import Chart, ReportTable, Row, TableColumn
 from ..result import ReportResult, TableResult
@@ -186,7 +188,7 @@ def _body(result: TableResult, show: ShowColumn) -> str:
 
 def _cell(row: Row, column: TableColumn, shown: Show) -> str:
     value = row.get(column.name)
-    text = escaped(shown(value))
+    text = escaped(shortened(shown(value)))
     if value is None:
         return f'<td class="{"n " if column.type in ("int", "float") else ""}u">{text}</td>'
     if column.type in ("int", "float"):

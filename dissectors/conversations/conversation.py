@@ -362,9 +362,9 @@ class Conversation:
 
     @property
     def held_bytes(self) -> i64:
-        """Bytes held in both directions."""
-        held: i64 = self.first.decoder.held_bytes + self.second.decoder.held_bytes
-        return held + self.first.reassembler.pending_bytes + self.second.reassembler.pending_bytes
+        """Bytes of memory that what is held in both directions takes, about."""
+        held: i64 = self.first.decoder.held_memory + self.second.decoder.held_memory
+        return held + self.first.reassembler.held_bytes + self.second.reassembler.held_bytes
 
     # -- inside ---------------------------------------------------------------------------------
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
 
 from .segment import Segment
+
+PIECE_COST: Final = 256
+"""bytes of memory that a piece takes besides its own; most of it where segments are tiny"""
 
 
 @final

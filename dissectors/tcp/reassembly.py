@@ -14,7 +14,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from ..expert import ExpertInfo, ExpertKind
-from .pieces import Data, Gap, Piece, agree
+from .pieces import PIECE_COST, Data, Gap, Piece, agree
 from .segment import ACK, Segment
 
 HOLD_SEGMENTS: Final = 32
@@ -102,6 +102,11 @@ class StreamReassembler:
     def empty(self) -> bool:
         """Whether no byte was given out yet."""
         return self._base < 0 or self._expected == self._base
+
+    @property
+    def held_bytes(self) -> i64:
+        """Bytes of memory that what waits takes, about."""
+        return self.pending_bytes + PIECE_COST * len(self._pending)
 
     @property
     def earliest_held(self) -> i64:
@@ -380,16 +385,9 @@ class StreamReassembler:
             self._expected = first.offset
         else:
             place: i64 = self._expected - self._base
-            self._experts.append(
-                ExpertInfo(
-                    ExpertKind.GAP,
-                    f"{length} bytes",
-                    first.ts,
-                    first.packet,
-                    self.conversation,
-                    place,
-                )
-            )
+            kind, number = ExpertKind.GAP, self.conversation
+            info = ExpertInfo(kind, f"{length} bytes", first.ts, first.packet, number, place)
+            self._experts.append(info)
             self._gap(first.packet, first.ts, length, out)
         self._deliver(out)
 

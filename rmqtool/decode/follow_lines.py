@@ -20,7 +20,7 @@ from dissectors.decode.pipeline import CommandSeen, Decode
 from dissectors.remoting.bodies.secrets import text_without_secrets
 from dissectors.tcp.capture import packet_number
 
-from ..ui.console import Style, one_line, styled
+from ..ui.console import MOST_OF_VALUE, UNLIMITED, Style, one_line, styled
 from ..ui.figures import clock, duration, size
 from ..ui.output import Output
 from .options import DecodeRequest
@@ -119,7 +119,7 @@ def _header_text(seen: CommandSeen) -> str:
         header["extFields"] = shown_ext_fields(command.ext_fields)
     if command.serialize_type != "JSON":
         header["serializeType"] = command.serialize_type
-    return one_line(json.dumps(header, ensure_ascii=False))
+    return one_line(json.dumps(header, ensure_ascii=False), MOST_OF_VALUE)
 
 
 def _body_lines(body: bytes, masked: bool) -> list[str]:
@@ -133,7 +133,7 @@ def _body_lines(body: bytes, masked: bool) -> list[str]:
     if any(char < " " and char not in "\t\r\n" for char in text):
         return _dump(body)
     shown = text_without_secrets(text) if masked else text
-    return [one_line(line) for line in shown.splitlines()]
+    return [one_line(line, UNLIMITED) for line in shown.splitlines()]
 
 
 def _dump(data: bytes) -> list[str]:

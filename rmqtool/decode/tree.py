@@ -1,7 +1,7 @@
 """An exchange as a tree: every header field with its meaning, the body taken apart.
 
 Rules: one fact a line, indented by what it belongs to, names as RocketMQ writes them, so that the
-text can be searched; nothing is cut but bodies, and where they are, it says so.
+text can be searched; nothing is cut but bodies and values that nobody can read, and it says so.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dissectors.remoting.versions import version_name
 from dissectors.rows.outcome import is_notable
 from dissectors.tcp.capture import capture_index, packet_number
 
-from ..ui.console import Style, one_line, styled
+from ..ui.console import MOST_OF_VALUE, UNLIMITED, Style, one_line, styled
 from ..ui.figures import counted, duration, moment
 
 BODY_LIMIT = 1024
@@ -121,7 +121,7 @@ class Tree:
         yield f"flag: {command.flag} ({flags})"
         yield f"serializeType: {one_line(command.serialize_type)}"
         if command.remark is not None:
-            yield f"remark: {one_line(command.remark)}"
+            yield f"remark: {one_line(command.remark, MOST_OF_VALUE)}"
         missing = f", {pdu.missing} of it not captured" if pdu.missing else ""
         yield (
             f"length: {pdu.frame_bytes} (header {pdu.header_length}, "
@@ -213,7 +213,7 @@ def _shown_lines(shown: Mapping[str, object]) -> Iterator[str]:
     if "body" in shown:
         cut = ", cut" if shown.get("bodyTruncated") else ""
         size = f"{shown.get('bodySize')} bytes"
-        yield f"body ({shown.get('bodyForm')}, {size}{cut}): {_scalar(shown['body'])}"
+        yield f"body ({shown.get('bodyForm')}, {size}{cut}): {_scalar(shown['body'], UNLIMITED)}"
 
 
 _BYTES = frozenset(("body", "bodySize", "bodyForm", "bodyTruncated"))
@@ -254,9 +254,9 @@ def _list_lines(value: Sequence[object], name: str, head: str) -> Iterator[str]:
         yield from indented(1, value_lines(item))
 
 
-def _scalar(value: object) -> str:
+def _scalar(value: object, most: int = MOST_OF_VALUE) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return one_line(str(value))
+    return one_line(str(value), most)

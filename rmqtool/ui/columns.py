@@ -4,13 +4,17 @@ Rules: a column has a rank; on a narrow terminal the columns of the lowest ranks
 that can still be read, and what is left is given to those that need it. Widths are settled with
 the first rows, so that lines can be shown while the input is still being read. A text that may wrap
 (a remark) stands in the line where there is room for all of it, else in lines below its row. Where
-there is no terminal nothing is cut: a cell over the largest width moves the rest of its line.
+there is no terminal a cell over the largest width moves the rest of its line. A text that nobody
+can read, such as a topic of a megabyte, is cut everywhere, and the rest of it counted. Of the first
+rows only the cells are kept, never what they were made from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
+
+from dissectors.printable import MOST_SHOWN, shortened
 
 from .console import UNLIMITED, Style, Terminal, cells, cut, padded, styled, wrapped
 
@@ -47,6 +51,17 @@ class LineColumn(NamedTuple, Generic[Row]):
     """a cell for which the line has no room is written below it, in as many lines as it needs"""
 
 
+class _Cells(NamedTuple):
+    """What a row shows."""
+
+    section: str
+    """what it is in"""
+    texts: list[str]
+    """one for each column that is shown, or may be"""
+    styles: list[str]
+    """their SGR sequences; empty where there is no colour"""
+
+
 class LineTable(Generic[Row]):
     """Turns rows into lines; the first rows settle the widths."""
 
@@ -66,7 +81,8 @@ class LineTable(Generic[Row]):
         self._sample = sample
         self._section = section
         self._last_section = ""
-        self._waiting: list[Row] = []
+        self._waiting: list[_Cells] = []
+        self._shown: Sequence[LineColumn[Row]] = columns
         self._layout: list[tuple[LineColumn[Row], int]] | None = None
         limited = terminal.width < UNLIMITED
         self._wrapping = [column for column in columns if column.wraps and limited]
@@ -78,19 +94,39 @@ class LineTable(Generic[Row]):
         """Return the lines that can be shown now, the head first; rows may wait for the sample."""
         if self._layout is not None:
             return self._lines(rows)
-        self._waiting += rows
+        self._waiting += map(self._cells_of, rows)
         return self.rest() if len(self._waiting) >= self._sample else []
 
     def rest(self) -> list[str]:
         """Return the lines of the rows that wait."""
         if not self._waiting:
             return []
-        rows, self._waiting = self._waiting, []
-        head = []
-        if self._layout is None:
-            self._layout = self._settle(rows)
-            head = [self._head()]
-        return head + self._lines(rows)
+        found, self._waiting = self._waiting, []
+        if self._layout is not None:
+            return self._lines_of_cells(found)
+        layout = self._layout = self._settle(found)
+        places = {column.title: place for place, column in enumerate(self._columns)}
+        shown = [column for column, _ in layout]
+        self._shown = shown + [column for column in self._wrapping if column not in shown]
+        kept = [places[column.title] for column in self._shown]
+        return [self._head(), *self._lines_of_cells([_of_columns(one, kept) for one in found])]
+
+    def _lines(self, rows: Sequence[Row]) -> list[str]:
+        return self._lines_of_cells(map(self._cells_of, rows))
+
+    def _cells_of(self, row: Row) -> _Cells:
+        """Return what a row shows in the columns that have a place, or may have."""
+        section = self._section(row) if self._section is not None else ""
+        texts = []
+        for column in self._shown:
+            text = column.cell(row)
+            if len(text) > MOST_SHOWN:
+                text = shortened(text, max(MOST_SHOWN, column.most))
+            texts.append(text)
+        styles: list[str] = []
+        if self._terminal.colour:
+            styles = [c.style(row) if c.style is not None else "" for c in self._shown]
+        return _Cells(section, texts, styles)
 
     def _head(self) -> str:
         layout = self._layout or []
@@ -98,10 +134,10 @@ class LineTable(Generic[Row]):
         line = self._gap.join(texts).rstrip()
         return styled(line, Style.BOLD) if self._terminal.colour else line
 
-    def _settle(self, rows: Sequence[Row]) -> list[tuple[LineColumn[Row], int]]:
+    def _settle(self, found: Sequence[_Cells]) -> list[tuple[LineColumn[Row], int]]:
         wanted = {}
-        for column in self._columns:
-            widest = max((cells(column.cell(row)) for row in rows), default=0)
+        for place, column in enumerate(self._columns):
+            widest = max((cells(one.texts[place]) for one in found), default=0)
             wanted[column.title] = max(len(column.title) if widest else 0, widest)
         shown = [column for column in self._columns if wanted[column.title] > 0]
         if self._terminal.width >= UNLIMITED:
@@ -118,48 +154,50 @@ class LineTable(Generic[Row]):
         self.hidden = [column.title for column in fixed if column not in layout]
         return [(column, layout[column]) for column in shown if column in layout]
 
-    def _lines(self, rows: Sequence[Row]) -> list[str]:
+    def _lines_of_cells(self, found: Iterable[_Cells]) -> list[str]:
         layout = self._layout or []
         last = layout[-1][0] if layout and not layout[-1][0].right else None
         limited = self._terminal.width < UNLIMITED
         colour = self._terminal.colour
         gap = self._gap
-        shown = [column for column, _ in layout]
-        missing = [column for column in self._wrapping if column not in shown]
         lines = []
-        for row in rows:
-            if self._section is not None and (section := self._section(row)) != self._last_section:
+        for section, shown, styles in found:
+            if section != self._last_section:
                 self._last_section = section
                 lines.append(styled(section, Style.BOLD) if colour else section)
             texts = []
             below: list[str] = []
-            for column, width in layout:
-                text = column.cell(row)
+            for place, (column, width) in enumerate(layout):
+                text = shown[place]
                 if column.wraps and limited and cells(text) > width:
-                    below += self._below(column, row, text)
+                    below += self._below(text, styles[place] if colour else "")
                     text = ""
                 if len(text) != width or not text.isascii():
                     if limited:
                         text = cut(text, width, column.keep_end)
                     if column is not last:
                         text = padded(text, width, column.right)
-                if colour and column.style is not None:
-                    text = styled(text, column.style(row))
+                if colour:
+                    text = styled(text, styles[place])
                 texts.append(text)
             lines.append(gap.join(texts).rstrip())
-            for column in missing:
-                below += self._below(column, row, column.cell(row))
+            for place in range(len(layout), len(shown)):
+                below += self._below(shown[place], styles[place] if colour else "")
             lines += below
         return lines
 
-    def _below(self, column: LineColumn[Row], row: Row, text: str) -> list[str]:
+    def _below(self, text: str, style: str) -> list[str]:
         """Return a text that may wrap as lines below its row."""
         width = self._terminal.width - len(_BELOW)
         texts = wrapped(text, width, _MOST_BELOW)
         marks = [_BELOW, *[" " * len(_BELOW)] * len(texts)]
-        if self._terminal.colour and column.style is not None:
-            texts = [styled(one, column.style(row)) for one in texts]
+        texts = [styled(one, style) for one in texts]
         return [f"{mark}{one}" for mark, one in zip(marks, texts, strict=False)]
+
+
+def _of_columns(one: _Cells, kept: Sequence[int]) -> _Cells:
+    styles = [one.styles[place] for place in kept] if one.styles else []
+    return _Cells(one.section, [one.texts[place] for place in kept], styles)
 
 
 def _fit(

@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import IO, NamedTuple
 
-from dissectors.printable import printable
+from dissectors.printable import MOST_SHOWN, printable
 
 UNLIMITED = 1 << 30
-"""Width of what is no terminal: nothing is cut there."""
+"""Width of what is no terminal: lines are not cut to it."""
+MOST_OF_VALUE = 32_768
+"""characters of one value where a command is shown whole: properties have no more"""
 _NARROWEST = 40
 
 
@@ -121,8 +123,13 @@ def padded(text: str, width: int, right: bool = False) -> str:
     return blanks + text if right else text + blanks
 
 
-def one_line(text: str | None) -> str:
-    """Return a text of the network as one printable line; absent is empty."""
+def one_line(text: str | None, most: int = MOST_SHOWN) -> str:
+    """Return a text of the network as one printable line; absent is empty.
+
+    Of more than `most` characters the rest is counted.
+    """
     if text is None:
         return ""
+    if len(text) > most:
+        return f"{printable(text[:most])}… {len(text) - most:,} more"
     return text if text.isprintable() else printable(text)

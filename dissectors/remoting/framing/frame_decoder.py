@@ -18,7 +18,7 @@ from mypy_extensions import i64
 from ...expert import ExpertInfo, ExpertKind
 from .frame import Frame
 from .layout import MAX_FRAME, PREFIX, header_length_of, is_no_json, is_prefix, total_of, type_of
-from .search import FrameSearch, Range
+from .search import PART_COST, FrameSearch, Range
 from .wanted_bodies import is_wanted
 
 KEEP_NONE: Final = 0
@@ -95,6 +95,12 @@ class FrameDecoder:
     def held_bytes(self) -> i64:
         """Bytes of heads, bodies and what is searched that are held."""
         return self.held + self._head_size + self._search.held_bytes
+
+    @property
+    def held_memory(self) -> i64:
+        """Bytes of memory that they take, about."""
+        parts: i64 = len(self._head) + len(self._body) + self._search.held_parts
+        return self.held_bytes + PART_COST * parts
 
     @property
     def started(self) -> bool:
@@ -326,18 +332,9 @@ class FrameDecoder:
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
             self._body = []
             self.held = 0
-        out.append(
-            Frame(
-                self._offset,
-                self._packet,
-                self._ts,
-                self._type,
-                self._header,
-                body,
-                self._body_length,
-                self._missing,
-            )
-        )
+        at, packet, ts, lost = self._offset, self._packet, self._ts, self._missing
+        frame = Frame(at, packet, ts, self._type, self._header, body, self._body_length, lost)
+        out.append(frame)
         self._body_left = -1
 
     def _lose(self) -> None:

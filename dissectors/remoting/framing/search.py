@@ -24,6 +24,9 @@ WORK_PER_BYTE: Final = 16
 FREE_WORK: Final = 16 * MAX_SOUGHT_HEADER
 """the same at the start of a stream, where nothing was passed over yet"""
 
+PART_COST: Final = 128
+"""bytes of memory that a part that is kept takes besides its own: most of it where it is tiny"""
+
 _CANDIDATE: Final = re.compile(rb"(?=\x00[\x00-\xff]{3}(?:\x00[\x00-\xff]{3}\{|\x01\x00))")
 """what a frame begins with: total length below 16 MiB, type, header length, first byte"""
 
@@ -89,6 +92,11 @@ class FrameSearch:
     def held_bytes(self) -> i64:
         """Bytes that are kept because they may become a frame."""
         return self._held
+
+    @property
+    def held_parts(self) -> i64:
+        """Parts that these bytes came in."""
+        return len(self._parts) + len(self._pieces)
 
     @property
     def earliest_held(self) -> i64:

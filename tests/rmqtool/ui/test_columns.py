@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+
+from dissectors.printable import MOST_SHOWN
 from rmqtool.ui.columns import LineColumn, LineTable
 from rmqtool.ui.console import UNLIMITED, Style, Terminal, cells
 
@@ -132,5 +135,20 @@ def test_columns_without_room_are_named() -> None:
 
 def test_one_long_cell_does_not_widen_the_other_rows() -> None:
     found = lines(FILE, ("x" * 20_000, "b", "c"), ("a", "b", "c"))
-    assert found[1].startswith("x" * 20_000)
+    assert found[1].startswith("x" * MOST_SHOWN + "… 19,000 more ")
     assert len(found[2]) < 60
+
+
+def test_rows_that_wait_are_not_kept_but_their_cells() -> None:
+    class Large:
+        pass
+
+    kept: list[weakref.ref[Large]] = []
+    table = LineTable([LineColumn[Large]("A", lambda _: "a", 1, 4, 10)], FILE)
+    for _ in range(9):
+        one = Large()
+        kept.append(weakref.ref(one))
+        assert table.lines_of([one]) == []
+    del one
+    assert [ref() for ref in kept] == [None] * 9
+    assert table.rest() == ["A", *["a"] * 9]

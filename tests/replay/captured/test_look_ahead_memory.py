@@ -1,0 +1,90 @@
+"""What is remembered of answers that did not come: bounded in number and in bytes.
+
+Memory is that of Python's objects (`tracemalloc`), so it does not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from dissectors.decode.pipeline import CommandSeen, Decode
+from dissectors.tcp.source import BytesSource
+from replay.captured import look_ahead, relay_hops
+from replay.captured.captured_send import CapturedSend, Seen
+from replay.captured.look_ahead import LookAhead
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import send
+from tests.traffic.talk import Talk
+
+from ..replayed import seen
+
+LIMIT = 1 << 20
+
+
+def held_after(requests: Iterator[Seen]) -> int:
+    """Bytes that are held when all requests were seen, and their messages taken."""
+    ahead = LookAhead()
+    tracemalloc.start()
+    for request in requests:
+        ahead.request(request)
+        for one in ahead.take():
+            if isinstance(one, CapturedSend):
+                one.release()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return held
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MAX_WAITING", "MAX_KEYS", "MOST_OPEN"):
+        monkeypatch.setattr(look_ahead, name, 100)
+    monkeypatch.setattr(look_ahead, "MAX_WAITING_BYTES", LIMIT)
+    monkeypatch.setattr(relay_hops, "MAX_KEYS", 100)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("apart", [1, 7, 10_000])
+def test_connections_with_an_unanswered_send_are_forgotten(apart: int) -> None:
+    def requests(count: int) -> Iterator[Seen]:
+        for n in range(count):
+            yield seen(n, key=f"K{n}", opaque=n, conversation=n % apart)
+
+    assert held_after(requests(4000)) < 1.2 * held_after(requests(2000)) + 65_536
+
+
+@pytest.mark.usefixtures("small")
+def test_long_properties_are_let_go_with_the_message() -> None:
+    def requests() -> Iterator[Seen]:
+        for n in range(400):
+            request = seen(n, key=f"K{n}", opaque=n, properties={"a": "x" * 30_000})
+            request.header_length = 30_300
+            yield request
+
+    assert held_after(requests()) < 3 * LIMIT
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("keys", [1, 10_000])
+def test_whole_requests_without_an_answer_are_let_go(keys: int) -> None:
+    """Each is a message of its own, or another attempt of one message."""
+    size, count = 50_000, 200
+
+    def requests() -> Iterator[Seen]:
+        for n in range(count):
+            one = replace(send(n % keys, bytes(size)), opaque=n)
+            capture = pcap_of(Talk(mss=60_000).open().say(0, one.frame).segments)
+            pdus = [seen.pdu for batch in _commands(capture) for seen in batch]
+            request = seen(n, key=f"K{n % keys}", opaque=n, body=pdus[0].body)
+            request.pdu = pdus[0]
+            yield request
+
+    assert held_after(requests()) < 3 * LIMIT < count * size // 3
+
+
+def _commands(capture: bytes) -> Iterator[list[CommandSeen]]:
+    return Decode([BytesSource("a.pcap", capture)]).commands()
