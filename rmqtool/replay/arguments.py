@@ -62,6 +62,8 @@ class ReplayArguments:
     tls: Annotated[str | None, options.tls_from(_TARGET)] = None
     tls_name: Annotated[str | None, options.tls_name(_TARGET)] = None
     tls_any_name: Annotated[bool, options.tls_any_name(_TARGET)] = False
+    tls_cert: Annotated[str | None, options.tls_cert(_TARGET)] = None
+    tls_key: Annotated[str | None, options.tls_key(_TARGET)] = None
     speed: Annotated[
         str | None,
         typer.Option(metavar="2x", help="Times the captured pace.", rich_help_panel=_TIME),

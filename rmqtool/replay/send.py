@@ -196,7 +196,7 @@ class _Sending:
             retries=given.retries,
             retries_async=given.retries,
             credentials=credentials_of_option(given.acl),
-            tls=tls_of_options(given.tls, given.tls_name, given.tls_any_name),
+            tls=tls_of_options(given),
         )
 
     def _sandbox(self) -> SandboxOptions | None:

@@ -78,6 +78,8 @@ class SendArguments:
     tls: Annotated[str | None, options.tls_from(_TARGET)] = None
     tls_name: Annotated[str | None, options.tls_name(_TARGET)] = None
     tls_any_name: Annotated[bool, options.tls_any_name(_TARGET)] = False
+    tls_cert: Annotated[str | None, options.tls_cert(_TARGET)] = None
+    tls_key: Annotated[str | None, options.tls_key(_TARGET)] = None
     body: Annotated[
         str | None,
         typer.Option("--body", metavar="TEXT", help="Body.", rich_help_panel=_MESSAGE),

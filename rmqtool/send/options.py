@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from time import time_ns
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from replay.acl import Credentials, CredentialsError, credentials_of, read_credentials
 from replay.config import NAMESRV_VARIABLE, ProducerConfig, TlsSettings, version_of_release
@@ -31,6 +31,8 @@ _MS: Final = 1_000_000
 _OFF: Final = "off"
 _NO_NAMESRV: Final = f"give -n HOST:PORT[;HOST:PORT], or set {NAMESRV_VARIABLE}"
 _DEFAULT_IN_FLIGHT: Final = {SendMode.SYNC: 1, SendMode.ASYNC: 64, SendMode.ONEWAY: 64}
+KEY_PASSWORD_VARIABLE: Final = "ROCKETMQ_TLS_KEY_PASSWORD"
+"""environment variable with the password of the key of --tls-key"""
 _Value = TypeVar("_Value")
 _Enum = TypeVar("_Enum", bound=StrEnum)
 
@@ -115,7 +117,12 @@ def command_of(given: SendArguments) -> SendCommand:
         queue_id=given.queue,
         order_key=given.order_key,
         transaction=_transaction_of(given.transaction),
-        inputs=tuple(filter(None, (given.source, given.file, given.acl, given.tls))),
+        inputs=tuple(
+            filter(
+                None,
+                (given.source, given.file, given.acl, given.tls, given.tls_cert, given.tls_key),
+            )
+        ),
         source=given.source,
         input_form=input_form,
         count=given.count,
@@ -237,7 +244,7 @@ def _checked_config(
         vip_channel=given.vip,
         namespace=given.namespace,
         credentials=credentials_of_option(given.acl),
-        tls=tls_of_options(given.tls, given.tls_name, given.tls_any_name),
+        tls=tls_of_options(given),
         compress_over=1 << 40 if compress == _OFF else 4096,
         compress_type="zlib" if compress == _OFF else compress,
         trace=given.trace,
@@ -286,26 +293,51 @@ def credentials_of_option(text: str | None) -> Credentials | None:
     return credentials
 
 
-def tls_of_options(text: str | None, name: str | None, any_name: bool) -> TlsSettings | None:
-    """Return what --tls, --tls-name and --tls-any-name ask for.
+class TlsArguments(Protocol):
+    """The options of a command that encrypts."""
 
-    Raise CommandError where the file is not there, or the options contradict each other.
+    tls: str | None
+    tls_name: str | None
+    tls_any_name: bool
+    tls_cert: str | None
+    tls_key: str | None
+
+
+def tls_of_options(
+    given: TlsArguments, variables: Mapping[str, str] = os.environ
+) -> TlsSettings | None:
+    """Return what the options of TLS ask for; the key's password is one of `variables`.
+
+    Raise CommandError where a file is not there, or the options contradict each other.
     """
+    text, name, any_name = given.tls, given.tls_name, given.tls_any_name
     option = "--tls-any-name" if any_name else "--tls-name"
     if name is not None and any_name:
         raise usage_error("--tls-name and --tls-any-name", "only one of them at a time")
     if (name is not None or any_name) and text in (None, "insecure"):
         raise usage_error(option, "needs --tls CA.pem or --tls system, which check certificates")
+    if given.tls_cert is not None and text is None:
+        raise usage_error("--tls-cert", "needs --tls CA.pem, system or insecure")
+    if given.tls_key is not None and given.tls_cert is None:
+        raise usage_error("--tls-key", "is the key of a certificate: name it with --tls-cert")
     if text is None:
         return None
-    if text == "insecure":
-        return TlsSettings(verify=False)
     if name is not None and not _is_server_name(name):
         raise usage_error("--tls-name", f"{name!r} is no host name or IP address")
-    if text != "system" and not Path(text).is_file():
+    if text not in ("system", "insecure") and not Path(text).is_file():
         raise usage_error("--tls", f"there is no file {text}; or say system or insecure")
-    ca_file = None if text == "system" else text
-    return TlsSettings(ca_file=ca_file, check_hostname=not any_name, server_name=name)
+    for option, file in (("--tls-cert", given.tls_cert), ("--tls-key", given.tls_key)):
+        if file is not None and not Path(file).is_file():
+            raise usage_error(option, f"there is no file {file}")
+    return TlsSettings(
+        ca_file=None if text in ("system", "insecure") else text,
+        verify=text != "insecure",
+        check_hostname=not any_name,
+        server_name=name,
+        cert_file=given.tls_cert,
+        key_file=given.tls_key,
+        key_password=variables.get(KEY_PASSWORD_VARIABLE),
+    )
 
 
 def _is_server_name(name: str) -> bool:

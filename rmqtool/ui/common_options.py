@@ -256,3 +256,23 @@ def tls_any_name(panel: str) -> Any:
         help="Accept a trusted certificate whatever name it has.",
         rich_help_panel=panel,
     )
+
+
+def tls_cert(panel: str) -> Any:
+    """Return the option `--tls-cert` of a command."""
+    return typer.Option(
+        "--tls-cert",
+        metavar="CERT.pem",
+        help="Own certificate, for servers that ask for one; its key is in it or in --tls-key.",
+        rich_help_panel=panel,
+    )
+
+
+def tls_key(panel: str) -> Any:
+    """Return the option `--tls-key` of a command."""
+    return typer.Option(
+        "--tls-key",
+        metavar="KEY.pem",
+        help="Key of --tls-cert; its password is taken from ROCKETMQ_TLS_KEY_PASSWORD.",
+        rich_help_panel=panel,
+    )
