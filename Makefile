@@ -15,17 +15,20 @@ HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples fuzz clean
+.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit fuzz clean
 
 help:  ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 setup: $(VENV)/installed compile  ## install everything into .venv, compile the decode path
 
-$(VENV)/installed: requirements.txt pyproject.toml
+PIP := -m pip install --quiet --disable-pip-version-check
+# What is built from sources is built by the pinned tools.
+$(VENV)/installed: requirements.txt requirements-build.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python $(PIP) --require-hashes -r requirements-build.txt
+	$(BIN)/python $(PIP) --require-hashes --no-build-isolation -r requirements.txt
+	$(BIN)/python $(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
 compile: $(COMPILED)  ## compile the decode path with mypyc, where there is a C compiler
@@ -80,6 +83,14 @@ bench: setup  ## measure decode, producer, replay and reports against tshark, Ja
 
 samples: setup  ## record samples/ anew from real clusters and clients
 	$(BIN)/python -m tests.cluster record
+
+audit: $(VENV)/audit/installed  ## ask for known vulnerabilities in what is pinned; says where nobody answers
+	@$(VENV)/audit/bin/python -m tests.audit
+
+$(VENV)/audit/installed: requirements-audit.txt $(VENV)/installed
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python $(PIP) --require-hashes -r requirements-audit.txt
+	touch $@
 
 fuzz: setup  ## ten minutes of coverage-guided fuzzing
 	$(BIN)/python -m tests.fuzz --seconds 600
