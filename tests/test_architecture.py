@@ -37,7 +37,7 @@ NETWORK = (
 MASTER = "analytics.spark.master"
 """what asks whether a Spark master is there"""
 ONLY_IN: dict[str, tuple[str, ...]] = {
-    "scapy": ("dissectors.live", "dissectors.scapy_layer"),
+    "scapy": ("dissectors.with_scapy",),
     "pyspark": ("analytics",),
     "pandas": ("analytics",),
     "pyarrow": ("dissectors.rows.parquet", "analytics"),

@@ -50,6 +50,7 @@ def test_wheel_ships_exactly_the_four_packages(wheel: Path) -> None:
     assert {"dissectors/wireshark/stream.lua", "analytics/page/page.css"} <= names
     assert {f"rmqtool/documents/{path.name}" for path in (ROOT / "docs").glob("*.md")} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert any(name.endswith("licenses/dissectors/with_scapy/NOTICE") for name in names)
 
 
 def test_wheel_runs_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:

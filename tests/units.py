@@ -114,8 +114,10 @@ UNITS: dict[str, tuple[str, ...]] = {
         "dissectors.times",
     ),
     # edges: live capture, crafting, other tools
-    "dissectors.live": (),
-    "dissectors.scapy_layer": ("dissectors.remoting", "dissectors.tcp", "dissectors.expert"),
+    "dissectors.live": ("dissectors.live",),
+    "dissectors.with_scapy": (
+        *("dissectors.remoting", "dissectors.tcp", "dissectors.live", "dissectors.expert"),
+    ),
     "dissectors.wireshark": ("dissectors.remoting", "dissectors.rows", "dissectors.expert"),
     # replay: values, then connections, the cluster, sending
     **dict.fromkeys(ACTIVE_VALUES, (*ACTIVE_VALUES, "dissectors.remoting")),

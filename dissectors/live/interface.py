@@ -1,7 +1,6 @@
-"""Packets of a network interface, live: opened and filtered by scapy, read in bulk.
+"""Packets of a network interface, live: read in bulk from a socket that somebody opened.
 
-Rules: scapy opens the socket and compiles the filter; packets are not dissected by it, for that
-takes longer than most packets leave. On Linux they are read from the kernel's ring
+Rules: `with_scapy.sockets` opens it. On Linux packets are read from the kernel's ring
 (`packet_ring`), with the kernel's times; elsewhere one by one. What was lost is counted.
 `LiveSource` gives the packets as the bytes of a pcap, so that a live capture goes the way of all
 others. Errors are raised only for what the user did: no right, no such interface, a bad filter.
@@ -12,15 +11,12 @@ from __future__ import annotations
 import errno
 import select
 import struct
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from .packet_ring import (
     RING_BYTES,
-    SO_ATTACH_FILTER,
-    SOL_SOCKET,
     PacketRing,
     PacketSocket,
     RingPacket,
@@ -43,10 +39,8 @@ _LOOPBACK: Final = 772
 _LAYER_LINKTYPES: Final = {"Ethernet": LINKTYPE_ETHERNET, "Loopback": 0, "cooked linux": 113}
 _PCAP_NANOSECONDS: Final = 0xA1B23C4D
 _RECORD: Final = struct.Struct("<IIII")
-_SNAPLEN: Final = 262144
+SNAPLEN: Final = 262144
 """bytes of a packet that are kept: tcpdump's own"""
-_RETURN: Final = 0x06
-"""BPF_RET|BPF_K: a filter's verdict, the bytes that it accepts"""
 
 
 class LiveError(Exception):
@@ -75,8 +69,8 @@ class Interface(NamedTuple):
     """hardware address; empty: none"""
 
 
-class _ScapySocket(Protocol):
-    """What is used of scapy's listening sockets."""
+class ListeningSocket(Protocol):
+    """What is used of a listening socket, as scapy has it."""
 
     ins: PacketSocket
     LL: object
@@ -86,66 +80,29 @@ class _ScapySocket(Protocol):
     def close(self) -> None: ...
 
 
-def list_interfaces() -> list[Interface]:
-    """Return the interfaces of this machine by name; no right is needed. Raises LiveError: no
-    scapy.
-    """
-    load_scapy()
-    from scapy.config import conf
-
-    conf.ifaces.reload()
-    found = []
-    for one in conf.ifaces.values():
-        flags = int(one.flags)
-        addresses = tuple(str(ip) for version in (4, 6) for ip in one.ips.get(version, ()))
-        mac = str(one.mac or "")
-        mac = "" if mac == "00:00:00:00:00:00" else mac
-        name = str(one.network_name)
-        found.append(Interface(name, addresses, bool(flags & 1), bool(flags & 8), mac))
-    return sorted(found)
-
-
-def load_scapy() -> None:
-    """Import the parts of scapy that are needed; raises LiveError where it is not installed."""
-    try:
-        import scapy.arch
-        import scapy.layers.inet  # noqa: F401 (its link types are registered)
-    except ImportError as error:
-        raise LiveError(
-            "live capture", f"scapy cannot be imported ({error})", "pip install 'rmqtool[live]'"
-        ) from None
-
-
 class LiveCapture:
     """An open capture on one interface."""
 
     def __init__(
         self,
+        opened: ListeningSocket,
         interface: str,
-        filter_text: str = "",
         *,
-        promiscuous: bool = True,
         buffer_bytes: int = RING_BYTES,
         ring: bool = True,
     ) -> None:
-        """Open it: from here on packets are kept, as many as fit into the buffer.
+        """Take a socket over: from here on packets are kept, as many as fit into the buffer.
 
         `ring` False: they are read one by one, as where there is no ring.
-
-        Raises LiveError for a missing right, an unknown interface, a filter that is none.
         """
-        load_scapy()
         self.interface = interface
-        self.filter_text = filter_text
         self.received = 0
         """packets that passed the filter, by the last call of `count`"""
         self.dropped = 0
         """those of them that were lost because nobody read them in time"""
-        self._socket = _open(interface, filter_text, promiscuous)
+        self._socket = opened
         self.linktype = _linktype_of(self._socket)
         """LINKTYPE_ number of the packets"""
-        if filter_text:
-            _widen_filter(self._socket, filter_text, interface)
         self._sees_twice = _sees_twice(self._socket)
         self._ring = self._open_ring(buffer_bytes) if ring else None
         if self._ring is None:
@@ -171,7 +128,7 @@ class LiveCapture:
                 return self._ring.receive(timeout)
             return self._receive_singly(timeout)
         except OSError as error:
-            raise LiveError(self.interface, _reason_of(error)) from None
+            raise LiveError(self.interface, reason_of(error)) from None
 
     def count(self) -> None:
         """Brings `received` and `dropped` up to date, where the system counts."""
@@ -243,7 +200,7 @@ class LiveSource:
     def chunks(self) -> Iterator[bytes]:
         """Yield the head of the pcap, then records as packets come; empty: there is nothing new."""
         head = struct.pack(
-            "<IHHiIII", _PCAP_NANOSECONDS, 2, 4, 0, 0, _SNAPLEN, self._capture.linktype
+            "<IHHiIII", _PCAP_NANOSECONDS, 2, 4, 0, 0, SNAPLEN, self._capture.linktype
         )
         self.bytes_read += len(head)
         yield head
@@ -278,63 +235,7 @@ def pcap_records(packets: Sequence[RingPacket]) -> bytes:
     return b"".join(parts)
 
 
-def _open(interface: str, filter_text: str, promiscuous: bool) -> _ScapySocket:
-    from scapy.config import conf
-    from scapy.error import Scapy_Exception
-
-    names = [one.name for one in list_interfaces()]
-    if interface not in names:
-        raise LiveError(interface, "no such interface", f"there are: {', '.join(names)}")
-    try:
-        opened: _ScapySocket = conf.L2listen(
-            iface=interface, filter=filter_text or None, promisc=promiscuous
-        )
-    except PermissionError:
-        raise LiveError(
-            interface, "no right to capture packets", _way_to_rights(interface)
-        ) from None
-    except Scapy_Exception as error:
-        reason, hint = _filter_reason(str(error)), "see pcap-filter(7); e.g. 'tcp port 10911'"
-        raise LiveError(interface, f"the filter {filter_text!r} {reason}", hint) from None
-    except OSError as error:
-        raise LiveError(interface, _reason_of(error)) from None
-    return opened
-
-
-def _widen_filter(opened: _ScapySocket, filter_text: str, interface: str) -> None:
-    """Lets a filter accept packets whole: scapy's cuts them to 65,535 bytes, and a loopback has
-    larger ones."""
-    if not sys.platform.startswith("linux"):
-        return
-    from scapy.arch.common import compile_filter, free_filter
-    from scapy.libs.structures import sock_fprog
-
-    program = compile_filter(filter_text, interface)
-    for index in range(program.bf_len):
-        step = program.bf_insns[index]
-        if step.code == _RETURN and step.k:
-            step.k = _SNAPLEN
-    opened.ins.setsockopt(
-        SOL_SOCKET, SO_ATTACH_FILTER, bytes(sock_fprog(program.bf_len, program.bf_insns))
-    )
-    free_filter(program)
-
-
-def _filter_reason(text: str) -> str:
-    if "libpcap is not available" in text:
-        return "needs libpcap, which is not installed"
-    inner = text.rpartition(" (")[2].rstrip(")")
-    return f"is no capture filter: {inner}"
-
-
-def _way_to_rights(interface: str) -> str:
-    return (
-        "run it as root, or let another program capture:\n"
-        f"sudo tcpdump -i {interface} -U -w - | rmqtool decode pcap -"
-    )
-
-
-def _reason_of(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
     if error.errno == errno.ENETDOWN:
         return "the interface is down"
     if error.errno in (errno.ENODEV, errno.ENXIO):
@@ -342,13 +243,13 @@ def _reason_of(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _hardware_of(opened: _ScapySocket) -> int:
+def _hardware_of(opened: ListeningSocket) -> int:
     """Return the ARPHRD_ number of the interface that a Linux packet socket is bound to."""
     name: tuple[object, ...] = opened.ins.getsockname()  # type: ignore[attr-defined]
     return int(name[3])  # type: ignore[call-overload,no-any-return]
 
 
-def _sees_twice(opened: _ScapySocket) -> bool:
+def _sees_twice(opened: ListeningSocket) -> bool:
     """Whether packets are shown going out and coming in: a loopback before Linux 4.20."""
     try:
         return _hardware_of(opened) == _LOOPBACK and not ignores_outgoing(opened.ins)
@@ -356,7 +257,7 @@ def _sees_twice(opened: _ScapySocket) -> bool:
         return False
 
 
-def _linktype_of(opened: _ScapySocket) -> int:
+def _linktype_of(opened: ListeningSocket) -> int:
     try:
         return _LINKTYPES.get(_hardware_of(opened), LINKTYPE_RAW)
     except (AttributeError, TypeError, IndexError):

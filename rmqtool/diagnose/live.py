@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.live.interface import LiveCapture, LiveSource
-from dissectors.live.packet_ring import RING_BYTES
+from dissectors.live.interface import LiveSource
 
+from ..live.opened import opened_capture
+from ..live.request import LiveRequest
 from ..live.run import seconds_of
 from ..summary.watch import Watch
 from ..ui.figures import count
@@ -22,9 +23,7 @@ def run_live_diagnosis(request: DiagnoseRequest) -> ExitStatus:
     """Watch the interface until the time is over or Ctrl-C; then write the whole diagnosis."""
     assert request.interface is not None
     duration = seconds_of("--duration", request.duration)
-    capture = LiveCapture(
-        request.interface, request.filter_text, promiscuous=True, buffer_bytes=RING_BYTES
-    )
+    capture = opened_capture(LiveRequest(request.interface, request.filter_text), request.quiet)
     source = LiveSource(capture, duration=duration, keep=lambda _packets: None)
     engine = engine_of(request)
     watch = Watch(engine)

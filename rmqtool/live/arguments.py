@@ -76,6 +76,14 @@ class LiveArguments:
             rich_help_panel=_CAPTURE,
         ),
     ] = "64MiB"
+    user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Run as this user once the interface is open; else as who called sudo.",
+            rich_help_panel=_CAPTURE,
+        ),
+    ] = None
     commands: options.Commands = False
     verbose: options.Verbose = False
     summary: options.SummaryOnly = False

@@ -9,7 +9,8 @@ from ..decode.arguments import DecodeArguments
 from ..decode.options import DecodeRequest, View, request_of, size_option
 from ..ui.status import CommandError, ExitStatus
 from .arguments import LiveArguments
-from .run import LiveRequest, refuse_stdout, seconds_of
+from .request import LiveRequest
+from .run import refuse_stdout, seconds_of
 
 NO_INTERFACE = "which interface? give -i NAME"
 
@@ -26,6 +27,7 @@ def live_request_of(given: LiveArguments) -> LiveRequest:
         seconds_of("--duration", given.duration),
         not given.no_promiscuous,
         size_option("--buffer", given.buffer) or 0,
+        given.user,
     )
 
 

@@ -10,11 +10,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from dissectors.decode.pipeline import Decode
-from dissectors.live.interface import Interface, LiveCapture, LiveSource, list_interfaces
-from dissectors.live.packet_ring import RING_BYTES, RingPacket
+from dissectors.live.interface import Interface, LiveCapture, LiveSource
+from dissectors.live.packet_ring import RingPacket
 from dissectors.tcp.pcapng_writer import PcapngWriter
 
 from ..decode.options import DecodeRequest, duration_option, usage_error
@@ -22,39 +21,18 @@ from ..decode.run import decode_options, run_decode
 from ..ui.figures import count, counted, size
 from ..ui.output import Output, naming
 from ..ui.status import CommandError, ExitStatus
+from .opened import interfaces, opened_capture
+from .request import LiveRequest
 
 LOOK = 2.0
 """Seconds between two looks at what was dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class LiveRequest:
-    """Where packets come from, checked."""
-
-    interface: str
-    """name of the network interface"""
-    filter_text: str = ""
-    """capture filter as tcpdump has it; empty: all packets"""
-    keep: str | None = None
-    """pcapng file that packets are written to"""
-    duration: float | None = None
-    """seconds; None: until Ctrl-C"""
-    promiscuous: bool = True
-    """packets for other machines too"""
-    buffer: int = RING_BYTES
-    """bytes of packets that may wait"""
 
 
 def run_live(request: DecodeRequest, live: LiveRequest) -> ExitStatus:
     """Capture and decode until the time is over, the limit reached or Ctrl-C."""
     if live.keep is not None and os.path.realpath(live.keep) == os.path.realpath(request.output):
         raise usage_error("-o and -w", f"{live.keep} cannot have rows and packets")
-    capture = LiveCapture(
-        live.interface,
-        live.filter_text,
-        promiscuous=live.promiscuous,
-        buffer_bytes=live.buffer,
-    )
+    capture = opened_capture(live, request.quiet)
     kept = _Kept(live, capture.linktype) if live.keep is not None else None
     watch = _Watch(capture)
 
@@ -77,9 +55,9 @@ def run_live(request: DecodeRequest, live: LiveRequest) -> ExitStatus:
 
 def show_interfaces() -> ExitStatus:
     """Print the interfaces of this machine, a line each."""
-    interfaces = list_interfaces()
-    width = max((len(one.name) for one in interfaces), default=0)
-    for one in interfaces:
+    found = interfaces()
+    width = max((len(one.name) for one in found), default=0)
+    for one in found:
         print(f"{one.name.ljust(width)}  {_state_of(one)}")
     return ExitStatus.OK
 

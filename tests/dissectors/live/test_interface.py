@@ -25,10 +25,9 @@ from dissectors.live.interface import (
     LiveError,
     LiveSource,
     RingPacket,
-    list_interfaces,
-    load_scapy,
     pcap_records,
 )
+from dissectors.with_scapy.sockets import list_interfaces, load_scapy, open_capture
 from tests.dissectors.tcp.readers import read
 from tests.patience import Stopwatch, wait_for
 from tests.rmqtool.live_traffic import Wire
@@ -39,7 +38,7 @@ from tests.traffic.talk import START
 def _missing_right() -> str:
     """Why packets cannot be captured here; empty: they can."""
     try:
-        LiveCapture("lo").close()
+        open_capture("lo").close()
     except LiveError as error:
         return str(error).splitlines()[0]
     return ""
@@ -92,15 +91,15 @@ def test_interfaces_are_named_with_their_addresses() -> None:
 
 def test_an_interface_that_is_none_is_said_with_those_there_are() -> None:
     with pytest.raises(LiveError, match=r"^nosuch0: no such interface\n  there are: .*\blo\b"):
-        LiveCapture("nosuch0")
+        open_capture("nosuch0")
 
 
 def test_a_missing_right_is_said_with_the_way_out() -> None:
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv is not installed")
     code = (
-        "from dissectors.live.interface import *\n"
-        "try: LiveCapture('lo')\n"
+        "from dissectors.with_scapy.sockets import *\n"
+        "try: open_capture('lo')\n"
         "except LiveError as error: print(error)"
     )
     drop = ["setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw", sys.executable, "-c", code]
@@ -137,14 +136,14 @@ def test_records_are_those_of_a_pcap() -> None:
 @needs_right
 def test_a_filter_that_is_none_is_said() -> None:
     with pytest.raises(LiveError, match=r"^lo: the filter 'tcp prot 1' is no capture filter: "):
-        LiveCapture("lo", "tcp prot 1")
+        open_capture("lo", "tcp prot 1")
 
 
 @needs_right
 @every_way
 def test_packets_are_seen_once_in_order_with_their_times(ring: bool) -> None:
     wire = Wire()
-    with closing(LiveCapture("lo", f"tcp port {wire.port}", ring=ring)) as capture:
+    with closing(open_capture("lo", f"tcp port {wire.port}", ring=ring)) as capture:
         assert capture.linktype == 1
         assert capture.reads_ring == ring
         wait_for("times of arrival", lambda: has_times_of_arrival(capture, wire))
@@ -166,7 +165,7 @@ def test_packets_are_seen_once_in_order_with_their_times(ring: bool) -> None:
 @needs_right
 def test_more_than_the_ring_holds_passes_through_it() -> None:
     wire = Wire()
-    with closing(LiveCapture("lo", f"tcp port {wire.port}", buffer_bytes=LITTLE_RING)) as capture:
+    with closing(open_capture("lo", f"tcp port {wire.port}", buffer_bytes=LITTLE_RING)) as capture:
         found = []
         for number in range(400):
             wire.say(bytes([number & 255]) * 10_000)
@@ -182,7 +181,7 @@ def test_more_than_the_ring_holds_passes_through_it() -> None:
 @needs_right
 def test_what_nobody_reads_is_dropped_and_counted() -> None:
     wire = Wire()
-    with closing(LiveCapture("lo", f"tcp port {wire.port}", buffer_bytes=LITTLE_RING)) as capture:
+    with closing(open_capture("lo", f"tcp port {wire.port}", buffer_bytes=LITTLE_RING)) as capture:
         for _ in range(300):
             wire.say(bytes(10_000))
         capture.count()
@@ -214,7 +213,7 @@ def test_tcpdump_sees_the_same(tmp_path: Path) -> None:
     with subprocess.Popen([*command, "-w", path, which], stderr=subprocess.PIPE) as theirs:
         assert theirs.stderr is not None
         assert b"listening" in theirs.stderr.readline()
-        with closing(LiveCapture("lo", which)) as capture:
+        with closing(open_capture("lo", which)) as capture:
             for number in range(200):
                 wire.say(bytes(number), bytes(3 * number))
             wire.say(bytes(3_000_000))  # segments as large as they can be
@@ -236,7 +235,7 @@ def test_tcpdump_sees_the_same(tmp_path: Path) -> None:
 def test_a_source_is_a_pcap_and_ends_when_its_time_is_over() -> None:
     wire = Wire()
     kept: list[RingPacket] = []
-    capture = LiveCapture("lo", f"tcp port {wire.port}")
+    capture = open_capture("lo", f"tcp port {wire.port}")
     with closing(LiveSource(capture, duration=0.8, keep=kept.extend)) as source:
         watch = Stopwatch()
         chunks = source.chunks()
@@ -286,7 +285,7 @@ def test_a_vlan_tag_that_the_kernel_takes_out_is_put_back(ring: bool) -> None:
     packet = bytes.fromhex("020000000001 020000000002 8100 6007 0800") + bytes(range(60))
     with (
         pair_of_interfaces() as (near, far),
-        closing(LiveCapture(far, "", ring=ring)) as capture,
+        closing(open_capture(far, "", ring=ring)) as capture,
         socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender,
     ):
         sender.bind((near, 0))
@@ -301,7 +300,7 @@ def test_an_interface_that_goes_down_ends_the_capture(ring: bool) -> None:
     if shutil.which("ip") is None:
         pytest.skip("ip is not installed")
     with pair_of_interfaces() as (near, _):
-        source = LiveSource(LiveCapture(near, ring=ring), duration=20)
+        source = LiveSource(open_capture(near, ring=ring), duration=20)
         with closing(source):
             chunks = source.chunks()
             next(chunks)
@@ -313,6 +312,6 @@ def test_an_interface_that_goes_down_ends_the_capture(ring: bool) -> None:
 
 
 def test_the_reasons_of_the_system_are_in_plain_words() -> None:
-    assert live._reason_of(OSError(100, "x")) == "the interface is down"
-    assert live._reason_of(OSError(19, "x")) == "the interface is gone"
-    assert live._reason_of(OSError(22, "Invalid argument")) == "Invalid argument"
+    assert live.reason_of(OSError(100, "x")) == "the interface is down"
+    assert live.reason_of(OSError(19, "x")) == "the interface is gone"
+    assert live.reason_of(OSError(22, "Invalid argument")) == "Invalid argument"

@@ -1,8 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 # scapy.contrib.description = RocketMQ remoting protocol (RemotingCommand)
 # scapy.contrib.status = loads
 """RemotingCommand as a scapy layer, for people who craft and look at packets interactively.
 
-    >>> from dissectors.scapy_layer import RemotingLayer
+    >>> from dissectors.with_scapy.layer import RemotingLayer
     >>> RemotingLayer(code="GET_ROUTEINFO_BY_TOPIC", ext={"topic": "Orders"}).show2()
 
 Rules: headers go through the codec of `dissectors.remoting`, so a layer builds what a client
@@ -25,13 +26,13 @@ from scapy.layers.inet import TCP
 from scapy.packet import Packet, Padding, bind_bottom_up, bind_layers
 from scapy.sessions import IPSession
 
-from .expert import ExpertInfo
-from .remoting.code_names import request_name, response_name
-from .remoting.codes import RequestCode, ResponseCode
-from .remoting.command import JSON, ROCKETMQ, RemotingCommand
-from .remoting.framing.frame import Frame
-from .remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
-from .remoting.framing.layout import (
+from ..expert import ExpertInfo
+from ..remoting.code_names import request_name, response_name
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import JSON, ROCKETMQ, RemotingCommand
+from ..remoting.framing.frame import Frame
+from ..remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
+from ..remoting.framing.layout import (
     MAX_FRAME,
     PREFIX,
     encode_frame,
@@ -40,11 +41,11 @@ from .remoting.framing.layout import (
     total_of,
     type_of,
 )
-from .remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header, encode_header
-from .remoting.versions import V5_3_2
-from .tcp.pieces import Data, Piece
-from .tcp.reassembly import StreamReassembler
-from .tcp.segment import SYN, Segment
+from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header, encode_header
+from ..remoting.versions import V5_3_2
+from ..tcp.pieces import Data, Piece
+from ..tcp.reassembly import StreamReassembler
+from ..tcp.segment import SYN, Segment
 
 PORTS: Final = (9876, 10909, 10912, 10911)
 """NameServer, broker with the VIP channel, replication, broker: the last one is the default"""

@@ -20,12 +20,12 @@ from scapy.sessions import TCPSession
 from scapy.utils import rdpcap, wrpcap
 
 from dissectors.decode.pipeline import Decode
-from dissectors.scapy_layer import PORTS, RemotingLayer, RemotingSession
+from dissectors.with_scapy.layer import PORTS, RemotingLayer, RemotingSession
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, send, sent
 from tests.traffic.talk import Talk, Tcp
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SHARED = ROOT.parent / "shared"
 DOCS = ROOT / "docs" / "scapy.md"
 every_form = pytest.mark.parametrize("binary", [False, True], ids=["json", "binary"])

@@ -1,0 +1,50 @@
+"""Opens the interface for `decode live` and `diagnose -i`, then gives up the right to do so."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from dissectors.live.interface import Interface, LiveCapture
+from dissectors.live.privileges import Account, account_of, give_up, is_root
+
+from .request import LiveRequest
+
+
+def opened_capture(live: LiveRequest, quiet: bool) -> LiveCapture:
+    """Return the open capture; from here on the process has no right that its user lacks."""
+    from dissectors.with_scapy.sockets import open_capture
+
+    account = account_of(live.user, os.environ)
+    capture = open_capture(
+        live.interface,
+        live.filter_text,
+        promiscuous=live.promiscuous,
+        buffer_bytes=live.buffer,
+    )
+    was_root = is_root()
+    try:
+        give_up(account)
+    except BaseException:
+        capture.close()
+        raise
+    if was_root and not quiet:
+        print(f"rmqtool: {said_of(live.interface, account)}", file=sys.stderr)
+    return capture
+
+
+def said_of(interface: str, account: Account | None) -> str:
+    """Return what is said where root opened the interface."""
+    if account is not None and account.uid:
+        return f"root opened {interface}; from here on it runs as {account.name}"
+    return (
+        f"root opened {interface}, then gave up its capabilities; files are root's "
+        "(--user NAME: another user; without root: rmqtool help live)"
+    )
+
+
+def interfaces() -> list[Interface]:
+    """Return the interfaces of this machine."""
+    from dissectors.with_scapy.sockets import list_interfaces
+
+    return list_interfaces()
