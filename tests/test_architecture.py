@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from tests.units import EVERYWHERE, UNITS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,7 +62,6 @@ def _name_of(path: Path) -> str:
 MODULES = {
     _name_of(path): path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
 }
-every_module = pytest.mark.parametrize("module", sorted(MODULES))
 
 
 @cache
@@ -72,10 +69,20 @@ def _tree_of(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text())
 
 
-def _imports_of(module: str, tree: ast.AST | None = None) -> Iterator[tuple[str, int]]:
+@cache
+def _nodes_of(module: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(_tree_of(module)))
+
+
+@cache
+def _imports_of(module: str) -> tuple[tuple[str, int], ...]:
     """Every name that a module imports, whole, and the level of the import statement."""
+    return tuple(_imports_in(module))
+
+
+def _imports_in(module: str) -> Iterator[tuple[str, int]]:
     package = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(tree or _tree_of(module)):
+    for node in _nodes_of(module):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, 0
@@ -101,44 +108,56 @@ def _is_in(module: str, units: tuple[str, ...]) -> bool:
     return any(module == unit or module.startswith(f"{unit}.") for unit in units)
 
 
-@every_module
-def test_units_import_only_what_they_may(module: str) -> None:
+def test_every_module_is_in_a_unit() -> None:
+    assert [module for module in MODULES if _unit_of(module) is None] == []
+
+
+def _is_allowed(module: str, name: str) -> bool:
+    """Return whether a module may import something of our packages."""
     unit = _unit_of(module)
     assert unit is not None
     allowed = (*UNITS[unit], *EVERYWHERE, *([unit] if _is_folder(unit) else []))
-    for name, _ in _imports_of(module):
-        if name.split(".")[0] in PACKAGES and name != module:
-            if name == "rmqtool" and "rmqtool" in allowed:
-                continue
-            assert _is_in(name, allowed), f"{module} imports {name}"
+    return name == module or (name == "rmqtool" and name in allowed) or _is_in(name, allowed)
 
 
-@every_module
-def test_libraries_have_their_places(module: str) -> None:
-    for name, _ in _imports_of(module):
-        library = name.split(".")[0]
-        if library in ONLY_IN:
-            assert _is_in(module, ONLY_IN[library]), f"{module} imports {library}"
+def test_units_import_only_what_they_may() -> None:
+    assert [
+        f"{module} imports {name}"
+        for module in MODULES
+        for name, _ in _imports_of(module)
+        if name.split(".")[0] in PACKAGES and not _is_allowed(module, name)
+    ] == []
 
 
-@every_module
-def test_print_has_its_place(module: str) -> None:
-    calls = [
-        node.lineno
-        for node in ast.walk(_tree_of(module))
+def test_libraries_have_their_places() -> None:
+    assert [
+        f"{module} imports {name}"
+        for module in MODULES
+        for name, _ in _imports_of(module)
+        if not _is_in(module, ONLY_IN.get(name.split(".")[0], (module,)))
+    ] == []
+
+
+def test_print_has_its_place() -> None:
+    assert [
+        f"{module} prints in line {node.lineno}"
+        for module in MODULES
+        if not _is_in(module, PRINTS)
+        for node in _nodes_of(module)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "print"
-    ]
-    assert not calls or _is_in(module, PRINTS), f"{module} prints in lines {calls}"
+    ] == []
 
 
-@every_module
-def test_imports_are_relative_within_a_package_and_absolute_across(module: str) -> None:
-    package = module.split(".")[0]
-    for name, level in _imports_of(module):
-        if name.split(".")[0] in PACKAGES:
-            assert (level > 0) == (name.split(".")[0] == package), f"{module} imports {name}"
+def test_imports_are_relative_within_a_package_and_absolute_across() -> None:
+    assert [
+        f"{module} imports {name}"
+        for module in MODULES
+        for name, level in _imports_of(module)
+        if name.split(".")[0] in PACKAGES
+        and (level > 0) != (name.split(".")[0] == module.split(".")[0])
+    ] == []
 
 
 def _folder_of(module: str) -> str:
@@ -209,7 +228,7 @@ def test_functions_are_short() -> None:
     assert [
         (module, node.name)
         for module in MODULES
-        for node in ast.walk(_tree_of(module))
+        for node in _nodes_of(module)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno >= LINES_A_FUNCTION
@@ -233,7 +252,7 @@ def _names_in(module: str) -> set[str]:
     """Return the names that a module defines or imports on its top level, late imports included."""
     names = {
         node.value
-        for node in ast.walk(_tree_of(module))
+        for node in _nodes_of(module)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     for node in _tree_of(module).body:
