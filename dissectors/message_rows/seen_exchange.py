@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from ..conversations.conversation import Pdu
-from ..remoting.ids.message_ids import decode_offset_id
+from ..remoting.ids.message_ids import physical_offset_of
 from ..remoting.messages.message import StoredMessage
 from ..rows.message_record import MessageRecord
 from ..rows.record import ExchangeRecord
@@ -145,8 +145,7 @@ def time_of_ms(ms: int | None) -> int | None:
 
 def commit_log_offset_of(offset_msg_id: str | None) -> int | None:
     """Return the offset in the commit log that a broker's message id names."""
-    taken = decode_offset_id(offset_msg_id) if offset_msg_id else None
-    return taken.physical_offset if taken is not None else None
+    return physical_offset_of(offset_msg_id) if offset_msg_id else None
 
 
 def original_topic_of(topic: str | None, properties: dict[str, str]) -> str | None:

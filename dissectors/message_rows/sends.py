@@ -104,7 +104,8 @@ def rows_of_send(seen: SeenExchange) -> Iterator[MessageRecord]:
 
 
 def _due_time(seen: SeenExchange, properties: dict[str, str]) -> int | None:
-    handle = decode_recall_handle(seen.answered.get("recallHandle") or "")
+    text = seen.answered.get("recallHandle")
+    handle = decode_recall_handle(text) if text else None
     return time_of_ms(handle.deliver_time) if handle is not None else deliver_time_of(properties)
 
 

@@ -12,6 +12,7 @@ import re
 import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 
@@ -21,6 +22,10 @@ from ...foreign import base64_of, hex_bytes_of, integer_of
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _OFFSET_ID_TAIL: Final = struct.Struct(">iq")
 """Port and commit log offset, after the address."""
+_PORT: Final = struct.Struct(">i")
+_OFFSET_MASK: Final = (1 << 64) - 1
+_SHORT_ID: Final = 32
+"""Hex digits of an id with an IPv4 address."""
 _UNIQUE_KEY_TAIL: Final = struct.Struct(">HIIH")
 """Process id, class loader hash, milliseconds of the month and counter, after the address.
 
@@ -56,15 +61,32 @@ def encode_offset_id(store_host: str, physical_offset: int) -> str | None:
     """Return the offset message id of `ip:port` and commit log offset; None when they cannot make
     one.
     """
+    start = _offset_id_start(store_host)
+    if start is None or not -(1 << 63) <= physical_offset < 1 << 63:
+        return None
+    return f"{start}{physical_offset & _OFFSET_MASK:016X}"
+
+
+@lru_cache(maxsize=4096)  # a broker gives millions of ids
+def _offset_id_start(store_host: str) -> str | None:
+    """Return what the ids of a broker begin with; None where no id can be made of it."""
     address, text = host_and_port_text(store_host)
     port = integer_of(text)
     if port is None:
         return None
     try:
-        packed = ip_address(address).packed
-        return (packed + _OFFSET_ID_TAIL.pack(port, physical_offset)).hex().upper()
+        return (ip_address(address).packed + _PORT.pack(port)).hex().upper()
     except (ValueError, struct.error):
         return None
+
+
+def physical_offset_of(text: str) -> int | None:
+    """Return the commit log offset of an offset message id; None where it is none."""
+    if len(text) == _SHORT_ID and _HEX.fullmatch(text):  # as nearly all are, on IPv4
+        offset = int(text[16:], 16)
+        return offset if int(text[8:16], 16) <= 0xFFFF and offset < 1 << 63 else None
+    taken = decode_offset_id(text)
+    return taken.physical_offset if taken is not None else None
 
 
 @dataclass(frozen=True, slots=True)

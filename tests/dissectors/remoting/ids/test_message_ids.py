@@ -17,6 +17,7 @@ from dissectors.remoting.ids.message_ids import (
     decode_unique_key,
     encode_offset_id,
     encode_recall_handle,
+    physical_offset_of,
 )
 
 from ..vectors import other_vectors, text_vectors
@@ -36,12 +37,14 @@ DAY = 86_400_000
     ],
 )
 def test_an_offset_id(text: str, host: str, offset: int) -> None:
+    assert physical_offset_of(text) == offset
     assert decode_offset_id(text) == OffsetId(host, offset)
     assert encode_offset_id(host, offset) == text
 
 
 @pytest.mark.parametrize("text", ["", "0A", "0A00000100002A9F00000000075BCDXX", "7" * 33])
 def test_what_is_no_offset_id(text: str) -> None:
+    assert physical_offset_of(text) is None
     assert decode_offset_id(text) is None
 
 
