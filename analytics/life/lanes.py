@@ -10,7 +10,8 @@ from dissectors.rows.message_record import CHECKED, DELIVERED, VIEWED, MessageRe
 PRODUCER: Final = "producer"
 BROKER: Final = "broker"
 CONSUMER: Final = "consumer"
-KINDS: Final = (PRODUCER, BROKER, CONSUMER)
+SLAVE: Final = "slave"
+KINDS: Final = (PRODUCER, BROKER, SLAVE, CONSUMER)
 """kinds in the order in which they stand side by side"""
 
 
@@ -21,6 +22,10 @@ class Lane(NamedTuple):
     """one of KINDS"""
     name: str
     """client id or broker name, else the address"""
+
+
+REPLICATED: Final = "replicated"
+"""a step that is no row of a table: the offset of the message passed to a slave"""
 
 
 def is_of_consumer(row: MessageRecord) -> bool:
@@ -59,5 +64,7 @@ class Parties:
 
     def ends(self, row: MessageRecord) -> tuple[Lane, Lane]:
         """Return who spoke and to whom, as far as the message goes."""
+        if row.event == REPLICATED:
+            return self.broker(row), Lane(SLAVE, row.client_address)
         client, broker = self.client(row), self.broker(row)
         return (broker, client) if row.event in (DELIVERED, VIEWED, CHECKED) else (client, broker)

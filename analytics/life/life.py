@@ -19,6 +19,7 @@ from dissectors.rows.message_record import (
 )
 
 from .lanes import KINDS, Lane, Parties
+from .replicated import replicated_rows
 from .search import Fetches, Found
 from .unseen import Covered, Surroundings, unseen_of
 from .words import duration_text, step_words, times_text
@@ -64,7 +65,8 @@ class Life(NamedTuple):
 def life_of(found: Found, around: Surroundings) -> Life:
     """Return the life of a message whose rows were found."""
     commits = [Covered(group, row) for (group, _), row in found.covered.items()]
-    rows = _in_order([*found.rows, *_first_commits(commits)])
+    replicated = replicated_rows(found.rows, around.replications)
+    rows = _in_order([*found.rows, *_first_commits(commits), *replicated])
     parties = Parties(rows, around.client_ids)
     steps = []
     for index, row in enumerate(rows):

@@ -31,7 +31,7 @@ from dissectors.rows.message_record import (
     MessageRecord,
 )
 
-from .lanes import CONSUMER
+from .lanes import CONSUMER, REPLICATED
 from .life import Life, Step
 
 _CLIENT, _PRODUCER = 3, 4  # SpanKind
@@ -53,6 +53,7 @@ _OPERATIONS: Final = {
     STORED: _SEND,
     PREPARED: _Operation("prepare", "send", _PRODUCER),
     DELIVERED: _Operation("receive", "receive", _CLIENT),
+    REPLICATED: _Operation("replicate", None, _CLIENT),
     VIEWED: _Operation("view", None, _CLIENT),
     ACKNOWLEDGED: _Operation("ack", _SETTLE, _CLIENT),
     RETURNED: _Operation("nack", _SETTLE, _CLIENT),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from dissectors.replication.progress import Replication
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,
     COMMITTED,
@@ -45,6 +46,8 @@ class Surroundings(NamedTuple):
     """bytes that the captures do not have"""
     not_decoded: int
     """connections of another protocol: TLS, for one"""
+    replications: Sequence[Replication] = ()
+    """what slaves fetched"""
 
 
 def unseen_of(found: Found, topic: str | None, around: Surroundings) -> list[str]:

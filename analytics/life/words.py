@@ -27,6 +27,8 @@ from dissectors.rows.message_record import (
     MessageRecord,
 )
 
+from .lanes import REPLICATED
+
 _ENDS: Final = {
     "reset": "the connection was reset",
     "closed": "the connection was closed",
@@ -124,6 +126,13 @@ def _prepared(row: MessageRecord) -> str:
     return f"half message for {_place(row)} stored{_after(row)}"
 
 
+def _replicated(row: MessageRecord) -> str:
+    text = f"offset {row.commit_log_offset} of the commit log went to the slave by now"
+    if row.latency_us is None:
+        return f"{text}; no report of the slave that covers it was seen"
+    return f"{text}; its report covers it {duration_text(row.latency_us)} later"
+
+
 _WORDS: Final[dict[str, Callable[[MessageRecord], str]]] = {
     SENT: _sent,
     STORED: _stored,
@@ -138,6 +147,7 @@ _WORDS: Final[dict[str, Callable[[MessageRecord], str]]] = {
     ROLLED_BACK: lambda row: f"transaction rolled back{_answer(row) if row.response_code else ''}",
     UNDECIDED: lambda _: "transaction left open: unknown",
     CHECKED: lambda _: "the broker asks how the transaction ended",
+    REPLICATED: _replicated,
     RECALLED: lambda row: f"taken back before it is due{_answer(row)}",
 }
 """event → its words"""

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from ..conversations.conversation import Pdu
 from ..remoting.ids.message_ids import physical_offset_of
+from ..remoting.ids.pop_receipts import decode_pop_receipt
 from ..remoting.messages.message import StoredMessage
 from ..rows.message_record import MessageRecord
 from ..rows.record import ExchangeRecord
@@ -175,6 +176,18 @@ def original_topic_of_name(topic: str | None, group: str | None = None) -> str |
     if group and rest.startswith(group) and rest[len(group) : len(group) + 1] in ("_", "+"):
         return rest[len(group) + 1 :] or None
     return rest.partition("+")[2] or None
+
+
+def popped_topic_of(topic: str, receipt_text: str | None, group: str | None) -> str | None:
+    """Return the topic that the queue of a stored message is of; None for an empty one.
+
+    A broker gives a POP retry its original topic; its queue and offset are not of that.
+    """
+    if receipt_text is not None and group is not None:
+        receipt = decode_pop_receipt(receipt_text)
+        if receipt is not None:
+            return receipt.retry_topic(group, topic)
+    return topic or None
 
 
 def deliver_time_of(properties: dict[str, str]) -> int | None:

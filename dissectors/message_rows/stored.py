@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..remoting.ids.pop_receipts import decode_pop_receipt
 from ..remoting.messages.batch import is_inner_batch, unwrap_inner_batch
 from ..remoting.messages.message import StoredMessage, decode_messages
 from ..rows.message_record import CHECKED, DELIVERED, VIEWED, MessageRecord
@@ -20,9 +19,11 @@ from .seen_exchange import (
     deliver_time_of,
     number_of,
     original_topic_of,
+    popped_topic_of,
     row_of,
     time_of_ms,
 )
+from .whole_records import facts_of_whole
 
 
 def rows_of_fetch(seen: SeenExchange) -> Iterator[MessageRecord]:
@@ -39,6 +40,12 @@ def _rows_of_body(seen: SeenExchange, event: str, group: str | None) -> Iterator
     response = seen.response
     if response is None or response.command.code != 0 or not response.body:
         return
+    if not seen.body_limit:
+        whole = facts_of_whole(response.body, group)
+        if whole is not None:
+            for place, facts in enumerate(whole):
+                yield row_of(seen, event, place, facts)
+            return
     place = 0
     for record in decode_messages(response.body).messages:
         inner = unwrap_inner_batch(record) if is_inner_batch(record) else (record,)
@@ -54,16 +61,10 @@ def facts_of(message: StoredMessage, group: str | None, body_limit: int) -> Fact
     get = properties.get
     topic = message.topic
     original = original_topic_of(topic, properties)
-    receipt_text = get("POP_CK")
-    if receipt_text is not None and group is not None:
-        # A broker gives a POP retry its original topic; its queue and offset are not of that.
-        receipt = decode_pop_receipt(receipt_text)
-        if receipt is not None:
-            topic = receipt.retry_topic(group, topic)
     offset_id = message.offset_msg_id if message.store_host else None
     form, body = body_of(message, body_limit)
     return Facts(
-        topic or None,
+        popped_topic_of(topic, get("POP_CK"), group),
         original,
         message.queue_id,
         message.queue_offset,

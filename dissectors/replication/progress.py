@@ -20,6 +20,7 @@ from typing import Final
 from ..expert import ExpertInfo, ExpertKind
 from ..histogram import Histogram
 from .layouts import MIN_RECORD, HaState, Header
+from .passed import Passed, Point
 from .streams import MasterStream, SlaveStream
 
 CLASSIC: Final = "classic"
@@ -91,6 +92,10 @@ class Replication:
     """epochs seen and the physical offset where each begins"""
     confirm_offset: int | None
     """the last confirm offset of an AutoSwitch master"""
+    transferred: tuple[Point, ...] = field(default=(), compare=False)
+    """offsets behind whole transfers, and when; at most 256 over all of the time"""
+    reported: tuple[Point, ...] = field(default=(), compare=False)
+    """offsets that the slave reported, and when; as many"""
 
 
 def first_of(found: list[Replication]) -> list[Replication]:
@@ -141,6 +146,8 @@ class _Seen:
     """reports in a row that are equal"""
     answered: bool = False
     """the master has listed epochs"""
+    transferred: Passed = field(default_factory=Passed)
+    reported: Passed = field(default_factory=Passed)
 
 
 class Reading:
@@ -214,6 +221,8 @@ class Reading:
             gaps=self.gaps,
             epochs=tuple(sorted(self._seen.epochs.items())),
             confirm_offset=self._seen.confirm if self._seen.confirm >= 0 else None,
+            transferred=self._seen.transferred.points,
+            reported=self._seen.reported.points,
         )
 
     # -- what the streams tell ------------------------------------------------------------------
@@ -274,6 +283,7 @@ class Reading:
         self._seen.complete_to = self._seen.last
         if ts is not None:
             self._note(ts)
+            self._seen.transferred.note(self._seen.last, ts)
         behind = self._lag_bytes()
         self._seen.largest_lag = max(self._seen.largest_lag, behind)
         if ts is not None and behind and len(self._seen.unreported) < MAX_UNREPORTED:
@@ -291,6 +301,7 @@ class Reading:
         self._seen.reports += 1
         self._seen.agreeing = self._seen.agreeing + 1 if offset == before else 1
         self._seen.acknowledged = offset
+        self._seen.reported.note(offset, ts)
         waiting = self._seen.unreported
         while waiting and waiting[0][0] <= offset:
             self._seen.lags.add(max(ts - waiting.popleft()[1], 0) // 1000)

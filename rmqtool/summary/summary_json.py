@@ -108,12 +108,17 @@ def _peer(row: Peer) -> dict[str, object]:
     }
 
 
+_POINTS = ("transferred", "reported")
+"""of a replication: what only a trace of single messages needs"""
+
+
 def _replication(one: Replication) -> dict[str, object]:
     times = {
         "first_time": text_of_time(one.first_time),
         "last_time": text_of_time(one.last_time),
     }
-    return asdict(one) | times
+    shown = asdict(one) | times
+    return {name: value for name, value in shown.items() if name not in _POINTS}
 
 
 def _example(record: ExchangeRecord | None) -> dict[str, object] | None:

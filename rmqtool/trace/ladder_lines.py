@@ -102,8 +102,8 @@ class _Ladder:
         left = f"{clock(step.time)} {since:>9} "
         style = _WRONG.get(step.row.event, "")
         self._lines.append(self._styled(left, Style.DIM) + self._styled(self._arrow(step), style))
-        packet = f"packet {step.row.packet}" if step.row.packet is not None else "packet unknown"
-        words = f"{packet}: {step.words}" + (f" ({step.why})" if step.why else "")
+        packet = f"packet {step.row.packet}: " if step.row.packet is not None else ""
+        words = packet + step.words + (f" ({step.why})" if step.why else "")
         self._text(words, 4)
 
     def _arrow(self, step: Step) -> str:

@@ -16,6 +16,7 @@ from analytics.life.search import MOST_MESSAGES, MessageSearch
 from dissectors.decode.decoded_log import Manifest, is_decoded_log
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.shards import decode_of
+from dissectors.replication.progress import Replication
 from dissectors.rows.tables import encodable_value
 from dissectors.where.filter import Test, WhereError, compile_where
 from dissectors.where.message_fields import message_fields
@@ -96,17 +97,25 @@ def _read(given: TraceArguments, inputs: Sequence[str], search: MessageSearch) -
     """Read all inputs once; return what they show beside the messages."""
     captures = [name for name in inputs if not _is_log(name)]
     gap_bytes = not_decoded = 0
+    replications: list[Replication] = []
     for name in inputs:
         if _is_log(name):
             manifest = _read_log(name, search)
             gap_bytes += manifest.gap_bytes
             not_decoded += sum(manifest.not_decoded.values())
+            replications += manifest.replications
     if captures:
         decode = _read_captures(given, captures, search)
         gap_bytes += decode.stats.gap_bytes
         not_decoded += sum(decode.stats.not_decoded.values())
+        replications += decode.stats.replications
     return Surroundings(
-        search.fetches, search.senders_seen, search.client_ids, gap_bytes, not_decoded
+        search.fetches,
+        search.senders_seen,
+        search.client_ids,
+        gap_bytes,
+        not_decoded,
+        replications,
     )
 
 

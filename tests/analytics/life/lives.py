@@ -32,6 +32,7 @@ def searched(
         search.client_ids,
         stats.gap_bytes,
         sum(stats.not_decoded.values()),
+        stats.replications,
     )
 
 

@@ -123,3 +123,24 @@ def test_a_refused_message_says_why() -> None:
         assert "TOPIC_NOT_EXIST" in life.steps[0].words
         assert any("every attempt was refused" in line for line in life.unseen)
         assert life.steps[1].why.startswith("attempt 2: the one before was refused")
+
+
+@pytest.mark.parametrize("release", ["5x", "4x"])
+def test_replication_to_a_slave(release: str) -> None:
+    lives = lives_in(f"ha-replication-{release}.pcap", where="event == stored")
+    passed = [
+        (life, step) for life in lives for step in life.steps if step.row.event == "replicated"
+    ]
+    assert passed
+    assert len(passed) < len(lives)  # one of the brokers has no slave
+    for life, step in passed:
+        assert (step.source.kind, step.target.kind) == ("broker", "slave")
+        (stored,) = (one for one in life.steps if one.row.event == "stored")
+        assert step.source == stored.target
+        # A synchronous master answers what a slave has; what was sent before it joined, not so.
+        if stored.row.response_name == "SUCCESS":
+            assert stored.row.latency_us is not None
+            assert stored.time < step.time <= stored.time + 1000 * stored.row.latency_us
+        else:
+            assert stored.row.response_name in ("FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+            assert step.time > stored.time
