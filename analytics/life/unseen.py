@@ -172,6 +172,8 @@ def _of_return(rows: Sequence[MessageRecord]) -> list[str]:
         last = next(row for row in reversed(mine) if row.event == RETURNED)
         if any(row.event == DELIVERED and (row.time or 0) > (last.time or 0) for row in mine):
             continue
+        if any(row.topic == f"%DLQ%{group}" for row in ordered):
+            continue
         given = [row for row in mine if row.event == DELIVERED and row.reconsume_times is not None]
         times = given[-1].reconsume_times if given else None
         most = last.max_reconsume_times

@@ -24,7 +24,7 @@ from ..owned_folder import FolderRefused, OwnedFolder
 from ..replication.progress import Replication
 from ..rows.column import Description, columns_of
 from ..rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
-from ..rows.json_rows import Encode, JsonRows, row_encoder
+from ..rows.json_rows import Encode, JsonRows, row_encoder, struct_encoder
 from ..rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from ..rows.parquet import ParquetRows, RowTable, exchange_table
 from ..rows.record import ExchangeRecord
@@ -205,10 +205,15 @@ RowForm = RowTable | Encode
 """What makes Parquet columns, or JSON lines, of rows."""
 
 
-def form_of_rows(form: str, columns: Sequence[tuple[str, str]]) -> RowForm:
-    """Return what writes rows with these (name, type); raise MissingLibraryError."""
+def form_of_rows(
+    form: str, columns: Sequence[tuple[str, str]], row: type[msgspec.Struct] | None = None
+) -> RowForm:
+    """Return what writes rows with these (name, type); raise MissingLibraryError.
+
+    `row`: the class of the rows, where they are structs with just these columns.
+    """
     if form == JSONL:
-        return row_encoder(columns)
+        return row_encoder(columns) if row is None else struct_encoder(row, columns)
     return RowTable((name, kind, attrgetter(name)) for name, kind in columns)
 
 
@@ -279,7 +284,7 @@ class DecodedLogWriter:
         self._exchanges = _Parts(self._temporary, EXCHANGES, form, exchanges)
         self._messages: _Parts | None = None
         if messages:
-            columns = form_of_rows(form, _MESSAGE_TYPES)
+            columns = form_of_rows(form, _MESSAGE_TYPES, MessageRecord)
             self._messages = _Parts(self._temporary, MESSAGES, form, columns)
         self._findings = self._rows_of(EXPERT, form_of_rows(form, _FINDING_TYPES))
         self._conversations = self._rows_of(CONVERSATIONS, form_of_rows(form, _CONVERSATION_TYPES))

@@ -11,12 +11,41 @@ from operator import attrgetter
 from typing import IO
 
 import msgspec
+from msgspec.structs import replace
 
 from ..times import text_of_time
 from .tables import encodable
+from .timed_rows import text_of
 
 _ENCODER = msgspec.json.Encoder()
 Encode = Callable[[Sequence[object]], bytes]
+
+
+def struct_encoder(row: type[msgspec.Struct], columns: Iterable[tuple[str, str]]) -> Encode:
+    """Return what makes lines of structs of one class, whose fields are the columns, in order.
+
+    Structs are encoded as they are, but for their times: several times faster than by columns.
+    """
+    chosen = list(columns)
+    if tuple(name for name, _ in chosen) != row.__struct_fields__:
+        raise ValueError(f"the columns are not the fields of {row.__name__}")
+    times = [(name, attrgetter(name)) for name, kind in chosen if kind == "time"]
+    by_column = row_encoder(chosen)
+
+    def encode(rows: Sequence[object]) -> bytes:
+        seconds: dict[int, str] = {}
+        timed = []
+        for one in rows:
+            assert isinstance(one, msgspec.Struct)
+            known = {name: get(one) for name, get in times}
+            texts = {n: text_of(ns, seconds) for n, ns in known.items() if ns is not None}
+            timed.append(replace(one, **texts))
+        try:
+            return _ENCODER.encode_lines(timed)
+        except UnicodeEncodeError:  # half a surrogate pair
+            return by_column(rows)
+
+    return encode
 
 
 def row_encoder(columns: Iterable[tuple[str, str]]) -> Encode:

@@ -29,15 +29,18 @@ def with_text_times(records: Sequence[ExchangeRecord]) -> list[ExchangeRecord]:
         timed.append(
             replace(
                 record,
-                request_time=None if request_time is None else _text(request_time, seconds),
-                response_time=None if response_time is None else _text(response_time, seconds),
+                request_time=None if request_time is None else text_of(request_time, seconds),
+                response_time=None if response_time is None else text_of(response_time, seconds),
             )
         )
     return timed
 
 
-def _text(ns: int, seconds: dict[int, str]) -> str:
-    """Return the text of a time, with that of its second taken from those that were made before."""
+def text_of(ns: int, seconds: dict[int, str]) -> str:
+    """Return the text of a time, with that of its second taken from those that were made before.
+
+    `seconds` keeps the texts of seconds.
+    """
     second = ns // SECOND
     text = seconds.get(second)
     if text is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dissectors.decode.pipeline import Decode
-from dissectors.rows.json_rows import row_encoder
+from dissectors.rows.json_rows import struct_encoder
 from dissectors.rows.message_record import (
     COMMITTED,
     DEAD,
@@ -67,7 +67,9 @@ def _sink(request: DecodeRequest, names: Sequence[str]) -> Sink[MessageRecord]:
     output = Output(request.output, direct=request.follow)
     terminal = output_terminal(request, output)
     if request.format is RowFormat.jsonl:
-        return EncodedSink(output, row_encoder(_TYPES), to_screen=terminal.is_terminal)
+        return EncodedSink(
+            output, struct_encoder(MessageRecord, _TYPES), to_screen=terminal.is_terminal
+        )
     if request.format is RowFormat.csv:
         head, encode = csv_lines_of(MESSAGE_COLUMNS)
         return EncodedSink(output, encode, head)

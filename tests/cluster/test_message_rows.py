@@ -57,7 +57,8 @@ def run(
 
     def consume(instance: str, group: str, count: int, **more: object) -> None:
         options = common | {"instance": instance, "group": group, "count": count} | more
-        printed[instance] = run_java("PushConsume", namesrv, linger_ms=1500, **options)  # type: ignore[arg-type]
+        options |= {"linger_ms": 1500, "wait_ms": 100_000, "timeout": 150}
+        printed[instance] = run_java("PushConsume", namesrv, **options)  # type: ignore[arg-type]
 
     try:
         with Capture(path, f"net {rocketmq.network}.0/24"):

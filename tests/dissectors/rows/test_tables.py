@@ -133,3 +133,25 @@ def test_records_can_be_read_back_from_json_lines_but_for_the_times() -> None:
     timeless = msgspec.json.decode(line) | {"request_time": None, "response_time": None}
     back = msgspec.convert(timeless, ExchangeRecord)
     assert back == record(request_time=None, response_time=None)
+
+
+def test_structs_are_encoded_as_by_their_columns() -> None:
+    from dissectors.rows.json_rows import row_encoder, struct_encoder
+    from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
+
+    columns = [(column.name, column.type) for column in MESSAGE_COLUMNS]
+    values: dict[str, dict[str, object]] = {
+        "plain": {"string": "x", "int": 7, "bool": True, "time": 1_795_168_800_123_456_789},
+        "absent": dict.fromkeys(("string", "int", "bool", "time")),
+        "odd": {"string": "half \ud800", "int": -1, "bool": False, "time": -1},
+    }
+    rows = [
+        MessageRecord(**{name: of[kind] for name, kind in columns})  # type: ignore[arg-type]
+        for of in values.values()
+    ]
+    encode, by_columns = struct_encoder(MessageRecord, columns), row_encoder(columns)
+    for some in ([], rows[:2], rows):
+        assert encode(some) == by_columns(some)
+    assert rows[0].time == values["plain"]["time"]  # rows are not changed
+    with pytest.raises(ValueError, match="not the fields"):
+        struct_encoder(MessageRecord, columns[1:])
