@@ -15,7 +15,8 @@ from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..remoting.command import RemotingCommand
 from ..remoting.framing.frame import Frame
 from ..remoting.header_codec import decode_header
-from ..replication.progress import Reading, Replication, ReplicationFinder
+from ..replication.finder import ReplicationFinder
+from ..replication.progress import Reading, Replication
 from ..rows.conversation_facts import FIRST_BYTES, conversation_fact
 from ..tcp.pieces import Data, Gap, Piece
 from .conversation import Conversation, ConversationState, Direction, Pdu
