@@ -79,6 +79,10 @@ class SandboxOptions:
     """is told what happens; None: nobody is"""
     connections_limit: int = 2000
     """open connections of the whole sandbox"""
+    greeting_ms: int = 30_000
+    """a connection without a whole frame for so long is closed: it keeps others out"""
+    idle_ms: int = 120_000
+    """one that was silent in both directions for so long is (serverChannelMaxIdleTimeSeconds)"""
     store_limit: int = 1024 * MIB
     """bytes of messages held in memory by each broker"""
     drop_oldest: bool = False

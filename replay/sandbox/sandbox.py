@@ -86,6 +86,7 @@ class Sandbox:
             broker.close()
         if self._servers:
             self.injector.close()
+        self._hub.close()
         for connection in list(self._hub.connections):
             connection.close()
         for server in self._servers:
@@ -125,6 +126,7 @@ class Sandbox:
         await self._listen(names, bound)
         names.tell(EventKind.LISTENING, detail=self.namesrv)
         injector.add(options.injections)
+        self._hub.watch_silence(options.greeting_ms / 1000, options.idle_ms / 1000)
 
     async def _start_broker(
         self, name: str, port: int, names: NameServer, injector: Injector

@@ -1,8 +1,8 @@
 """Sockets of the sandbox: frames in, answers out; one listener per port, the loop's own protocols.
 
 Rules: bytes that are no frame close the connection, as a broker does. Connections, unfinished
-frames and what waits to be read by a client are bounded. The answers of one loop turn are stored
-first and then written together.
+frames and what waits to be read by a client are bounded; who is silent for long is closed. The
+answers of one loop turn are stored first and then written together.
 RocketMQ: NettyRemotingServer, NettyDecoder, NettyRemotingAbstract.
 """
 
@@ -77,6 +77,7 @@ class Hub:
         """bytes of answers that clients have not read yet"""
         self._dirty: list[Connection] = []
         self._scheduled = False
+        self._silence: asyncio.TimerHandle | None = None
 
     @property
     def full(self) -> bool:
@@ -97,6 +98,24 @@ class Hub:
         """Note that unread answers grew by `change` bytes; whether that is still allowed."""
         self.unread += change
         return self.unread <= self._waiting_limit
+
+    def watch_silence(self, greeting: float, idle: float) -> None:
+        """Close, from now on, who sent no whole frame or is silent for so many seconds."""
+        loop = asyncio.get_running_loop()
+        step = max(0.02, min(greeting, idle, 40.0) / 4)
+
+        def look() -> None:
+            self._silence = loop.call_later(step, look)
+            now = loop.time()
+            for connection in list(self.connections):
+                connection.close_silent(now - greeting, now - idle)
+
+        self._silence = loop.call_later(step, look)
+
+    def close(self) -> None:
+        """Look at no connection any more."""
+        if self._silence is not None:
+            self._silence.cancel()
 
     def schedule(self, connection: Connection) -> None:
         """Have a connection written at the end of this turn."""
@@ -148,6 +167,9 @@ class Connection(asyncio.Protocol):
         self._unread = 0
         self._asked: dict[int, OnResponse] = {}
         self._paused = 0
+        self._loop = asyncio.get_running_loop()
+        self._opened = self._used = self._loop.time()
+        self._greeted = False
 
     # -- the loop's calls -----------------------------------------------------------------------
 
@@ -169,6 +191,7 @@ class Connection(asyncio.Protocol):
         """Bytes came: whole frames are served."""
         if self._transport is None:
             return
+        self._used = self._loop.time()
         for received in self._reader.receive(data):
             self._receive(received)
             if self._transport is None:
@@ -273,6 +296,7 @@ class Connection(asyncio.Protocol):
         self._out_size = 0
         if self._transport is None or not out:
             return
+        self._used = self._loop.time()
         self._transport.write(out[0] if len(out) == 1 else b"".join(out))
         if not self._note_unread():
             self._refuse("it does not read its answers")
@@ -298,6 +322,16 @@ class Connection(asyncio.Protocol):
             transport.close()
         self._forget()
 
+    def close_silent(self, greeted_since: float, used_since: float) -> None:
+        """Close the connection if nothing was said since then; a slowed one is given its time."""
+        if self.pace is not None:
+            return
+        if not self._greeted and self._opened < greeted_since:
+            self.service.tell(EventKind.REFUSED, self, "it says nothing")
+            self.close(reset=True)
+        elif self._used < used_since:
+            self.close()
+
     def pause_reading(self) -> None:
         """Read no more; calls add up."""
         self._paused += 1
@@ -313,6 +347,7 @@ class Connection(asyncio.Protocol):
     # -- inside ---------------------------------------------------------------------------------
 
     def _receive(self, received: ReceivedCommand) -> None:
+        self._greeted = True
         command = received.command
         if command.flag & RESPONSE_FLAG:
             on_response = self._asked.pop(command.opaque, None)

@@ -30,6 +30,10 @@ from .steps import Invoke
 
 _CLOSE_LEAST: Final = 100 * MS
 """a request that had more time than this closes its connection when it times out"""
+_MOST_UNREAD: Final = 1 << 20
+"""bytes of answers that a peer may ask for while it does not read"""
+_ANSWER_BYTES: Final = 256
+"""bytes of an answer, besides what it repeats of the request"""
 
 
 class ChannelOwner(Protocol):
@@ -66,6 +70,7 @@ class Channel:
         "_give_up",
         "_oneways",
         "_tap",
+        "_unread",
         "_waiting",
         "address",
         "connection",
@@ -87,6 +92,7 @@ class Channel:
         self._oneways: list[Invoke] = []
         self._give_up: Callable[[], None] | None = None
         self._tap: WireConnection | None = None
+        self._unread = 0
 
     @property
     def in_flight(self) -> int:
@@ -215,6 +221,7 @@ class Channel:
 
     def resumed(self) -> None:
         """Handle that what was written has left."""
+        self._unread = 0
         now = self._channels.network.now()
         oneways, self._oneways = self._oneways, []
         for invoke in oneways:
@@ -257,7 +264,14 @@ class Channel:
             invoke.fail(error, now)
 
     def _request(self, _: RemotingConnection, command: RemotingCommand, body: bytes) -> None:
-        self._channels.on_request(self, command, body)
+        link = self.link
+        if link is not None and not link.writable:
+            self._unread += _ANSWER_BYTES + sum(map(len, command.ext_fields.values()))
+            if self._unread > _MOST_UNREAD:
+                reason = f"{self.address} asks and does not read the answers"
+                self.end(ConnectionLostError(reason, "the broker is frozen or hostile"))
+        if self.link is not None:
+            self._channels.on_request(self, command, body)
 
     # -- time -----------------------------------------------------------------------------------
 

@@ -196,6 +196,30 @@ def test_connections_are_bounded() -> None:
             talk.close()
 
 
+def test_who_says_nothing_does_not_keep_others_out() -> None:
+    """Neither silent nor by a byte now and then."""
+    with sandbox_thread(SandboxOptions(connections_limit=4, greeting_ms=400)) as box:
+        address = box.addresses["broker-a"]
+        with Talk(address) as client:
+            assert client.ask(9999).code == 3
+            silent = [Talk(address) for _ in range(3)]
+            for byte in frame(9999)[:3]:
+                with contextlib.suppress(OSError):
+                    silent[0].socket.sendall(bytes((byte,)))
+            wait_for("they are closed", lambda: all(talk.is_closed(0.1) for talk in silent))
+            with Talk(address) as another:
+                assert another.ask(9999).code == 3
+            assert client.ask(9999).code == 3
+        for talk in silent:
+            talk.close()
+
+
+def test_a_connection_that_is_not_used_is_closed() -> None:
+    with sandbox_thread(SandboxOptions(idle_ms=300)) as box, Talk(box.namesrv) as talk:
+        assert talk.ask(9999).code == 3
+        wait_for("it is closed", lambda: talk.is_closed(0.1))
+
+
 @pytest.mark.slow
 def test_unfinished_frames_are_bounded() -> None:
     with sandbox_thread(SandboxOptions(input_limit=1_000_000)) as box:

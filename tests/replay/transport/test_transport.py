@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dissectors.remoting.command import RemotingCommand
 from replay import AsyncProducer, Message, Producer, ProducerConfig, SendMode, TlsSettings
 from replay.errors import (
     ClientError,
@@ -24,7 +25,8 @@ from replay.errors import (
     SendTimeoutError,
 )
 from replay.message import SendResult
-from tests.patience import Stopwatch, wait_for
+from replay.wire.request import encode_command
+from tests.patience import PATIENCE, Stopwatch, wait_for
 
 from ..responder import Responder, Serve, free_address, hang_up, reset, saying, silence, store
 from .drivers import (
@@ -201,6 +203,49 @@ def test_a_broker_that_does_not_read_stops_one_way_sends(responder: Responder) -
         responder.reading.set()
     assert any(isinstance(one, SendFailed) for one in found)
     assert sum(isinstance(one, SendResult) for one in found) < 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("blocks", [True, False])
+def test_answers_to_a_broker_that_does_not_read_are_bounded(
+    responder: Responder, blocks: bool
+) -> None:
+    """A broker that only asks got answers into memory, without an end."""
+    request = encode_command(RemotingCommand(9999, 1, 0, "JAVA", 479), b"") * 1000
+    ended: list[bool] = []
+
+    def ask(connection: socket.socket, command: RemotingCommand, body: bytes) -> None:
+        store(connection, command, body)
+        try:
+            for _ in range(500):
+                connection.sendall(request)
+        except OSError:
+            ended.append(True)
+        else:
+            ended.append(False)
+
+    responder.serve = ask
+    tracemalloc.start()
+    try:
+        if blocks:
+            with Producer(config_of(responder, api_timeout_ms=600_000)) as producer:
+                producer.send(message())
+                wait_for("the end", lambda: producer.poll(0.05) or ended)
+        else:
+            asyncio.run(_send_and_wait(config_of(responder, api_timeout_ms=600_000), ended))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert ended == [True]
+    assert most < 24 << 20
+
+
+async def _send_and_wait(config: ProducerConfig, ended: list[bool]) -> None:
+    async with AsyncProducer(config) as producer:
+        await producer.send(message())
+        async with asyncio.timeout(PATIENCE):
+            while not ended:
+                await asyncio.sleep(0.02)
 
 
 def test_one_loop_turn_is_one_write(responder: Responder) -> None:
