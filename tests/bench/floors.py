@@ -34,7 +34,7 @@ RSS_LIMITS = (
     ("commands", 64.0),
     ("mixed", 64.0),
     ("parquet", 220.0),
-    ("diagnose", 192.0),
+    ("diagnose", 144.0),
 )
 """(who, largest resident set in MiB)"""
 

@@ -73,6 +73,17 @@ def subscription_tags(scene: Scene) -> None:
     )
 
 
+def more_consumers_than_queues(scene: Scene) -> None:
+    """Three members of spare_group for the two queues of SpareTopic; 127.0.0.1@third gets none.
+
+    All eight messages are consumed by the other two.
+    """
+    scene.cluster.make_topic("SpareTopic", queues=2)
+    options = {"topic": "SpareTopic"}
+    members = {"first": options, "second": options, "third": options}
+    _together(scene, "spare_group", members, send="SpareTopic", seconds=24.0)
+
+
 def _together(
     scene: Scene,
     group: str,
@@ -81,7 +92,7 @@ def _together(
     send: str | None = None,
     seconds: float = 8.0,
 ) -> None:
-    """Members of a group that differ run for some heartbeats."""
+    """Members of a group run for some heartbeats."""
     with scene.capture():
         running = [
             scene.start(
@@ -271,6 +282,13 @@ GROUPS: tuple[Scenario, ...] = (
         "Seven consumers join a group and leave it within a quarter of a minute",
         "40 and 38 again and again",
         shows=("rebalance-storm",),
+    ),
+    *both(
+        "more-consumers-than-queues",
+        more_consumers_than_queues,
+        "Three members of a group consume a topic of two queues",
+        "38 lists three; two of them pull a queue each",
+        shows=("more-consumers-than-queues",),
     ),
     *both(
         "orderly-lock-lost",

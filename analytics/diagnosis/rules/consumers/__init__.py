@@ -6,6 +6,7 @@ MODULES: Final = (
     "duplicate_client_id",
     "inconsistent_subscription",
     "rebalance_storm",
+    "more_consumers_than_queues",
     "offset_moved",
     "consumer_lag",
     "pull_from_slave",

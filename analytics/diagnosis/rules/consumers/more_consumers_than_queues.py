@@ -1,0 +1,237 @@
+"""A group has more consumers than a topic has queues, so that some of them get nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from dissectors.foreign import natural_of
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts.heartbeats import consumers_in, subscriptions_in
+from dissectors.remoting.row_facts.names import MEMBER, MEMBERS, fact_in, facts_in
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, end_of, shown, time_of
+from ...refusals import counted
+from ...rule import DiagnosisRule, Exchanges, Fold
+from ...topics import is_own_topic
+from ..refused.no_permission import READ
+
+_HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
+_LIST: Final = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
+_PULL: Final = int(RequestCode.PULL_MESSAGE)
+_SHARING: Final = frozenset((int(RequestCode.POP_MESSAGE), int(RequestCode.QUERY_ASSIGNMENT)))
+"""requests of consumers that share queues, or let the broker share them out"""
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+_EACH_TO_ONE: Final = ("CONSUME_PASSIVELY", "CLUSTERING")
+"""type and model of a group that gives each queue to one consumer"""
+LASTING: Final = 150_000_000_000
+"""ns after which a member that died is none any more: 120 s (ClientManager, ConsumerManager), which
+is looked at every 10 s, and the time until the others ask again"""
+PULLS_AGAIN: Final = 18_000_000_000
+"""ns after which a consumer that has a queue has pulled again: a pull waits for up to 15 s
+(brokerSuspendMaxTimeMillis)"""
+MAX_GROUPS: Final = 1000
+MAX_TOPICS: Final = 256
+"""topics of one group"""
+MAX_SIZES: Final = 256
+"""different numbers of members of one group"""
+MAX_CLIENTS: Final = 1000
+MOST_NAMED: Final = 5
+
+
+class _Size:
+    """The answers that say that a group has one number of members."""
+
+    __slots__ = ("last", "tally")
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        self.last: tuple[int, tuple[str, ...]] = (-1, ())
+        """time of the last one, ns, and the members that it names"""
+
+
+class _Group:
+    """What is known of one consumer group."""
+
+    __slots__ = ("kinds", "pulling", "sizes", "topics")
+
+    def __init__(self) -> None:
+        self.kinds: set[tuple[str, str]] = set()
+        """types and models that its clients announce"""
+        self.topics: set[str] = set()
+        self.sizes: dict[int, _Size] = {}
+        """number of members -> the answers that say so"""
+        self.pulling: dict[str, dict[str, int]] = {}
+        """topic -> `address:port` of a client -> when it pulled it last, ns"""
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.groups: dict[str, _Group] = {}
+        self.sharing: set[str] = set()
+        """groups whose consumers share queues"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code == _HEARTBEAT:
+            self._add_heartbeat(row)
+            return
+        group = self._group(row.group)
+        if group is None or row.group is None:
+            return
+        if row.request_code == _PULL:
+            topic = row.topic or ""
+            if topic in group.pulling or len(group.pulling) < MAX_TOPICS:
+                clients = group.pulling.setdefault(topic, {})
+                if row.requester in clients or len(clients) < MAX_CLIENTS:
+                    clients[row.requester] = max(clients.get(row.requester, 0), time_of(row))
+        elif row.request_code == _LIST:
+            _add_list(group.sizes, row)
+        else:
+            self.sharing.add(row.group)
+
+    def _add_heartbeat(self, row: ExchangeRecord) -> None:
+        for announced in consumers_in(row.facts):
+            group = self._group(announced.name)
+            if group is not None:
+                group.kinds.add((announced.type, announced.model))
+        for one in subscriptions_in(row.facts):
+            group = self._group(one.group)
+            if group is not None and len(group.topics) < MAX_TOPICS:
+                group.topics.add(one.topic)
+
+    def _group(self, name: str | None) -> _Group | None:
+        """Return what is kept of a group; None where there are too many, or it has no name."""
+        if not name:
+            return None
+        group = self.groups.get(name)
+        if group is None and len(self.groups) < MAX_GROUPS:
+            group = self.groups[name] = _Group()
+        return group
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        for name, group in sorted(self.groups.items()):
+            if name in self.sharing or group.kinds != {_EACH_TO_ONE} or not group.sizes:
+                continue
+            for topic in sorted(group.topics):
+                queues = _queues_of(topic, context)
+                if queues and not is_own_topic(topic):
+                    yield from _cases(name, group, topic, queues, context)
+
+
+def _add_list(sizes: dict[int, _Size], row: ExchangeRecord) -> None:
+    """Take the answer that says which members a group has."""
+    number = natural_of(fact_in(row.facts, MEMBERS) or "")
+    if number is None or (number not in sizes and len(sizes) >= MAX_SIZES):
+        return
+    size = sizes.setdefault(number, _Size())
+    size.last = max(size.last, (end_of(row), tuple(sorted(facts_in(row.facts, MEMBER)))))
+    what = counted(number, "consumer")
+    size.tally.add(shown(row, f"{row.responder} says that group {row.group} has {what}"))
+
+
+def _queues_of(topic: str, context: Context) -> int:
+    """Return how many queues of a topic consumers share out; 0: no route says it."""
+    brokers = context.brokers_of(topic)
+    return sum(one.read_queues for one in brokers if one.perm is not None and one.perm & READ)
+
+
+def _cases(name: str, group: _Group, topic: str, queues: int, context: Context) -> Iterable[Case]:
+    """Return the case of a topic that had fewer queues than the group had members at last."""
+    latest = max(group.sizes, key=lambda number: group.sizes[number].last)
+    if latest <= queues:
+        return
+    tally = Tally()
+    for number, size in group.sizes.items():
+        if number > queues:
+            tally.merge(size.tally)
+    idle = latest - queues
+    case = tally.case(
+        f"group {name} has {latest:,} consumers for the {counted(queues, 'queue')} of topic"
+        f" {topic}: {counted(idle, 'consumer')} of them {'gets' if idle == 1 else 'get'} no message"
+        " of it",
+        Subject(topic=topic, group=name),
+    )
+    case.details = [_placed(topic, queues, context)]
+    pulls = group.pulling.get(topic, {})
+    case.details += _idle(group.sizes[latest].last, pulls, topic, context)
+    fewer = max(
+        (size.last[0] for number, size in group.sizes.items() if number <= queues), default=0
+    )
+    since = tally.first if fewer < tally.first else fewer
+    if tally.last - since < LASTING:
+        case.confidence = Confidence.LIKELY
+        case.reason = "it was so for a short time only, as while consumers are started anew"
+    yield case
+
+
+def _placed(topic: str, queues: int, context: Context) -> str:
+    """Return where the queues of a topic are."""
+    brokers = sorted(context.brokers_of(topic), key=lambda one: one.name)
+    by_broker = ", ".join(f"{one.read_queues} at {one.name}" for one in brokers)
+    return f"queues of {topic}: {queues:,} ({by_broker})"
+
+
+def _idle(
+    last: tuple[int, tuple[str, ...]], pulls: Mapping[str, int], topic: str, context: Context
+) -> Iterable[str]:
+    """Return which of the members, of whom others pull, had not pulled for long at last."""
+    time, members = last
+    pulled: dict[str, int] = {}
+    for endpoint, at in pulls.items():
+        client = context.client(endpoint)
+        pulled[client] = max(at, pulled.get(client, 0))
+    known = set(context.clients.values())
+    idle = [one for one in members if one in known and pulled.get(one, 0) < time - PULLS_AGAIN]
+    if 0 < len(idle) < len(members):
+        names = ", ".join(idle[:MOST_NAMED])
+        more = f" and {len(idle) - MOST_NAMED} more" if len(idle) > MOST_NAMED else ""
+        yield f"consumers that live and do not pull {topic}: {names}{more}"
+
+
+RULE = DiagnosisRule(
+    id="more-consumers-than-queues",
+    severity=ProblemSeverity.INFO,
+    title="A group has more consumers than a topic has queues",
+    searched=(
+        "consumer does not receive messages",
+        "consumer idle",
+        "more consumers than queues",
+        "scale out consumers",
+    ),
+    proof=(
+        "The last list of members (38) of a group whose heartbeats say CLUSTERING and"
+        " CONSUME_PASSIVELY names more consumers than the route of a topic that it subscribes has"
+        " queues to read. Pulls show which of them get nothing."
+    ),
+    explanation=(
+        "Consumers of one group share out the queues of a topic: each queue goes to one consumer,"
+        " and those that are left over get none. They stand by, and take over when another one"
+        " leaves; until then they make nothing faster."
+    ),
+    advice=(
+        "To consume faster by more consumers, give the topic more queues: mqadmin updateTopic -r N"
+        " -w N (defaultTopicQueueNums, default 8, is for topics that brokers make). Else start"
+        " fewer, or give each more threads (consumeThreadMin, consumeThreadMax, default 20). With"
+        " POP (5.x: mqadmin setConsumeMode -m POP) several consumers share a queue."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=whole,
+            requests=frozenset((_HEARTBEAT, _LIST)),
+            responses=frozenset((_SUCCESS,)),
+            of_flow=True,
+        ),
+        Exchanges(key=whole, requests=frozenset((_PULL,)) | _SHARING, of_flow=True),
+    ),
+    limits=(
+        "Consumers that pull by themselves (CONSUME_ACTIVELY) are not looked at, nor groups of"
+        " which no heartbeat was seen. Consumers that are wanted as a reserve are told, too."
+    ),
+    needs=frozenset((Need.ROUTES, Need.HEARTBEATS, Need.GROUPS)),
+)
