@@ -43,6 +43,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     **{
         f"dissectors.{leaf}": ()
         for leaf in (
+            "budget",
             "endpoint",
             "expert",
             "foreign",
@@ -57,12 +58,17 @@ UNITS: dict[str, tuple[str, ...]] = {
     # the protocol and the captures do not know each other
     "dissectors.tcp": ("dissectors.expert",),
     "dissectors.remoting": ("dissectors.remoting",),
-    "dissectors.remoting.bodies": ("dissectors.remoting", "dissectors.expert"),
+    "dissectors.remoting.bodies": ("dissectors.remoting", "dissectors.budget", "dissectors.expert"),
     "dissectors.remoting.header_tables": (),
     "dissectors.remoting.operation_tables": (),
     "dissectors.remoting.fastjson": (),
     "dissectors.remoting.ids": (ENDPOINT,),
-    "dissectors.remoting.messages": (*REMOTING_FACTS, "dissectors.remoting.ids", ENDPOINT),
+    "dissectors.remoting.messages": (
+        *REMOTING_FACTS,
+        "dissectors.remoting.ids",
+        "dissectors.budget",
+        ENDPOINT,
+    ),
     "dissectors.remoting.row_facts": (
         *(f"dissectors.remoting.{name}" for name in ("codes", "code_sets", "send_fields")),
         "dissectors.remoting.broker_addresses",
@@ -101,6 +107,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         "dissectors.expert",
     ),
     "dissectors.decode": (
+        "dissectors.budget",
         "dissectors.conversations",
         "dissectors.message_rows",
         "dissectors.tcp",

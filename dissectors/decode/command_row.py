@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
+from ..budget import Budget
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..remoting.bodies import Body, body_form, body_value, decode_body, message_value
@@ -155,8 +156,8 @@ def shown_ext_fields(ext_fields: Mapping[str, str]) -> dict[str, str]:
     return {name: mask_secret(name, value) for name, value in ext_fields.items()}
 
 
-def body_of(seen: CommandSeen) -> Body:
-    """Return the body taken apart, as far as it was captured."""
+def body_of(seen: CommandSeen, budget: Budget | None = None) -> Body:
+    """Return the body taken apart, as far as it was captured and `budget` has room for it."""
     pdu = seen.pdu
     command = pdu.command
     body = decode_body(
@@ -166,6 +167,7 @@ def body_of(seen: CommandSeen) -> Body:
         pdu.body,
         command.ext_fields,
         command.version,
+        budget,
     )
     if command.is_response and seen.request is None and pdu.body:
         return Body(body.kind, body.value, body.messages, "its request was not captured")
@@ -216,7 +218,9 @@ def _millis_of(seen: CommandSeen) -> int:
     return seen.pdu.ts // 1_000_000
 
 
-def shown_messages(seen: CommandSeen, body: Body, limit: int) -> list[dict[str, object]] | None:
+def shown_messages(
+    seen: CommandSeen, body: Body, limit: int, budget: Budget | None = None
+) -> list[dict[str, object]] | None:
     """Return the messages of a body in JSON types; None where it has none.
 
     Where properties can be taken apart, the message has `parts`: property → its parts.
@@ -226,7 +230,10 @@ def shown_messages(seen: CommandSeen, body: Body, limit: int) -> list[dict[str, 
     left = ROW_BUDGET
     shown = []
     for message in body.messages:
-        value = message_value(message, min(limit, left))
+        wanted = min(limit, left)
+        if budget is not None and message.compression is not None and budget.room < wanted:
+            budget.end(f"packet {packet_number(seen.pdu.packet)}, offset {seen.pdu.offset}")
+        value = message_value(message, wanted, budget)
         text = value.get("body")
         left -= len(text) if isinstance(text, str) else 0
         left = max(left, 0)
@@ -276,15 +283,17 @@ class TakenApart(NamedTuple):
     findings: list[ExpertInfo]
 
 
-def taken_apart(seen: CommandSeen, limit: int) -> TakenApart:
+def taken_apart(seen: CommandSeen, limit: int, budget: Budget | None = None) -> TakenApart:
     """Return what header and body of a command say, `limit` bytes of a body at most."""
+    if budget is not None:
+        budget.earn(seen.pdu.header_length + len(seen.pdu.body))
     try:
-        header, body = header_of(seen), body_of(seen)
+        header, body = header_of(seen), body_of(seen, budget)
         return TakenApart(
             header,
             header_parts_of(seen, header),
             shown_body(body, seen.pdu.body, limit),
-            shown_messages(seen, body, limit),
+            shown_messages(seen, body, limit, budget),
             findings_of(seen, header, body),
         )
     except Exception as error:  # the last line of defence: one command never ends a run
@@ -325,9 +334,14 @@ VALUES: Final[Mapping[str, Callable[[CommandSeen], Any]]] = {
 """Column → its value, of the columns that rows and filters have alike and that need no body."""
 
 
-def command_row_of(seen: CommandSeen, captures: Sequence[str], limit: int = WHOLE) -> CommandRow:
+def command_row_of(
+    seen: CommandSeen,
+    captures: Sequence[str],
+    limit: int = WHOLE,
+    budget: Budget | None = None,
+) -> CommandRow:
     """Return the row of a command; `captures` are the names by index, `limit` bytes of a body."""
-    apart = taken_apart(seen, limit)
+    apart = taken_apart(seen, limit, budget)
     return CommandRow(
         capture=captures[capture_index(seen.pdu.packet)],
         time=text_of_time(seen.pdu.ts),

@@ -28,6 +28,7 @@ class DecodeArguments:
     output: options.OutputName = "-"
     force: options.Force = False
     body_limit: options.BodyLimit = None
+    max_output: options.MaxOutput = None
     colour: options.Color = When.auto
     quiet: options.Quiet = False
     check: options.Check = False

@@ -36,9 +36,9 @@ def _fields(seen: CommandSeen) -> str:
     if seen.pdu.expert:
         parts.append(f"[{' '.join(info.kind.name for info in seen.pdu.expert)}]")
     if command.remark:
-        parts.append(one_line(command.remark[:_FIELDS_SHOWN]))
+        parts.append(one_line(command.remark, _FIELDS_SHOWN))
     for name, value in header_of(seen).fields.items():
-        parts.append(f"{one_line(name[:60])}={one_line(str(value)[:_FIELDS_SHOWN])}")
+        parts.append(f"{one_line(name[:60])}={one_line(str(value), _FIELDS_SHOWN)}")
     return " ".join(parts)
 
 

@@ -14,6 +14,7 @@ from typing import IO, NamedTuple
 
 import msgspec
 
+from dissectors.budget import Budget
 from dissectors.decode.command_fields import command_fields
 from dissectors.decode.command_row import body_of, kind_of, name_of, request_name_of
 from dissectors.decode.pipeline import CommandSeen, Decode
@@ -29,16 +30,12 @@ from ..ui.output import naming
 from ..ui.status import CommandError
 from .options import DecodeRequest, usage_error
 from .row_run import RowSource, compiled
-from .sinks import Sink
+from .sinks import Sink, with_cut
 
 INDEX = "index.jsonl"
 KIND = "export of messages"
 MOST_MESSAGES = 100_000
 """messages that are exported unless --limit says how many"""
-FREE_BYTES = 256 * 1024 * 1024
-"""bytes that may be written whatever was captured"""
-MOST_TIMES = 32
-"""times the captured bytes of bodies that may be written besides; text seldom shrinks so far"""
 _PER_FOLDER = 1000
 
 
@@ -82,12 +79,14 @@ def message_rows(request: DecodeRequest, decode: Decode) -> RowSource[MessageSee
     if request.output == "-":
         raise usage_error("--messages", "writes files: name a folder with -o")
     test = compiled(request, command_fields(decode.sources))
+    budget = Budget(request.max_output)
 
     def batches() -> Iterator[Sequence[MessageSeen]]:
         for batch in decode.commands():
             for seen in batch:
                 if seen.pdu.body and (test is None or test(seen)):
-                    messages = body_of(seen).messages
+                    budget.earn(seen.pdu.header_length + len(seen.pdu.body))
+                    messages = body_of(seen, budget).messages
                     yield [MessageSeen(seen, at, one) for at, one in enumerate(messages)]
             yield []
 
@@ -95,7 +94,7 @@ def message_rows(request: DecodeRequest, decode: Decode) -> RowSource[MessageSee
         batches,
         None,
         lambda row: row.seen.pdu.ts,
-        lambda: MessagesSink(request, decode.sources),
+        lambda: MessagesSink(request, decode.sources, budget),
         "messages",
     )
 
@@ -103,7 +102,8 @@ def message_rows(request: DecodeRequest, decode: Decode) -> RowSource[MessageSee
 class MessagesSink(Sink[MessageSeen]):
     """Bodies into files of a folder."""
 
-    def __init__(self, request: DecodeRequest, names: Sequence[str]) -> None:
+    def __init__(self, request: DecodeRequest, names: Sequence[str], budget: Budget) -> None:
+        self._budget = budget
         self._folder = Path(request.output)
         try:
             with naming(request.output):
@@ -115,8 +115,6 @@ class MessagesSink(Sink[MessageSeen]):
         self._left_out = 0
         self._number = 0
         self._bytes = 0
-        self._room = FREE_BYTES  # bytes that may still be written
-        self._cut = 0
         self._temporary = self._owned.path
         with naming(request.output):
             self._index: IO[bytes] = (self._temporary / INDEX).open("wb")
@@ -133,18 +131,17 @@ class MessagesSink(Sink[MessageSeen]):
         self._number += 1
         folder = f"{(self._number - 1) // _PER_FOLDER:05d}"
         name = f"{folder}/{self._number:08d}.body"
-        if row.place == 0:
-            self._room += MOST_TIMES * len(row.seen.pdu.body)
-        body = row.message.decompressed()
-        data = body.data[: self._room]
-        self._room -= len(data)
+        room = self._budget.room
+        body = row.message.decompressed(budget=self._budget)
+        data = body.data
         if (self._number - 1) % _PER_FOLDER == 0:
             (self._temporary / folder).mkdir()
         (self._temporary / name).write_bytes(data)
         self._bytes += len(data)
         problem = body.problem
-        if len(data) < len(body.data):
-            self._cut += 1
+        if body.truncated and len(data) == room:
+            pdu = row.seen.pdu
+            self._budget.end(f"packet {packet_number(pdu.packet)}, offset {pdu.offset}")
             problem = "the bound on what is written of compressed bodies is reached"
         if problem is None and body.truncated:
             problem = "the body is larger than what is decompressed"
@@ -162,10 +159,7 @@ class MessagesSink(Sink[MessageSeen]):
         text = f"{counted(self._number, 'message')} → {self._folder}/ ({size(self._bytes)})"
         if self._left_out:
             text += f"; {counted(self._left_out, 'message')} more: --limit says how many"
-        if self._cut:
-            bound = f"{size(FREE_BYTES)} and {MOST_TIMES} times what was captured"
-            text += f"; {counted(self._cut, 'message')} cut: no more than {bound} is written"
-        return text
+        return with_cut(text, self._budget)
 
     def discard(self) -> None:
         with suppress(OSError):  # what could not be written cannot be closed well either

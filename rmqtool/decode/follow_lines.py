@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from dissectors.budget import Budget
 from dissectors.decode.command_row import (
     body_of,
     kind_of,
@@ -59,6 +60,7 @@ class FollowSink(TextSink[CommandSeen]):
         self._colour = output_terminal(request, output).colour
         self._limit = BODY_LIMIT if request.body_limit is None else request.body_limit
         self._client: str | None = None
+        self._budget = Budget()
 
     def write(self, rows: Sequence[CommandSeen]) -> None:
         for seen in rows:
@@ -91,7 +93,8 @@ class FollowSink(TextSink[CommandSeen]):
         where = f"{clock(pdu.ts)} packet {packet_number(pdu.packet)}, {size(pdu.frame_bytes)}"
         lines = [f"{title}  {where}", _header_text(seen)]
         body = pdu.body[: self._limit]
-        lines += _body_lines(body, not body_of(seen).messages)
+        self._budget.earn(pdu.header_length + len(pdu.body))
+        lines += _body_lines(body, not body_of(seen, self._budget).messages)
         if pdu.missing:
             lines.append(f"… {pdu.missing} bytes were not captured")
         elif len(body) < len(pdu.body):

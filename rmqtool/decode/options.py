@@ -70,6 +70,8 @@ class DecodeRequest:
     """how many rows at most"""
     body_limit: int | None = None
     """bytes of a body that are shown; None: as the view thinks best"""
+    max_output: int | None = None
+    """bytes that may be made of compressed bodies; None: as much as the budget has by default"""
     decode_as: frozenset[int] = frozenset()
     """ports whose conversations are RocketMQ"""
     follow: bool = False
@@ -159,6 +161,7 @@ def request_of(given: DecodeArguments) -> DecodeRequest:
         zone=zone,
         limit=given.limit,
         body_limit=size_option("--body-limit", given.body_limit),
+        max_output=size_option("--max-output", given.max_output),
         decode_as=ports_of(given.decode_as or []),
         follow=given.follow,
         jobs=given.jobs,

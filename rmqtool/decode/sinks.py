@@ -14,6 +14,7 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from dissectors.budget import Budget
 from dissectors.expert import ExpertInfo
 from dissectors.rows.record import ExchangeRecord
 
@@ -242,6 +243,17 @@ class DecodedLogSink(Sink[ExchangeRecord]):
 def written(output: Output) -> str:
     """Return what was written to a file; nothing for standard output, which is seen."""
     return f"{size(output.written)} → {output.path}" if output.path is not None else ""
+
+
+def with_cut(written: str, budget: Budget) -> str:
+    """Return what was written, and what was cut because it was too much."""
+    if not budget.ended:
+        return written
+    cut = (
+        f"{counted(budget.ended, 'compressed message')} cut, first in {budget.first}: "
+        f"{size(budget.made)} were made of what was captured; --max-output SIZE allows more"
+    )
+    return f"{written}; {cut}" if written else cut
 
 
 class SummarySink(TextSink[ExchangeRecord]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from dissectors.budget import Budget
 from dissectors.decode.command_row import (
     body_of,
     findings_of,
@@ -22,6 +23,7 @@ from dissectors.decode.command_row import (
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.expert import ExpertInfo, ExpertKind, Severity, undecoded
+from dissectors.remoting.bodies import Body
 from dissectors.remoting.code_names import request_name, response_name
 from dissectors.remoting.flags import describe_command_flag, meaning_of
 from dissectors.remoting.headers import TypedHeader, header_fields
@@ -45,8 +47,15 @@ _FINDING_STYLES = {Severity.ERROR: Style.RED, Severity.WARNING: Style.YELLOW}
 class Tree:
     """Writes exchanges and findings as lines."""
 
-    def __init__(self, captures: Sequence[str], colour: bool, body_limit: int | None) -> None:
+    def __init__(
+        self,
+        captures: Sequence[str],
+        colour: bool,
+        body_limit: int | None,
+        budget: Budget | None = None,
+    ) -> None:
         """Take the names of captures by index; `body_limit` None: `BODY_LIMIT`."""
+        self._budget = Budget() if budget is None else budget
         self._captures = captures
         self._colour = colour
         self._limit = BODY_LIMIT if body_limit is None else body_limit
@@ -103,12 +112,13 @@ class Tree:
             capture = f" of {one_line(self._captures[capture_index(pdu.packet)])}"
         where = f"packet {packet_number(pdu.packet)}{capture}, {moment(pdu.ts)}"
         yield f"{STEP}{self._styled(what, Style.CYAN)}: {where}, {pdu.src} → {pdu.dst}"
-        header, body = header_of(seen), body_of(seen)
+        self._budget.earn(pdu.header_length + len(pdu.body))
+        header, body = header_of(seen), body_of(seen, self._budget)
         for info in findings_of(seen, header, body):
             yield STEP * 2 + self._finding_line(info, one_line(info.detail))
         yield from indented(2, self._fixed_fields(seen))
         yield from indented(2, self._header(seen, header))
-        yield from indented(2, self._body(seen))
+        yield from indented(2, self._body(seen, body))
 
     def _fixed_fields(self, seen: CommandSeen) -> Iterator[str]:
         pdu, command = seen.pdu, seen.pdu.command
@@ -145,9 +155,8 @@ class Tree:
             if field in parts:
                 yield from indented(2, part_lines(parts[field]))
 
-    def _body(self, seen: CommandSeen) -> Iterator[str]:
+    def _body(self, seen: CommandSeen, body: Body) -> Iterator[str]:
         pdu = seen.pdu
-        body = body_of(seen)
         shown = shown_body(body, pdu.body, self._limit)
         if shown is None:
             return
@@ -159,7 +168,7 @@ class Tree:
         if "value" in shown:
             yield from indented(1, value_lines(shown.pop("value")))
         yield from indented(1, _shown_lines(shown))
-        messages = shown_messages(seen, body, self._limit) or []
+        messages = shown_messages(seen, body, self._limit, self._budget) or []
         for number, message in enumerate(messages, 1):
             yield f"{STEP}{self._styled(f'message {number} of {len(messages)}', Style.CYAN)}"
             yield from indented(2, _message_lines(message))

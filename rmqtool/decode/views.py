@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dissectors.budget import Budget
 from dissectors.decode.command_fields import command_fields
 from dissectors.decode.command_row import WHOLE, command_row_of, json_of
 from dissectors.decode.exchange import Exchange
@@ -17,7 +18,7 @@ from ..ui.output import Output
 from .command_lines import command_lines
 from .options import DecodeRequest
 from .row_run import RowSource, compiled, is_live, output_terminal
-from .sinks import EncodedSink, LinesSink, Sink, TextSink
+from .sinks import EncodedSink, LinesSink, Sink, TextSink, with_cut
 from .tree import Tree
 
 
@@ -50,7 +51,8 @@ class TreeSink(TextSink[Exchange]):
         output = Output(request.output, direct=request.follow)
         super().__init__(output, list)
         colour = output_terminal(request, output).colour
-        self._tree = Tree(names, colour, request.body_limit)
+        self._budget = Budget(request.max_output)
+        self._tree = Tree(names, colour, request.body_limit, self._budget)
         # a filter asks for certain exchanges, and the findings of all others would bury them
         self.wants_findings = not request.where
 
@@ -61,6 +63,9 @@ class TreeSink(TextSink[Exchange]):
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
         for info in findings:
             self.write_lines(self._tree.finding(info))
+
+    def finish(self, decode: Decode) -> str:
+        return with_cut(super().finish(decode), self._budget)
 
 
 def command_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSeen]:
@@ -78,14 +83,36 @@ def command_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSee
     )
 
 
+class CommandsSink(EncodedSink[CommandSeen]):
+    """One object a command, written before the next one is made: one may have megabytes."""
+
+    def __init__(
+        self, output: Output, names: Sequence[str], limit: int, budget: Budget, to_screen: bool
+    ) -> None:
+        """`limit` bytes of a body are written."""
+        self._budget = budget
+
+        def encode(rows: Sequence[CommandSeen]) -> bytes:
+            data = b"".join(json_of(command_row_of(one, names, limit, budget)) for one in rows)
+            budget.spend(len(data))
+            return data
+
+        super().__init__(output, encode, to_screen=to_screen)
+
+    def write(self, rows: Sequence[CommandSeen]) -> None:
+        for one in rows:
+            super().write((one,))
+
+    def finish(self, decode: Decode) -> str:
+        return with_cut(super().finish(decode), self._budget)
+
+
 def _command_sink(request: DecodeRequest, names: Sequence[str]) -> Sink[CommandSeen]:
     output = Output(request.output, direct=request.follow)
     terminal = output_terminal(request, output)
     if request.format is RowFormat.jsonl:
         limit = WHOLE if request.body_limit is None else request.body_limit
 
-        def encode(rows: Sequence[CommandSeen]) -> bytes:
-            return b"".join(json_of(command_row_of(seen, names, limit)) for seen in rows)
-
-        return EncodedSink(output, encode, to_screen=terminal.is_terminal)
+        budget = Budget(request.max_output)
+        return CommandsSink(output, names, limit, budget, terminal.is_terminal)
     return LinesSink(output, command_lines(terminal, names, is_live(request)))

@@ -24,6 +24,8 @@ CORE_RANK = 7
 _NARROW = 100
 _BELOW = "  └ "
 """Begins a text below its row."""
+_COUNT = 32
+"""Characters that say how many more there are, at most."""
 _MOST_BELOW = 4
 """Lines of such a text."""
 
@@ -120,7 +122,7 @@ class LineTable(Generic[Row]):
         texts = []
         for column in self._shown:
             text = column.cell(row)
-            if len(text) > MOST_SHOWN:
+            if len(text) > MOST_SHOWN + _COUNT:  # else it may be cut and counted already
                 text = shortened(text, max(MOST_SHOWN, column.most))
             texts.append(text)
         styles: list[str] = []

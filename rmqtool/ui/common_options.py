@@ -156,6 +156,15 @@ BodyLimit = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+MaxOutput = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Bytes that compressed bodies may become in trees, jsonl of commands and --messages;"
+        " default: 128MiB and 64 times what was captured.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 Color = Annotated[When, typer.Option("--color", help="Colours.", rich_help_panel=_OUTPUT)]
 Quiet = Annotated[
     bool,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from ...budget import Budget
 from ..messages.message import StoredMessage
 
 RAW: Final = "raw"
@@ -48,3 +49,5 @@ class BodyInput(NamedTuple):
     """The bytes, as sent."""
     ext_fields: Mapping[str, str]
     """The command's ext fields, as sent."""
+    budget: Budget | None = None
+    """What compressed bodies may become; None: each has its own bound only."""

@@ -11,6 +11,7 @@ import base64
 import codecs
 from typing import Final
 
+from ...budget import Budget
 from ..headers import typed_header
 from ..messages.batch import decode_batch, is_inner_batch, unwrap_inner_batch
 from ..messages.compression import DEFAULT_LIMIT
@@ -22,6 +23,9 @@ from .contents import content_of
 
 PREVIEW_LIMIT: Final = 4096
 """Bytes of a message body that are shown unless more are asked for."""
+INNER_FREE: Final = 64 * 1024
+INNER_TIMES: Final = 64
+"""Bytes that an inner batch may become: so many, and so many times its own."""
 PROBLEMS_LIMIT: Final = 8
 """Problems of one body that are spelled out; further ones are counted."""
 
@@ -31,7 +35,7 @@ def decode_raw_message(given: BodyInput) -> Body:
     message = _sent_message(given)
     problem = None
     if message.compression is not None:
-        problem = message.decompressed().problem
+        problem = message.decompressed(budget=_checks_of(given)).problem
     return Body(given.form, None, (message,), problem)
 
 
@@ -108,16 +112,24 @@ def decode_stored_messages(given: BodyInput) -> Body:
         if record.compression is not None and record.missing == 0 and room > 0:
             # All bodies together are decompressed to no more than one may have: a few bytes of
             # every record could otherwise cost megabytes each.
-            output = record.decompressed(room)
+            output = record.decompressed(room, _checks_of(given))
             room -= len(output.data)
             if output.problem is not None:
                 problems.append((record.offset, output.problem))
-        inner = unwrap_inner_batch(record, max(room, 0)) if is_inner_batch(record) else [record]
+        inner = [record]
+        if is_inner_batch(record):
+            # A message in it takes 18 bytes, and much more as a value.
+            most = min(room, INNER_FREE + INNER_TIMES * len(record.body))
+            inner = unwrap_inner_batch(record, max(most, 0), _checks_of(given))
         if len(inner) > 1:
             notes.append(f"the record at {record.offset} holds {len(inner)} messages")
         messages += inner
     problems.sort()
     return Body(given.form, None, tuple(messages), _joined(problems), tuple(notes[:PROBLEMS_LIMIT]))
+
+
+def _checks_of(given: BodyInput) -> Budget | None:
+    return None if given.budget is None else given.budget.checks
 
 
 def _joined(problems: list[tuple[int, str]] | tuple[tuple[int, str], ...]) -> str | None:
@@ -130,7 +142,9 @@ def _joined(problems: list[tuple[int, str]] | tuple[tuple[int, str], ...]) -> st
     return "; ".join(texts)
 
 
-def message_value(message: StoredMessage, preview: int = PREVIEW_LIMIT) -> dict[str, object]:
+def message_value(
+    message: StoredMessage, preview: int = PREVIEW_LIMIT, budget: Budget | None = None
+) -> dict[str, object]:
     """Return a message in JSON types, with RocketMQ's names and the first `preview` bytes of its
     body.
 
@@ -154,7 +168,7 @@ def message_value(message: StoredMessage, preview: int = PREVIEW_LIMIT) -> dict[
         value |= _stored_value(message)
     if message.missing:
         value["missing"] = message.missing
-    return value | _body_value(message, preview)
+    return value | _body_value(message, preview, budget)
 
 
 def _stored_value(message: StoredMessage) -> dict[str, object]:
@@ -173,8 +187,8 @@ def _stored_value(message: StoredMessage) -> dict[str, object]:
     }
 
 
-def _body_value(message: StoredMessage, preview: int) -> dict[str, object]:
-    output = message.decompressed(preview)
+def _body_value(message: StoredMessage, preview: int, budget: Budget | None) -> dict[str, object]:
+    output = message.decompressed(preview, budget)
     text, form = _shown(output.data, cut=output.truncated or message.missing > 0)
     value: dict[str, object] = {
         "compression": message.compression,

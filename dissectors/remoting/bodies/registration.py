@@ -22,6 +22,9 @@ from .typed import TypedReader, wire_value
 REGISTRATION: Final = "RegisterBrokerBody"
 REGISTRATION_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of a registration when decompressed: 100,000 topics have some ten million."""
+REGISTRATION_FREE: Final = 256 * 1024
+REGISTRATION_TIMES: Final = 64
+"""Bytes that it may become: so many, and so many times its own; names shrink to a tenth."""
 ENTRIES_LIMIT: Final = 200_000
 """Topics, and queue mappings, read of a compressed registration."""
 
@@ -88,13 +91,14 @@ def decode_registration(given: BodyInput) -> Body:
 
 
 def _decode_compressed(body: bytes) -> Body:
-    output = decompress(body, "zlib", REGISTRATION_LIMIT)
+    most = min(REGISTRATION_LIMIT, REGISTRATION_FREE + REGISTRATION_TIMES * len(body))
+    output = decompress(body, "zlib", most)
     cursor = _Cursor(output.data)
     wrapper: dict[str, object] = {}
     value: dict[str, object] = {"filterServerList": [], _WRAPPER: wrapper}
     problem = output.problem
     if output.truncated:
-        problem = f"more than {REGISTRATION_LIMIT} bytes when decompressed"
+        problem = f"more than {most} bytes when decompressed"
     try:
         _read_parts(cursor, value, wrapper)
     except _Stop as stop:

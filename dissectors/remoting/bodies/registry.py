@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from ...budget import Budget
 from ...expert import undecoded
 from ..code_names import operation_of, request_name
 from ..codes import RequestCode
@@ -71,12 +72,14 @@ def decode_body(
     body: bytes,
     ext_fields: Mapping[str, str],
     version: int | None = None,
+    budget: Budget | None = None,
 ) -> Body:
     """Return what the body of a request with this code says, or of the response to one; never
     raises.
 
     `response_code` is looked at for responses only: an error answer seldom has a body, and then it
-    need not be the operation's. `version` is the sender's MQVersion ordinal.
+    need not be the operation's. `version` is the sender's MQVersion ordinal, `budget` what
+    compressed bodies may become.
     """
     if not body:
         return Body(NONE)
@@ -85,7 +88,7 @@ def decode_body(
         side = "response to" if response else "request"
         reason = f"no body is known of a {side} {request_name(request_code, version)}"
         return decode_unknown(body, reason)
-    given = BodyInput(form, request_code, response, body, ext_fields)
+    given = BodyInput(form, request_code, response, body, ext_fields, budget)
     decoder = SPECIAL.get((request_code, response)) or FORMS.get(form) or decode_json_body
     try:
         decoded = decoder(given)

@@ -93,7 +93,7 @@ def _decode_tolerantly(data: bytes, limit: int) -> JsonResult:
         problems.append(reader.problem)
     kept = 0
     if reader.has_references:
-        resolver = ReferenceResolver(value)
+        resolver = ReferenceResolver(value, len(text))
         value = resolver.resolve()
         kept = resolver.kept
     return JsonResult(value, "; ".join(problems) or None, kept)

@@ -4,7 +4,8 @@ fastjson writes an object that it meets a second time as a path to the first pla
 points back to something that is complete, or to an object around it. The former are replaced by the
 object itself (shared, not copied); the latter would make the value endless and are kept, as are
 paths that lead nowhere. The result is never deeper than `DEPTH_LIMIT` nor larger, written out, than
-`EXPANSION_LIMIT` values more than the text, so that no text can grow without bound.
+`EXPANSION_LIMIT` values more than the text, nor by more than
+`EXPANSION_TIMES` its characters, so that no text can grow without bound.
 RocketMQ: fastjson's SerializerFeature default (circular reference detection on).
 """
 
@@ -18,6 +19,9 @@ from .reader import DEPTH_LIMIT, PairMap
 EXPANSION_LIMIT: Final = 200_000
 """Values that references may add to a text."""
 
+EXPANSION_TIMES: Final = 8
+"""Values that they may add for each character: a few hundred could double and double otherwise."""
+
 _MOST_JOINED_NAMES: Final = 8
 """Parts of a path tried as one name, for writers that do not escape the dots in names."""
 
@@ -28,10 +32,12 @@ _NULL_KEY: Final = "null"
 class ReferenceResolver:
     """Resolves the references of one value; `kept` counts those that stay as they are."""
 
-    __slots__ = ("_expanded", "_measures", "_root", "kept")
+    __slots__ = ("_expanded", "_measures", "_most", "_root", "kept")
 
-    def __init__(self, root: object) -> None:
+    def __init__(self, root: object, length: int) -> None:
+        """`length` is that of the text, in characters."""
         self.kept = 0
+        self._most = min(EXPANSION_LIMIT, EXPANSION_TIMES * length)
         self._root = root
         self._expanded = 0
         # Containers that are complete: id -> (values written out, levels). Ids are safe as keys
@@ -83,7 +89,7 @@ class ReferenceResolver:
         if measure is None:
             self.kept += 1
             return value, (2, 1)
-        if self._expanded + measure[0] > EXPANSION_LIMIT or depth + 1 + measure[1] > DEPTH_LIMIT:
+        if self._expanded + measure[0] > self._most or depth + 1 + measure[1] > DEPTH_LIMIT:
             self.kept += 1
             return value, (2, 1)
         self._expanded += measure[0]

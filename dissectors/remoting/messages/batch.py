@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ...budget import Budget
 from ..sysflag import COMPRESSION_BITS, UNWRAP_BITS
 from .compression import DEFAULT_LIMIT
 from .counting import MIN_FILLER_SIZE, MIN_ITEM_SIZE, count_batch
@@ -141,7 +142,9 @@ def is_inner_batch(message: StoredMessage) -> bool:
     return message.sys_flag & UNWRAP_BITS == UNWRAP_BITS
 
 
-def unwrap_inner_batch(message: StoredMessage, limit: int = DEFAULT_LIMIT) -> list[StoredMessage]:
+def unwrap_inner_batch(
+    message: StoredMessage, limit: int = DEFAULT_LIMIT, budget: Budget | None = None
+) -> list[StoredMessage]:
     """Return the messages that a record stands for: itself, or the items of its inner batch.
 
     Items have the queue offset of their place and all that is common from the record, except the
@@ -149,7 +152,7 @@ def unwrap_inner_batch(message: StoredMessage, limit: int = DEFAULT_LIMIT) -> li
     """
     if not is_inner_batch(message):
         return [message]
-    batch = decode_batch(message.decompressed(limit).data)
+    batch = decode_batch(message.decompressed(limit, budget).data)
     if not batch.items:
         return [message]
     sys_flag = message.sys_flag

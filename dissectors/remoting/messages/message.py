@@ -14,6 +14,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from ...budget import Budget
 from ..ids.message_ids import encode_offset_id
 from ..sysflag import HOST_BITS, SysFlag, compression_of, transaction_of
 from .compression import DEFAULT_LIMIT, DecompressedBody, decompress
@@ -151,11 +152,20 @@ class StoredMessage:
         """How the body is compressed; None when it is not."""
         return compression_of(self.sys_flag)
 
-    def decompressed(self, limit: int = DEFAULT_LIMIT) -> DecompressedBody:
-        """Return the body as the application sees it, at most `limit` bytes of it."""
+    def decompressed(
+        self, limit: int = DEFAULT_LIMIT, budget: Budget | None = None
+    ) -> DecompressedBody:
+        """Return the body as the application sees it, at most `limit` bytes of it.
+
+        Of a compressed body no more than `budget` has room for.
+        """
         kind = compression_of(self.sys_flag)
         if kind is not None:
-            return decompress(self.body, kind, limit)
+            if budget is None:
+                return decompress(self.body, kind, limit)
+            output = decompress(self.body, kind, min(limit, budget.room))
+            budget.spend(len(output.data))
+            return output
         return DecompressedBody(self.body[:limit], truncated=len(self.body) > limit)
 
     def sealed(self) -> StoredMessage:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rmqtool.cli import app
-from rmqtool.decode import export_messages
 from tests.replay.captured_sends import captured_sends
 from tests.rmqtool.command import ROOT, rmqtool
 from tests.traffic.captures import pcap_of
@@ -111,7 +110,7 @@ def test_a_folder_is_needed() -> None:
 
 
 def test_compressed_bodies_are_bounded_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     body = zlib.compress(bytes(1 << 20), 9)
     talk = Talk().open()
@@ -120,15 +119,23 @@ def test_compressed_bodies_are_bounded_together(
         talk.say(0, replace(one, ext={**one.ext, "f": "1"}).frame)
     path = tmp_path / "bomb.pcap"
     path.write_bytes(pcap_of(talk.close().segments))
-    monkeypatch.setattr(export_messages, "FREE_BYTES", 4 << 20)
     app(
-        ["decode", "pcap", str(path), "--messages", "-o", str(tmp_path / "out")],
+        [
+            "decode",
+            "pcap",
+            str(path),
+            "--messages",
+            "-o",
+            str(tmp_path / "out"),
+            "--max-output",
+            "4MiB",
+        ],
         standalone_mode=False,
     )
     rows = _index(tmp_path / "out")
     written = sum(file.stat().st_size for file in (tmp_path / "out").rglob("*.body"))
     assert written == sum(int(str(row["bytes"])) for row in rows)
-    assert written <= (4 << 20) + 32 * 20 * len(body)
+    assert written == 4 << 20
     assert [row["problem"] is None for row in rows[:4]] == [True] * 4
     assert "bound" in str(rows[-1]["problem"])
-    assert "messages cut: no more than" in capfd.readouterr().err
+    assert "16 compressed messages cut, first in packet" in capfd.readouterr().err

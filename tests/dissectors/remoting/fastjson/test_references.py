@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dissectors.remoting.fastjson.codec import decode_json
-from dissectors.remoting.fastjson.references import EXPANSION_LIMIT
+from dissectors.remoting.fastjson.references import EXPANSION_LIMIT, EXPANSION_TIMES
 
 
 def resolved(text: str) -> tuple[object, int]:
@@ -81,5 +83,23 @@ def test_more_than_a_reference_is_none() -> None:
 def test_the_expansion_is_bounded() -> None:
     big = ",".join(["0"] * 1000)
     references = ",".join(['{"$ref":"$[0]"}'] * 300)
-    _, kept = resolved(f"[[{big}],{references}]")
+    text = f"[[{big}],{references}]"
+    _, kept = resolved(text)
+    assert kept == 300 - EXPANSION_TIMES * len(text) // 1001
+    padded = f'[[{big}],{references},"{"x" * EXPANSION_LIMIT}"]'
+    _, kept = resolved(padded)
     assert kept == 300 - EXPANSION_LIMIT // 1001
+
+
+def test_what_doubles_and_doubles_stays_small() -> None:
+    """Work follows the text: 700 characters would say 100,000 values."""
+
+    def text(levels: int) -> str:
+        twice = (",".join([f'{{"$ref":"$.x{n - 1}"}}'] * 2) for n in range(1, levels))
+        doubled = ",".join(f"x{n}:[{refs}]" for n, refs in enumerate(twice, 1))
+        return f"{{x0:[1,2,3,4,5,6,7,8],{doubled}}}"
+
+    for levels in (8, 16, 32):
+        value, kept = resolved(text(levels))
+        assert kept > 0
+        assert len(json.dumps(value)) < 40 * EXPANSION_TIMES * len(text(levels))

@@ -1,0 +1,63 @@
+"""What may be made of what was read: a few hundred bytes must not become gigabytes.
+
+One `Budget` goes through a run. What is read earns room, what is made of it takes room: bytes that
+compressed bodies become, and bytes that are written. Where the room ends, less is made; the budget
+says where that was first and how often, so that nobody takes a cut result for a whole one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+FREE_BYTES: Final = 128 * 1024 * 1024
+"""bytes that may be made whatever was read"""
+MOST_TIMES: Final = 64
+"""bytes that each byte read may become besides: written as JSON it is ten at most, and text seldom
+shrinks to a thirtieth"""
+EACH: Final = 4096
+"""bytes that a command may become besides, however short it is: names and types take their room"""
+
+
+@final
+class Budget:
+    """The room of one run."""
+
+    __slots__ = ("_room", "_times", "checks", "ended", "first", "made")
+
+    def __init__(self, most: int | None = None, *, with_checks: bool = True) -> None:
+        """`most` bytes whatever was read; None: `FREE_BYTES` and what reading earns.
+
+        `with_checks`: what is made only to be looked at has a budget of its own.
+        """
+        self._room = FREE_BYTES if most is None else most
+        self._times = MOST_TIMES if most is None else 0
+        self.checks = Budget(most, with_checks=False) if with_checks else self
+        """for what is made only to be looked at: whether a body can be decompressed"""
+        self.made = 0
+        """bytes that were made so far"""
+        self.ended = 0
+        """how often less was made than there was"""
+        self.first = ""
+        """where that was first"""
+
+    @property
+    def room(self) -> int:
+        """Bytes that may still be made."""
+        return max(self._room, 0)
+
+    def earn(self, read: int) -> None:
+        """Note a command of so many bytes that was read."""
+        if self._times:
+            self._room += self._times * read + EACH
+            if self.checks is not self:
+                self.checks.earn(read)
+
+    def spend(self, made: int) -> None:
+        """Note bytes that were made."""
+        self.made += made
+        self._room -= made
+
+    def end(self, place: str) -> None:
+        """Note that less was made than there was; `place` says of what."""
+        self.ended += 1
+        self.first = self.first or place
