@@ -24,6 +24,8 @@ MASTER: Final = "0"
 WRITE: Final = 2
 MOST_QUEUES: Final = 65536
 """queues of one topic; a NameServer that says more is not believed"""
+MOST_BROKERS: Final = 1000
+"""brokers of one topic, each with a connection for heartbeats; of further ones nothing is known"""
 NO_BROKER: Final = "__syslo__none__"
 """broker of a static topic's queue that no broker has"""
 _LOGICAL: Final = "__syslo__"
@@ -36,7 +38,15 @@ Addresses = Mapping[str, str]
 class Route:
     """What a NameServer says of a topic, as far as a producer needs it."""
 
-    __slots__ = ("addresses", "left_out", "logical", "queues", "topic", "write_counts")
+    __slots__ = (
+        "addresses",
+        "brokers_left_out",
+        "left_out",
+        "logical",
+        "queues",
+        "topic",
+        "write_counts",
+    )
 
     def __init__(
         self,
@@ -58,6 +68,8 @@ class Route:
         """queue of a static topic → broker that has it now"""
         self.left_out = left_out
         """queues that the NameServer names beyond `MOST_QUEUES`"""
+        self.brokers_left_out = 0
+        """brokers that it names beyond `MOST_BROKERS`"""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Route) and all(
@@ -95,7 +107,18 @@ def decode_route(topic: str, body: bytes, most_queues: int | None = None) -> Rou
     value = decode_body(GET_ROUTE, True, 0, body, {}).value
     if not isinstance(value, dict):
         return None
-    addresses = _addresses_of(value.get("brokerDatas"))
+    brokers = value.get("brokerDatas")
+    route = _route_of(topic, value, _addresses_of(brokers), most_queues)
+    route.brokers_left_out = max(len(brokers) - MOST_BROKERS, 0) if isinstance(brokers, list) else 0
+    return route
+
+
+def _route_of(
+    topic: str,
+    value: dict[str, object],
+    addresses: dict[str, dict[str, str]],
+    most_queues: int | None,
+) -> Route:
     rows = list(_rows_of(value.get("queueDatas"), most_queues))
     counts = {name: min(writes, MOST_QUEUES) for name, _, writes in rows}
     order = value.get("orderTopicConf")
@@ -120,7 +143,7 @@ def decode_route(topic: str, body: bytes, most_queues: int | None = None) -> Rou
 def _addresses_of(rows: object) -> dict[str, dict[str, str]]:
     """Broker name → broker id → address, of those that are addresses."""
     found: dict[str, dict[str, str]] = {}
-    for row in rows if isinstance(rows, list) else ():
+    for row in rows[:MOST_BROKERS] if isinstance(rows, list) else ():
         name, table = _member(row, "brokerName"), _member(row, "brokerAddrs")
         if isinstance(name, str) and isinstance(table, dict):
             found[name] = {

@@ -124,6 +124,9 @@ class RouteCache:
             raise NameServerError(f"{invoke.address} gave a route that cannot be read")
         if route.left_out:
             _log.warning("%s names %d more queues than can be", invoke.address, route.left_out)
+        if route.brokers_left_out:
+            more = route.brokers_left_out
+            _log.warning("%s names %d more brokers than can be", invoke.address, more)
         return route
 
     def _ask_namesrv(self, request: PlainRequest, deadline: int) -> Steps[Invoke]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -29,6 +28,7 @@ from ..message import UNIQ_KEY, Attempt, Message
 from ..plan.planner import PlannedSend, Skipped
 from ..sandbox import Sandbox
 from ..sending.attempt_record import record_of_attempt
+from ..transport.names import addresses_of
 from ..transport.problems import local_ip
 from ..unique_id import UniqueIds
 from .journal_rows import Begin, JournalError, OutcomeEntry, SkippedRow
@@ -182,7 +182,7 @@ class _Replayer:
         for address in self._config.namesrv_addresses():
             with suppress(OSError):
                 host, port = split_endpoint(address) or (address, 0)
-                answers = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                answers = await addresses_of(host, port)
                 found += [endpoint_of_socket(answer[4]) for answer in answers]
         return found
 

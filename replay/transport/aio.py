@@ -17,6 +17,7 @@ from dissectors.endpoint import endpoint_of_socket, split_endpoint
 
 from ..config import AddressGuard, TlsSettings
 from ..wire.network import LinkUser
+from .names import addresses_of
 from .problems import NOT_A_NAME, connect_problem, is_ip_address, local_ip
 from .tls import server_name_of, tls_context
 
@@ -153,11 +154,6 @@ class AioNetwork:
         try:
             async with asyncio.timeout(timeout):
                 host = server_name_of(self._settings, parts[0]) if self._settings else None
-                if self._guard is None:
-                    await self.loop.create_connection(
-                        lambda: link, *parts, ssl=self._tls, server_hostname=host
-                    )
-                    return
                 connected = await self._connected(address, parts, self._guard)
                 try:
                     await self.loop.create_connection(
@@ -176,25 +172,25 @@ class AioNetwork:
             link.abort()
 
     async def _connected(
-        self, named: str, parts: tuple[str, int], guard: AddressGuard
+        self, named: str, parts: tuple[str, int], guard: AddressGuard | None
     ) -> socket.socket:
         """Connect to the first address of a host that answers, if the guard lets it be reached.
 
         The guard is asked for a name before it is looked up, for what the name stands for, and once
         more for what the system has connected to. Raises NotAllowed, OSError.
         """
-        if not is_ip_address(parts[0]):
+        if guard is not None and not is_ip_address(parts[0]):
             _ask(guard, named, named)
         problem: OSError | None = None
-        for family, _, _, _, address in await self.loop.getaddrinfo(
-            *parts, type=socket.SOCK_STREAM
-        ):
-            _ask(guard, endpoint_of_socket(address), named)
+        for family, _, _, _, address in await addresses_of(*parts):
+            if guard is not None:
+                _ask(guard, endpoint_of_socket(address), named)
             one = socket.socket(family, socket.SOCK_STREAM)
             try:
                 one.setblocking(False)
                 await self.loop.sock_connect(one, address)
-                _ask(guard, endpoint_of_socket(one.getpeername()), named)
+                if guard is not None:
+                    _ask(guard, endpoint_of_socket(one.getpeername()), named)
             except OSError as error:
                 one.close()
                 problem = error

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dissectors.remoting.bodies import encode_body
 from replay.cluster import route
-from replay.cluster.route import MOST_QUEUES, NO_BROKER, PublishTable, decode_route
+from replay.cluster.route import MOST_BROKERS, MOST_QUEUES, NO_BROKER, PublishTable, decode_route
 from replay.message import MessageQueue
 
 from ..script import ROUTE, route_body
@@ -134,6 +134,16 @@ def test_many_rows_make_no_more_queues_than_one(monkeypatch: pytest.MonkeyPatch)
     assert found is not None
     assert len(made) == MOST_QUEUES
     assert found.left_out == 99 * MOST_QUEUES
+
+
+def test_brokers_beyond_the_bound_are_left_out_and_counted() -> None:
+    datas = [
+        {"brokerName": f"b{n}", "brokerAddrs": {"0": "10.0.0.1:10911"}}
+        for n in range(MOST_BROKERS + 7)
+    ]
+    route = decode_route("T", body_of(brokerDatas=datas, queueDatas=[]))
+    assert route is not None
+    assert (len(route.addresses), route.brokers_left_out) == (MOST_BROKERS, 7)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"7", b"nothing", b"\xff\xfe", b'"x"'])
