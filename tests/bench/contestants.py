@@ -15,6 +15,7 @@ from .verify import (
     found_in_commands,
     found_in_exchanges,
     found_in_fields,
+    found_in_messages,
     json_lines,
     parquet_rows,
 )
@@ -74,6 +75,10 @@ def _read_exchanges(path: Path) -> Found:
     return found_in_exchanges(json_lines(path))
 
 
+def _read_messages(path: Path) -> Found:
+    return found_in_messages(json_lines(path))
+
+
 def _read_parquet(path: Path) -> Found:
     return found_in_exchanges(parquet_rows(path))
 
@@ -100,8 +105,18 @@ def contestants(slow: bool = False) -> list[Contestant]:
             read=found_in_commands, suffix=".jsonl", rounds=1,
         ),
         Contestant(
-            "parquet", "rmqtool, exchanges as Parquet", _decode("--format", "parquet"),
+            "parquet", "rmqtool, exchanges as Parquet",
+            _decode("--format", "parquet", "--no-message-rows"),
             read=_read_parquet, suffix="-log",
+        ),
+        Contestant(
+            "log", "rmqtool, exchanges and messages as Parquet", _decode("--format", "parquet"),
+            read=_read_parquet, suffix="-log",
+        ),
+        Contestant(
+            "messages", "rmqtool, a row a message as JSONL",
+            _decode("--list-messages", "--format", "jsonl"),
+            read=_read_messages, suffix=".jsonl",
         ),
         Contestant(
             "mixed", "rmqtool, JSONL, 45 % binary headers", _decode("--format", "jsonl"),

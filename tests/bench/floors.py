@@ -26,6 +26,8 @@ RATIO_FLOORS = (
     ("parquet", "plain", 1.8),
     ("jsonl", "java", 1 / 5),
     ("diagnose", "summary", 1 / 1.5),
+    ("messages", "jsonl", 1 / 4),
+    ("log", "parquet", 1 / 4),
 )
 """(who, against whom, how many times faster at least)"""
 
@@ -35,6 +37,8 @@ RSS_LIMITS = (
     ("mixed", 64.0),
     ("parquet", 220.0),
     ("diagnose", 144.0),
+    ("messages", 64.0),
+    ("log", 240.0),
 )
 """(who, largest resident set in MiB)"""
 
