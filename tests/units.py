@@ -101,6 +101,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         "dissectors.expert",
     ),
     "dissectors.message_rows": (
+        "dissectors.budget",
         "dissectors.conversations",
         "dissectors.remoting",
         "dissectors.rows",

@@ -38,7 +38,9 @@ from .seen_exchange import (
 )
 
 MAX_ACKNOWLEDGED: Final = 4096
-"""messages of one batch acknowledgement that get a row; a pop gives at most 32"""
+"""messages of one batch acknowledgement that get a row"""
+MAX_POPPED: Final = 32
+"""messages of one entry that get a row: a broker gives no more in one pop (PopMessageProcessor)"""
 _DECISIONS: Final = {"commit": COMMITTED, "rollback": ROLLED_BACK}
 
 
@@ -107,7 +109,7 @@ def rows_of_batch_ack(seen: SeenExchange) -> Iterator[MessageRecord]:
         places = decode_bit_set(_text(ack.get("b")) or "") or ()
         if not isinstance(first, int) or not isinstance(queue, int):
             continue
-        for bit in places[: MAX_ACKNOWLEDGED - place]:
+        for bit in places[: min(MAX_POPPED, MAX_ACKNOWLEDGED - place)]:
             facts = Facts(
                 topic,
                 original_topic_of_name(topic, group),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
+from ..budget import Budget
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..remoting.code_sets import SENDS
@@ -68,6 +69,8 @@ _NAMING: Final = frozenset(
 )
 """Requests of a client that name its client id."""
 
+_CUT: Final = "the bound on decompressed bodies is reached: later ones are cut"
+
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -78,6 +81,8 @@ class MessageTable:
     def __init__(self, body_limit: int = 0) -> None:
         """`body_limit`: bytes of each body that the rows have; 0: none."""
         self._body_limit = body_limit
+        self._budget = Budget()
+        self._is_cut = False
         self._clients: dict[int, str] = {}
         self._committed: dict[tuple[int, str | None, int | None], str] = {}
 
@@ -102,7 +107,8 @@ class MessageTable:
         if make is None:
             return []
         client = self._clients.get(row.conversation)
-        seen = SeenExchange(request, response, row, client, self._body_limit)
+        seen = SeenExchange(request, response, row, client, self._body_limit, self._budget)
+        self._budget.earn(len(request.body) + (len(response.body) if response is not None else 0))
         rows: list[MessageRecord] = []
         try:
             if code in _PULLS and self._commits(seen):
@@ -110,6 +116,9 @@ class MessageTable:
             rows.extend(make(seen))
         except Exception as error:  # the last line of defence: one message never ends a run
             experts.append(request.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
+        if not self._budget.room and not self._is_cut:
+            self._is_cut = True
+            experts.append(request.say(ExpertKind.BAD_MESSAGE, _CUT))
         return rows
 
     def _note_client(self, row: ExchangeRecord) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from ..budget import Budget
 from ..conversations.conversation import Pdu
 from ..remoting.ids.message_ids import physical_offset_of
 from ..remoting.ids.pop_receipts import decode_pop_receipt
@@ -42,6 +43,8 @@ class SeenExchange(NamedTuple):
     """client id that was named on the connection"""
     body_limit: int
     """bytes of a body that are wanted; 0: none"""
+    budget: Budget
+    """what may be made of compressed bodies"""
 
     @property
     def fields(self) -> dict[str, str]:
@@ -199,11 +202,16 @@ def deliver_time_of(properties: dict[str, str]) -> int | None:
     return None
 
 
-def body_of(message: StoredMessage, limit: int) -> tuple[str | None, str | None]:
-    """Return form and text of a body's first bytes, decompressed; two times None for limit 0."""
+def body_of(
+    message: StoredMessage, limit: int, budget: Budget | None = None
+) -> tuple[str | None, str | None]:
+    """Return form and text of a body's first bytes, decompressed; two times None for limit 0.
+
+    Of a compressed body no more than `budget` has room for.
+    """
     if limit <= 0:
         return None, None
     from ..remoting.bodies.messages import message_value
 
-    value: dict[str, Any] = message_value(message, limit)
+    value: dict[str, Any] = message_value(message, limit, budget)
     return value["bodyForm"], value["body"]

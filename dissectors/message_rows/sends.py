@@ -73,7 +73,7 @@ def rows_of_send(seen: SeenExchange) -> Iterator[MessageRecord]:
     # A half message and one that is due later have their offset in another queue than theirs.
     in_queue = event in (STORED, RETURNED, DEAD) and not any(map(properties.get, _LATER))
     message = StoredMessage(row.topic or "", seen.request.body, sys_flag=sys_flag)
-    form, body = body_of(message, seen.body_limit)
+    form, body = body_of(message, seen.body_limit, seen.budget)
     facts = Facts(
         row.topic,
         original_topic_of(row.topic, properties),
@@ -128,7 +128,7 @@ def _facts_of_item(seen: SeenExchange, item: BatchItem, place: int, offset_msg_i
     row, properties = seen.row, item.properties
     first = row.queue_offset if offset_msg_id else None
     message = StoredMessage(row.topic or "", item.body, properties, missing=item.missing)
-    form, body = body_of(message, seen.body_limit)
+    form, body = body_of(message, seen.body_limit, seen.budget)
     return Facts(
         row.topic,
         original_topic_of(row.topic, properties),
@@ -158,7 +158,7 @@ def rows_of_pushed_reply(seen: SeenExchange) -> Iterator[MessageRecord]:
     properties = decode_properties(fields.get(V1.properties) or "")
     sys_flag = number_of(fields.get(V1.sys_flag)) or 0
     message = StoredMessage(fields.get(V1.topic) or "", seen.request.body, sys_flag=sys_flag)
-    form, body = body_of(message, seen.body_limit)
+    form, body = body_of(message, seen.body_limit, seen.budget)
     facts = Facts(
         fields.get(V1.topic),
         original_topic_of(fields.get(V1.topic), properties),

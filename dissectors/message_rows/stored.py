@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..budget import Budget
 from ..remoting.messages.batch import is_inner_batch, unwrap_inner_batch
 from ..remoting.messages.message import StoredMessage, decode_messages
 from ..rows.message_record import CHECKED, DELIVERED, VIEWED, MessageRecord
@@ -48,21 +49,25 @@ def _rows_of_body(seen: SeenExchange, event: str, group: str | None) -> Iterator
             return
     place = 0
     for record in decode_messages(response.body).messages:
-        inner = unwrap_inner_batch(record) if is_inner_batch(record) else (record,)
+        inner = (
+            unwrap_inner_batch(record, budget=seen.budget) if is_inner_batch(record) else (record,)
+        )
         for message in inner:
-            facts = facts_of(message, group, seen.body_limit)
+            facts = facts_of(message, group, seen.body_limit, seen.budget)
             yield row_of(seen, event, place, facts)
             place += 1
 
 
-def facts_of(message: StoredMessage, group: str | None, body_limit: int) -> Facts:
+def facts_of(
+    message: StoredMessage, group: str | None, body_limit: int, budget: Budget | None = None
+) -> Facts:
     """Return what a stored message says, delivered to a consumer group or only looked at."""
     properties = message.properties
     get = properties.get
     topic = message.topic
     original = original_topic_of(topic, properties)
     offset_id = message.offset_msg_id if message.store_host else None
-    form, body = body_of(message, body_limit)
+    form, body = body_of(message, body_limit, budget)
     return Facts(
         popped_topic_of(topic, get("POP_CK"), group),
         original,
@@ -97,7 +102,9 @@ def rows_of_check(seen: SeenExchange) -> Iterator[MessageRecord]:
     fields = seen.fields
     records = decode_messages(seen.request.body).messages
     message = records[0] if records else None
-    facts = facts_of(message, None, seen.body_limit) if message is not None else Facts()
+    facts = (
+        facts_of(message, None, seen.body_limit, seen.budget) if message is not None else Facts()
+    )
     offset_id = fields.get("offsetMsgId") or facts.offset_msg_id
     offset = number_of(fields.get("commitLogOffset"))
     yield row_of(

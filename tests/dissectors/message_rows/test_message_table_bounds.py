@@ -1,0 +1,61 @@
+"""What a peer wrote cannot become more rows or bytes than it earned."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dissectors import budget
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.expert import ExpertKind
+from dissectors.message_rows.decisions import MAX_ACKNOWLEDGED, MAX_POPPED
+from dissectors.rows.message_record import MessageRecord
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import Command, send
+from tests.traffic.talk import Talk
+
+
+def rows_of(talk: Talk, path: Path, body_limit: int = 0) -> list[MessageRecord]:
+    path.write_bytes(pcap_of(talk.segments))
+    decode = Decode([str(path)], DecodeOptions(messages=True, body_limit=body_limit))
+    rows: list[MessageRecord] = []
+    for _ in decode.records():
+        rows += [row for carried in decode.take_messages() for row in carried.messages]
+    return rows
+
+
+def said_in(path: Path, body_limit: int) -> int:
+    decode = Decode([str(path)], DecodeOptions(messages=True, body_limit=body_limit))
+    for _ in decode.records():
+        decode.take_messages()
+    return decode.stats.expert_counts.get(ExpertKind.BAD_MESSAGE, 0)
+
+
+def test_an_acknowledgement_of_everything(tmp_path: Path) -> None:
+    bits = base64.b64encode(b"\xff" * 8000).decode()
+    entry = {"c": "g", "t": "T", "so": 0, "q": 0, "r": "0", "b": bits}
+    for entries, wanted in ((1, MAX_POPPED), (300, MAX_ACKNOWLEDGED)):
+        body = json.dumps({"acks": [entry | {"q": n} for n in range(entries)]}).encode()
+        asked = Command(200151, 7, body=body)
+        talk = Talk().open().say(0, asked.frame).say(1, asked.answer().frame)
+        assert len(rows_of(talk, tmp_path / "acks.pcap")) == wanted
+
+
+def test_bodies_that_decompress_to_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "FREE_BYTES", 1 << 20)
+    bomb = zlib.compress(bytes(4 << 20), 9)
+    talk = Talk().open()
+    for number in range(20):
+        asked = replace(send(number, bomb), ext=send(number).ext | {"f": "1"})
+        talk = talk.say(0, asked.frame).say(1, asked.answer().frame)
+    rows = rows_of(talk, tmp_path / "bombs.pcap", body_limit=4 << 20)
+    assert said_in(tmp_path / "bombs.pcap", 4 << 20) == 1
+    made = sum(len(row.body or "") for row in rows)
+    assert len(rows) == 20
+    earned = budget.MOST_TIMES * 20 * len(bomb) + 20 * budget.EACH
+    assert made <= 4 / 3 * ((1 << 20) + earned) + 20 * 4
