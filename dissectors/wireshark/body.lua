@@ -35,7 +35,7 @@ do
     local value = texts.shown(texts.masked(name, node.text))
     local item = tree:add(fields.json, range(first, length), texts.shown(path) .. "=" .. value)
     if view.visible then
-      item:set_text(texts.shown(name) .. ": " .. value)
+      item:set_text(texts.label(name .. ": " .. value))
     end
   end
 
@@ -192,7 +192,7 @@ do
       messages.add_body(view, item or tree, tvb, 0, size, flag)
       local key = view.visible and view.properties and view.properties.UNIQ_KEY
       if item and key then
-        item:set_text("Message: " .. texts.shown(key))
+        item:set_text("Message: " .. texts.label(key))
       end
     end
     return nil

@@ -89,7 +89,7 @@ do
     else
       item = add(view, node, fields.other, tvb, offset, length, texts.shown(name .. "=" .. value))
       if item and view.visible then
-        item:set_text(texts.shown(name .. ": " .. value))
+        item:set_text(texts.label(name .. ": " .. value))
       end
       if kind then
         say_unreadable(view, item or node, name, value)
@@ -252,7 +252,7 @@ do
     elseif not tables.successes[header.code] then
       local kind = tables.normal_answers[names.name] and "other_answer" or "error_answer"
       local remark = header.remark and ": " .. sub(header.remark, 1, REMARK_LIMIT) or ""
-      view.say(node, kind, names.name .. texts.shown(remark))
+      view.say(node, kind, names.name .. texts.label(remark))
     end
   end
 
@@ -325,7 +325,7 @@ do
     end
     local summary = summary_of(view, header, names, exchange)
     if view.visible then
-      tree:append_text(", " .. texts.shown(summary))
+      tree:append_text(", " .. texts.label(summary))
     end
     return summary
   end

@@ -112,7 +112,7 @@ do
     local text = texts.shown(name .. "=" .. value)
     local item = add(view, tree, fields.property, tvb, offset, length, text)
     if item and view.visible then
-      item:set_text(texts.shown(name .. ": " .. value))
+      item:set_text(texts.label(name .. ": " .. value))
     end
   end
 

@@ -81,7 +81,7 @@ do
     messages.add_body(view, node, tvb, at + 20, length, 0)
     local found = add_properties_at(view, node, tvb, properties_at + 2, properties_length)
     if view.visible then
-      node:set_text(texts.shown(format("Message %d: %s", number, found.UNIQ_KEY or "")))
+      node:set_text(texts.label(format("Message %d: %s", number, found.UNIQ_KEY or "")))
     end
     return nil
   end
@@ -167,7 +167,7 @@ do
     end
     if view.visible then
       local key = texts.shown(found.UNIQ_KEY or "")
-      node:set_text(format("Message %d: %s %s", number, topic, key))
+      node:set_text(texts.label(format("Message %d: %s %s", number, topic, key)))
     end
     local left = stop - properties_at - 2 - properties_length
     return left > 0 and format("%d bytes follow the properties inside the record", left) or nil

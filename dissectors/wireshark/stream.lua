@@ -86,6 +86,7 @@ do
   end
 
   local function note_columns(pinfo, summary)
+    summary = texts.label(summary)
     if tostring(pinfo.cols.protocol) == "RocketMQ" then
       pinfo.cols.info:append("; " .. summary)
     else
@@ -96,7 +97,7 @@ do
   end
 
   local function say(node, kind, detail)
-    node:add_proto_expert_info(experts[kind], texts.shown(detail))
+    node:add_proto_expert_info(experts[kind], texts.label(detail))
   end
 
   local MOST_FIELDS = 200000 -- of one frame: Wireshark gives a packet up that has a million

@@ -283,6 +283,34 @@ do
     return value
   end
 
+  local function escaped(one)
+    local first, second, third, fourth = byte(one, 1, 4)
+    local code = (first % 32) * 64 + second % 64
+    if fourth then
+      code = ((first % 8 * 64 + second % 64) * 64 + third % 64) * 64 + fourth % 64
+    elseif third then
+      code = ((first % 16) * 64 + second % 64) * 64 + third % 64
+    end
+    return string.format(fourth and "\\U%08x" or "\\u%04x", code)
+  end
+
+  -- The same for labels and columns, where nobody filters: characters that turn a line round or
+  -- are not seen (direction marks, joiners, tags) are shown as what they are.
+  function texts.label(value)
+    value = texts.shown(value)
+    if not find(value, "[\194\216\225\226\239\243]") then
+      return value
+    end
+    value = gsub(value, "\194\173", escaped) -- U+00AD
+    value = gsub(value, "\216\156", escaped) -- U+061C
+    value = gsub(value, "\225\160\142", escaped) -- U+180E
+    value = gsub(value, "\226\128[\139-\143\168-\174]", escaped) -- U+200B-200F, 2028-202E
+    value = gsub(value, "\226\129[\160-\175]", escaped) -- U+2060-206F
+    value = gsub(value, "\239\187\191", escaped) -- U+FEFF
+    value = gsub(value, "\243\160[\128\129][\128-\191]", escaped) -- tags
+    return value
+  end
+
   -- Whether bytes are a text for people; records of message traces have bytes 1 and 2 in them.
   function texts.is_text(value)
     return not find(value, "[\0\3-\8\11\12\14-\31\127]") and not find(value, "[\192\193\245-\255]")

@@ -355,3 +355,20 @@ def test_secrets_are_not_shown(dissector: Path, capture: Capture) -> None:
     assert texts_of(found[0], "rocketmq.AccessKey") == ["acce***"]
     assert texts_of(found[0], "rocketmq.Signature") == ["***"]
     assert texts_of(found[2], "rocketmq.text")[:2] == ["brokerName=a", "brokerPassword=***"]
+
+
+def test_what_turns_a_line_round_is_escaped_in_labels_and_columns(
+    dissector: Path, capture: Capture
+) -> None:
+    """Values stay as they were sent, so that filters find them."""
+    evil = "\u061c\u202e\u2066\u200f\ufeff\u00ad\u180e\U000e0001\U000e0041"
+    topic = replace(send(1), ext=send(1).ext | {"b": f"T{evil}", "other": f"x{evil}"})
+    client = Command(34, 2, body=f'{{"clientID":"c{evil}"}}'.encode())
+    refusal = Command(1, 1, 1, remark=f"r{evil}")
+    path = capture(talked((0, topic), (1, refusal), (0, client)).segments)
+    for view in (("-V",), ("-T", "fields", "-e", "_ws.col.Info"), ()):
+        out = run_tshark(dissector, path, *view)
+        assert [char for char in evil if char in out] == [], view
+        assert r"\u061c\u202e\u2066\u200f\ufeff\u00ad\u180e\U000e0001\U000e0041" in out
+    found = run_tshark(dissector, path, "-T", "fields", "-e", "rocketmq.topic")
+    assert f"T{evil}" in found

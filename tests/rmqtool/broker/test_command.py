@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -96,6 +97,54 @@ def test_brokers_go_on_where_nothing_can_be_shown() -> None:
         "rmqtool: standard output cannot be written: No space left on device",
         "  the brokers go on; what happens is no longer shown",
     ]
+
+
+@pytest.mark.slow
+def test_a_store_on_a_full_disk_is_one_message(tmp_path: Path) -> None:
+    """Nobody is told that a message is stored, nothing hangs, and what was stored is there."""
+    path = tmp_path / "box.db"
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [*PROGRAM, "broker", "--namesrv-port", "0", "--port", str(port)]
+    running = subprocess.Popen(
+        [*command, "--store", str(path)], cwd=ROOT, stdout=-1, stderr=-1, preexec_fn=limit
+    )
+    with running:
+        try:
+            wait_for("it listens", lambda: _listens(port))
+            stored = _stored_until_the_end(port)
+            running.send_signal(signal.SIGINT)
+            _, err = running.communicate(timeout=PATIENCE)
+        finally:
+            running.kill()
+    assert 0 < stored < 60
+    assert running.returncode == 1
+    assert b"Traceback" not in err
+    assert err.count(b"rmqtool:") == 1
+    assert str(path).encode() in err
+    with started("--store", str(path)) as (_, first):
+        brokers = first["brokers"]
+        assert isinstance(brokers, dict)
+        with Talk(brokers["broker-a"]) as broker:
+            offsets = {"topic": "Orders"}
+            counts = [
+                int(broker.ask(30, offsets | {"queueId": str(queue)}).fields.get("offset", "0"))
+                for queue in range(4)
+            ]
+        assert sum(counts) >= stored
+
+
+def _stored_until_the_end(port: int) -> int:
+    """Send until the connection ends; how many messages were said to be stored."""
+    stored = 0
+    with contextlib.suppress(OSError), Talk(f"127.0.0.1:{port}") as broker:
+        while broker.ask(310, send_fields("Orders"), b"x" * 4000).code == 0:
+            stored += 1
+    return stored
 
 
 def _listens(port: int) -> bool:
