@@ -14,7 +14,7 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
-from ...answered_routes import AnsweredRoute, answered_route
+from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context
 from ...keys import WHOLE, Add, Flow, flow_of, whole
 from ...need import Need
@@ -53,6 +53,8 @@ class _Fold(Fold):
         self._named: dict[str, _Address] = {}
         self._failed: dict[str, list[ConversationRecord]] = {}
         self._reached: set[str] = set()
+        self._told: dict[tuple[AnsweredRoute, str], list[tuple[str, str, _Address]]] = {}
+        """route and host that was told it -> names and addresses in it"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self.adder_of(flow_of(row))((row,))
@@ -60,24 +62,25 @@ class _Fold(Fold):
     def adder_of(self, flow: Flow) -> Add:
         """Return what takes the routes that one client got of one topic."""
         asker = host_of(flow.requester)
-        known: dict[AnsweredRoute, list[tuple[str, str, _Address]]] = {}
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
             for row in rows:
                 route, end = answered_route(row), end_of(row)
-                if route not in known:
-                    known.clear()  # it has one at a time
-                    known[route] = self._told(route, asker)
-                for name, address, found in known[route]:
+                told = self._told.get((route, asker))
+                if told is None:
+                    told = self._tell(route, asker)
+                for name, address, found in told:
                     if not found.routes.add_late(end):
                         what = f"the route of {row.topic} names {name}{SEPARATOR}{address}"
                         found.routes.add(shown(row, what))
 
         return add
 
-    def _told(self, route: AnsweredRoute, asker: str) -> list[tuple[str, str, _Address]]:
-        """Return what is kept of the addresses in a route that a host was told."""
-        told = []
+    def _tell(self, route: AnsweredRoute, asker: str) -> list[tuple[str, str, _Address]]:
+        """Note what a host was told by a route; return what is kept of the addresses in it."""
+        if len(self._told) >= REMEMBERED:
+            self._told.clear()
+        told = self._told[route, asker] = []
         for name, address in route.named:
             found = self._named.get(address)
             if found is None:

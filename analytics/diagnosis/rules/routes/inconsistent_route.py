@@ -90,8 +90,9 @@ class _Fold(Fold):
         for name, address in route.named:
             if len(named) < MAX_TOPICS:
                 named[address] = name
-        if len(self._noted) < MAX_TOPICS:
-            self._noted.add((server, route))
+        if len(self._noted) >= REMEMBERED:
+            self._noted.clear()
+        self._noted.add((server, route))
 
     def cases(self, context: Context) -> Iterable[Case]:
         found: dict[tuple[str, str], list[_Difference]] = {}

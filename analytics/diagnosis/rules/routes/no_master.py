@@ -9,7 +9,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
-from ...answered_routes import AnsweredRoute, answered_route
+from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context
 from ...keys import whole
 from ...need import Need
@@ -101,7 +101,9 @@ class _Fold(Fold):
             return
         every = [self._take(row, route, one, time) for one in route.brokers if one.ids]
         told = [one for one in every if one is not None]
-        if len(told) == len(every) and len(self._same) < MAX_BROKERS:
+        if len(told) == len(every):
+            if len(self._same) >= REMEMBERED:
+                self._same.clear()
             since = max((one.since for one in told), default=time)
             self._same[place] = _Told(since, [times for one in told for times in one.times])
 
