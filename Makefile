@@ -92,8 +92,8 @@ $(VENV)/audit/installed: requirements-audit.txt $(VENV)/installed
 	$(VENV)/audit/bin/python $(PIP) --require-hashes -r requirements-audit.txt
 	touch $@
 
-fuzz: setup  ## ten minutes of coverage-guided fuzzing
-	$(BIN)/python -m tests.fuzz --seconds 600
+fuzz: setup  ## fifteen minutes of coverage-guided fuzzing, all targets
+	$(BIN)/python -m tests.fuzz --seconds 900
 
 clean: pure  ## remove everything that make made
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache

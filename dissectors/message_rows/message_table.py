@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from ..budget import Budget
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..foreign import natural_of
 from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
 from ..remoting.row_facts.names import CLIENT, fact_in
@@ -130,9 +131,8 @@ class MessageTable:
         """Return whether a pull carries a commit that is not the one before it again."""
         fields = seen.fields
         flag, offset = fields.get("sysFlag"), fields.get("commitOffset")
-        if offset is None or flag is None or not flag.isdecimal():
-            return False
-        if not int(flag[:9]) & _COMMITS_OFFSET:
+        flags = natural_of(flag) if flag is not None else None
+        if offset is None or flags is None or not flags & _COMMITS_OFFSET:
             return False
         row = seen.row
         queue = (row.conversation, row.topic, row.queue_id)

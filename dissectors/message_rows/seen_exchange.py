@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from ..budget import Budget
 from ..conversations.conversation import Pdu
+from ..foreign import integer_of
 from ..remoting.ids.message_ids import physical_offset_of
 from ..remoting.ids.pop_receipts import decode_pop_receipt
 from ..remoting.messages.message import StoredMessage
@@ -133,13 +134,7 @@ def ended_well(seen: SeenExchange) -> bool:
 
 def number_of(text: str | None) -> int | None:
     """Return a 64-bit number in decimal; None for anything else."""
-    if text is None or len(text) > 20:
-        return None
-    try:
-        value = int(text)
-    except ValueError:
-        return None
-    return value if -(1 << 63) <= value < 1 << 63 else None
+    return None if text is None else integer_of(text)
 
 
 def time_of_ms(ms: int | None) -> int | None:

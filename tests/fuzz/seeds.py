@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dissectors.remoting.bodies import encode_registration
 from dissectors.remoting.fastjson.codec import encode_json
 from tests.dissectors.replication_traffic import replicated
+from tests.replay.script import route_body
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
 from tests.traffic.commands import Command, send, sent
 from tests.traffic.network import LINKS, TUNNELS, ethernet, fragments, ip, packets
@@ -33,6 +34,13 @@ def seeds_of(target: str) -> Iterator[bytes]:
         "commands": _commands,
         "messages": _messages,
         "replicas": _replicas,
+        "packed": _packed,
+        "readers": _readers,
+        "archives": _archives,
+        "routes": _routes,
+        "answers": _answers,
+        "pushes": _pushes,
+        "lines": _lines,
     }[target]()
 
 
@@ -183,9 +191,82 @@ def _bodies() -> Iterator[bytes]:
         b'{"queueDatas":[{"brokerName":"b","perm":6,"readQueueNums":8,"writeQueueNums":8}],'
         b'"brokerDatas":[{"brokerName":"b","brokerAddrs":{0:"1.2.3.4:1","1":"1.2.3.5:1"}}]}'
     )
+    yield bytes((CODES.index(105), 1)) + route_body({"broker-a": "10.0.1.1:10911"})
+    yield bytes((CODES.index(25), 0)) + b"accessKey=abcdefgh\nsecretKey: 'x y'\n"
     for name in (b"lockOKMQSet", b"consumerIdList"):
         yield bytes((CODES.index(38), 1)) + b'{"%b":["c"]}' % name
     record = bytes.fromhex("0000005bdaa320a7") + bytes(83)
     for number in (CODES.index(11), CODES.index(10), CODES.index(320)):
         yield bytes((number, 1)) + record * 2
         yield bytes((number, 0)) + bytes.fromhex("00000016") + bytes(18)
+
+
+def _packed() -> Iterator[bytes]:
+    text = b"hello" * 9 + b"\x1b\xff"
+    for how in range(64):
+        yield bytes((how, 0, 0, 0, 0, 0, 0)) + text
+    for place in (0, 4, 8, 84, 88, 92, 96, 100):
+        for value in (1, 0x7F, 0xFF):
+            yield bytes((12, place, value, 0, 0, 0, 0)) + text
+
+
+def _routes() -> Iterator[bytes]:
+    for order in (b"", b"broker-a:4;broker-b:2", b"b:\x0e\x14;:;b:-1", b"\x1b\x01:9"):
+        for row in ((4, 6), (0, 2), (255, 7)):
+            yield bytes((1, *row)) + order
+    yield b"\x02\0\0" + b'{"a":\x04\xff\x02\xff'
+    yield b"\x02\0\0" + route_body({"broker-a": "10.0.1.1:10911"})
+    yield b"\x02\0\0" + b"{brokerDatas:[{brokerAddrs:{0:'10.0.1.1:1'},brokerName:'a'}]}"
+    for number in (b"1", b"\x1b\x01", b"\x0e\x14", b"-1", b"1.5", b"null"):
+        yield b"\x04\x04\x06" + number
+
+
+def _answers() -> Iterator[bytes]:
+    for code in (0, 2, 10, 11, 12, 14, 17, 205, 255):
+        for text in (b"0", b"\x1b\x01", b"\x0e\x14", b"-1", b"", b"+7"):
+            yield bytes((code, 7)) + text
+    yield b"\0\x08" + b"\xff\xff\xff\xff"
+    yield b"\0\x08" + sent(1).frame
+    yield b"\0\x10" + b"\x04\xff"
+
+
+def _pushes() -> Iterator[bytes]:
+    for code in range(8):
+        for how in range(8):
+            for text in (b"x", b"\x04\xff", b"769", b"\x1b\x01"):
+                yield bytes((code, how)) + text
+
+
+def _lines() -> Iterator[bytes]:
+    row = b'{"capture":"a","conversation":0,"kind":"request","packet":1,"time":"%b","code":%b,'
+    row += b'"src":"1.2.3.4:5","dst":"1.2.3.5:6","opaque":1,"flag":0,"ext_fields":%b}'
+    for time in (b"2026-11-21T02:26:18.782560Z", b"", b"9999-99-99T99:99:99Z"):
+        for code in (b"310", b"\x0e\xff", b"-1", b"null"):
+            for fields in (b"{}", b'{"a":\x00\xff}', b'{"a":"\x1b\x01"}'):
+                yield b"\0" + row % (time, code, fields)
+    yield b"\1" + b'{"kind":"begin","step":1}'
+    yield b"\1" + b'{"kind":"begin","x":\x00\xff'
+    yield b"\2" + b"[[rule]]\ntopic = 'a'\n[[fault]]\nerror = 1\n"
+    yield b"\2" + b"a = \x00\xff"
+    yield b"\2" + b"a = \x0e\xff"
+
+
+def _readers() -> Iterator[bytes]:
+    for number in range(len(CODES)):
+        yield bytes((number, 27)) + b"x"
+    for name in (10, 310, 320, 37, 36, 200050, 200051, 370, 11, 325, 326, 39):
+        for how in (27, 31, 8, 16):
+            for text in (
+                b"7",
+                b"\x1b\x01",
+                b"\x0e\xff",
+                b'{"a":\x00\xff',
+                b"UNIQ_KEY\x0b\x01x\x0c\x01",
+            ):
+                yield bytes((CODES.index(name), how)) + text
+
+
+def _archives() -> Iterator[bytes]:
+    for how in (0, 1, 2, 3, 4, 64, 65, 66, 67):
+        yield bytes((how, 0, 0, 0)) + b"hello" + b"\x1b\xff"
+        yield bytes((how, 0, 20, 1)) + b"hello" + b"\x1b\xff"

@@ -6,16 +6,28 @@ under the fuzzer (`python -m tests.fuzz`) and, over the kept corpus, as a test.
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import struct
 from collections.abc import Callable
+from io import BytesIO
+from tempfile import NamedTemporaryFile
 
+import lz4.frame
+import zstandard
+
+from analytics.diagnosis.engine import Engine
+from analytics.diagnosis.problem import as_json
+from analytics.diagnosis.registry import rules
 from dissectors.decode.command_row import command_row_of, json_of
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
-from dissectors.decode.pipeline import CommandSeen
+from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
 from dissectors.decode.stages import CommandStages, ExchangeStages
 from dissectors.expert import ExpertInfo
 from dissectors.remoting.bodies import body_value, decode_body
+from dissectors.remoting.bodies.secrets import text_without_secrets
+from dissectors.remoting.broker_addresses import broker_addresses_of
 from dissectors.remoting.code_names import OPERATIONS
 from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.framing.frame import Frame
@@ -23,33 +35,33 @@ from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES, F
 from dissectors.remoting.header_codec import decode_header, encode_header, is_header
 from dissectors.remoting.headers import header_fields, header_name, typed_header
 from dissectors.remoting.ids.parts import PROPERTIES, property_parts
+from dissectors.remoting.messages.compression import compress
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.row_facts import bodies, ext_fields, heartbeats, names, routes
+from dissectors.remoting.sysflag import SysFlag
 from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.rows.tables import csv_of, jsonl_of
 from dissectors.tcp.capture import CaptureReader, Packet
+from dissectors.tcp.decompression import COMPRESSIONS, DecompressedStream
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
 from dissectors.tcp.pieces import Data, Piece
 from dissectors.tcp.reassembly import StreamReassembler
 from dissectors.tcp.segment import Segment
 from dissectors.tcp.segment_reader import SegmentReader
+from replay.captured.source import CapturedSource
+from replay.plan.planner import Planner, PlanOptions
 from rmqtool.decode.tree import Tree
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, frame
 from tests.traffic.talk import Talk
 
+from . import peer_targets
+from .tokens import expanded
+
 CODES = sorted(OPERATIONS)
-MAX_TEXT = 64 * 1024
-"""bytes that a text expands to at most"""
 MAX_FIELD = 30_000
 """characters of it in a field, which the binary form bounds"""
-TOKENS = (
-    *(b"[", b"]", b"{", b"}", b'{"a":', b'{"$ref":"$"}', b'{"$ref":"$.a[0]"},', b"'", b'"', b"\\"),
-    *(b"\\u00", b"\x01", b"\x02", b"\xff", b"9", b"-", b",", b":", b"/*", b"//", b"@", b"%", b"\n"),
-    *(b"=", b";", b" ", b"Set[", b"\xc2\xb2", b"null", b'{"a":1,', b"\0", b'"groupName":"g"}'),
-)
-"""what a text repeats: brackets that nest, separators, escapes, digits that are no ASCII"""
 TOPICS = (
     *("Orders", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_REVIVE_LOG_c_0", "OFFSET_MOVED_EVENT"),
     *("RMQ_SYS_TRANS_OP_HALF_TOPIC", "rmq_sys_TRACE_DATA_x"),
@@ -102,6 +114,8 @@ def body(data: bytes) -> None:
     found = decode_body(code, bool(data[1] & 1), 0, data[2:], {})
     assert not (found.problem or "").startswith("not decoded"), found.problem
     body_value(found, 256)
+    broker_addresses_of(data[2:])
+    text_without_secrets(data[2:].decode("utf-8", "replace"))
     for facts in (
         bodies.request_body_facts(code, data[2:]),
         bodies.response_body_facts(data[2:]),
@@ -121,8 +135,57 @@ _READERS = (
 
 def commands(data: bytes) -> None:
     """A request and its answer: the code, what carries the text, then the text (`expanded`)."""
+    if len(data) >= 3:
+        _whole(_spoken(data))
+
+
+def readers(data: bytes) -> None:
+    """What reads rows and sends of a capture: message rows, the diagnosis, the plan of a replay."""
     if len(data) < 3:
         return
+    with NamedTemporaryFile(suffix=".pcap") as file:
+        file.write(_spoken(data))
+        file.flush()
+        decode = Decode(
+            [file.name], DecodeOptions(messages=True, conversations=True, body_limit=64)
+        )
+        engine = Engine(rules())
+        for rows in decode.records():
+            engine.add_exchanges(rows)
+            decode.take_messages()
+        engine.add_connections(decode.take_conversations())
+        for info in decode.take_experts():
+            assert not info.detail.startswith("not decoded"), info
+        for problem in engine.diagnosis().problems:
+            as_json(problem)
+        planner = Planner(PlanOptions())
+        for batch in CapturedSource([file.name]).batches():
+            for _ in planner.steps(batch):
+                pass
+
+
+def archives(data: bytes) -> None:
+    """A compressed capture that is damaged: how, where and what, then the text."""
+    if len(data) < 4:
+        return
+    which = data[0] % len(COMPRESSIONS)
+    kind = COMPRESSIONS[which][1]
+    text = expanded(data[4:])
+    if data[0] & 4:
+        packed = text
+    else:
+        pack = {"gzip": gzip.compress, "xz": lzma.compress, "lz4": lz4.frame.compress}
+        packed = pack.get(kind, zstandard.ZstdCompressor().compress)(text)
+    whole = bytearray(packed * (1 + (data[0] >> 6)))
+    if whole:
+        whole[int.from_bytes(data[1:3], "big") % len(whole)] ^= data[3]
+    stream = DecompressedStream(BytesIO(bytes(whole)), which)
+    while stream.read(4096):
+        pass
+
+
+def _spoken(data: bytes) -> bytes:
+    """Return a capture of a request, its answer and the request again."""
     code, how, text = CODES[data[0] % len(CODES)], data[1], expanded(data[2:])
     words = text.decode("utf-8", "replace")
     names = [field.wire for field in header_fields(header_name(code, False) or "")]
@@ -134,7 +197,7 @@ def commands(data: bytes) -> None:
     answer = Command(0, 7, 1, ext=answered, body=text if how & 16 else b"", binary=binary)
     request = frame(text, b"x") if how & 32 else asked.frame
     talk = Talk(mss=32_000).open().say(0, request).say(1, answer.frame)
-    _whole(pcap_of(talk.say(0, asked.frame).close().segments))
+    return pcap_of(talk.say(0, asked.frame).close().segments)
 
 
 def messages(data: bytes) -> None:
@@ -156,6 +219,34 @@ def messages(data: bytes) -> None:
     decode_properties(words)
 
 
+def packed(data: bytes) -> None:
+    """Stored messages whose bodies are compressed, batched or both, and whose bytes are damaged.
+
+    How, three damages (where, what), then the text; lengths and checksums are hit, too.
+    """
+    if len(data) < 8:
+        return
+    how, damages, text = data[0], data[1:7], expanded(data[7:])
+    kind = ("lz4", "zstd", "zlib")[how % 3]
+    body, sys_flag = text, 0
+    if how & 4:
+        inner = [StoredMessage("T", text[:100], {"a": "b"}, born_timestamp=1)] * 3
+        body, sys_flag = b"".join(map(encode_message, inner)), sys_flag | SysFlag.INNER_BATCH
+    if how & 8:
+        body, sys_flag = compress(body, kind), sys_flag | 1 | (how % 3 + 1) << 8
+    record = bytearray(encode_message(StoredMessage("T", body, {}, sys_flag=sys_flag)))
+    for place, value in zip(damages[::2], damages[1::2], strict=True):
+        record[place * 4 % len(record) if how & 16 else place % len(record)] ^= value
+    cut = len(record) - (damages[0] if how & 32 else 0)
+    whole = bytes(record[:cut]) * (1 + (how >> 6))
+    ext = {"f": str(sys_flag), "b": "T"}
+    for code, sent_body in ((11, whole), (310, body), (320, whole), (326, body)):
+        for response in (False, True):
+            found = decode_body(code, response, 0, sent_body, ext)
+            assert not (found.problem or "").startswith("not decoded"), found.problem
+            body_value(found, 256)
+
+
 def replicas(data: bytes) -> None:
     """What a slave and its master write: a side, a length, and the bytes; again and again."""
     talk = Talk().open()
@@ -165,22 +256,6 @@ def replicas(data: bytes) -> None:
         talk.say(side, data[at + 3 : at + 3 + size] or b"\0")
         at += 3 + size
     _whole(pcap_of(talk.segments))
-
-
-def expanded(data: bytes) -> bytes:
-    """Return a text of tokens: a byte below 32 names one, the next says how often it stands."""
-    text = bytearray()
-    at = 0
-    while at < len(data) and len(text) < MAX_TEXT:
-        one = data[at]
-        at += 1
-        if one < len(TOKENS):
-            count = data[at] if at < len(data) else 1
-            at += 1
-            text += TOKENS[one] * (count if count < 128 else (count - 127) * 16)
-        else:
-            text.append(one)
-    return bytes(text[:MAX_TEXT])
 
 
 def packets(data: bytes) -> None:
@@ -320,5 +395,9 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "commands": commands,
     "messages": messages,
     "replicas": replicas,
+    "packed": packed,
+    "readers": readers,
+    "archives": archives,
+    **peer_targets.TARGETS,
 }
 """name and what takes the bytes"""

@@ -6,9 +6,12 @@ fuzzing cannot break: it gets a target or a seed, or a line in `ELSEWHERE` with 
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 
 import pytest
@@ -19,6 +22,8 @@ from .corpus import corpus_of
 from .seeds import seeds_of
 from .targets import TARGETS
 
+ROOT = Path(__file__).resolve().parents[2]
+OURS = ("dissectors", "replay", "analytics", "rmqtool")
 PARSERS = (
     "dissectors.remoting",
     "dissectors.conversations.recognition",
@@ -50,7 +55,7 @@ LIMITS = (
     *("started", "work", "earliest", "settled_by", "records_of", "refined", "finish", "first_of"),
     *("json_problem", "retry_topic", "queue_of", "decode_transaction_id", "names_of", "delay_of"),
     *("property_of", "decode_bit_set", "read_bits", "read_double", "replication", "value"),
-    *("protocol", "address_of", "number_in"),
+    *("protocol", "address_of", "number_in", "held_"),
 )
 """functions of limits, of other views and of single fields: tests of their own reach them"""
 
@@ -76,6 +81,7 @@ def _functions(owner: object, module: ModuleType) -> Iterator[CodeType]:
             yield value.__code__
 
 
+@cache
 def _called() -> set[CodeType]:
     """The functions that the targets call over their seeds and kept inputs."""
     called: set[CodeType] = set()
@@ -84,6 +90,12 @@ def _called() -> set[CodeType]:
         if event == "call":
             called.add(frame.f_code)
 
+    for name, target in TARGETS.items():
+        target(next(iter(seeds_of(name))))  # what is imported late is no call
+    for module in list(sys.modules.values()):
+        for value in list(vars(module).values()) if module.__name__.split(".")[0] in OURS else ():
+            if callable(clear := getattr(value, "cache_clear", None)):
+                clear()  # what is remembered of other tests is called again
     for name, target in TARGETS.items():
         for data in (*seeds_of(name), *corpus_of(name)):
             sys.setprofile(note)
@@ -107,3 +119,109 @@ def test_every_parser_is_reached() -> None:
         and not code.co_name.lstrip("_").startswith((*ELSEWHERE, *LIMITS))
     )
     assert not missed, "\n".join(missed)
+
+
+_PARSING = frozenset(
+    (
+        *("foreign", "struct", "binascii", "base64", "ipaddress"),
+        *("decode_json", "decode_header", "decode_body", "decode_messages", "decode_properties"),
+        *("decompress", "FrameDecoder", "from_bytes"),
+    )
+)
+"""what a module uses that takes bytes or text of others apart"""
+NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
+    "what the user wrote on the command line or in a file of theirs: tests of the command": (
+        "analytics/inputs/capture_source.py",
+        "analytics/spark/java.py",
+        "dissectors/live/privileges.py",
+        "dissectors/where/pattern.py",
+        "replay/sandbox/injection/injection_text.py",
+        "replay/sandbox/options.py",
+        "rmqtool/broker/options.py",
+        "rmqtool/codes/search.py",
+        "rmqtool/decode/options.py",
+        "rmqtool/hex/pasted.py",
+        "rmqtool/hex/run.py",
+        "rmqtool/hex/source.py",
+        "rmqtool/replay/options.py",
+        "rmqtool/send/input_lines.py",
+    ),
+    "files of earlier runs: tests/test_boundary.py and tests of the module": (
+        "analytics/inputs/inputs.py",
+        "analytics/inputs/rows.py",
+        "dissectors/decode/decoded_log.py",
+        "dissectors/owned_folder.py",
+        "replay/run/journal.py",
+        "replay/sandbox/store/memory.py",
+        "replay/sandbox/store/shelf.py",
+        "replay/sandbox/store/stored_rows.py",
+        "rmqtool/replay/resume.py",
+    ),
+    "requests to the sandbox: properties over sockets, tests/replay/sandbox/test_robustness.py": (
+        "replay/sandbox/handlers/broker_requests.py",
+        "replay/sandbox/handlers/client_requests.py",
+        "replay/sandbox/handlers/schedule.py",
+        "replay/sandbox/handlers/send_rules.py",
+        "replay/sandbox/handlers/transaction.py",
+        "replay/sandbox/namesrv.py",
+        "replay/sandbox/request.py",
+        "replay/sandbox/state.py",
+    ),
+    "columns of reports on Spark: rows of any values, tests/analytics/sends": (
+        "analytics/sends/attempt_table.py",
+        "analytics/sends/unavailable.py",
+    ),
+    "needs an interface, a socket or a running replay: tests of the module": (
+        "dissectors/live/interface.py",
+        "dissectors/live/packet_ring.py",
+        "dissectors/with_scapy/layer.py",
+        "replay/run/raw.py",
+        "replay/safety.py",
+        "replay/transport/problems.py",
+        "replay/wire_capture.py",
+    ),
+    "one kind of remark: tests of the rule, and rows of any values in tests/analytics/diagnosis": (
+        "analytics/diagnosis/rules/overload/disk_full.py",
+        "analytics/diagnosis/rules/refused/oversize_message.py",
+        "analytics/diagnosis/rules/refused/timer_illegal.py",
+        "analytics/diagnosis/rules/refused/version_mismatch.py",
+    ),
+    "writes, hashes or talks to its own processes": (
+        "analytics/page/html.py",
+        "dissectors/decode/shards.py",
+        "dissectors/remoting/bodies/__init__.py",
+        "dissectors/tcp/pcapng_writer.py",
+        "replay/acl.py",
+        "replay/plan/rule_process.py",
+        "replay/run/replayer.py",
+    ),
+}
+"""why a module that parses has no target → the modules"""
+
+
+def _uses(path: Path) -> set[str]:
+    """The names that a module imports, and the last parts of what it calls."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update((node.module or "").split("."))
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(implementation() == "compiled", reason="compiled functions have no profile")
+def test_every_module_that_parses_has_a_target() -> None:
+    reached = {Path(code.co_filename) for code in _called()}
+    parsing = {
+        str(path.relative_to(ROOT)): path in reached
+        for package in OURS
+        for path in (ROOT / package).rglob("*.py")
+        if _PARSING & _uses(path)
+    }
+    missed = {name for name, is_reached in parsing.items() if not is_reached}
+    assert missed == {name for names in NOT_FROM_THE_WIRE.values() for name in names}

@@ -18,7 +18,7 @@ from tests.pure import import_sources
 def main() -> None:
     """Never returns: the fuzzer ends the process."""
     import_sources()
-    with atheris.instrument_imports(include=["dissectors"]):
+    with atheris.instrument_imports(include=["dissectors", "replay"]):
         from tests.fuzz.targets import TARGETS
 
     target = TARGETS[sys.argv[1]]
