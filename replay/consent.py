@@ -52,7 +52,13 @@ class Consent:
 
     def _new(self, producer: AsyncProducer, topic: str) -> list[str]:
         covers = self._guard.agreement.covers
-        return sorted({one for one in producer.brokers_of(topic) or () if not covers(one)})
+        named = producer.brokers_of(topic) or ()
+        return sorted({one for one in named if not covers(one) and _may_be_host(one)})
+
+
+def _may_be_host(address: str) -> bool:
+    """Whether there is anything to agree to: what no host is called is refused when it is used."""
+    return address.isprintable() and " " not in address
 
 
 class TypedLine:

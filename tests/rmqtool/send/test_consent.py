@@ -138,6 +138,16 @@ def test_a_route_that_changes_is_asked_for_anew(tmp_path: Path) -> None:
     assert [command.ext_fields["b"] for command in broker.sends()] == ["A"]
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_no_host_is_not_asked_for(tmp_path: Path, command: str) -> None:
+    """It fails as what it is; a question could not show it."""
+    with _cluster("\x1b[2J\nyes") as (namesrv, _, _):
+        done = _run(command, namesrv.address, tmp_path, "--retries", "0")
+    assert "neither loopback nor named" not in done.err
+    assert "\x1b" not in done.out + done.err
+    assert "is not a loopback address" in done.out + done.err
+
+
 @pytest.mark.parametrize("text", ["10.0.0.0/99", "10.0.0.0/8/8", "", "host:1", "/8"])
 def test_what_is_no_network(text: str) -> None:
     done = rmqtool("send", "-n", "127.0.0.1:1", "-t", "T", "--body", "x", "--allow", text)
