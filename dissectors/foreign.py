@@ -13,9 +13,10 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import msgspec
+if TYPE_CHECKING:
+    import msgspec
 
 T = TypeVar("T")
 
@@ -58,6 +59,8 @@ def toml_of(data: bytes) -> dict[str, object]:
 
 def converted(value: object, kind: type[T]) -> T:
     """Return plain values as a type; raise Unreadable where they are not of it."""
+    import msgspec  # numbers in text are read by what starts quickly, too
+
     try:
         return msgspec.convert(value, kind)
     except Exception as error:
