@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, TextIO
 
-from dissectors.owned_folder import MARKER
 from dissectors.temporary import (
     PRIVATE,
     PUBLIC,
@@ -145,6 +144,8 @@ def _place_of(name: str, standard: TextIO) -> tuple[int, int] | None:
 
 def _is_part(target: str, folder: str) -> bool:
     """Whether a file is in a decoded log, a journal or another folder that rmqtool wrote."""
+    from dissectors.owned_folder import MARKER  # loads msgspec, which help has no time for
+
     marks = (os.path.join(folder, name) for name in (MARKER, JOURNAL_MARK))
     if target == "-" or folder == "-" or not any(map(os.path.isfile, marks)):
         return False
