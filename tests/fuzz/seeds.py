@@ -255,7 +255,7 @@ def _readers() -> Iterator[bytes]:
     for number in range(len(CODES)):
         yield bytes((number, 27)) + b"x"
     for name in (10, 310, 320, 37, 36, 200050, 200051, 370, 11, 325, 326, 39):
-        for how in (27, 31, 8, 16):
+        for how in (27, 31, 8, 16, 80):
             for text in (
                 b"7",
                 b"\x1b\x01",

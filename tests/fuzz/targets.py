@@ -147,7 +147,7 @@ def readers(data: bytes) -> None:
         file.write(_spoken(data))
         file.flush()
         decode = Decode(
-            [file.name], DecodeOptions(messages=True, conversations=True, body_limit=64)
+            [file.name], DecodeOptions(messages=True, conversations=True, body_limit=data[1] & 32)
         )
         engine = Engine(rules())
         for rows in decode.records():
@@ -194,7 +194,8 @@ def _spoken(data: bytes) -> bytes:
     answered = dict.fromkeys(answers, words[:MAX_FIELD]) if how & 2 else {}
     binary = bool(how & 4)
     asked = Command(code, 7, ext=ext, body=text if how & 8 else b"", binary=binary)
-    answer = Command(0, 7, 1, ext=answered, body=text if how & 16 else b"", binary=binary)
+    body = encode_message(StoredMessage("T", text, {}, born_timestamp=1)) if how & 64 else text
+    answer = Command(0, 7, 1, ext=answered, body=body if how & 16 else b"", binary=binary)
     request = frame(text, b"x") if how & 32 else asked.frame
     talk = Talk(mss=32_000).open().say(0, request).say(1, answer.frame)
     return pcap_of(talk.say(0, asked.frame).close().segments)

@@ -55,7 +55,7 @@ LIMITS = (
     *("started", "work", "earliest", "settled_by", "records_of", "refined", "finish", "first_of"),
     *("json_problem", "retry_topic", "queue_of", "decode_transaction_id", "names_of", "delay_of"),
     *("property_of", "decode_bit_set", "read_bits", "read_double", "replication", "value"),
-    *("protocol", "address_of", "number_in", "held_"),
+    *("protocol", "address_of", "number_in", "held_", "passed_at"),
 )
 """functions of limits, of other views and of single fields: tests of their own reach them"""
 
