@@ -11,6 +11,8 @@ from typing import Final
 
 MOST_SHOWN: Final = 1000
 """characters of one text in a table or a page; JSON lines, CSV and Parquet have all"""
+COUNT_LENGTH: Final = 32
+"""characters that say how many more there are, at most: nothing is cut for fewer"""
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -32,5 +34,8 @@ def _escape_of(char: str) -> str:
 
 
 def shortened(text: str, most: int = MOST_SHOWN) -> str:
-    """Return a text as it is, or its first `most` characters and how many more there are."""
-    return text if len(text) <= most else f"{text[:most]}… {len(text) - most:,} more"
+    """Return a text as it is, or its first `most` characters and how many more there are.
+
+    One that was cut so already stays as it is.
+    """
+    return text if len(text) <= most + COUNT_LENGTH else f"{text[:most]}… {len(text) - most:,} more"

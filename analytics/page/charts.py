@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from dissectors.printable import printable
+from dissectors.printable import printable, shortened
 
 from ..report import Row
 
@@ -25,6 +25,8 @@ Show = Callable[[object], str]
 """Value -> text for people."""
 SERIES = 8
 """Colours that the page has for series."""
+_MOST_TEXT = 4000
+"""characters of one text: a paragraph of ours has fewer; cells are cut before"""
 _STEPS_US = (
     *(n * unit for unit in (1_000, 10_000, 100_000, 1_000_000) for n in (1, 2, 5)),
     *(n * 1_000_000 for n in (10, 15, 30, 60, 120, 300, 600, 900, 1800)),
@@ -33,8 +35,8 @@ _STEPS_US = (
 
 
 def escaped(value: object) -> str:
-    """Return text as HTML and SVG can show it: printable, and never markup."""
-    return html.escape(printable(str(value)), quote=True)
+    """Return text as HTML and SVG can show it: printable, of a readable length, never markup."""
+    return html.escape(printable(shortened(str(value), _MOST_TEXT)), quote=True)
 
 
 def micros_of(value: object) -> int | None:

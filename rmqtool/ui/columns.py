@@ -12,7 +12,7 @@ rows only the cells are kept, never what they were made from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from dissectors.printable import MOST_SHOWN, shortened
 
@@ -24,8 +24,6 @@ CORE_RANK = 7
 _NARROW = 100
 _BELOW = "  └ "
 """Begins a text below its row."""
-_COUNT = 32
-"""Characters that say how many more there are, at most."""
 _MOST_BELOW = 4
 """Lines of such a text."""
 
@@ -84,7 +82,6 @@ class LineTable(Generic[Row]):
         self._section = section
         self._last_section = ""
         self._waiting: list[_Cells] = []
-        self._shown: Sequence[LineColumn[Row]] = columns
         self._layout: list[tuple[LineColumn[Row], int]] | None = None
         limited = terminal.width < UNLIMITED
         self._wrapping = [column for column in columns if column.wraps and limited]
@@ -104,30 +101,23 @@ class LineTable(Generic[Row]):
         if not self._waiting:
             return []
         found, self._waiting = self._waiting, []
-        if self._layout is not None:
-            return self._lines_of_cells(found)
-        layout = self._layout = self._settle(found)
-        places = {column.title: place for place, column in enumerate(self._columns)}
-        shown = [column for column, _ in layout]
-        self._shown = shown + [column for column in self._wrapping if column not in shown]
-        kept = [places[column.title] for column in self._shown]
-        return [self._head(), *self._lines_of_cells([_of_columns(one, kept) for one in found])]
+        self._layout = self._settle(found)
+        kept = [_of_cells(column, place) for place, column in enumerate(self._columns)]
+        by_title = {column.title: column for column in kept}
+        layout = [(by_title[column.title], width) for column, width in self._layout]
+        wrapping = [by_title[column.title] for column in self._wrapping]
+        section = None if self._section is None else _section_of
+        return [self._head(), *self._lines_with(found, layout, wrapping, section)]
 
     def _lines(self, rows: Sequence[Row]) -> list[str]:
-        return self._lines_of_cells(map(self._cells_of, rows))
+        return self._lines_with(rows, self._layout or [], self._wrapping, self._section)
 
     def _cells_of(self, row: Row) -> _Cells:
-        """Return what a row shows in the columns that have a place, or may have."""
+        """Return what a row shows in all columns."""
         section = self._section(row) if self._section is not None else ""
-        texts = []
-        for column in self._shown:
-            text = column.cell(row)
-            if len(text) > MOST_SHOWN + _COUNT:  # else it may be cut and counted already
-                text = shortened(text, max(MOST_SHOWN, column.most))
-            texts.append(text)
-        styles: list[str] = []
-        if self._terminal.colour:
-            styles = [c.style(row) if c.style is not None else "" for c in self._shown]
+        texts = [_readable(column.cell(row), column.most) for column in self._columns]
+        coloured = self._terminal.colour
+        styles = [c.style(row) if coloured and c.style else "" for c in self._columns]
         return _Cells(section, texts, styles)
 
     def _head(self) -> str:
@@ -156,50 +146,71 @@ class LineTable(Generic[Row]):
         self.hidden = [column.title for column in fixed if column not in layout]
         return [(column, layout[column]) for column in shown if column in layout]
 
-    def _lines_of_cells(self, found: Iterable[_Cells]) -> list[str]:
-        layout = self._layout or []
+    def _lines_with(
+        self,
+        rows: Iterable[Any],
+        layout: Sequence[tuple[LineColumn[Any], int]],
+        wrapping: Sequence[LineColumn[Any]],
+        section_of: Callable[[Any], str] | None,
+    ) -> list[str]:
+        """Return lines of rows, or of the cells that were made of them."""
         last = layout[-1][0] if layout and not layout[-1][0].right else None
         limited = self._terminal.width < UNLIMITED
         colour = self._terminal.colour
         gap = self._gap
+        shown = [column for column, _ in layout]
+        missing = [column for column in wrapping if column not in shown]
         lines = []
-        for section, shown, styles in found:
-            if section != self._last_section:
+        for row in rows:
+            if section_of is not None and (section := section_of(row)) != self._last_section:
                 self._last_section = section
                 lines.append(styled(section, Style.BOLD) if colour else section)
             texts = []
             below: list[str] = []
-            for place, (column, width) in enumerate(layout):
-                text = shown[place]
+            for column, width in layout:
+                text = column.cell(row)
                 if column.wraps and limited and cells(text) > width:
-                    below += self._below(text, styles[place] if colour else "")
+                    below += self._below(column, row, _readable(text, column.most))
                     text = ""
                 if len(text) != width or not text.isascii():
+                    if len(text) > MOST_SHOWN:
+                        text = _readable(text, column.most)
                     if limited:
                         text = cut(text, width, column.keep_end)
                     if column is not last:
                         text = padded(text, width, column.right)
-                if colour:
-                    text = styled(text, styles[place])
+                if colour and column.style is not None:
+                    text = styled(text, column.style(row))
                 texts.append(text)
             lines.append(gap.join(texts).rstrip())
-            for place in range(len(layout), len(shown)):
-                below += self._below(shown[place], styles[place] if colour else "")
+            for column in missing:
+                below += self._below(column, row, _readable(column.cell(row), column.most))
             lines += below
         return lines
 
-    def _below(self, text: str, style: str) -> list[str]:
+    def _below(self, column: LineColumn[Any], row: object, text: str) -> list[str]:
         """Return a text that may wrap as lines below its row."""
         width = self._terminal.width - len(_BELOW)
         texts = wrapped(text, width, _MOST_BELOW)
         marks = [_BELOW, *[" " * len(_BELOW)] * len(texts)]
-        texts = [styled(one, style) for one in texts]
+        if self._terminal.colour and column.style is not None:
+            texts = [styled(one, column.style(row)) for one in texts]
         return [f"{mark}{one}" for mark, one in zip(marks, texts, strict=False)]
 
 
-def _of_columns(one: _Cells, kept: Sequence[int]) -> _Cells:
-    styles = [one.styles[place] for place in kept] if one.styles else []
-    return _Cells(one.section, [one.texts[place] for place in kept], styles)
+def _of_cells(column: LineColumn[Any], place: int) -> LineColumn[Any]:
+    """Return a column of the cells that were made of rows."""
+    style = None if column.style is None else lambda one: str(one.styles[place])
+    return column._replace(cell=lambda one: str(one.texts[place]), style=style)
+
+
+def _section_of(one: _Cells) -> str:
+    return one.section
+
+
+def _readable(text: str, most: int) -> str:
+    """Return a cell as far as somebody can read it."""
+    return shortened(text, max(MOST_SHOWN, most))
 
 
 def _fit(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.rmqtool.command import PROGRAM, ROOT
 
 MIB = 1 << 20
+SPAWN = ROOT / "tests" / "bench" / "spawn.py"
 
 
 class Ended(NamedTuple):
@@ -31,17 +34,15 @@ def limited(folder: Path, most: int, *arguments: str | Path) -> Ended:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
     out, err = folder / "stdout", folder / "stderr"
-    with out.open("wb") as output, err.open("wb") as errors:
-        started = subprocess.Popen(
-            [*PROGRAM, *map(str, arguments)],
-            stdout=output,
-            stderr=errors,
-            cwd=ROOT,
-            env=os.environ | {"RMQTOOL_DEBUG": "1"},
-            preexec_fn=limit,
-        )
-        _, status, used = os.wait4(started.pid, 0)
-        started.returncode = os.waitstatus_to_exitcode(status)
-    return Ended(
-        started.returncode, out.stat().st_size, err.read_text("utf-8"), used.ru_maxrss * 1024
+    spawn = [sys.executable, "-I", "-S", str(SPAWN), str(out), str(err)]
+    said = subprocess.run(
+        [*spawn, *PROGRAM, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env=os.environ | {"RMQTOOL_DEBUG": "1"},
+        preexec_fn=limit,
+        check=True,
     )
+    took = json.loads(said.stdout)
+    peak = int(took["rss"] * MIB)
+    return Ended(took["exit"], out.stat().st_size, err.read_text("utf-8"), peak)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.printable import printable
+from dissectors.printable import MOST_SHOWN, printable, shortened
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.outcome import LONG_POLLS, NORMAL_ANSWERS, is_failure
 
@@ -29,3 +29,9 @@ def test_the_names_of_outcomes_are_names_of_codes() -> None:
     assert is_failure("SYSTEM_BUSY")
     assert not is_failure("PULL_NOT_FOUND")
     assert not is_failure(None)
+
+
+def test_a_long_text_is_cut_and_the_rest_counted() -> None:
+    assert shortened("x" * MOST_SHOWN) == "x" * MOST_SHOWN
+    assert shortened(shortened("x" * 2000)) == shortened("x" * 2000)
+    assert shortened("x" * 10_000_000) == "x" * MOST_SHOWN + "… 9,999,000 more"

@@ -187,3 +187,9 @@ def browse(path: Path, *options: str) -> bytes:
         check=True,
     )
     return done.stdout
+
+
+def test_a_text_that_nobody_can_read_is_cut_and_the_rest_counted() -> None:
+    text = page(tuple(f"{name}{'y' * 100_000}" for name in PLAIN))
+    assert re.search(r"<td[^>]*>broker-[abc]y{992}… 99,008 more</td>", text)
+    assert "y" * 4001 not in text

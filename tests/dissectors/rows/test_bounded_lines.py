@@ -33,3 +33,26 @@ def test_a_log_with_such_a_line_is_an_error_with_its_number(
     assert list(reader.receive(b"\n\n")) == []
     with pytest.raises(ValueError, match="line 3: a line of more than 1 MiB"):
         list(reader.receive(bytes(1 << 20) + b"x"))
+
+
+class _Counted(bytes):
+    """Bytes that count what is split off them."""
+
+    split_bytes = 0
+
+    def split(self, *given: object) -> list[bytes]:  # type: ignore[override]
+        _Counted.split_bytes += len(self)
+        return super().split(*given)  # type: ignore[arg-type]
+
+
+def test_a_line_in_many_chunks_is_looked_at_once() -> None:
+    """Twice the line is twice the work: each byte is split once, and joined once at the end."""
+    works = []
+    for count in (100, 200, 400):
+        _Counted.split_bytes = 0
+        lines = BoundedLines()
+        for _ in range(count):
+            assert lines.receive(_Counted(b"x" * 1000)) == []
+        assert len(lines.receive(_Counted(b"\n"))[0]) == count * 1000
+        works.append(_Counted.split_bytes)
+    assert works == [100_001, 200_001, 400_001]
