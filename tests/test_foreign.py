@@ -44,7 +44,6 @@ EXCEPTIONS = {
 """module → why it may parse"""
 NUMBERS = {
     "dissectors/remoting/fastjson/reader.py": "the tolerant reader: a pattern bounds the digits",
-    "dissectors/remoting/ids/message_ids.py": "millions of ids: a pattern and a length bound them",
 }
 """module → why it may read numbers from text"""
 

@@ -33,13 +33,15 @@ def limited(folder: Path, most: int, *arguments: str | Path) -> Ended:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
+    environment = os.environ | {"RMQTOOL_DEBUG": "1"}
+    environment.pop("COLUMNS", None)  # pytest-xdist sets it; nobody looks at a file
     out, err = folder / "stdout", folder / "stderr"
     spawn = [sys.executable, "-I", "-S", str(SPAWN), str(out), str(err)]
     said = subprocess.run(
         [*spawn, *PROGRAM, *map(str, arguments)],
         stdout=subprocess.PIPE,
         cwd=ROOT,
-        env=os.environ | {"RMQTOOL_DEBUG": "1"},
+        env=environment,
         preexec_fn=limit,
         check=True,
     )
