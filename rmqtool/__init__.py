@@ -1,5 +1,33 @@
-"""The command line of rmqtool: parses, calls the libraries, renders, exits."""
+"""RocketMQ traffic from packet captures: what programs import, and the command line `rmqtool`.
+
+Rules: `import rmqtool` loads nothing but this file; what is asked of it is imported then.
+"""
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+TYPE_CHECKING = False  # type checkers take it for true; `typing` would be one more module
+if TYPE_CHECKING:
+    from .version import VERSION as __version__
+
+__all__ = ["__version__"]
+
+_PLACES = {
+    "__version__": ("version", "VERSION"),
+}
+"""name → module of this package, and the name there"""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Import what is asked for, once."""
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        module, inner = _PLACES[name]
+        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), inner)
+        return value
+
+    def __dir__() -> list[str]:
+        """Name what can be asked for."""
+        return sorted({*globals(), *_PLACES})

@@ -13,7 +13,6 @@ import typer
 
 from dissectors.temporary import remove_all
 
-from . import __version__
 from .broker import command as cli_broker
 from .codes import options as codes_options
 from .decode import command as cli_decode
@@ -30,6 +29,7 @@ from .ui.console import When
 from .ui.errors import guarded, said_of_system
 from .ui.interrupt import install_handlers, restore_handlers
 from .ui.status import ExitStatus, Terminated
+from .version import VERSION
 from .wireshark import command as cli_wireshark
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -70,7 +70,7 @@ app.add_typer(decode_app, name="decode")
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"rmqtool {__version__}")
+        print(f"rmqtool {VERSION}")
         raise typer.Exit
 
 

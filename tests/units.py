@@ -32,7 +32,9 @@ SANDBOX_VALUES = tuple(
 REPORT_CONTRACT = ("analytics.report", "analytics.schema", "analytics.derived", "analytics.spark")
 DIAGNOSIS = (*REPORT_CONTRACT, "analytics.diagnosis", "analytics.inputs.rows", "dissectors")
 DIAGNOSIS_ON_SPARK = ("analytics.reports.diagnosis_tables", "analytics.reports.diagnosis_tasks")
-VIEWS = ("rmqtool.ui", "rmqtool.decode", "rmqtool")
+VERSION = "rmqtool.version"
+"""the version of the program"""
+VIEWS = ("rmqtool.ui", "rmqtool.decode", VERSION)
 
 EVERYWHERE = ("dissectors.foreign",)
 """what every unit may import: the guard of what others wrote"""
@@ -264,11 +266,12 @@ UNITS: dict[str, tuple[str, ...]] = {
     "analytics.page.ladder": ("analytics.life", "analytics.page", "dissectors"),
     "analytics.job": ("analytics", "dissectors.times"),
     # the command line: a folder for each command, what they share in `ui`
-    "rmqtool": (),
+    "rmqtool": (VERSION,),
+    VERSION: (),
     "rmqtool.__main__": ("rmqtool.cli",),
     "rmqtool.cli": ("rmqtool", "dissectors.temporary"),
     "rmqtool.ui": (
-        *("rmqtool", "dissectors.printable", "dissectors.temporary", "dissectors.times"),
+        *(VERSION, "dissectors.printable", "dissectors.temporary", "dissectors.times"),
         "dissectors.owned_folder",
     ),
     "rmqtool.summary": ("rmqtool.ui", "analytics.diagnosis", "dissectors"),
@@ -282,7 +285,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "rmqtool.decode": (
         "rmqtool.summary",
         "rmqtool.ui",
-        "rmqtool",
+        VERSION,
         "analytics.diagnosis",
         "dissectors",
     ),
@@ -298,7 +301,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "rmqtool.hex": (*VIEWS, "dissectors"),
     "rmqtool.help": ("rmqtool.ui", "dissectors.rows", "dissectors.where"),
     "rmqtool.codes": ("rmqtool.ui", "dissectors.remoting"),
-    "rmqtool.wireshark": ("rmqtool.ui", "rmqtool", "dissectors"),
+    "rmqtool.wireshark": ("rmqtool.ui", VERSION, "dissectors"),
     "rmqtool.broker": (*VIEWS, "replay.sandbox", "dissectors"),
     "rmqtool.send": (*VIEWS, "replay", "dissectors"),
     "rmqtool.replay": (*VIEWS, "rmqtool.send", "replay", "dissectors"),

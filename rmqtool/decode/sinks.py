@@ -18,13 +18,13 @@ from dissectors.budget import Budget
 from dissectors.expert import ExpertInfo
 from dissectors.rows.record import ExchangeRecord
 
-from .. import __version__
 from ..summary.summary import Summary
 from ..ui.columns import LineTable
 from ..ui.console import Terminal
 from ..ui.figures import counted, size
 from ..ui.json_text import visible_json
 from ..ui.output import Output, naming
+from ..version import VERSION
 
 if TYPE_CHECKING:
     from analytics.diagnosis.engine import Engine
@@ -231,7 +231,7 @@ class DecodedLogSink(Sink[ExchangeRecord]):
     def finish(self, decode: Decode) -> str:
         from dissectors.decode.decoded_log import manifest_of
 
-        manifest = manifest_of(decode.stats, __version__, time_ns(), self._options)
+        manifest = manifest_of(decode.stats, VERSION, time_ns(), self._options)
         with naming(self._name):
             self._log.finish(manifest)
         return f"{counted(manifest.exchanges, 'exchange')} → {self._log.folder}/"

@@ -43,7 +43,6 @@ from replay.safety import Agreement, Guard, TargetRefused
 from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
 from replay.transport.problems import is_own_address
 
-from .. import __version__
 from ..decode.options import usage_error
 from ..send.consent import Question, agreement_of, can_ask
 from ..send.options import credentials_of_option, tls_of_options
@@ -52,6 +51,7 @@ from ..ui.figures import count, counted, duration, size
 from ..ui.interrupt import first_ends
 from ..ui.progress import Progress
 from ..ui.status import CommandError, ExitStatus
+from ..version import VERSION
 from .options import RAW, SANDBOX, ReplayRequest
 from .plan import batches_of, planned_of, refuse_undecoded, surveyed
 from .plan_lines import summary_lines
@@ -259,7 +259,7 @@ class _Sending:
         run = Run(
             run=f"{folder.name}-{os.urandom(3).hex()}",
             created=text_of_time(now),
-            rmqtool=__version__,
+            rmqtool=VERSION,
             sources=sources_of(expand_sources(request.sources)),
             options=request.stored_options(),
             target=given.target or given.namesrv or "",

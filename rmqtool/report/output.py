@@ -20,13 +20,13 @@ from dissectors.owned_folder import MARKER, FolderRefused, OwnedFolder, check_fo
 from dissectors.tcp.source import is_capture_name
 from dissectors.times import text_of_time
 
-from .. import __version__
 from ..decode.options import text_of_moment, usage_error
 from ..ui.console import UNLIMITED, Terminal, When, terminal_of
 from ..ui.figures import size
 from ..ui.json_text import visible_json
 from ..ui.output import Output, naming, refuse_inputs
 from ..ui.status import CommandError
+from ..version import VERSION
 from .arguments import ReportFormat
 from .options import ReportRequest
 from .text import report_lines, shower_of
@@ -195,7 +195,7 @@ def json_of(results: Sequence[ReportResult], about: About) -> bytes:
     ]
     whole = {
         "format": MARK,
-        "rmqtool": __version__,
+        "rmqtool": VERSION,
         "created": text_of_time(time_ns()),
         "inputs": list(about.inputs),
         "compared_with": list(about.compare),
@@ -235,7 +235,7 @@ def html_of(results: Sequence[ReportResult], about: About) -> bytes:
         facts.append(("Compared with", ", ".join(about.compare)))
     facts += [(f"--{name}", text) for name, text in about.chosen.items()]
     facts += [("Remark", remark) for remark in about.remarks]
-    facts.append(("Made", f"{text_of_time(time_ns())[:19]}Z by rmqtool {__version__}"))
+    facts.append(("Made", f"{text_of_time(time_ns())[:19]}Z by rmqtool {VERSION}"))
 
     return page_of("RocketMQ report", facts, results, shower_of).encode("utf-8", "replace")
 

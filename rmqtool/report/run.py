@@ -19,11 +19,11 @@ from dissectors.printable import printable
 from dissectors.where.fields import suggestion
 from dissectors.where.filter import WhereError
 
-from .. import __version__
 from ..decode.options import usage_error
 from ..ui.extras import REPORT_LIBRARIES, require
 from ..ui.figures import counted, size
 from ..ui.status import CommandError, ExitStatus
+from ..version import VERSION
 from .arguments import ReportFormat
 from .options import ReportRequest
 from .steps import StepLine
@@ -176,7 +176,7 @@ def _decode(request: ReportRequest, captures: Input, steps: StepLine, log: Tempo
         seen[:] = read, found
 
     steps.at("decoding", detail)
-    return log.write(captures, sorted(request.decode_as), __version__, note)
+    return log.write(captures, sorted(request.decode_as), VERSION, note)
 
 
 def _reports(

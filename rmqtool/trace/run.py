@@ -21,7 +21,6 @@ from dissectors.rows.tables import encodable_value
 from dissectors.where.filter import Test, WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 
-from .. import __version__
 from ..decode.options import ports_of, time_option, zone_option
 from ..decode.undecoded import nothing_decoded
 from ..ui.console import UNLIMITED, Terminal, terminal_of
@@ -31,6 +30,7 @@ from ..ui.json_text import visible_json
 from ..ui.output import Output, refuse_inputs
 from ..ui.progress import Progress
 from ..ui.status import CommandError, ExitStatus
+from ..version import VERSION
 from .arguments import TraceArguments, TraceFormat
 from .ladder_lines import ladder_lines
 
@@ -222,9 +222,9 @@ def _bytes_of(chosen: TraceFormat, lives: list[Life], terminal: Terminal, asked:
     if chosen is TraceFormat.jsonl:
         return _ENCODER.encode_lines(list(lives_as_json(lives)))
     if chosen is TraceFormat.otlp:
-        return _ENCODER.encode(encodable_value(otlp_of(lives, __version__))) + b"\n"
+        return _ENCODER.encode(encodable_value(otlp_of(lives, VERSION))) + b"\n"
     if chosen is TraceFormat.html:
         from analytics.page.ladder import ladder_page
 
-        return ladder_page(lives, asked, __version__).encode("utf-8", "replace")
+        return ladder_page(lives, asked, VERSION).encode("utf-8", "replace")
     return ("\n".join(ladder_lines(lives, terminal)) + "\n").encode("utf-8", "replace")

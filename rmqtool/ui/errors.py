@@ -16,7 +16,7 @@ from typing import Final
 from dissectors.printable import printable
 from dissectors.times import UTC_ZONE
 
-from .. import __version__
+from ..version import VERSION
 from .extras import missing_library, way_out
 from .figures import show_times_in
 from .status import CommandError, ExitStatus, Terminated
@@ -107,6 +107,6 @@ def _unexpected(error: Exception) -> ExitStatus:
     return said(
         f"this should not have happened: {type(error).__name__}: {error} ({where})",
         f"Please report it to {ISSUES} with the command line, the line above, and if possible\n"
-        f"the capture: rmqtool {__version__}, Python {platform.python_version()}, "
+        f"the capture: rmqtool {VERSION}, Python {platform.python_version()}, "
         f"{platform.system()}. {DEBUG_VARIABLE}=1 shows where it came from.",
     )

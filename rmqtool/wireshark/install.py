@@ -19,9 +19,9 @@ from typing import Final
 from dissectors.printable import printable
 from dissectors.wireshark import FILE_NAME, SIGNATURE, lua_text
 
-from .. import __version__
 from ..ui.output import Output, naming
 from ..ui.status import CommandError, ExitStatus
+from ..version import VERSION
 
 _PATIENCE: Final = 20
 """seconds that tshark has to say where plugins belong"""
@@ -50,7 +50,7 @@ def run_wireshark(
         return _uninstall(plugin_folder())
     if output is not None and output != "-":
         _refuse_foreign(Path(output))
-    _write(output or "-", lua_text(__version__))
+    _write(output or "-", lua_text(VERSION))
     return ExitStatus.OK
 
 
@@ -84,7 +84,7 @@ def _said_by_tshark() -> str:
 
 def _install(folder: Path) -> ExitStatus:
     path = folder / FILE_NAME
-    text = lua_text(__version__)
+    text = lua_text(VERSION)
     _refuse_foreign(path)
     same = path.exists() and path.read_text("utf-8", "replace") == text
     if not same:

@@ -251,7 +251,9 @@ def test_version_stands_in_one_place() -> None:
 
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" not in settings["project"]
-    assert settings["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "rmqtool.__version__"}
+    assert settings["tool"]["setuptools"]["dynamic"]["version"] == {
+        "attr": "rmqtool.version.VERSION"
+    }
     assert rmqtool("--version").out == f"rmqtool {__version__}\n"
 
 
