@@ -7,14 +7,38 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be one more module
 if TYPE_CHECKING:
+    from .api.capture import Capture, read
+    from .errors import (
+        ArgumentError,
+        Error,
+        FilterError,
+        MissingExtraError,
+        ReadError,
+        WriteError,
+    )
     from .version import VERSION as __version__
 
-__all__ = ["__version__"]
+__all__ = [
+    "ArgumentError",
+    "Capture",
+    "Error",
+    "FilterError",
+    "MissingExtraError",
+    "ReadError",
+    "WriteError",
+    "__version__",
+    "read",
+]
 
 _PLACES = {
     "__version__": ("version", "VERSION"),
+    **dict.fromkeys(("Capture", "read"), ("api.capture", "")),
+    **dict.fromkeys(
+        ("ArgumentError", "Error", "FilterError", "MissingExtraError", "ReadError", "WriteError"),
+        ("errors", ""),
+    ),
 }
-"""name → module of this package, and the name there"""
+"""name → module of this package, and the name there; empty: the same"""
 
 if not TYPE_CHECKING:
 
@@ -25,7 +49,7 @@ if not TYPE_CHECKING:
         from importlib import import_module
 
         module, inner = _PLACES[name]
-        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), inner)
+        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), inner or name)
         return value
 
     def __dir__() -> list[str]:

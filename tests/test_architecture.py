@@ -34,11 +34,12 @@ NETWORK = (
 )
 MASTER = "analytics.spark.master"
 """what asks whether a Spark master is there"""
+API = "rmqtool.api"
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "scapy": ("dissectors.with_scapy",),
     "pyspark": ("analytics",),
-    "pandas": ("analytics",),
-    "pyarrow": ("dissectors.rows.parquet", "analytics"),
+    "pandas": ("analytics", API),
+    "pyarrow": ("dissectors.rows.parquet", "analytics", API),
     "typer": ("rmqtool",),
     "rich": ("rmqtool",),
     "socket": (*NETWORK, MASTER),
@@ -319,6 +320,7 @@ ACROSS_MODULES = (
     "replay/sending/test_send_chaos",
     "replay/transport/test_transport",
     "analytics/spark/test_standalone_cluster",
+    "rmqtool/api/test_docs",
     "rmqtool/replay/test_targets",
     "rmqtool/send/test_docs",
     "rmqtool/send/test_send_options_and_lines",

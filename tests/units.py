@@ -34,6 +34,8 @@ DIAGNOSIS = (*REPORT_CONTRACT, "analytics.diagnosis", "analytics.inputs.rows", "
 DIAGNOSIS_ON_SPARK = ("analytics.reports.diagnosis_tables", "analytics.reports.diagnosis_tasks")
 VERSION = "rmqtool.version"
 """the version of the program"""
+ERRORS = "rmqtool.errors"
+"""what programs catch"""
 VIEWS = ("rmqtool.ui", "rmqtool.decode", VERSION)
 
 EVERYWHERE = ("dissectors.foreign",)
@@ -266,8 +268,10 @@ UNITS: dict[str, tuple[str, ...]] = {
     "analytics.page.ladder": ("analytics.life", "analytics.page", "dissectors"),
     "analytics.job": ("analytics", "dissectors.times"),
     # the command line: a folder for each command, what they share in `ui`
-    "rmqtool": (VERSION,),
+    "rmqtool": (VERSION, ERRORS, "rmqtool.api"),
     VERSION: (),
+    ERRORS: (),
+    "rmqtool.api": (ERRORS, VERSION, "dissectors"),
     "rmqtool.__main__": ("rmqtool.cli",),
     "rmqtool.cli": ("rmqtool", "dissectors.temporary"),
     "rmqtool.ui": (

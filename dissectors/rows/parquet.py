@@ -29,7 +29,7 @@ _BATCH_ROWS = 4096
 _INT64 = 2**63 - 1
 _LAST_MICROSECOND = 253_402_300_799_999_999  # of the year 9999
 # fmt: off
-_REPETITIVE = (
+REPETITIVE = (
     "capture", "conversation", "requester", "responder", "status", "request_code", "request_name",
     "response_code", "response_name", "remark", "language", "version", "version_name",
     "serialize_type", "topic", "group", "queue_id", "broker_name", "tags", "missing_bytes",
@@ -37,9 +37,10 @@ _REPETITIVE = (
     "protocol", "start", "ended_by", "syns", "directions", "max_reconsume_times",
     "brokers.list.element", "facts.list.element", "event", "client_address", "client_id",
     "broker_address", "original_topic", "covers", "producer_group", "consumer_group",
-    "reconsume_times", "delay_level", "body_form",
+    "reconsume_times", "delay_level", "body_form", "src", "dst", "name", "header_name",
 )
 # fmt: on
+"""columns whose values repeat"""
 
 
 class MissingLibraryError(RuntimeError):
@@ -169,7 +170,7 @@ class ParquetRows:
             schema,
             compression="zstd",
             # the stubs know only True and False
-            use_dictionary=[name for name in _REPETITIVE if name in names],  # type: ignore[arg-type, unused-ignore]
+            use_dictionary=[name for name in REPETITIVE if name in names],  # type: ignore[arg-type, unused-ignore]
         )
 
     def write(self, rows: Sequence[object]) -> None:

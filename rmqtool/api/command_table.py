@@ -1,0 +1,69 @@
+"""The table of commands: whole headers, and bodies taken apart.
+
+Rules: in Arrow what is nested (fields of headers, bodies, messages, findings) is JSON in a text:
+each command has other ones, and one schema for all of them would be none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from dissectors.decode.command_fields import command_fields
+from dissectors.decode.command_row import COMMAND_COLUMNS, WHOLE, CommandRow, command_row_of
+from dissectors.decode.pipeline import CommandSeen, Decode
+from dissectors.rows.tables import encodable_value
+from dissectors.times import moment_of
+
+from .table import ArrowColumn, Table
+
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def time_of_command(seen: CommandSeen) -> int | None:
+    """Return when a command was, or what it answers: a response is where its request is."""
+    return seen.request.ts if seen.request is not None else seen.pdu.ts
+
+
+def _ns(row: object) -> object:
+    assert isinstance(row, CommandRow)
+    moment = moment_of(row.time)
+    return None if moment is None else moment.ns
+
+
+def _json_of(name: str) -> Callable[[object], object]:
+    def get(row: object) -> object:
+        value = getattr(row, name)
+        if value is None:
+            return None
+        try:
+            return _ENCODER.encode(value).decode()
+        except UnicodeEncodeError:  # half a surrogate pair
+            return _ENCODER.encode(encodable_value(value)).decode()
+
+    return get
+
+
+def _arrow() -> Iterable[ArrowColumn]:
+    for column in COMMAND_COLUMNS:
+        if column.type == "time":
+            yield ArrowColumn(column.name, "time", _ns)
+        elif column.type in ("object", "list"):
+            yield ArrowColumn(column.name, "string", _json_of(column.name))
+        else:
+            name = column.name
+            yield ArrowColumn(name, column.type, lambda row, name=name: getattr(row, name))  # type: ignore[misc]
+
+
+COMMANDS: Final[Table[CommandSeen]] = Table(
+    "commands",
+    COMMAND_COLUMNS,
+    Decode.commands,
+    command_fields,
+    time_of_command,
+    body_limit=WHOLE,
+    shown=command_row_of,
+    arrow=_arrow,
+)

@@ -1,0 +1,26 @@
+"""The table of exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dissectors.decode.pipeline import Decode
+from dissectors.rows.record import COLUMNS, ExchangeRecord
+from dissectors.where.fields import FieldSet, exchange_fields
+
+from .table import Table
+
+
+def time_of_exchange(row: ExchangeRecord) -> int | None:
+    """Return when an exchange was asked, or where that was not seen answered."""
+    return row.request_time if row.request_time is not None else row.response_time
+
+
+def _fields(_captures: Sequence[str]) -> FieldSet:
+    return exchange_fields()
+
+
+EXCHANGES: Final[Table[ExchangeRecord]] = Table(
+    "exchanges", COLUMNS, Decode.records, _fields, time_of_exchange
+)

@@ -1,0 +1,85 @@
+"""Rows as Arrow tables and pandas DataFrames: the columns of the tables, with their types.
+
+Rules: numbers are 64 bits and may be missing, times are UTC in microseconds, as in the decoded log.
+In pandas a column of names is categorical, other texts are strings, and a missing value is `NA`.
+Rows become Arrow columns batch by batch, so that no more than a batch is there as Python objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from dissectors.rows.parquet import REPETITIVE, MissingLibraryError, RowTable, load_pyarrow
+
+from ..errors import MissingExtraError
+from .table import Table
+from .translated import translated
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+BATCH_ROWS: Final = 8192
+"""rows of an Arrow batch"""
+
+
+def form_of(table: Table[Any]) -> RowTable:
+    """Return what makes Arrow columns of a table's rows; raise MissingExtraError."""
+    with translated():
+        return RowTable(table.arrow_columns())
+
+
+def arrow_batches(
+    form: RowTable, batches: Iterable[Sequence[object]]
+) -> Iterator[pyarrow.RecordBatch]:
+    """Give rows as Arrow batches of a fair size."""
+    waiting: list[object] = []
+    for rows in batches:
+        waiting += rows
+        while len(waiting) >= BATCH_ROWS:
+            yield form.batch_of(waiting[:BATCH_ROWS])
+            del waiting[:BATCH_ROWS]
+    if waiting:
+        yield form.batch_of(waiting)
+
+
+def arrow_table(form: RowTable, batches: Iterable[Sequence[object]]) -> pyarrow.Table:
+    """Return all rows as one Arrow table."""
+    import pyarrow
+
+    return pyarrow.Table.from_batches(list(arrow_batches(form, batches)), form.schema)
+
+
+def load_pandas() -> None:
+    """Import pandas; raise MissingExtraError where it is not installed."""
+    try:
+        load_pyarrow()
+        import pandas  # noqa: F401
+    except (ImportError, MissingLibraryError) as error:
+        raise MissingExtraError(
+            "a DataFrame needs pandas and pyarrow, which are not both installed",
+            hint="pip install 'rmqtool[pandas]'",
+        ) from error
+
+
+def data_frame(table: pyarrow.Table) -> pandas.DataFrame:
+    """Return an Arrow table as a DataFrame."""
+    import pandas
+    import pyarrow
+
+    texts, names = pyarrow.string(), set(REPETITIVE)
+    for index, field in enumerate(table.schema):
+        if field.type == texts and field.name in names:
+            encoded = table.column(index).dictionary_encode()
+            table = table.set_column(index, field.name, encoded)
+    types = {
+        pyarrow.int64(): pandas.Int64Dtype(),
+        pyarrow.bool_(): pandas.BooleanDtype(),
+        texts: pandas.StringDtype("pyarrow"),
+    }
+    frame = table.to_pandas(types_mapper=types.get)
+    for field in table.schema:
+        if pyarrow.types.is_list(field.type):
+            frame[field.name] = table.column(field.name).to_pylist()
+    return frame

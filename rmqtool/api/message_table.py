@@ -1,0 +1,27 @@
+"""The table of messages: one row for each message in each exchange that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from dissectors.decode.pipeline import Decode
+from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
+from dissectors.where.fields import FieldSet
+from dissectors.where.message_fields import message_fields
+
+from .table import Table
+
+
+def _batches(decode: Decode) -> Iterator[Sequence[MessageRecord]]:
+    for _ in decode.records():
+        yield [row for carried in decode.take_messages() for row in carried.messages]
+
+
+def _fields(_captures: Sequence[str]) -> FieldSet:
+    return message_fields()
+
+
+MESSAGES: Final[Table[MessageRecord]] = Table(
+    "messages", MESSAGE_COLUMNS, _batches, _fields, lambda row: row.time
+)

@@ -1,0 +1,32 @@
+"""The tables by name; each is imported when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+from ..errors import ArgumentError
+from .table import Table
+
+EXCHANGES, COMMANDS, MESSAGES = "exchanges", "commands", "messages"
+CONNECTIONS, FINDINGS = "connections", "findings"
+_PLACES: Final = {
+    EXCHANGES: ("exchange_table", "EXCHANGES"),
+    COMMANDS: ("command_table", "COMMANDS"),
+    MESSAGES: ("message_table", "MESSAGES"),
+    CONNECTIONS: ("connection_table", "CONNECTIONS"),
+    FINDINGS: ("finding_table", "FINDINGS"),
+}
+TABLES: Final = tuple(_PLACES)
+"""names of all tables"""
+
+
+def table_named(name: str) -> Table[Any]:
+    """Return the table of that name; raise ArgumentError where there is none."""
+    if name not in _PLACES:
+        from dissectors.where.fields import suggestion
+
+        raise ArgumentError(f"there is no table {name!r}{suggestion(name, TABLES, 'tables')}")
+    module, inner = _PLACES[name]
+    found: Table[Any] = getattr(import_module(f".{module}", __package__), inner)
+    return found
