@@ -15,7 +15,7 @@ HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit fuzz clean
+.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit docs fuzz clean
 
 help:  ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -90,6 +90,16 @@ audit: $(VENV)/audit/installed  ## ask for known vulnerabilities in what is pinn
 $(VENV)/audit/installed: requirements-audit.txt $(VENV)/installed
 	$(PYTHON) -m venv $(VENV)/audit
 	$(VENV)/audit/bin/python $(PIP) --require-hashes -r requirements-audit.txt
+	touch $@
+
+# mkdocs-material announces its successor on each run: docs/dependencies.md says what that means.
+docs: $(VENV)/docs/installed  ## build the site of the documents, strictly: .cache/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict --quiet
+	@echo "the site: .cache/site/index.html"
+
+$(VENV)/docs/installed: requirements-docs.txt
+	$(PYTHON) -m venv $(VENV)/docs
+	$(VENV)/docs/bin/python $(PIP) --require-hashes -r requirements-docs.txt
 	touch $@
 
 fuzz: setup  ## fifteen minutes of coverage-guided fuzzing, all targets

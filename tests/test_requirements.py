@@ -1,4 +1,4 @@
-"""What `make setup` and `make audit` install has pins and hashes; what the audit says is judged."""
+"""What make installs has pins and hashes; what the audit says is judged."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ def test_the_files_belong_together() -> None:
     assert [path.name for path in FILES] == [
         "requirements-audit.txt",
         "requirements-build.txt",
+        "requirements-docs.txt",
         "requirements.txt",
     ]
     assert "\n-r requirements-build.txt\n" in (ROOT / "requirements.txt").read_text()

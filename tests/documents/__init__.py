@@ -1,0 +1,1 @@
+"""The documents: navigation, links, commands and generated parts are held to what is there."""
