@@ -17,9 +17,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
+from ..patterns import Pattern, PatternError
 from ..times import DAY, UTC_ZONE, Moment, Zone
 from .fields import FieldSet, ValueProblem, WhereField, is_unit, time_of, value_of
-from .pattern import Pattern, PatternError
 
 Test = Callable[[object], bool]
 

@@ -134,7 +134,7 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
         "analytics/inputs/capture_source.py",
         "analytics/spark/java.py",
         "dissectors/live/privileges.py",
-        "dissectors/where/pattern.py",
+        "dissectors/patterns.py",
         "replay/sandbox/injection/injection_text.py",
         "replay/sandbox/options.py",
         "rmqtool/broker/options.py",

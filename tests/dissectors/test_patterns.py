@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dissectors.where.pattern import MAX_TEXT, Pattern, PatternError
+from dissectors.patterns import MAX_TEXT, Pattern, PatternError
 from tests.profiles import examples
 
 _PARTS = st.sampled_from(

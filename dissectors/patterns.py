@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..foreign import natural_of
+from .foreign import natural_of
 
 MAX_TEXT = 8192
 """Characters of a text that are looked at; ``$`` does not match at a cut."""
