@@ -1,380 +1,258 @@
-r"""Regular expressions in linear time, for the ``~`` of a filter: the text comes from the network.
+r"""Regular expressions in linear time: whatever the pattern, no text from the network can hold it.
 
-The rules here:
+Filters (``~``) and rewrite rules use them; RE2 does the work. The rules here:
 
-* A backtracking matcher can be held for hours by a topic made for the purpose. This one is an
-  automaton that reads each character once: the work is at most (characters) x (size of the
-  pattern), whatever the pattern looks like.
-* The size of a pattern, the length of the text that is looked at and the memory of the automaton
-  are bounded (`MAX_NODES`, `MAX_TEXT`, `_MAX_STEPS`).
-* The syntax is the part of Python's that needs no backtracking: literals, ``.``, classes
-  (``[a-z]``, ``\d \w \s`` and their capitals), groups, ``|``, ``* + ? {m,n}``, ``^ $ \b \B`` and a
-  leading ``(?i)``. A pattern is searched for anywhere in the text; ``.`` is any character.
+* Text is bytes of UTF-8; a character is a character, also in classes, and what is no UTF-8 matches
+  nothing but ``\C`` (any byte).
+* A search takes at most (size of the pattern) x (bytes of the text) steps. Both are bounded: a
+  pattern by `MAX_SIZE`, their product by `MAX_STEPS`.
+* All places of a text can take as many searches as there are characters. `Effort` bounds what is
+  done for one message, and `MAX_RESULT` what may come of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import time
+from typing import TYPE_CHECKING, Final
 
 from .foreign import natural_of
 
-MAX_TEXT = 8192
-"""Characters of a text that are looked at; ``$`` does not match at a cut."""
-MAX_NODES = 512
-"""Size of a pattern after its counted repetitions are written out."""
-_MAX_DEPTH = 40
-_MAX_STEPS = 20_000
+if TYPE_CHECKING:
+    import re2
 
-CharTest = Callable[[str], bool]
+MAX_SIZE: Final = 2000
+"""instructions that a pattern may become; ``.{100}`` has a thousand"""
+MAX_STEPS: Final = 1 << 32
+"""steps that one search may take: ten seconds if a pattern is made for it, else milliseconds"""
+MAX_RESULT: Final = 16 << 20
+"""bytes that a text may become: no frame takes more"""
+MAX_SECONDS: Final = 5.0
+"""CPU time that may go into one message; the usual is some microseconds"""
 
-_START, _OTHER, _WORD = 0, 1, 2
-_CLASSES: dict[str, CharTest] = {
-    "d": str.isdecimal,
-    "w": lambda char: char.isalnum() or char == "_",
-    "s": str.isspace,
+_REASONS: Final = {
+    "missing argument to repetition operator": "nothing to repeat",
+    "no argument for repetition operator": "nothing to repeat",
+    "bad repetition operator": "a repetition of a repetition; put a group around it",
+    "invalid repetition size": "more than 1000 repetitions in all, or fewer at most than at least",
+    "missing )": "a parenthesis is not closed",
+    "unexpected )": "a closing parenthesis was not opened",
+    "missing ]": "this bracket is not closed",
+    "trailing \\": "the character after the backslash is missing",
+    "invalid character class range": "this range is empty",
+    "invalid escape sequence": "this escape has no meaning",
+    "pattern too large - compile failed": "the pattern is too large",
 }
-_CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
-_SPECIAL = frozenset("\\^$.|?*+()[]{}")
+_PARENTHESES: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", re.DOTALL)
+"""what an escape and a class hold is no parenthesis"""
+_CONTROLS: Final = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a", "\\": "\\"}
 
 
 class PatternError(ValueError):
-    """The pattern is not one; says where."""
+    """The pattern or what shall take its place is none; says where."""
 
-    def __init__(self, position: int, reason: str) -> None:
+    def __init__(self, position: int, reason: str, *, backtracks: bool = False) -> None:
         super().__init__(reason)
         self.position = position
         """index in the pattern"""
         self.reason = reason
+        self.backtracks = backtracks
+        """it needs what linear time does not allow: look-around, references back"""
 
 
-class _Program:
-    """The automaton: a node either reads a character, asserts a place, or splits into others."""
-
-    __slots__ = ("asserts", "nexts", "tests")
-
-    def __init__(self) -> None:
-        self.tests: list[CharTest | None] = []
-        self.asserts: list[str] = []
-        self.nexts: list[list[int]] = []
-
-    def add(self, test: CharTest | None = None, assertion: str = "") -> int:
-        """Return the number of a new node."""
-        if len(self.tests) >= MAX_NODES:
-            raise PatternError(0, f"the pattern is too large (more than {MAX_NODES} nodes)")
-        self.tests.append(test)
-        self.asserts.append(assertion)
-        self.nexts.append([])
-        return len(self.tests) - 1
+class TooMuchWork(Exception):
+    """A text is not searched any further; says why."""
 
 
-class _Node:
-    """A part of the parsed pattern: it appends itself to the program as often as it is asked."""
+class Effort:
+    """What goes into one message: CPU time and searches."""
 
-    __slots__ = ("build",)
+    __slots__ = ("_seconds", "_until", "searches")
 
-    def __init__(self, build: Callable[[_Program, int], int]) -> None:
-        self.build = build
-        """(program, node to go on from) -> node at which the part has matched"""
+    def __init__(self, seconds: float = MAX_SECONDS) -> None:
+        self._seconds = seconds
+        self._until = time.thread_time() + seconds
+        self.searches = 0
+        """searches so far"""
 
-
-def _character(test: CharTest) -> _Node:
-    def build(program: _Program, start: int) -> int:
-        reading, end = program.add(test), program.add()
-        program.nexts[start].append(reading)
-        program.nexts[reading].append(end)
-        return end
-
-    return _Node(build)
-
-
-def _assertion(kind: str) -> _Node:
-    def build(program: _Program, start: int) -> int:
-        node = program.add(assertion=kind)
-        program.nexts[start].append(node)
-        return node
-
-    return _Node(build)
-
-
-def _sequence(parts: list[_Node]) -> _Node:
-    def build(program: _Program, start: int) -> int:
-        for part in parts:
-            start = part.build(program, start)
-        return start
-
-    return _Node(build)
-
-
-def _choice(branches: list[_Node]) -> _Node:
-    def build(program: _Program, start: int) -> int:
-        end = program.add()
-        for branch in branches:
-            entry = program.add()
-            program.nexts[start].append(entry)
-            program.nexts[branch.build(program, entry)].append(end)
-        return end
-
-    return _Node(build)
-
-
-def _repetition(part: _Node, least: int, most: int | None) -> _Node:
-    def build(program: _Program, start: int) -> int:
-        for _ in range(least):
-            start = part.build(program, start)
-        end = program.add()
-        if most is None:
-            loop = program.add()
-            program.nexts[start].append(loop)
-            program.nexts[part.build(program, loop)].append(loop)
-            program.nexts[loop].append(end)
-            return end
-        for _ in range(most - least):
-            program.nexts[start].append(end)
-            start = part.build(program, start)
-        program.nexts[start].append(end)
-        return end
-
-    return _Node(build)
-
-
-class _Parser:
-    """Recursive descent over the pattern, as deep as `_MAX_DEPTH` groups."""
-
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        self.ignore_case = pattern.startswith("(?i)")
-        self.at = 4 if self.ignore_case else 0
-        self.depth = 0
-
-    def parse(self) -> _Node:
-        node = self._alternatives()
-        if self.at < len(self.pattern):
-            raise PatternError(self.at, "this closing parenthesis was not opened")
-        return node
-
-    def _peek(self) -> str:
-        return self.pattern[self.at : self.at + 1]
-
-    def _alternatives(self) -> _Node:
-        branches = [self._branch()]
-        while self._peek() == "|":
-            self.at += 1
-            branches.append(self._branch())
-        return branches[0] if len(branches) == 1 else _choice(branches)
-
-    def _branch(self) -> _Node:
-        parts = []
-        while self._peek() not in ("", "|", ")"):
-            parts.append(self._repeated())
-        return _sequence(parts)
-
-    def _repeated(self) -> _Node:
-        start = self.at
-        part = self._atom()
-        counted = 0
-        while (bounds := self._quantifier()) is not None:
-            counted += 1
-            if counted > 1:
-                raise PatternError(start, "a repetition of a repetition; put a group around it")
-            part = _repetition(part, *bounds)
-            if self._peek() == "?":  # as few as possible: no difference for a yes or no
-                self.at += 1
-        return part
-
-    def _quantifier(self) -> tuple[int, int | None] | None:
-        char = self._peek()
-        simple: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-        if char in simple:
-            self.at += 1
-            return simple[char]
-        if char != "{":
-            return None
-        end = self.pattern.find("}", self.at)
-        low, comma, high = self.pattern[self.at + 1 : end].partition(",")
-        least, most = natural_of(low or "0"), natural_of(high) if high else None
-        if end < 0 or least is None or (high and most is None) or not (low or (comma and high)):
-            raise PatternError(self.at, r"not a repetition {m,n}; write \{ for the character")
-        most = most if comma else least
-        if max(least, most or 0) > MAX_NODES or (most is not None and most < least):
-            raise PatternError(self.at, f"a repetition from {least} to {most} is not possible")
-        self.at = end + 1
-        return least, most
-
-    def _atom(self) -> _Node:
-        char, start = self._peek(), self.at
-        self.at += 1
-        if char == "(":
-            return self._group(start)
-        if char == "[":
-            return _character(self._class(start))
-        if char == ".":
-            return _character(lambda _: True)
-        if char in "^$":
-            return _assertion(char)
-        if char in "*+?{":
-            raise PatternError(start, "nothing to repeat")
-        if char == "\\":
-            if self._peek() in ("b", "B"):
-                self.at += 1
-                return _assertion(self.pattern[self.at - 1])
-            return _character(self._case_blind(self._escape(start)))
-        return _character(self._case_blind(char.__eq__))
-
-    def _group(self, start: int) -> _Node:
-        if self._peek() == "?":
-            if self.pattern[self.at + 1 : self.at + 2] != ":":
-                raise PatternError(start, "only (?:...) and a leading (?i) are known")
-            self.at += 2
-        self.depth += 1
-        if self.depth > _MAX_DEPTH:
-            raise PatternError(start, "too many groups in groups")
-        node = self._alternatives()
-        self.depth -= 1
-        if self._peek() != ")":
-            raise PatternError(start, "this parenthesis is not closed")
-        self.at += 1
-        return node
-
-    def _escape(self, start: int) -> CharTest:
-        char = self._peek()
-        self.at += 1
-        if char.lower() in _CLASSES:
-            test = _CLASSES[char.lower()]
-            return test if char.islower() else lambda other: not test(other)
-        if char in _CONTROLS:
-            return _CONTROLS[char].__eq__
-        if char == "" or char.isalnum():
-            raise PatternError(start, f"\\{char} has no meaning here")
-        return char.__eq__
-
-    def _class(self, start: int) -> CharTest:
-        negated = self._peek() == "^"
-        self.at += negated
-        tests: list[CharTest] = []
-        first = True
-        while first or self._peek() != "]":
-            if not self._peek():
-                raise PatternError(start, "this bracket is not closed")
-            tests.append(self._case_blind(self._class_member(start)))
-            first = False
-        self.at += 1
-        return lambda char: any(test(char) for test in tests) is not negated
-
-    def _class_member(self, start: int) -> CharTest:
-        low = self._peek()
-        self.at += 1
-        if low == "\\":
-            if self._peek() not in _SPECIAL and self._peek() not in ("-", "/"):
-                return self._escape(self.at - 1)
-            low = self._peek()
-            self.at += 1
-        if self._peek() != "-" or self.pattern[self.at + 1 : self.at + 2] in ("]", ""):
-            return low.__eq__
-        high = self.pattern[self.at + 1]
-        self.at += 2
-        if high == "\\":
-            high = self._peek()
-            self.at += 1
-        if high < low:
-            raise PatternError(start, f"the range {low}-{high} is empty")
-        return lambda char: low <= char <= high
-
-    def _case_blind(self, test: CharTest) -> CharTest:
-        if not self.ignore_case:
-            return test
-        return lambda char: test(char) or test(char.lower()) or test(char.upper())
-
-
-class _State:
-    """A set of places in the pattern at which the text so far may be."""
-
-    __slots__ = ("before", "nodes", "steps")
-
-    def __init__(self, nodes: frozenset[int], before: int) -> None:
-        self.nodes = nodes
-        self.before = before
-        self.steps: dict[str, _State] = {}
+    def spend(self) -> None:
+        """Note a search; raise TooMuchWork where the time is over."""
+        self.searches += 1
+        if time.thread_time() > self._until:
+            raise TooMuchWork(
+                f"took more than {self._seconds:g} s of CPU: a pattern looks through the whole "
+                "text again for each of its places"
+            )
 
 
 class Pattern:
-    """A regular expression that answers whether it occurs in a text."""
+    """A regular expression, searched for anywhere in a text."""
 
-    def __init__(self, pattern: str) -> None:
-        """Raise PatternError where `pattern` is not one."""
-        node = _Parser(pattern).parse()
-        self._program = _Program()
-        self._entry = self._program.add()
-        self._end = node.build(self._program, self._entry)
-        self._matched = _State(frozenset(), _START)
-        self._states: dict[tuple[frozenset[int], int], _State] = {}
-        self._step_count = 0
-        self._start = self._state_of(frozenset(), _START)
+    __slots__ = ("_most", "_regexp", "text")
+
+    def __init__(self, pattern: str, *, over_lines: bool = False) -> None:
+        """Raise PatternError where `pattern` is none; `over_lines`: ``.`` is a line feed, too."""
+        self.text = pattern
+        self._regexp = _compiled(pattern, over_lines)
+        size: int = max(self._regexp.programsize, self._regexp.reverseprogramsize)
+        if size > MAX_SIZE:
+            raise PatternError(0, f"the pattern is too large ({size} steps, at most {MAX_SIZE})")
+        self._most = MAX_STEPS // size
+
+    @property
+    def groups(self) -> dict[str, int]:
+        """The groups: their numbers, and their names where they have one."""
+        names: dict[str, int] = self._regexp.groupindex
+        return {str(number): number for number in range(self._regexp.groups + 1)} | names
 
     def search(self, text: str) -> bool:
-        """Return whether the pattern occurs in the first `MAX_TEXT` characters of `text`."""
-        state, matched = self._start, self._matched
-        for char in text if len(text) <= MAX_TEXT else text[:MAX_TEXT]:
-            following = state.steps.get(char)
-            state = self._step(state, char) if following is None else following
-            if state is matched:
-                return True
-        if len(text) > MAX_TEXT:
-            return False
-        following = state.steps.get("")
-        return (self._step(state, "") if following is None else following) is matched
+        """Return whether it occurs in `text`; of a text that is too long, in its beginning."""
+        data = bytes_of(text)
+        return self._regexp.search(data, 0, self._most) is not None
 
-    def _step(self, state: _State, char: str) -> _State:
-        """Work out and remember where `char` leads; the empty text is the end of the text."""
-        if self._step_count >= _MAX_STEPS:  # a new automaton, so that memory is bounded
-            self._states.clear()
-            self._step_count = 0
-            self._start = self._state_of(frozenset(), _START)
-        self._step_count += 1
-        after = _kind_of(char)
-        places = self._places(state, after, at_end=not char)
-        if self._end in places:
-            following = self._matched
+    def occurs(self, data: bytes, effort: Effort) -> bool:
+        """Return whether it occurs in `data`; raise TooMuchWork where that cannot be said."""
+        self._check(data)
+        effort.spend()
+        return self._regexp.search(data) is not None
+
+    def replaced(self, data: bytes, replacement: Replacement, effort: Effort) -> bytes:
+        """Return `data` with all its places replaced; raise TooMuchWork where that is too much."""
+        self._check(data)
+        pieces: list[bytes] = []
+        at = kept = size = 0
+        while True:
+            effort.spend()
+            found = self._regexp.search(data, at)
+            if found is None:
+                break
+            start, end = found.span()
+            if start < end or start == len(data) or not _is_inside(data[start]):
+                new = replacement.of(found)
+                pieces += (data[kept:start], new)
+                size += start - kept + len(new)
+                kept = end
+                if size > MAX_RESULT:
+                    raise TooMuchWork(f"becomes more than {MAX_RESULT >> 20} MiB")
+            at = end if start < end else end + 1
+            if at > len(data):
+                break
+        pieces.append(data[kept:])
+        return b"".join(pieces)
+
+    def _check(self, data: bytes) -> None:
+        if len(data) > self._most:
+            raise TooMuchWork(
+                f"has {len(data):,} bytes; the pattern {self.text[:60]!r} takes {self._most:,} "
+                "at most"
+            )
+
+
+class Replacement:
+    r"""What takes the place of a pattern: text, groups (``\1``, ``\g<name>``), ``\n \t \\``."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, template: str, pattern: Pattern) -> None:
+        """Raise PatternError where it names a group that `pattern` does not have."""
+        self._pieces = _pieces_of(template, pattern.groups)
+
+    def of(self, match: re2._Match) -> bytes:
+        """Return what takes the place of a match; a group without a match is empty."""
+        return b"".join(
+            piece if isinstance(piece, bytes) else match.group(piece) or b""
+            for piece in self._pieces
+        )
+
+
+def bytes_of(text: str) -> bytes:
+    """Return a text as patterns read it; half characters are kept and are no UTF-8."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def text_of(data: bytes) -> str:
+    """Return the text that `bytes_of` gave, or what became of it."""
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:  # a pattern took a character apart
+        return data.decode("utf-8", "replace")
+
+
+def _is_inside(byte: int) -> bool:
+    """Whether a byte of UTF-8 is not the first one of its character."""
+    return byte & 0xC0 == 0x80
+
+
+def _compiled(pattern: str, over_lines: bool) -> re2._Regexp:
+    import re2  # 20 ms that only patterns need
+
+    options = re2.Options()
+    options.log_errors = False
+    options.dot_nl = over_lines
+    try:
+        return re2.compile(pattern, options)
+    except UnicodeEncodeError as error:
+        raise PatternError(error.start, "half a character") from None
+    except re2.error as error:
+        raise _problem_of(pattern, error.args[0].decode("utf-8", "replace")) from None
+
+
+def _problem_of(pattern: str, said: str) -> PatternError:
+    kind, _, fragment = said.partition(": ")
+    position = max(pattern.find(fragment), 0)
+    if kind == "trailing \\":
+        position = len(pattern) - 1
+    if kind == "invalid perl operator":
+        around = fragment.startswith(("(?=", "(?!", "(?<=", "(?<!"))
+        what = "look-around" if around else fragment
+        return PatternError(position, f"{what} is not known", backtracks=around)
+    if kind == "invalid escape sequence" and fragment[1:].isdecimal():
+        return PatternError(
+            position, f"{fragment} refers back, which is not known", backtracks=True
+        )
+    if kind in ("missing )", "unexpected )"):
+        position = _odd_parenthesis(pattern)
+    return PatternError(position, _REASONS.get(kind, said))
+
+
+def _odd_parenthesis(pattern: str) -> int:
+    """Return the place of the parenthesis that has no other one; 0 where it is not found."""
+    opened: list[int] = []
+    for one in _PARENTHESES.finditer(pattern):
+        if one[0] == "(":
+            opened.append(one.start())
+        elif one[0] == ")":
+            if not opened:
+                return one.start()
+            opened.pop()
+    return opened[0] if opened else 0
+
+
+def _pieces_of(template: str, groups: dict[str, int]) -> list[bytes | int]:
+    pieces: list[bytes | int] = []
+    at = 0
+    while (slash := template.find("\\", at)) >= 0:
+        pieces.append(bytes_of(template[at:slash]))
+        char = template[slash + 1 : slash + 2]
+        at = slash + 2
+        if char == "g":
+            at = template.find(">", at) + 1
+            name = template[slash + 3 : at - 1]
+            if at == 0 or template[slash + 2] != "<" or name not in groups:
+                raise PatternError(slash, r"\g must be followed by <name> or <number> of a group")
+            pieces.append(groups[name])
+        elif char.isdecimal() and char != "0":
+            following = template[at : at + 1]
+            number = natural_of(char + following) if following.isdecimal() else natural_of(char)
+            if number is None or str(number) not in groups:
+                raise PatternError(slash, f"there is no group {template[slash + 1 : at + 1]}")
+            at += following.isdecimal()
+            pieces.append(number)
+        elif char in _CONTROLS:
+            pieces.append(_CONTROLS[char].encode())
+        elif char == "" or char.isalnum():
+            raise PatternError(slash, f"\\{char} has no meaning here")
         else:
-            program = self._program
-            read: set[int] = set()
-            for place in places if char else ():
-                test = program.tests[place]
-                if test is not None and test(char):
-                    read.update(program.nexts[place])
-            following = self._state_of(frozenset(read), after)
-        state.steps[char] = following
-        return following
-
-    def _places(self, state: _State, after: int, at_end: bool) -> set[int]:
-        """Return all nodes that are reached without reading a character."""
-        program, before = self._program, state.before
-        holds = {
-            "": True,
-            "^": before == _START,
-            "$": at_end,
-            "b": (before == _WORD) is not (after == _WORD),
-            "B": (before == _WORD) is (after == _WORD),
-        }
-        places: set[int] = set()
-        waiting = [self._entry, *state.nodes]
-        while waiting:
-            node = waiting.pop()
-            if node in places or not holds[program.asserts[node]]:
-                continue
-            places.add(node)
-            if program.tests[node] is None:
-                waiting.extend(program.nexts[node])
-        return places
-
-    def _state_of(self, nodes: frozenset[int], before: int) -> _State:
-        key = (nodes, before)
-        state = self._states.get(key)
-        if state is None:
-            state = self._states[key] = _State(nodes, before)
-        return state
-
-
-def _kind_of(char: str) -> int:
-    if not char:
-        return _OTHER
-    return _WORD if char.isalnum() or char == "_" else _OTHER
+            pieces.append(bytes_of("\\" + char))
+    pieces.append(bytes_of(template[at:]))
+    return [piece for piece in pieces if piece != b""]

@@ -280,7 +280,7 @@ def _pattern_of(token: _Token) -> Pattern:
     text = token.text
     if token.kind == "string":  # backslashes are the pattern's, but for the quote's own
         text = _ESCAPED_IN_PATTERN.sub(r"\1", text[1:-1])
-    return Pattern(text)
+    return Pattern(text, over_lines=True)
 
 
 def _any_of(tests: list[Test]) -> Test:

@@ -12,25 +12,35 @@ The file is a list of rules, applied in order; each to the messages that fit its
     property = { tenant = "test", secret = false }           # false removes it
     # drop = true                                            # leaves the message out
 
-Rules: pure; what is wrong with a rule is found before anything is sent.
+Rules: pure; what is wrong with a rule is found before anything is sent. What goes into one message
+is bounded: rules may be somebody else's (a journal's), texts always are.
 The UNIQ_KEY is no business of a rule: whether it is kept is an option.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from dissectors.foreign import Unreadable, toml_of
+from dissectors.patterns import (
+    Effort,
+    Pattern,
+    PatternError,
+    Replacement,
+    TooMuchWork,
+    bytes_of,
+    text_of,
+)
 
 from ..message import UNIQ_KEY, Message
 
 _TEXTS: Final = ("topic", "group", "tag", "key", "body")
 _RESERVED: Final = (UNIQ_KEY, "TAGS", "KEYS", "WAIT")
 
-Change = Callable[[str | None], str | None]
+Change = Callable[[str | None, Effort], str | None]
+BodyChange = Callable[[bytes, Effort], bytes]
 Function = Callable[[Message], Message | None]
 
 
@@ -49,41 +59,32 @@ class Rewritten(NamedTuple):
 class Rule:
     """One rule, ready to use."""
 
-    conditions: tuple[tuple[str, re.Pattern[str]], ...]
+    place: str
+    """its file and number"""
+    conditions: tuple[tuple[str, Pattern], ...]
     """what must be found: name (``property.NAME`` for properties), pattern"""
-    body_condition: re.Pattern[bytes] | None
-    """what must be found in the body"""
     changes: tuple[tuple[str, Change], ...]
     """name → new text; None removes"""
-    body: Callable[[bytes], bytes] | None
+    body: BodyChange | None
     """body → new body"""
     drop: bool
     """the message is left out"""
-    has_patterns: bool
-    """it holds a regular expression"""
 
-    def fits(self, message: Message, group: str) -> bool:
+    def fits(self, message: Message, group: str, effort: Effort) -> bool:
         """Whether all conditions hold."""
         for name, pattern in self.conditions:
-            text = _text_of(name, message, group)
-            if text is None or pattern.search(text) is None:
+            data = _data_of(name, message, group)
+            if data is None or not pattern.occurs(data, effort):
                 return False
-        return self.body_condition is None or self.body_condition.search(message.body) is not None
+        return True
 
 
 class Rewrite:
     """All rules and functions, in order."""
 
-    def __init__(
-        self,
-        rules: Sequence[Rule] = (),
-        functions: Sequence[Function] = (),
-        apply: Callable[[Message, str], Rewritten | None] | None = None,
-    ) -> None:
-        """`apply`: whoever applies the rules; None: this process."""
+    def __init__(self, rules: Sequence[Rule] = (), functions: Sequence[Function] = ()) -> None:
         self._rules = tuple(rules)
         self._functions = tuple(functions)
-        self._apply = apply
 
     @property
     def is_empty(self) -> bool:
@@ -93,10 +94,9 @@ class Rewrite:
     def apply(self, message: Message, group: str) -> Rewritten | None:
         """Return the message and its group after the rules; None where it is left out.
 
-        RewriteError where a user's function fails, or the rules take too long.
+        RewriteError where a user's function fails, or the rules take too much.
         """
-        apply = self._apply
-        done = apply(message, group) if apply else apply_rules(self._rules, message, group)
+        done = apply_rules(self._rules, message, group)
         if done is None:
             return None
         message, group = done
@@ -108,13 +108,24 @@ class Rewrite:
         return Rewritten(message, group)
 
 
-def apply_rules(rules: Sequence[Rule], message: Message, group: str) -> Rewritten | None:
-    """Return the message and its group after the rules; None where it is left out."""
+def apply_rules(
+    rules: Sequence[Rule], message: Message, group: str, effort: Effort | None = None
+) -> Rewritten | None:
+    """Return the message and its group after the rules; None where it is left out.
+
+    `effort`: what may go into it; None: the usual. RewriteError where it takes more.
+    """
+    effort = Effort() if effort is None and rules else effort
     for rule in rules:
-        if rule.fits(message, group):
-            if rule.drop:
-                return None
-            message, group = _changed(rule, message, group)
+        assert effort is not None
+        try:
+            if rule.fits(message, group, effort):
+                if rule.drop:
+                    return None
+                message, group = _changed(rule, message, group, effort)
+        except TooMuchWork as error:
+            subject = message.unique_key or message.topic
+            raise RewriteError(f"{rule.place}: message {subject} {error}") from None
     return Rewritten(message, group)
 
 
@@ -156,10 +167,17 @@ def _text_of(name: str, message: Message, group: str) -> str | None:
     return message.properties.get(name.removeprefix("property."))
 
 
-def _changed(rule: Rule, message: Message, group: str) -> tuple[Message, str]:
+def _data_of(name: str, message: Message, group: str) -> bytes | None:
+    if name == "body":
+        return message.body
+    text = _text_of(name, message, group)
+    return None if text is None else bytes_of(text)
+
+
+def _changed(rule: Rule, message: Message, group: str, effort: Effort) -> tuple[Message, str]:
     message = replace(message, properties=dict(message.properties))
     for name, change in rule.changes:
-        text = change(_text_of(name, message, group))
+        text = change(_text_of(name, message, group), effort)
         if name == "topic":
             message.topic = text or ""
         elif name == "group":
@@ -173,7 +191,7 @@ def _changed(rule: Rule, message: Message, group: str) -> tuple[Message, str]:
         else:
             message.properties[name.removeprefix("property.")] = text
     if rule.body is not None:
-        message.body = rule.body(message.body)
+        message.body = rule.body(message.body, effort)
     return message, group
 
 
@@ -184,7 +202,7 @@ def _rule_of(entry: object, place: str) -> Rule:
     if unknown:
         known = ", ".join((*_TEXTS, "property", "drop", "if"))
         raise RewriteError(f"{place}: {sorted(unknown)[0]!r} means nothing; there are {known}")
-    conditions, body_condition = _conditions_of(entry.get("if", {}), place)
+    conditions = _conditions_of(entry.get("if", {}), place)
     changes = [
         (name, _change_of(entry[name], f"{place}, {name}")) for name in _TEXTS[:4] if name in entry
     ]
@@ -201,18 +219,14 @@ def _rule_of(entry: object, place: str) -> Rule:
     if not changes and "body" not in entry and not drop:
         raise RewriteError(f"{place}: it changes nothing")
     body = _body_change_of(entry["body"], f"{place}, body") if "body" in entry else None
-    changed = [*(entry.get(name) for name in _TEXTS), *properties.values()]
-    has_patterns = bool(entry.get("if")) or any(isinstance(one, Mapping) for one in changed)
-    return Rule(conditions, body_condition, tuple(changes), body, drop, has_patterns)
+    return Rule(place, conditions, tuple(changes), body, drop)
 
 
 def _instead_of(name: str) -> str:
     return {"TAGS": "; use tag", "KEYS": "; use key", UNIQ_KEY: "; use --ids"}.get(name, "")
 
 
-def _conditions_of(
-    entry: object, place: str
-) -> tuple[tuple[tuple[str, re.Pattern[str]], ...], re.Pattern[bytes] | None]:
+def _conditions_of(entry: object, place: str) -> tuple[tuple[str, Pattern], ...]:
     if not isinstance(entry, dict):
         raise RewriteError(f'{place}: if must be a table: if = {{ topic = "^Order" }}')
     flat: list[tuple[str, object]] = []
@@ -225,58 +239,50 @@ def _conditions_of(
             raise RewriteError(
                 f"{place}: if: {name!r} means nothing; there are {', '.join(_TEXTS)}"
             )
-    body = next((value for name, value in flat if name == "body"), None)
-    body_condition = None if body is None else _bytes_pattern(body, f"{place}, if body")
-    conditions = tuple(
-        (name, _pattern(value, f"{place}, if {name}")) for name, value in flat if name != "body"
-    )
-    return conditions, body_condition
+    return tuple((name, _pattern(value, f"{place}, if {name}")) for name, value in flat)
 
 
-def _pattern(value: object, place: str) -> re.Pattern[str]:
+def _pattern(value: object, place: str) -> Pattern:
     if not isinstance(value, str):
         raise RewriteError(f"{place}: must be a text with a regular expression")
     try:
-        return re.compile(value)
-    except re.error as error:
-        raise RewriteError(f"{place}: the pattern is wrong: {error}") from None
-
-
-def _bytes_pattern(value: object, place: str) -> re.Pattern[bytes]:
-    return re.compile(_pattern(value, place).pattern.encode())
+        return Pattern(value)
+    except PatternError as error:
+        hint = "; a function can: --rewrite FILE.py:FUNCTION" if error.backtracks else ""
+        raise RewriteError(f"{place}: the pattern is wrong: {error}{hint}") from None
 
 
 def _change_of(value: object, place: str) -> Change:
     if isinstance(value, str):
-        return lambda _: value
+        return lambda _, __: value
     if value is False and ("property" in place or place.endswith(("tag", "key"))):
-        return lambda _: None
-    pattern, template = _substitution_of(value, place)
+        return lambda _, __: None
+    pattern, replacement = _substitution_of(value, place)
 
-    def change(text: str | None) -> str | None:
-        return None if text is None else pattern.sub(template, text)
+    def change(text: str | None, effort: Effort) -> str | None:
+        if text is None:
+            return None
+        return text_of(pattern.replaced(bytes_of(text), replacement, effort))
 
     return change
 
 
-def _body_change_of(value: object, place: str) -> Callable[[bytes], bytes]:
+def _body_change_of(value: object, place: str) -> BodyChange:
     if isinstance(value, str):
         data = value.encode()
-        return lambda _: data
-    pattern, template = _substitution_of(value, place)
-    of_bytes, encoded = re.compile(pattern.pattern.encode()), template.encode()
-    return lambda body: of_bytes.sub(encoded, body)
+        return lambda _, __: data
+    pattern, replacement = _substitution_of(value, place)
+    return lambda body, effort: pattern.replaced(body, replacement, effort)
 
 
-def _substitution_of(value: object, place: str) -> tuple[re.Pattern[str], str]:
+def _substitution_of(value: object, place: str) -> tuple[Pattern, Replacement]:
     """Pattern and replacement of ``{ match = ..., replace = ... }``."""
     if not isinstance(value, Mapping) or set(value) != {"match", "replace"}:
         raise RewriteError(f"{place}: give a text, or {{ match = '...', replace = '...' }}")
     pattern, template = _pattern(value["match"], place), value["replace"]
     if not isinstance(template, str):
         raise RewriteError(f"{place}: replace must be a text")
-    try:  # groups that the pattern does not have are found now, not in the middle of a run
-        re.compile(pattern.pattern + "|").sub(template, "")
-    except (re.error, IndexError) as error:
+    try:
+        return pattern, Replacement(template, pattern)
+    except PatternError as error:
         raise RewriteError(f"{place}: replace is wrong: {error}") from None
-    return pattern, template

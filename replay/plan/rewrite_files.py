@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from .rewrite import Function, Rewrite, RewriteError, rules_of
-from .rule_process import RuleProcess
 
 RULES: Final = ".toml"
 """how the name of a file with rules ends; any other name is `FILE.py:FUNCTION`"""
@@ -66,8 +65,7 @@ def rewrite_of(files: RewriteFiles) -> Rewrite:
     """
     rules = [rule for name, data in files.rules.items() for rule in rules_of(data, name)]
     functions = [_function_of(data, name) for name, data in files.functions.items()]
-    bounded = any(rule.has_patterns for rule in rules)
-    return Rewrite(rules, functions, RuleProcess(files.rules).apply if bounded else None)
+    return Rewrite(rules, functions)
 
 
 def _function_of(data: bytes, name: str) -> Function:

@@ -192,7 +192,6 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
         "dissectors/remoting/bodies/__init__.py",
         "dissectors/tcp/pcapng_writer.py",
         "replay/acl.py",
-        "replay/plan/rule_process.py",
         "replay/run/replayer.py",
     ),
 }

@@ -184,7 +184,7 @@ def test_a_quote_and_a_backslash_in_quotes() -> None:
         ("topic ~ '^(a'", "(", "not closed"),
         ("topic ~ (a", "(", "where a value must be"),
         ("topic ~ a|b", "|", "quotes"),
-        ("topic ~ '(a+)+[z-a]'", "[", "is empty"),
+        ("topic ~ '(a+)+[z-a]'", "z", "is empty"),
         ("has", "", "column name"),
         ("not", "", "column name"),
         ("(" * 100 + "topic == A" + ")" * 100, "(", "too deep"),

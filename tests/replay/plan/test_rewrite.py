@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from dissectors.patterns import Effort
 from replay.message import Message
-from replay.plan.rewrite import Rewrite, RewriteError, Rewritten, rules_of
+from replay.plan.rewrite import Rewrite, RewriteError, Rewritten, apply_rules, rules_of
 from replay.plan.rewrite_files import read_rewrite_files, rewrite_of
-from replay.plan.rule_process import RuleProcess
 
 MESSAGE = Message(
     "Orders", b'{"card":"4711","x":1}', "v1-paid", "k-1 k-2", {"UNIQ_KEY": "U", "tenant": "acme"}
@@ -184,28 +184,44 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
 HANG = "[[rule]]\nif.topic = 'O'\nbody = { match = '(x+x+)+y', replace = '' }"
 
 
-def test_a_pattern_that_backtracks_is_given_up() -> None:
-    process = RuleProcess({"theirs.toml": HANG.encode()}, seconds=0.2)
-    assert process.apply(MESSAGE, "g") == (MESSAGE, "g")
-    slow = replace(MESSAGE, body=b"x" * 5000)
-    with pytest.raises(RewriteError, match=r"theirs\.toml: .* 0\.2 s of CPU for message U; one of"):
-        process.apply(slow, "g")
+def test_a_pattern_that_would_backtrack_for_ever_does_not(tmp_path: Path) -> None:
+    slow = replace(MESSAGE, body=b"x" * 500_000)
+    effort = Effort(seconds=1)
+    assert apply_rules(rules_of(HANG.encode(), "theirs.toml"), slow, "g", effort) == (slow, "g")
+    assert effort.searches == 2
 
 
-def test_rules_with_patterns_are_applied_by_a_process_of_their_own(tmp_path: Path) -> None:
+def test_the_work_of_all_rules_for_a_message_is_bounded_together() -> None:
+    again = "[[rule]]\nbody = { match = 'x.*y|x', replace = 'x' }\n" * 100
+    slow = replace(MESSAGE, body=b"x" * 300_000)
+    with pytest.raises(
+        RewriteError, match=r"theirs\.toml, rule 1: message U took more than 0\.2 s"
+    ):
+        apply_rules(rules_of(again.encode(), "theirs.toml"), slow, "g", Effort(seconds=0.2))
+
+
+def test_a_message_does_not_grow_without_end() -> None:
+    text = "[[rule]]\nbody = { match = '', replace = '%s' }" % ("x" * 1000)
+    large = replace(MESSAGE, body=b"y" * 100_000)
+    with pytest.raises(RewriteError, match=r"rule 1: message U becomes more than 16 MiB"):
+        apply_rules(rules_of(text.encode(), "theirs.toml"), large, "g")
+
+
+@pytest.mark.parametrize("pattern", [r"(a)\1", "(?=a)", "(?<!a)b"])
+def test_what_is_not_linear_is_refused_with_another_way(tmp_path: Path, pattern: str) -> None:
+    with pytest.raises(RewriteError, match=r"a function can: --rewrite FILE\.py:FUNCTION"):
+        apply(tmp_path, f"[[rule]]\nkey = {{ match = '{pattern}', replace = '' }}")
+
+
+def test_half_characters_stay_as_they_are(tmp_path: Path) -> None:
     odd = replace(MESSAGE, tags=None, properties={"half": "\udc80\ud800"}, wait_store_ok=None)
-    found = apply(tmp_path, "[[rule]]\nkey = { match = '-', replace = '+' }", odd)
+    rules = "[[rule]]\nkey = { match = '-', replace = '+' }\nproperty.half = { match = 'x', "
+    found = apply(tmp_path, rules + "replace = 'y' }", odd)
     assert found == (replace(odd, keys="k+1 k+2"), "producers")
-    assert apply(tmp_path, "[[rule]]\nif.topic = 'O'\ndrop = true") is None
-    plain = rules_of(b"[[rule]]\ntopic = 'T'\nproperty = { a = 'b', c = false }", "plain.toml")
-    assert not plain[0].has_patterns
 
 
-def test_the_process_of_the_rules_takes_no_module_from_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "msgspec.py").write_text("open('ran', 'w')")
-    (tmp_path / "tomllib.py").write_text("open('ran', 'w')")
-    monkeypatch.chdir(tmp_path)
-    assert RuleProcess({"theirs.toml": HANG.encode()}).apply(MESSAGE, "g") == (MESSAGE, "g")
-    assert not (tmp_path / "ran").exists()
+def test_a_character_is_a_character_in_bodies_too(tmp_path: Path) -> None:
+    message = replace(MESSAGE, body="grün, blöd".encode())
+    found = apply(tmp_path, "[[rule]]\nbody = { match = '[äöü]', replace = '.' }", message)
+    assert found is not None
+    assert found.message.body == b"gr.n, bl.d"
