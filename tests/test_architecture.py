@@ -41,7 +41,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pandas": ("analytics", API),
     "pyarrow": ("dissectors.rows.parquet", "analytics", API),
     "typer": ("rmqtool",),
-    "rich": ("rmqtool",),
+    "rich": ("rmqtool.ui.screen", "rmqtool.ui.console"),
     "socket": (*NETWORK, MASTER),
     **dict.fromkeys(("socketserver", "selectors", "ssl"), NETWORK),
     "asyncio": (*NETWORK, "replay.async_producer", "replay.consent"),

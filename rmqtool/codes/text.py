@@ -10,8 +10,9 @@ from dissectors.remoting.headers import HEADERS, HOOK_FIELDS, HeaderField
 from dissectors.remoting.messages.properties import property_of
 from dissectors.remoting.operation_tables.operation import Operation
 
-from ..ui.columns import LineColumn, LineTable
+from ..ui.columns import LineColumn
 from ..ui.console import UNLIMITED, Style, Terminal, cut, styled
+from ..ui.screen.tables import table_lines
 from .catalog import (
     BODY_FORMS,
     NOT_RELEASED,
@@ -98,8 +99,8 @@ class Writer:
         indent = _INDENT * depth
         width = self._terminal.width
         narrower = width if width >= UNLIMITED else width - len(indent)
-        table = LineTable(columns, self._terminal._replace(width=narrower), len(rows) + 1)
-        self.lines += [indent + line for line in (*table.lines_of(rows), *table.rest())]
+        table = table_lines(rows, columns, self._terminal._replace(width=narrower))
+        self.lines += [indent + line for line in table.lines]
 
     def alike(self, entries: Sequence[Entry]) -> None:
         """Add the names of what is merely like the query."""

@@ -81,15 +81,10 @@ def _write_markdown(text: str, color: When) -> None:
     if not terminal.is_terminal and color is not When.always:
         print(text.rstrip("\n"))
         return
-    from rich.console import Console
-    from rich.markdown import Markdown
+    from ..ui.screen.documents import document_lines
 
-    console = Console(
-        width=min(terminal.width, _WIDEST),
-        force_terminal=terminal.colour or None,
-        no_color=not terminal.colour,
-    )
-    console.print(Markdown(text))
+    shown = terminal._replace(width=min(terminal.width, _WIDEST))
+    print("\n".join(document_lines(text, shown)))
 
 
 def _help_of_command(context: typer.Context, words: list[str]) -> ExitStatus:

@@ -11,10 +11,11 @@ from replay.plan.planned_run import PlannedRun
 from replay.run.compare import PERCENTILES, BrokerFigures, Comparison, Example
 from replay.run.replay_run import Figures
 
-from ..ui.columns import LineColumn, LineTable
+from ..ui.columns import LineColumn
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import count, counted, duration, share
 from ..ui.json_text import json_line
+from ..ui.screen.tables import table_lines
 from .plan_lines import reason_lines
 
 _Row = TypeVar("_Row")
@@ -111,10 +112,8 @@ def _percentile(histogram: Histogram, percent: float) -> int | None:
 
 
 def _table(rows: list[_Row], columns: list[LineColumn[_Row]], terminal: Terminal) -> list[str]:
-    if not rows:
-        return []
-    table = LineTable(columns, terminal, len(rows))
-    return ["", *table.lines_of(rows), *table.rest()]
+    found = table_lines(rows, columns, terminal).lines
+    return ["", *found] if found else []
 
 
 def _moment(get: Callable[[LatencyRow], int | None]) -> Callable[[LatencyRow], str]:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from analytics.compare import head_of
 
-from ..ui.columns import LineColumn, LineTable, text_of_hidden
+from ..ui.columns import LineColumn, text_of_hidden
 from ..ui.console import Style, Terminal, cut, one_line, styled
 from ..ui.figures import count, counted, duration, moment, size
 from ..ui.remark import cause_of
+from ..ui.screen.tables import table_lines
 
 if TYPE_CHECKING:
     from analytics.report import ReportTable, Row, TableColumn
@@ -64,10 +65,9 @@ def _table_lines(result: TableResult, terminal: Terminal) -> list[str]:
     if not whole:
         return [f"{title}: none"]
     rows = result.rows(table.shown)
-    lines = LineTable(columns_of(table), terminal, sample=len(rows) + 1)
-    found = lines.lines_of(rows) + lines.rest()
-    if lines.hidden:
-        found.append(cut(text_of_hidden(lines.hidden), terminal.width))
+    found, hidden = table_lines(rows, columns_of(table), terminal)
+    if hidden:
+        found.append(cut(text_of_hidden(hidden), terminal.width))
     more = whole - len(rows)
     if more > 0:
         at_least = "at least " if result.cut else ""

@@ -8,17 +8,18 @@ succeeded: the broker may have stored it and its answer was lost.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 from dissectors.histogram import Histogram
 from dissectors.printable import printable
 from replay.message import Attempt, AttemptOutcome
 
-from ..ui.columns import LineColumn, LineTable
+from ..ui.columns import LineColumn
 from ..ui.console import UNLIMITED, Style, Terminal, one_line, styled
 from ..ui.figures import count, counted, duration, share, size
 from ..ui.remark import cause_of
+from ..ui.screen.tables import table_lines
 from .result_lines import Ended, is_good, outcome_of
 
 _Row = TypeVar("_Row")
@@ -229,17 +230,13 @@ def summary_lines(summary: SendSummary, seconds: float, terminal: Terminal) -> l
         lines += _latency_lines(summary, terminal)
     if summary.brokers:
         brokers = sorted(summary.brokers.values(), key=lambda broker: broker.name)
-        lines += ["", *_table(LineTable(BROKER_COLUMNS, terminal), brokers)]
+        lines += ["", *table_lines(brokers, BROKER_COLUMNS, terminal).lines]
     if summary.failures:
         failures = sorted(summary.failures.values(), key=lambda failure: -failure.count)
-        lines += ["", *_table(LineTable(FAILURE_COLUMNS, terminal), failures)]
+        lines += ["", *table_lines(failures, FAILURE_COLUMNS, terminal).lines]
         lines += [f"  {line}" for hint in summary.hints for line in printable(hint).split("\n")]
     lines += _notes(summary)
     return lines
-
-
-def _table(table: LineTable[_Row], rows: Sequence[_Row]) -> list[str]:
-    return table.lines_of(rows) + table.rest()
 
 
 def _first_line(summary: SendSummary, seconds: float) -> str:

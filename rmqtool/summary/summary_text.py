@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dissectors.rows.record import STATUSES
 
-from ..ui.columns import LineColumn, LineTable, text_of_hidden
+from ..ui.columns import LineColumn, text_of_hidden
 from ..ui.console import UNLIMITED, Style, Terminal, cut, one_line, styled
 from ..ui.figures import clock, count, counted, day, duration, size, zone_name
+from ..ui.screen.tables import table_lines
 from .summary import Summary
 from .summary_tables import (
     ANSWER_COLUMNS,
@@ -103,9 +104,9 @@ class _Writer:
         if not rows:
             return
         self.heading(title)
-        table = LineTable(columns, self._terminal)
         shown = rows[:MOST_ROWS] if len(rows) > MOST_ROWS + 2 else rows
-        self.lines += [INDENT + line for line in [*table.lines_of(shown), *table.rest()]]
+        table = table_lines(shown, columns, self._terminal)
+        self.lines += [INDENT + line for line in table.lines]
         if table.hidden:
             self.lines.append(INDENT + cut(text_of_hidden(table.hidden), self._terminal.width))
         if len(shown) < len(rows):

@@ -62,6 +62,26 @@ class _Cells(NamedTuple):
     """their SGR sequences; empty where there is no colour"""
 
 
+class LaidRow(NamedTuple):
+    """A row as a terminal of a certain width shows it."""
+
+    cells: list[tuple[str, str]]
+    """text that fits and its SGR sequence, for each column that has room"""
+    below: list[str]
+    """lines below it, of texts for which it has no room"""
+
+
+class Laid(NamedTuple):
+    """All rows of a bounded table, made to fit."""
+
+    columns: list[tuple[str, int, bool]]
+    """title, width, aligned to the right"""
+    rows: list[LaidRow]
+    """as they were given"""
+    gap: int
+    """cells between two columns"""
+
+
 class LineTable(Generic[Row]):
     """Turns rows into lines; the first rows settle the widths."""
 
@@ -108,6 +128,28 @@ class LineTable(Generic[Row]):
         wrapping = [by_title[column.title] for column in self._wrapping]
         section = None if self._section is None else _section_of
         return [self._head(), *self._lines_with(found, layout, wrapping, section)]
+
+    def laid(self, rows: Sequence[Row]) -> Laid:
+        """Return what is shown of all rows of a table, without drawing it."""
+        found = list(map(self._cells_of, rows))
+        layout = self._settle(found)
+        places = {column.title: place for place, column in enumerate(self._columns)}
+        columns = [(cut(c.title, width), width, c.right) for c, width in layout]
+        shown = [(column, width, places[column.title]) for column, width in layout]
+        titles = {column.title for column, _ in layout}
+        missing = [(c, 0, places[c.title]) for c in self._wrapping if c.title not in titles]
+        laid = []
+        for one in found:
+            row = LaidRow([], [])
+            for column, width, place in (*shown, *missing):
+                text, style = one.texts[place], one.styles[place]
+                if column.wraps and cells(text) > width:
+                    row.below.extend(self._below(text, style))
+                    text = ""
+                if width:
+                    row.cells.append((cut(text, width, column.keep_end), style))
+            laid.append(row)
+        return Laid(columns, laid, len(self._gap))
 
     def _lines(self, rows: Sequence[Row]) -> list[str]:
         return self._lines_with(rows, self._layout or [], self._wrapping, self._section)
@@ -170,7 +212,7 @@ class LineTable(Generic[Row]):
             for column, width in layout:
                 text = column.cell(row)
                 if column.wraps and limited and cells(text) > width:
-                    below += self._below(column, row, _readable(text, column.most))
+                    below += self._below(_readable(text, column.most), self._style(column, row))
                     text = ""
                 if len(text) != width or not text.isascii():
                     if len(text) > MOST_SHOWN:
@@ -184,18 +226,20 @@ class LineTable(Generic[Row]):
                 texts.append(text)
             lines.append(gap.join(texts).rstrip())
             for column in missing:
-                below += self._below(column, row, _readable(column.cell(row), column.most))
+                text = _readable(column.cell(row), column.most)
+                below += self._below(text, self._style(column, row))
             lines += below
         return lines
 
-    def _below(self, column: LineColumn[Any], row: object, text: str) -> list[str]:
+    def _style(self, column: LineColumn[Any], row: object) -> str:
+        return column.style(row) if self._terminal.colour and column.style is not None else ""
+
+    def _below(self, text: str, style: str) -> list[str]:
         """Return a text that may wrap as lines below its row."""
         width = self._terminal.width - len(_BELOW)
         texts = wrapped(text, width, _MOST_BELOW)
         marks = [_BELOW, *[" " * len(_BELOW)] * len(texts)]
-        if self._terminal.colour and column.style is not None:
-            texts = [styled(one, column.style(row)) for one in texts]
-        return [f"{mark}{one}" for mark, one in zip(marks, texts, strict=False)]
+        return [f"{mark}{styled(one, style)}" for mark, one in zip(marks, texts, strict=False)]
 
 
 def _of_cells(column: LineColumn[Any], place: int) -> LineColumn[Any]:

@@ -1,14 +1,15 @@
 """Terminals: how wide, with colours or not, and text made to fit them.
 
 Text from the network comes here only after `dissectors.printable`; widths are those of terminal
-cells, so a column stays one where a topic is written in Chinese.
+cells, as rich counts them, so a column stays one where a topic is written in Chinese. rich is
+loaded only for text that needs its tables.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
-import unicodedata
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import IO, NamedTuple
@@ -20,6 +21,8 @@ UNLIMITED = 1 << 30
 MOST_OF_VALUE = 32_768
 """characters of one value where a command is shown whole: properties have no more"""
 _NARROWEST = 40
+_ONE_CELL_EACH = re.compile("[ -\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u257f]*")
+"""printable text without wide and combined characters: letters of the West, arrows, box drawing"""
 
 
 class When(StrEnum):
@@ -44,13 +47,21 @@ class Terminal(NamedTuple):
 def terminal_of(
     stream: IO[str], when: When = When.auto, environment: Mapping[str, str] = os.environ
 ) -> Terminal:
-    """Return what `stream` is; COLUMNS, NO_COLOR and TERM=dumb are heeded."""
+    """Return what `stream` is; COLUMNS, NO_COLOR, FORCE_COLOR and TERM=dumb are heeded.
+
+    NO_COLOR has more weight than FORCE_COLOR, and --color more than both.
+    """
     is_terminal = stream.isatty()
     width = UNLIMITED
     if is_terminal or environment.get("COLUMNS", "").isdecimal():
         width = max(_NARROWEST, shutil.get_terminal_size().columns)
-    plain = environment.get("NO_COLOR") or environment.get("TERM") == "dumb"
-    colour = when is When.always or (when is When.auto and is_terminal and not plain)
+    if environment.get("NO_COLOR"):
+        shown = False
+    elif environment.get("FORCE_COLOR"):
+        shown = True
+    else:
+        shown = is_terminal and environment.get("TERM") != "dumb"
+    colour = when is When.always or (when is When.auto and shown)
     return Terminal(is_terminal, width, colour)
 
 
@@ -73,30 +84,28 @@ def styled(text: str, style: str) -> str:
 
 def cells(text: str) -> int:
     """Return how many terminal cells a printable text takes."""
-    if text.isascii():
+    if text.isascii() or _ONE_CELL_EACH.fullmatch(text):
         return len(text)
-    return sum(_cells_of(char) for char in text)
+    from rich.cells import cell_len
 
-
-def _cells_of(char: str) -> int:
-    if unicodedata.combining(char):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    return cell_len(text)
 
 
 def cut(text: str, width: int, keep_end: bool = False) -> str:
     """Return `text`, or as much of it as fits into `width` cells with an ellipsis."""
     if cells(text) <= width:
         return text
-    if text.isascii():
-        kept = max(0, width - 1)
+    kept = max(0, width - 1)
+    if text.isascii() or _ONE_CELL_EACH.fullmatch(text):
         return "…" + text[len(text) - kept :] if keep_end else text[:kept] + "…"
-    used = 0
-    for index, char in enumerate(text):
-        used += _cells_of(char)
-        if used > width - 1:
-            return text[:index] + "…"
-    return text
+    from rich.cells import split_graphemes
+
+    spans, whole = split_graphemes(text)
+    for start, end, taken in spans if keep_end else reversed(spans):
+        whole -= taken
+        if whole <= kept:
+            return "…" + text[end:] if keep_end else text[:start] + "…"
+    return "…"
 
 
 def wrapped(text: str, width: int, most: int) -> list[str]:

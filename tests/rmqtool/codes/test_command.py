@@ -114,7 +114,7 @@ def test_lists_fit_the_terminal() -> None:
         "Languages",
         "Versions",
     ]
-    assert len(lines) == len(catalog()) + 7 * 2 + 6, "a title and a head each, six empty lines"
+    assert len(lines) == len(catalog()) + 7 * 3 + 6, "a title, a head, its line; six empty lines"
 
 
 def test_colours_only_where_they_are_wanted() -> None:

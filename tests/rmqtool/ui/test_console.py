@@ -27,6 +27,10 @@ class Screen(io.StringIO):
         (Screen(), When.never, {}, False),
         (Screen(), When.always, {"NO_COLOR": "1"}, True),
         (io.StringIO(), When.auto, {}, False),
+        (io.StringIO(), When.auto, {"FORCE_COLOR": "1"}, True),
+        (io.StringIO(), When.auto, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        (io.StringIO(), When.never, {"FORCE_COLOR": "1"}, False),
+        (Screen(), When.auto, {"TERM": "dumb", "FORCE_COLOR": "1"}, True),
         (io.StringIO(), When.always, {}, True),
     ],
 )
@@ -46,6 +50,8 @@ def test_width_of_wide_and_combined_characters() -> None:
     assert padded("ab", 4, right=True) == "  ab"
     assert cut("订单主题", 5) == "订单…"
     assert cut("10.0.0.1:10911", 8, keep_end=True) == "…1:10911"
+    assert cut("订单主题", 5, keep_end=True) == "…主题"
+    assert cut("a❤️b", 3) == "a…", "an emoji of two characters is not taken apart"
 
 
 @given(_PRINTABLE, st.integers(1, 20))

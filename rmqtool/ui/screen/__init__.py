@@ -1,0 +1,3 @@
+"""Draw bounded output on terminals, with rich: the only folder that hands text to it.
+
+May import `rmqtool.ui`, and rich within functions: it takes time to load."""

@@ -1,0 +1,106 @@
+"""What rich draws: it fits, shows what was given and nothing else, and is not loaded early."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from rmqtool.ui.columns import LineColumn
+from rmqtool.ui.console import UNLIMITED, Style, Terminal, cells, one_line, styled
+from rmqtool.ui.screen.drawing import lines_of, style_of, text_of
+from rmqtool.ui.screen.tables import table_lines
+
+from ..command import PROGRAM, ROOT
+
+Row = tuple[str, str, str]
+COLUMNS: list[LineColumn[Row]] = [
+    LineColumn("A", lambda row: one_line(row[0]), 1, 4, 30, style=lambda _: Style.RED),
+    LineColumn("B", lambda row: one_line(row[1]), 8, 10, 70, right=True),
+    LineColumn("NOTE", lambda row: one_line(row[2]), 2, 6, 200, wraps=True),
+]
+MARKUP = [
+    *("[red]evil[/red]", "[link=https://evil.example]here[/link]", "[/]", "[bold", "[@click=f]x"),
+    *(":smile:", ":red_circle: text", "10.0.0.1 'text' 42 True None https://x.example /etc/passwd"),
+    *("\\[red]", "{red}", "a\tb", "\x1b]8;;https://evil.example\x07here\x1b]8;;\x07", "\x9b31m"),
+]
+"""texts that rich, asked in the usual way, would change, colour or make a link of"""
+
+
+def shown(terminal: Terminal, *rows: Row) -> list[str]:
+    return table_lines(rows, COLUMNS, terminal).lines
+
+
+@pytest.mark.parametrize("text", MARKUP)
+@pytest.mark.parametrize("colour", [False, True])
+def test_a_text_stays_what_it_is(text: str, colour: bool) -> None:
+    lines = shown(Terminal(True, 200, colour), ("a", text, text))
+    visible = re.sub(r"\x1b\[\d*m", "", "\n".join(lines))
+    assert visible.count(one_line(text)) == 2
+    assert visible.replace("\n", "").isprintable()
+
+
+def test_only_our_own_colours_are_shown() -> None:
+    lines = shown(Terminal(True, 200, True), *(("a", text, text) for text in MARKUP))
+    assert set(re.findall(r"\x1b[^m]*m?", "\n".join(lines))) <= {
+        *(Style.DIM, Style.BOLD, Style.RED, Style.RESET)
+    }
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
+def test_a_table_fits(width: int) -> None:
+    long = "订单 " * 40
+    rows: list[Row] = [("a" * 40, "1", long), ("❤️" * 20, "x" * 30, "short"), ("", "", "")]
+    lines = shown(Terminal(True, width, False), *rows)
+    assert max(map(cells, lines)) <= width
+    assert lines[1].strip("─") == ""
+    assert any(line.startswith("  └ 订单") for line in lines)
+
+
+def test_without_a_terminal_nothing_is_drawn() -> None:
+    assert shown(Terminal(False, UNLIMITED, False), ("a", "b", "c")) == [
+        "A              B  NOTE",
+        "a              b  c",
+    ]
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z"))).map(one_line))
+def test_a_cell_is_what_rich_takes_for_one(text: str) -> None:
+    assert cells(text) == cell_len(text)
+
+
+@pytest.mark.parametrize(
+    "style", [Style.DIM, Style.BOLD, Style.RED, Style.GREEN, Style.YELLOW, Style.CYAN]
+)
+def test_streams_and_rich_have_the_same_colours(style: str) -> None:
+    assert lines_of(Terminal(True, 40, True), text_of("x", style)) == [styled("x", style)]
+    for system in ("standard", "256", "truecolor"):
+        console = Console(force_terminal=True, color_system=system, _environ={})  # type: ignore[arg-type]
+        with console.capture() as capture:
+            console.print(Text("x", style_of(style)), end="")
+        assert capture.get() == styled("x", style)
+
+
+@pytest.mark.slow
+def test_rich_is_not_loaded_where_it_is_not_used() -> None:
+    sample = str(ROOT / "samples" / "send-sync-5x.pcap")
+    code = PROGRAM[2].replace(
+        "main()",
+        "import sys\ntry:\n    main()\nfinally:\n    print('rich' in sys.modules, file=sys.stderr)",
+    )
+    for options in ((), ("--summary",), ("-V",)):
+        done = subprocess.run(
+            [sys.executable, "-c", code, "decode", "pcap", sample, "-q", *options],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=True,
+        )
+        assert done.stderr.split()[-1] == "False"
