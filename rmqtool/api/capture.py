@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.shards import decode_of
 
-from . import tables
 from .choice import Choice, Time, choice_of, chosen, in_window, test_of
 from .inputs import Inputs, inputs_of
-from .table import Table
+from .tables import named as tables
+from .tables.table import Table
 from .translated import translated
 
 if TYPE_CHECKING:

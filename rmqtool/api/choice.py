@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dissectors.times import SECOND, moment_of
 
 from ..errors import ArgumentError, FilterError
-from .table import Table
+from .tables.table import Table
 
 if TYPE_CHECKING:
     from dissectors.where.fields import FieldSet

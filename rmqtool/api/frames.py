@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dissectors.rows.parquet import REPETITIVE, MissingLibraryError, RowTable, load_pyarrow
 
 from ..errors import MissingExtraError
-from .table import Table
+from .tables.table import Table
 from .translated import translated
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import rmqtool
-from rmqtool.api.tables import TABLES, table_named
+from rmqtool.api.tables.named import TABLES, table_named
 from tests.rmqtool.command import rmqtool as command
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import rmqtool
-from rmqtool.api.tables import EXCHANGES, MESSAGES, TABLES, table_named
+from rmqtool.api.tables.named import EXCHANGES, MESSAGES, TABLES, table_named
 from tests.rmqtool.command import rmqtool as command
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"

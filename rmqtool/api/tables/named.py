@@ -5,17 +5,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-from ..errors import ArgumentError
+from ...errors import ArgumentError
 from .table import Table
 
 EXCHANGES, COMMANDS, MESSAGES = "exchanges", "commands", "messages"
 CONNECTIONS, FINDINGS = "connections", "findings"
 _PLACES: Final = {
-    EXCHANGES: ("exchange_table", "EXCHANGES"),
-    COMMANDS: ("command_table", "COMMANDS"),
-    MESSAGES: ("message_table", "MESSAGES"),
-    CONNECTIONS: ("connection_table", "CONNECTIONS"),
-    FINDINGS: ("finding_table", "FINDINGS"),
+    EXCHANGES: ("exchanges", "EXCHANGES"),
+    COMMANDS: ("commands", "COMMANDS"),
+    MESSAGES: ("messages", "MESSAGES"),
+    CONNECTIONS: ("connections", "CONNECTIONS"),
+    FINDINGS: ("findings", "FINDINGS"),
 }
 TABLES: Final = tuple(_PLACES)
 """names of all tables"""
