@@ -273,7 +273,11 @@ UNITS: dict[str, tuple[str, ...]] = {
     "rmqtool": (VERSION, ERRORS, "rmqtool.api"),
     VERSION: (),
     ERRORS: (),
-    "rmqtool.api": (ERRORS, VERSION, "dissectors"),
+    "rmqtool.api.tables": (ERRORS, "dissectors"),
+    "rmqtool.api": (
+        *(ERRORS, VERSION, "rmqtool.api.tables", "dissectors"),
+        *(f"analytics.{name}" for name in ("diagnosis", "inputs", "life")),
+    ),
     "rmqtool.__main__": ("rmqtool.cli",),
     "rmqtool.cli": ("rmqtool", "dissectors.temporary"),
     "rmqtool.ui": (
@@ -283,12 +287,14 @@ UNITS: dict[str, tuple[str, ...]] = {
     "rmqtool.summary": ("rmqtool.ui", "analytics.diagnosis", "dissectors"),
     "rmqtool.trace": (
         *VIEWS,
+        "rmqtool.api",
         "analytics.life",
         "analytics.inputs",
         "analytics.page.ladder",
         "dissectors",
     ),
     "rmqtool.decode": (
+        "rmqtool.api",
         "rmqtool.summary",
         "rmqtool.ui",
         VERSION,
@@ -297,6 +303,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     ),
     "rmqtool.diagnose": (
         *VIEWS,
+        "rmqtool.api",
         "rmqtool.live",
         "rmqtool.summary",
         "analytics.diagnosis",

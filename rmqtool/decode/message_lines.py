@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.json_rows import struct_encoder
@@ -19,8 +19,8 @@ from dissectors.rows.message_record import (
     MessageRecord,
 )
 from dissectors.rows.tables import csv_lines_of
-from dissectors.where.message_fields import message_fields
 
+from ..api.tables.messages import MESSAGES
 from ..ui.columns import LineColumn, LineTable
 from ..ui.common_options import RowFormat
 from ..ui.console import Style, Terminal, one_line
@@ -29,7 +29,7 @@ from ..ui.output import Output
 from ..ui.remark import cause_of
 from .exchange_lines import SAMPLE
 from .options import DecodeRequest
-from .row_run import RowSource, compiled, is_live, output_terminal, parquet_sink
+from .row_run import RowSource, is_live, output_terminal, parquet_sink, rows_of_table
 from .sinks import EncodedSink, LinesSink, Sink
 
 _TYPES = [(column.name, column.type) for column in MESSAGE_COLUMNS]
@@ -48,17 +48,7 @@ _STYLES = {
 def listed_messages(request: DecodeRequest, decode: Decode) -> RowSource[MessageRecord]:
     """Return messages that become lines, JSON, CSV or Parquet."""
 
-    def batches() -> Iterator[Sequence[MessageRecord]]:
-        for _ in decode.records():
-            yield [row for carried in decode.take_messages() for row in carried.messages]
-
-    return RowSource(
-        batches,
-        compiled(request, message_fields()),
-        lambda row: row.time,
-        lambda: _sink(request, decode.sources),
-        "messages",
-    )
+    return rows_of_table(MESSAGES, request, decode, lambda: _sink(request, decode.sources))
 
 
 def _sink(request: DecodeRequest, names: Sequence[str]) -> Sink[MessageRecord]:

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from dissectors.decode.pipeline import Decode
 from dissectors.rows.column import Column
 from dissectors.where.fields import FieldSet
 from dissectors.where.filter import Test, WhereError, compile_where
 
+from ..api.tables.table import Table
 from ..ui.console import UNLIMITED, Terminal, When, terminal_of
 from ..ui.output import Output
 from ..ui.status import CommandError, ExitStatus
@@ -32,6 +34,19 @@ class RowSource(NamedTuple, Generic[Row]):
     """opens the output"""
     noun: str
     """what a row is, in the plural"""
+
+
+def rows_of_table(
+    table: Table[Row], request: DecodeRequest, decode: Decode, sink: Callable[[], Sink[Row]]
+) -> RowSource[Row]:
+    """Return the rows of a table with the filter that was asked for; `sink` opens the output."""
+    return RowSource(
+        lambda: table.batches(decode),
+        compiled(request, table.fields(decode.sources)),
+        table.time,
+        sink,
+        table.name,
+    )
 
 
 def compiled(request: DecodeRequest, fields: FieldSet) -> Test | None:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, cast
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.shards import decode_of
 from dissectors.expert import Severity
-from dissectors.rows.record import COLUMNS, ExchangeRecord
+from dissectors.rows.record import ExchangeRecord
 from dissectors.times import Moment
-from dissectors.where.fields import exchange_fields
 
+from ..api.tables.exchanges import EXCHANGES
 from ..ui.columns import text_of_hidden
 from ..ui.common_options import RowFormat
 from ..ui.errors import said
@@ -29,7 +29,7 @@ from ..ui.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .fail_on import Counts
 from .options import DecodeRequest, View, usage_error
-from .row_run import Row, RowSource, compiled, is_live, output_terminal, parquet_sink
+from .row_run import Row, RowSource, is_live, output_terminal, parquet_sink, rows_of_table
 from .sinks import Sink
 from .undecoded import nothing_decoded
 
@@ -329,17 +329,7 @@ def check(decode: Decode) -> ExitStatus:
 
 
 def _exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
-    def time(record: ExchangeRecord) -> int | None:
-        seen = record.request_time
-        return seen if seen is not None else record.response_time
-
-    return RowSource(
-        decode.records,
-        compiled(request, exchange_fields()),
-        time,
-        lambda: _exchange_sink(request, decode),
-        "exchanges",
-    )
+    return rows_of_table(EXCHANGES, request, decode, lambda: _exchange_sink(request, decode))
 
 
 def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecord]:
@@ -353,7 +343,7 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
             Path(request.output), request.force, options, names, form, request.message_rows
         )
     if request.format is RowFormat.parquet:
-        return parquet_sink(request, COLUMNS, "exchange")
+        return parquet_sink(request, EXCHANGES.columns, "exchange")
     output = Output(request.output, direct=request.follow)
     terminal = output_terminal(request, output)
     if request.view is View.summary:

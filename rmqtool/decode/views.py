@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dissectors.budget import Budget
-from dissectors.decode.command_fields import command_fields
 from dissectors.decode.command_row import WHOLE, command_row_of, json_of
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
@@ -13,11 +12,12 @@ from dissectors.decode.pipeline import CommandSeen, Decode, settled_by
 from dissectors.expert import ExpertInfo
 from dissectors.where.fields import exchange_fields
 
+from ..api.tables.commands import COMMANDS
 from ..ui.common_options import RowFormat
 from ..ui.output import Output
 from .command_lines import command_lines
 from .options import DecodeRequest
-from .row_run import RowSource, compiled, is_live, output_terminal
+from .row_run import RowSource, compiled, is_live, output_terminal, rows_of_table
 from .sinks import EncodedSink, LinesSink, Sink, TextSink, with_cut
 from .tree import Tree
 
@@ -71,16 +71,7 @@ class TreeSink(TextSink[Exchange]):
 def command_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSeen]:
     """Return commands that become lines or JSON."""
 
-    def time(seen: CommandSeen) -> int | None:
-        return seen.request.ts if seen.request is not None else seen.pdu.ts
-
-    return RowSource(
-        decode.commands,
-        compiled(request, command_fields(decode.sources)),
-        time,
-        lambda: _command_sink(request, decode.sources),
-        "commands",
-    )
+    return rows_of_table(COMMANDS, request, decode, lambda: _command_sink(request, decode.sources))
 
 
 class CommandsSink(EncodedSink[CommandSeen]):

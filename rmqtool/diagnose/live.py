@@ -7,6 +7,7 @@ import sys
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.live.interface import LiveSource
 
+from ..api.judged import engine_of, fed
 from ..live.opened import opened_capture
 from ..live.request import LiveRequest
 from ..live.run import seconds_of
@@ -14,8 +15,8 @@ from ..summary.watch import Watch
 from ..ui.figures import count
 from ..ui.interrupt import first_ends
 from ..ui.status import ExitStatus
-from .feed import fed
-from .request import DiagnoseRequest, engine_of
+from .request import DiagnoseRequest
+from .window import window_of
 from .write import write_diagnosis
 
 
@@ -25,13 +26,13 @@ def run_live_diagnosis(request: DiagnoseRequest) -> ExitStatus:
     duration = seconds_of("--duration", request.duration)
     capture = opened_capture(LiveRequest(request.interface, request.filter_text), request.quiet)
     source = LiveSource(capture, duration=duration, keep=lambda _packets: None)
-    engine = engine_of(request)
+    engine = engine_of(request.rules)
     watch = Watch(engine)
     try:
         options = DecodeOptions(decode_as=request.decode_as, follow=True, conversations=True)
         decode = Decode([source], options)
         with first_ends(decode.stop):
-            for _ in fed(decode, engine, request):
+            for _ in fed(decode, engine, window_of(request)):
                 if not request.quiet:
                     watch.look()
     finally:

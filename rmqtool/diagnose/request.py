@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analytics.diagnosis.engine import Engine
 from analytics.diagnosis.problem import Problem, ProblemSeverity
-from analytics.diagnosis.registry import rule_of, rules, with_finders
+from analytics.diagnosis.registry import rule_of, rules
 from analytics.diagnosis.rule import DiagnosisRule
 from dissectors.times import Moment
 from dissectors.where.fields import suggestion
@@ -76,11 +75,6 @@ def chosen_rules(names: Sequence[str]) -> Sequence[DiagnosisRule]:
     """Return the rules of these names, all without names; raise CommandError for an unknown one."""
     once = dict.fromkeys(names)
     return [known_rule("--rule", name) for name in once] if names else rules()
-
-
-def engine_of(request: DiagnoseRequest) -> Engine:
-    """Return what judges by the rules that were asked for, and by nothing else."""
-    return Engine(with_finders(request.rules), {rule.id for rule in request.rules})
 
 
 def known_rule(option: str, name: str) -> DiagnosisRule:

@@ -16,12 +16,13 @@ from dissectors.decode.pipeline import DecodeOptions
 from dissectors.decode.shards import decode_of
 from dissectors.tcp.formats import is_capture
 
+from ..api.judged import engine_of, fed
 from ..decode.undecoded import nothing_decoded
 from ..ui.output import JOURNAL_MARK, refuse_inputs
 from ..ui.progress import Progress
 from ..ui.status import CommandError, ExitStatus
-from .feed import fed, in_window
-from .request import DiagnoseRequest, engine_of
+from .request import DiagnoseRequest
+from .window import window_of
 from .write import write_diagnosis
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
 
         return run_live_diagnosis(request)
     refuse_inputs(request.output, request.inputs)
-    engine = engine_of(request)
+    engine = engine_of(request.rules)
     captures, others = _split(request.inputs)
     if others:
         _read_all_rows(request, others, engine)
@@ -90,9 +91,10 @@ def _read_rows(request: DiagnoseRequest, given: Input, engine: Engine) -> None:
 
     progress = Progress(sys.stderr, not request.quiet, "exchanges")
     seen = 0
+    window = window_of(request)
     engine.begin_input(given.name)
     for rows in exchange_rows(given):
-        engine.add_exchanges([row for row in rows if in_window(request, row)])
+        engine.add_exchanges(rows if window is None else [row for row in rows if window(row)])
         seen += len(rows)
         progress.update(seen, given.rows, seen)
     progress.clear()
@@ -116,7 +118,7 @@ def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine
     progress = Progress(sys.stderr, not request.quiet, "exchanges")
     seen = 0
     try:
-        for rows in fed(decode, engine, request):
+        for rows in fed(decode, engine, window_of(request)):
             seen += rows
             progress.update(decode.bytes_read, decode.bytes_total, seen)
     finally:

@@ -21,6 +21,7 @@ from dissectors.rows.tables import encodable_value
 from dissectors.where.filter import Test, WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 
+from ..api.lives import searched
 from ..decode.options import ports_of, time_option, zone_option
 from ..decode.undecoded import nothing_decoded
 from ..ui.console import UNLIMITED, Terminal, terminal_of
@@ -173,12 +174,8 @@ def _read_captures(given: TraceArguments, names: Sequence[str], search: MessageS
     progress = Progress(sys.stderr, not given.quiet, "messages")
     rows = 0
     try:
-        for batch in decode.records():
-            search.add_exchanges(batch)
-            for carried in decode.take_messages():
-                search.add(carried.messages)
-                rows += len(carried.messages)
-            decode.take_experts()
+        for found in searched(decode, search):
+            rows += found
             progress.update(decode.bytes_read, decode.bytes_total, rows)
     finally:
         progress.clear()
