@@ -77,6 +77,7 @@ class Client:
     def kill(self) -> None:
         """Ends it at once, without a word to anybody."""
         self._process.kill()
+        _ = self.output  # what it printed to the last moment
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def finish(self, timeout: float = 60.0, expect: int | None = 0) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..expected import SUFFIX
 from .scenarios.scene import Scenario
+from .told import SUFFIX as SUFFIX_TOLD
 
 HEAD = """# Samples
 
@@ -30,6 +31,14 @@ scenarios in `tests/cluster/scenarios/`.
   and `at` in milliseconds since the epoch, `msgId` is the UNIQ_KEY), and `state`, read between
   sends and left out while unchanged; both with `items`, the fault items field by field as the
   client's class has them.
+- `NAME.clients.json` is what all clients of a recording knew of their messages, one object a line
+  in order of time (`at`, milliseconds of the clock that is also the capture's), with `client` and
+  `group`. `send`: the outcome of a call that began at `begin`. `delivery`: taken out of an answer
+  at `at`, first `given` to the listener, `done` with this `outcome` after so many `tries`; members
+  that are missing did not come to be. `queues`: those held from then on (`held`: topic, broker and
+  queue, and for an orderly consumer whether it had the lock), looked at every 20 ms. `decided` and
+  `checked`: what a producer said of its transaction. `started`, `stopping`, `stopped`, `killed`.
+  `msgId` is the UNIQ_KEY.
 
 | capture | bytes | client, server | what happens | what is odd |
 |---|---|---|---|---|
@@ -39,6 +48,13 @@ PROVOKED = """
 ## What was provoked
 Each of these was recorded for rules of the diagnosis, which stand in brackets. Brokers are broker-a
 and broker-b, in the order of their addresses; a client's id is its host and its instance.
+
+"""
+
+TOLD = """
+## What clients tell
+Each of these has `NAME.clients.json`; `tests/analytics/life/test_truth.py` holds the table of
+messages and `rmqtool trace` to it.
 
 """
 
@@ -57,19 +73,21 @@ def write_readme(folder: Path, scenarios: Iterable[Scenario]) -> Path:
         versions = f"{scenario.client}, {scenario.cluster().version}"
         rows.append(f"| {names} | {size} | {versions} | {scenario.what} | {scenario.odd} |\n")
     path = folder / "README.md"
-    path.write_text(HEAD + "".join(rows) + _provoked(folder, scenarios))
+    provoked = _texts(one for one in scenarios if one.shows and any(folder.glob(f"{one.name}.*")))
+    told = _texts(one for one in scenarios if (folder / f"{one.name}.{SUFFIX_TOLD}").exists())
+    path.write_text(HEAD + "".join(rows) + PROVOKED + provoked + TOLD + told)
     return path
 
 
-def _provoked(folder: Path, scenarios: Iterable[Scenario]) -> str:
-    """What was provoked for the diagnosis, as the scenarios say it, once for all generations."""
+def _texts(scenarios: Iterable[Scenario]) -> str:
+    """What was provoked, as the scenarios say it, once for all generations."""
     texts: dict[tuple[object, tuple[str, ...]], list[str]] = {}
     for scenario in scenarios:
-        if scenario.shows and any(folder.glob(f"{scenario.name}.*")):
-            texts.setdefault((scenario.run, scenario.shows), []).append(scenario.name)
-    parts = [PROVOKED]
+        texts.setdefault((scenario.run, scenario.shows), []).append(scenario.name)
+    parts = []
     for (run, rules), names in texts.items():
         text = inspect.getdoc(run) or ""
         samples = ", ".join(f"`{name}`" for name in names)
-        parts.append(f"- {samples} ({', '.join(rules)}): {' '.join(text.split())}\n")
+        shown = f" ({', '.join(rules)})" if rules else ""
+        parts.append(f"- {samples}{shown}: {' '.join(text.split())}\n")
     return "".join(parts)

@@ -29,7 +29,7 @@ from .scenarios import SCENARIOS
 from .scenarios.scene import Scenario, Scene
 
 LARGEST = 300_000
-ALL_TOGETHER = 15_000_000
+ALL_TOGETHER = 18_000_000
 
 
 def record(names: Sequence[str], folder: Path) -> int:

@@ -23,11 +23,14 @@ def test_every_scenario_is_recorded_and_every_capture_has_its_scenario() -> None
 
 def test_every_capture_has_a_row_in_the_readme() -> None:
     rows = re.findall(r"`([^`]+\.(?:pcap|pcapng|gz|json))`", README.read_text())
-    files = {path.name for path in (*CAPTURES, *SAMPLES.glob("*.faults.json"))}
+    told = [*SAMPLES.glob("*.faults.json"), *SAMPLES.glob("*.clients.json")]
+    files = {path.name for path in (*CAPTURES, *told)}
     assert files <= set(rows)
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [*CAPTURES, *sorted(SAMPLES.glob("*.clients.json"))], ids=lambda path: path.name
+)
 def test_capture_is_small_and_tells_nothing_of_a_machine(path: Path) -> None:
     assert path.stat().st_size <= LARGEST
     check([path])

@@ -7,6 +7,7 @@ from .consume import CONSUME
 from .faulty import FAULTY
 from .groups import GROUPS
 from .halves import HALVES
+from .lives import LIVES
 from .newer import NEWER
 from .outages import OUTAGES
 from .proxied import PROXIED
@@ -33,4 +34,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     *REACH,
     *NEWER,
     *VARIANTS,
+    *LIVES,
 )

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from .. import probe
+from .. import probe, told
 from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
 from ..capture import Capture
 from ..clients import Client, run_java, start_java
@@ -60,6 +62,8 @@ class Scene:
         self.folder = folder
         self.name = name
         self.made: list[Path] = []
+        self.killed: list[dict[str, Any]] = []
+        """clients that were killed, as they would have told it"""
         self._clients: list[Client] = []
 
     @property
@@ -84,6 +88,26 @@ class Scene:
         path = self.folder / f"{self.name}.{suffix}.json"
         path.write_text(json.dumps(value, indent=1) + "\n")
         self.made.append(path)
+
+    def tell(self, *printed: str | Client) -> None:
+        """Writes what clients knew to `samples/<name>.clients.json`.
+
+        `printed`: what they printed, or they themselves.
+        """
+        texts = [one if isinstance(one, str) else one.output for one in printed]
+        path = self.folder / f"{self.name}.{told.SUFFIX}"
+        lines = (line for text in texts for line in told.told_in(text))
+        told.write_truth(path, told.truth_of([*lines, *self.killed]))
+        self.made.append(path)
+
+    def kill(self, client: Client) -> None:
+        """Ends a client at once, and notes when."""
+        last = told.told_in(client.output)[-1]
+        client.kill()
+        at = time.time_ns() // 1_000_000
+        self.killed.append(
+            {"kind": "killed", "at": at, "client": last["client"], "group": last["group"]}
+        )
 
     def run(self, program: str, **options: object) -> str:
         """Runs one of our Java programs on the scenario's client; returns what it printed."""

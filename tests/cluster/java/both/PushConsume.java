@@ -11,10 +11,11 @@ import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAverage
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
-/** A push consumer that runs until it has consumed enough and its standard input or its time has ended. */
+/** A push consumer that runs until it has consumed enough or its time has ended; with {@code until-end=true}, its input. */
 public final class PushConsume {
     private final Options options;
     private final CountDownLatch wanted;
+    private Told told;
 
     private PushConsume(Options options) {
         this.options = options;
@@ -39,9 +40,10 @@ public final class PushConsume {
         consumer.setConsumeThreadMax(2);
         consumer.setPullThresholdForQueue(options.number("threshold", 1000));
         consumer.setPullBatchSize(options.number("batch", 32));
+        consumer.setConsumeMessageBatchMaxSize(options.number("at-once", 1));
         consumer.setMaxReconsumeTimes(options.number("max-reconsume", -1));
         consumer.setSuspendCurrentQueueTimeMillis(200);
-        Generation.pop(consumer, options.is("pop"));
+        Generation.pop(consumer, options.is("pop"), options.number("invisible-ms", 60000));
         if (options.is("broadcast")) {
             Generation.broadcast(consumer);
         }
@@ -50,28 +52,42 @@ public final class PushConsume {
         } else {
             consumer.subscribe(options.topic(), MessageSelector.bySql(options.text("sql", "")));
         }
+        told = new Told(options, consumer.buildMQClientId());
+        told.watch(consumer);
         listen(consumer);
         consumer.start();
+        told.say("started");
         System.out.println("started");
-        boolean complete = wanted.await(options.number("wait-ms", 30000), TimeUnit.MILLISECONDS);
+        if (options.is("until-end")) {
+            while (System.in.read() >= 0) { }
+        }
+        boolean complete = options.is("until-end")
+            || wanted.await(options.number("wait-ms", 30000), TimeUnit.MILLISECONDS);
         System.out.println(complete ? "complete" : "incomplete");
         Thread.sleep(options.number("linger-ms", 0));
+        told.say("stopping");
         consumer.shutdown();
+        told.say("stopped");
         return complete;
     }
 
     private void listen(DefaultMQPushConsumer consumer) {
         if (options.is("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
-                succeeds(messages) ? ConsumeOrderlyStatus.SUCCESS
-                    : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT);
+                ended(messages, succeeds(messages) ? ConsumeOrderlyStatus.SUCCESS
+                    : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT));
             return;
         }
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             context.setDelayLevelWhenNextConsume(options.number("delay-level", 1));
-            return succeeds(messages) ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-                : ConsumeConcurrentlyStatus.RECONSUME_LATER;
+            return ended(messages, succeeds(messages) ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+                : ConsumeConcurrentlyStatus.RECONSUME_LATER);
         });
+    }
+
+    private <T> T ended(List<MessageExt> messages, T outcome) {
+        told.about("done", messages, "outcome", outcome);
+        return outcome;
     }
 
     private void work() {
@@ -84,6 +100,7 @@ public final class PushConsume {
 
     /** Fails each message until it was delivered again often enough; {@code fail=0} never fails. */
     private boolean succeeds(List<MessageExt> messages) {
+        told.about("given", messages);
         for (MessageExt message : messages) {
             System.out.println(message.getTopic() + " " + message.getQueueId() + " " + message.getQueueOffset()
                 + " " + message.getReconsumeTimes());

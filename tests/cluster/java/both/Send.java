@@ -19,6 +19,7 @@ public final class Send {
     private final Options options;
     private final DefaultMQProducer producer;
     private final long began = System.currentTimeMillis();
+    private Told told;
 
     private Send(Options options) {
         this.options = options;
@@ -32,6 +33,7 @@ public final class Send {
     private void run() throws Exception {
         Generation.configure(producer, options);
         producer.start();
+        told = new Told(options, producer.buildMQClientId());
         Thread.sleep(options.number("warm-ms", 0));
         try {
             switch (options.text("kind", "sync")) {
@@ -69,10 +71,13 @@ public final class Send {
     private void oneByOne() throws Exception {
         for (int i = 0; i < options.number("count", 8); i++) {
             Message message = options.message(i);
+            long begin = System.currentTimeMillis();
             try {
                 SendResult result = send(message, i);
+                told.sent(begin, message, result, null);
                 System.out.println(result == null ? "sent" : result.getSendStatus() + " " + result.getOffsetMsgId());
             } catch (MQClientException | MQBrokerException | RemotingException error) {
+                told.sent(begin, message, null, error);
                 System.out.println("failed " + error.getClass().getSimpleName() + " " + error.getMessage());
                 if (!options.is("may-fail")) {
                     throw error;

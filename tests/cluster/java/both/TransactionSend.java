@@ -1,9 +1,11 @@
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
+import org.apache.rocketmq.client.producer.TransactionSendResult;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 
@@ -20,11 +22,15 @@ public final class TransactionSend {
         TransactionMQProducer producer =
             options.configure(new TransactionMQProducer(options.group(), options.hook()));
         options.tune(producer);
-        producer.setTransactionListener(new Listener(options.is("undecided"), options.is("hang")));
+        Told told = new Told(options, producer.buildMQClientId());
+        producer.setTransactionListener(new Listener(options.is("undecided"), options.is("hang"), told));
         producer.start();
         for (int i = 0; i < options.number("count", 4); i++) {
             Message message = options.message(i);
-            System.out.println(producer.sendMessageInTransaction(message, i).getLocalTransactionState());
+            long begin = System.currentTimeMillis();
+            TransactionSendResult result = producer.sendMessageInTransaction(message, i);
+            told.sent(begin, message, result, null);
+            System.out.println(result.getLocalTransactionState());
         }
         long end = System.currentTimeMillis() + options.number("wait-ms", 30000);
         while (CHECKS.values().stream().mapToInt(Integer::intValue).sum() < options.number("checks", 3)) {
@@ -40,10 +46,12 @@ public final class TransactionSend {
     private static final class Listener implements TransactionListener {
         private final boolean undecided;
         private final boolean hang;
+        private final Told told;
 
-        Listener(boolean undecided, boolean hang) {
+        Listener(boolean undecided, boolean hang, Told told) {
             this.undecided = undecided;
             this.hang = hang;
+            this.told = told;
         }
 
         @Override
@@ -52,15 +60,23 @@ public final class TransactionSend {
                 System.out.println("executing");
                 LockSupport.parkNanos(Long.MAX_VALUE);
             }
-            return switch (undecided ? 2 : (Integer) number % 4) {
+            LocalTransactionState state = switch (undecided ? 2 : (Integer) number % 4) {
                 case 0 -> LocalTransactionState.COMMIT_MESSAGE;
                 case 1 -> LocalTransactionState.ROLLBACK_MESSAGE;
                 default -> LocalTransactionState.UNKNOW;
             };
+            told.say("decided", "msgId", message.getTransactionId(), "outcome", state);
+            return state;
         }
 
         @Override
         public LocalTransactionState checkLocalTransaction(MessageExt message) {
+            LocalTransactionState state = stateOf(message);
+            told.about("checked", List.of(message), "outcome", state);
+            return state;
+        }
+
+        private LocalTransactionState stateOf(MessageExt message) {
             int checks = CHECKS.merge(message.getKeys(), 1, Integer::sum);
             System.out.println("check " + message.getKeys() + " " + checks);
             if (undecided) {

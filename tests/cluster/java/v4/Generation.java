@@ -10,7 +10,7 @@ final class Generation {
         consumer.setMessageModel(MessageModel.BROADCASTING);
     }
 
-    static void pop(DefaultMQPushConsumer consumer, boolean wanted) {
+    static void pop(DefaultMQPushConsumer consumer, boolean wanted, int invisible) {
         refuse(wanted, "POP");
     }
 

@@ -10,8 +10,9 @@ final class Generation {
         consumer.setMessageModel(MessageModel.BROADCASTING);
     }
 
-    static void pop(DefaultMQPushConsumer consumer, boolean wanted) {
+    static void pop(DefaultMQPushConsumer consumer, boolean wanted, int invisible) {
         consumer.setClientRebalance(!wanted);
+        consumer.setPopInvisibleTime(invisible);
     }
 
     static void configure(DefaultMQProducer producer, Options options) {
