@@ -7,53 +7,68 @@ needed to act, lines are wrapped instead.
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import Final
 
 from analytics.diagnosis.engine import Diagnosis, not_judged
 from analytics.diagnosis.problem import Problem
 
-from ..summary.verdict import LABELS, verdict
-from ..ui.console import UNLIMITED, Style, Terminal, one_line, styled, wrapped
+from ..summary.verdict import LABEL_CELLS, LABELS, verdict
+from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import clock, count, counted, day, zone_name
+from ..ui.screen.panels import Fact, fact_lines, panel_lines
 
 MOST_SHOWN: Final = 30
 """problems that are shown without `-V`"""
-MOST_LINES: Final = 40
-"""lines of one paragraph"""
-_WIDTH: Final = 9
-"""cells of the severity"""
 
 
 def diagnosis_lines(
     diagnosis: Diagnosis, name: str, terminal: Terminal, verbose: bool
 ) -> list[str]:
-    """Return the diagnosis as printable lines."""
-    writer = _Writer(terminal)
-    writer.paragraph(f"{one_line(name)}: {verdict(diagnosis)}", Style.BOLD)
-    writer.paragraph(looked_at(diagnosis), Style.DIM)
+    """Return the diagnosis as printable lines; on a terminal each incident is in a frame."""
     problems = diagnosis.problems
+    style = Style.BOLD if problems else Style.BOLD + Style.GREEN
+    lines = fact_lines(
+        [
+            Fact(f"{one_line(name)}: {verdict(diagnosis)}", style),
+            Fact(looked_at(diagnosis), Style.DIM),
+        ],
+        terminal,
+    )
     shown = problems if verbose or len(problems) <= MOST_SHOWN else problems[:MOST_SHOWN]
-    incident = 0
-    for problem in shown:
-        if problem.incident != incident:
-            incident = problem.incident
-            writer.lines.append("")
-        writer.problem(problem, verbose)
+    lines += [""] if shown else []
+    for number, (_, incident) in enumerate(groupby(shown, lambda one: one.incident)):
+        lines += [""] if number and not terminal.is_terminal else []
+        lines += _incident_lines(list(incident), terminal, verbose)
+    last = []
     if len(shown) < len(problems):
-        writer.lines.append("")
-        writer.paragraph(f"… and {counted(len(problems) - len(shown), 'more problem')}; -V has all")
-    limits = not_judged(diagnosis)
-    if limits:
-        writer.lines.append("")
-        for line in limits if verbose else limits[:3]:
-            writer.paragraph(line, Style.DIM)
-    if problems and not verbose:
-        writer.paragraph(
-            "Evidence and advice: -V. A rule in words: rmqtool diagnose --explain"
-            f" {problems[0].rule}",
-            Style.DIM,
+        last.append(
+            Fact(f"… and {counted(len(problems) - len(shown), 'more problem')}; -V has all")
         )
-    return writer.lines
+        lines.append("")
+    lines += fact_lines(last, terminal)
+    limits = not_judged(diagnosis)
+    last = [Fact(line, Style.DIM) for line in (limits if verbose else limits[:3])]
+    lines += [""] if limits else []
+    if problems and not verbose:
+        way = f"rmqtool diagnose --explain {problems[0].rule}"
+        last.append(Fact(f"Evidence and advice: -V. A rule in words: {way}", Style.DIM))
+    return lines + fact_lines(last, terminal)
+
+
+def _incident_lines(problems: list[Problem], terminal: Terminal, verbose: bool) -> list[str]:
+    """Return problems that belong together, the cause first."""
+    if not terminal.is_terminal:
+        return fact_lines(
+            [fact for one in problems for fact in problem_facts(one, verbose)], terminal
+        )
+    cause, *others = problems
+    label, colour = LABELS[cause.severity]
+    facts = [
+        *(fact._replace(label="", indent=0) for fact in problem_facts(cause, verbose)),
+        *(fact for one in others for fact in problem_facts(one, verbose)),
+    ]
+    return panel_lines(f"{label} {cause.rule}", colour, facts, terminal)
 
 
 def looked_at(diagnosis: Diagnosis) -> str:
@@ -69,62 +84,36 @@ def looked_at(diagnosis: Diagnosis) -> str:
     )
 
 
-class _Writer:
-    def __init__(self, terminal: Terminal) -> None:
-        self.lines: list[str] = []
-        self._terminal = terminal
+def problem_facts(problem: Problem, verbose: bool) -> list[Fact]:
+    """Return a problem: its sentence, then when, how sure, by which rule, with which packets."""
+    label, colour = LABELS[problem.severity]
+    follows = problem.consequence_of is not None
+    indent = LABEL_CELLS + 2 if follows else LABEL_CELLS
+    head = f"└ {label}" if follows else label
+    texts = [(_facts_line(problem), Style.DIM)]
+    if problem.reason:
+        texts.append((f"{problem.confidence}: {one_line(problem.reason)}", ""))
+    if verbose:
+        texts += _details(problem)
+    elif not follows:
+        texts.append((f"What to do: {first_sentence(problem.advice)}", ""))
+    title = Fact(one_line(problem.title), Style.BOLD, head, colour, indent)
+    return [title, *(Fact(text, style, indent=indent) for text, style in texts)]
 
-    def paragraph(self, text: str, style: str = "", indent: int = 0) -> None:
-        """Add a text as many lines as it needs."""
-        width = self._terminal.width
-        lines = [text] if width >= UNLIMITED else wrapped(text, width - indent, MOST_LINES)
-        for line in lines:
-            self.lines.append(" " * indent + self._styled(line, style))
 
-    def problem(self, problem: Problem, verbose: bool) -> None:
-        """Add a problem: its sentence, then when, how sure, by which rule, with which packets."""
-        label, colour = LABELS[problem.severity]
-        follows = problem.consequence_of is not None
-        indent = 2 if follows else 0
-        head = ("└ " if follows else "") + label
-        width = self._terminal.width
-        room = UNLIMITED if width >= UNLIMITED else width - _WIDTH - indent
-        title = one_line(problem.title)
-        lines = [title] if room >= UNLIMITED else wrapped(title, room, MOST_LINES)
-        start = " " * (indent - 2 if follows else 0)
-        for number, line in enumerate(lines):
-            first = head.ljust(_WIDTH + 2) if follows else head.ljust(_WIDTH)
-            mark = self._styled(first, colour) if not number else " " * len(first)
-            self.lines.append(f"{start}{mark}{self._styled(line, Style.BOLD)}")
-        inner = _WIDTH + indent
-        self.paragraph(_facts_line(problem), Style.DIM, inner)
-        if problem.reason:
-            self.paragraph(f"{problem.confidence}: {one_line(problem.reason)}", "", inner)
-        if verbose:
-            self._more(problem, inner)
-        elif not follows:
-            self.paragraph(f"What to do: {first_sentence(problem.advice)}", "", inner)
-
-    def _more(self, problem: Problem, indent: int) -> None:
-        for text in problem.details:
-            self.paragraph(one_line(text), "", indent)
-        for one in problem.evidence:
-            packet = f"packet {one.packet}" if one.packet is not None else "connection"
-            self.paragraph(
-                f"{clock(one.time)} {one_line(one.capture)} {packet}"
-                f" (conversation {one.conversation}): {one_line(one.what)}",
-                "",
-                indent,
-            )
-        if problem.filter:
-            self.paragraph(f"Wireshark: {problem.filter}", "", indent)
-        self.paragraph(f"Why: {problem.explanation}", "", indent)
-        self.paragraph(f"What to do: {problem.advice}", "", indent)
-        if problem.references:
-            self.paragraph(f"See: {', '.join(problem.references)}", Style.DIM, indent)
-
-    def _styled(self, text: str, style: str) -> str:
-        return styled(text, style) if self._terminal.colour and style else text
+def _details(problem: Problem) -> list[tuple[str, str]]:
+    """Return what `-V` shows: texts and their styles."""
+    texts = [(one_line(text), "") for text in problem.details]
+    for one in problem.evidence:
+        packet = f"packet {one.packet}" if one.packet is not None else "connection"
+        where = f"{clock(one.time)} {one_line(one.capture)} {packet}"
+        texts.append((f"{where} (conversation {one.conversation}): {one_line(one.what)}", ""))
+    if problem.filter:
+        texts.append((f"Wireshark: {problem.filter}", ""))
+    texts += [(f"Why: {problem.explanation}", ""), (f"What to do: {problem.advice}", "")]
+    if problem.references:
+        texts.append((f"See: {', '.join(problem.references)}", Style.DIM))
+    return texts
 
 
 def _facts_line(problem: Problem) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
 from typing import TYPE_CHECKING, TypeVar
 
 from dissectors.rows.record import STATUSES
 
 from ..ui.columns import LineColumn, text_of_hidden
-from ..ui.console import UNLIMITED, Style, Terminal, cut, one_line, styled
+from ..ui.console import UNLIMITED, Style, Terminal, cut, one_line, styled, wrapped
 from ..ui.figures import clock, count, counted, day, duration, size, zone_name
+from ..ui.screen.panels import MOST_LINES, panel_lines
 from ..ui.screen.tables import table_lines
 from .summary import Summary
 from .summary_tables import (
@@ -28,7 +28,7 @@ from .summary_tables import (
     operations,
     slowest,
 )
-from .verdict import verdict, verdict_lines
+from .verdict import style_of_verdict, verdict_facts
 
 if TYPE_CHECKING:
     from analytics.diagnosis.engine import Diagnosis
@@ -54,11 +54,7 @@ def summary_lines(
     """Return the summary as printable lines; `names` are the captures, by index."""
     writer = _Writer(terminal)
     if diagnosis is not None:
-        writer.heading("Verdict")
-        said = verdict(diagnosis)
-        if diagnosis.problems:
-            said += "; rmqtool diagnose says why and what to do"
-        writer.paragraphs([said, *verdict_lines(diagnosis.problems, MOST_PROBLEMS)])
+        writer.verdict(diagnosis)
     writer.heading("Captures")
     writer.paragraphs(_capture_lines(stats.captures))
     writer.heading("Traffic")
@@ -85,6 +81,17 @@ class _Writer:
         indent = len(INDENT) if terminal.width < UNLIMITED else 0
         self._terminal = terminal._replace(width=terminal.width - indent)
 
+    def verdict(self, diagnosis: Diagnosis) -> None:
+        """Add what is wrong, in a frame where there is a screen."""
+        facts = verdict_facts(diagnosis, MOST_PROBLEMS)
+        if self._terminal.is_terminal:
+            whole = self._terminal._replace(width=self._terminal.width + len(INDENT))
+            style = style_of_verdict(diagnosis.problems)
+            self.lines += panel_lines("Verdict", style, facts, whole)
+            return
+        self.heading("Verdict")
+        self.paragraphs([f"{one.label} {one.text}" if one.label else one.text for one in facts])
+
     def heading(self, text: str) -> None:
         """Begin a part."""
         if self.lines:
@@ -95,7 +102,8 @@ class _Writer:
         """Add texts, each a line of its own or as many as it needs."""
         width = self._terminal.width
         for text in texts:
-            lines = wrap(text, width - len(INDENT)) if width < UNLIMITED else [text]
+            limited = width < UNLIMITED
+            lines = wrapped(text, width - len(INDENT), MOST_LINES) if limited else [text]
             self.lines.append(INDENT + lines[0])
             self.lines += [INDENT * 2 + line for line in lines[1:]]
 

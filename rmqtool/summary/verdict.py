@@ -10,6 +10,7 @@ from analytics.diagnosis.problem import Problem, ProblemSeverity
 
 from ..ui.console import Style, one_line
 from ..ui.figures import counted
+from ..ui.screen.panels import Fact
 
 LABELS: Final = {
     ProblemSeverity.ERROR: ("ERROR", Style.RED),
@@ -17,6 +18,8 @@ LABELS: Final = {
     ProblemSeverity.INFO: ("INFO", Style.CYAN),
 }
 """severity → word and colour"""
+LABEL_CELLS: Final = 9
+"""cells of the word, and what is between it and a text"""
 
 
 def verdict(diagnosis: Diagnosis) -> str:
@@ -42,10 +45,25 @@ def problem_line(problem: Problem) -> str:
     return f"{LABELS[problem.severity][0]} {one_line(problem.title)} ({problem.rule})"
 
 
-def verdict_lines(problems: Sequence[Problem], most: int) -> list[str]:
-    """Return the causes of the gravest incidents, one line each."""
-    causes = [one for one in problems if one.consequence_of is None]
-    lines = [problem_line(one) for one in causes[:most]]
+def verdict_facts(diagnosis: Diagnosis, most: int) -> list[Fact]:
+    """Return the verdict and the causes of the gravest incidents."""
+    said = verdict(diagnosis)
+    if diagnosis.problems:
+        said += "; rmqtool diagnose says why and what to do"
+    causes = [one for one in diagnosis.problems if one.consequence_of is None]
+    facts = [Fact(said), *map(_cause, causes[:most])]
     if len(causes) > most:
-        lines.append(f"… and {counted(len(causes) - most, 'more problem')}: rmqtool diagnose")
-    return lines
+        more = counted(len(causes) - most, "more problem")
+        facts.append(Fact(f"… and {more}: rmqtool diagnose"))
+    return facts
+
+
+def _cause(problem: Problem) -> Fact:
+    label, colour = LABELS[problem.severity]
+    return Fact(f"{one_line(problem.title)} ({problem.rule})", "", label, colour, LABEL_CELLS)
+
+
+def style_of_verdict(problems: Sequence[Problem]) -> str:
+    """Return the colour of the gravest problem; green where there is none."""
+    found = {problem.severity for problem in problems}
+    return next((colour for one, (_, colour) in LABELS.items() if one in found), Style.GREEN)

@@ -41,6 +41,11 @@ def text_of(text: str, style: str = "") -> Text:
     return Text(text, style_of(style), end="", no_wrap=True, overflow="crop")
 
 
+def folded_text(text: str, style: str = "") -> Text:
+    """Return a printable text that takes as many lines as it needs."""
+    return Text(text, style_of(style), end="", overflow="fold")
+
+
 def lines_of(terminal: Terminal, *drawn: RenderableType) -> list[str]:
     """Return what rich draws, without blanks at the ends of lines."""
     file = io.StringIO()

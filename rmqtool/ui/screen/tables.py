@@ -28,8 +28,11 @@ def table_lines(
     """Return all rows of a table as lines that fit."""
     if not rows:
         return TableLines([], [])
-    table = LineTable(columns, terminal, len(rows))
-    lines = drawn(table.laid(rows), terminal) if terminal.is_terminal else table.lines_of(rows)
+    table = LineTable(columns, terminal, len(rows) + 1)
+    if terminal.is_terminal:
+        lines = drawn(table.laid(rows), terminal)
+    else:
+        lines = table.lines_of(rows) + table.rest()
     return TableLines(lines, table.hidden)
 
 

@@ -12,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from rmqtool.ui.console import cells
+from analytics.diagnosis.engine import Diagnosis, Engine
+from analytics.diagnosis.registry import rules
+from dissectors.decode.pipeline import DecodeOptions
+from dissectors.decode.shards import decode_of
+from rmqtool.diagnose.text import diagnosis_lines
+from rmqtool.ui.console import UNLIMITED, Terminal, cells
 from tests.patience import wait_for, waiting_in
 
 from ..command import PROGRAM, ROOT, rmqtool
@@ -48,6 +53,38 @@ def test_a_screenful_without_details_and_all_of_it_with_them() -> None:
     assert "Wireshark: frame.number in {63" in long.out
     assert "Why: " in long.out
     assert "apache/rocketmq#2404" in long.out
+
+
+def diagnosis_of(path: Path) -> Diagnosis:
+    engine = Engine(rules())
+    engine.begin_input("")
+    decode = decode_of([str(path)], DecodeOptions(conversations=True), 1)
+    for batch in decode.records():
+        engine.add_exchanges(batch)
+    engine.add_connections(decode.take_conversations())
+    engine.add_findings(decode.take_experts())
+    return engine.diagnosis()
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_screen_has_an_incident_a_frame(tmp_path: Path, width: int, verbose: bool) -> None:
+    """What is on the screen is what is piped, and its lines fit."""
+    for path in (KILL, HEALTHY, hostile_capture(tmp_path)):
+        found = diagnosis_of(path)
+        screen, pipe = Terminal(True, width, True), Terminal(False, UNLIMITED, False)
+        lines = diagnosis_lines(found, path.name, screen, verbose)
+        plain = [re.sub(r"\x1b\[\d*m", "", line) for line in lines]
+        assert max(map(cells, plain)) <= width
+        assert sum(line.startswith("╭─") for line in plain) == len(
+            {one.incident for one in found.problems}
+        )
+        assert not UNSAFE.search("".join(plain))
+        shown = "".join(line.strip("│ ").replace(" ", "") for line in plain)
+        piped = diagnosis_lines(found, path.name, pipe, verbose)
+        for line in (line.strip().replace(" ", "") for line in piped):
+            text = re.sub("^(ERROR|WARNING|INFO)", "", line)
+            assert text in shown, text
 
 
 UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
