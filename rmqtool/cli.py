@@ -7,6 +7,7 @@ here, so that `rmqtool --help` answers at once.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -26,7 +27,7 @@ from .send import command as cli_send
 from .trace import command as cli_trace
 from .ui import common_options as options
 from .ui.console import When
-from .ui.errors import guarded, said_of_system
+from .ui.errors import draw_errors_with, guarded, said_of_system
 from .ui.interrupt import install_handlers, restore_handlers
 from .ui.status import ExitStatus, Terminated
 from .version import VERSION
@@ -128,9 +129,19 @@ app.command("broker")(cli_broker.broker)
 app.command("help")(cli_help.help_)
 
 
+def _framed(lines: Sequence[str]) -> list[str]:
+    try:
+        from .ui.screen.panels import error_lines
+
+        return error_lines(lines, sys.stderr)
+    except Exception:  # what is wrong is to be said, however broken an installation is
+        return []
+
+
 def main() -> None:
     """Run the command line and exit with its status (console entry point)."""
     install_handlers()
+    draw_errors_with(_framed)
     try:
         app(prog_name="rmqtool")
     except OSError as error:  # of what no command prints: help, the version

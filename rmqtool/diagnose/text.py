@@ -16,7 +16,7 @@ from analytics.diagnosis.problem import Problem
 from ..summary.verdict import LABEL_CELLS, LABELS, verdict
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import clock, count, counted, day, zone_name
-from ..ui.screen.panels import Fact, fact_lines, panel_lines
+from ..ui.screen.panels import Labelled, fact_lines, panel_lines
 
 MOST_SHOWN: Final = 30
 """problems that are shown without `-V`"""
@@ -30,8 +30,8 @@ def diagnosis_lines(
     style = Style.BOLD if problems else Style.BOLD + Style.GREEN
     lines = fact_lines(
         [
-            Fact(f"{one_line(name)}: {verdict(diagnosis)}", style),
-            Fact(looked_at(diagnosis), Style.DIM),
+            Labelled(f"{one_line(name)}: {verdict(diagnosis)}", style),
+            Labelled(looked_at(diagnosis), Style.DIM),
         ],
         terminal,
     )
@@ -43,16 +43,16 @@ def diagnosis_lines(
     last = []
     if len(shown) < len(problems):
         last.append(
-            Fact(f"… and {counted(len(problems) - len(shown), 'more problem')}; -V has all")
+            Labelled(f"… and {counted(len(problems) - len(shown), 'more problem')}; -V has all")
         )
         lines.append("")
     lines += fact_lines(last, terminal)
     limits = not_judged(diagnosis)
-    last = [Fact(line, Style.DIM) for line in (limits if verbose else limits[:3])]
+    last = [Labelled(line, Style.DIM) for line in (limits if verbose else limits[:3])]
     lines += [""] if limits else []
     if problems and not verbose:
         way = f"rmqtool diagnose --explain {problems[0].rule}"
-        last.append(Fact(f"Evidence and advice: -V. A rule in words: {way}", Style.DIM))
+        last.append(Labelled(f"Evidence and advice: -V. A rule in words: {way}", Style.DIM))
     return lines + fact_lines(last, terminal)
 
 
@@ -84,7 +84,7 @@ def looked_at(diagnosis: Diagnosis) -> str:
     )
 
 
-def problem_facts(problem: Problem, verbose: bool) -> list[Fact]:
+def problem_facts(problem: Problem, verbose: bool) -> list[Labelled]:
     """Return a problem: its sentence, then when, how sure, by which rule, with which packets."""
     label, colour = LABELS[problem.severity]
     follows = problem.consequence_of is not None
@@ -97,8 +97,8 @@ def problem_facts(problem: Problem, verbose: bool) -> list[Fact]:
         texts += _details(problem)
     elif not follows:
         texts.append((f"What to do: {first_sentence(problem.advice)}", ""))
-    title = Fact(one_line(problem.title), Style.BOLD, head, colour, indent)
-    return [title, *(Fact(text, style, indent=indent) for text, style in texts)]
+    title = Labelled(one_line(problem.title), Style.BOLD, head, colour, indent)
+    return [title, *(Labelled(text, style, indent=indent) for text, style in texts)]
 
 
 def _details(problem: Problem) -> list[tuple[str, str]]:

@@ -50,6 +50,7 @@ from ..ui.console import terminal_of
 from ..ui.figures import count, counted, duration, size
 from ..ui.interrupt import first_ends
 from ..ui.progress import Progress
+from ..ui.screen.panels import question_lines
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .options import RAW, SANDBOX, ReplayRequest
@@ -242,7 +243,7 @@ class _Sending:
             f"Pace: {pace}, {given.in_flight} in flight at most",
             *summary_lines(planned, sent=False),
         ]
-        print("\n".join(lines), file=sys.stderr)
+        print("\n".join(question_lines("Not agreed to", lines, sys.stderr)), file=sys.stderr)
         print("Send? Type yes: ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() != "yes":
             raise CommandError("nothing was sent", "", ExitStatus.FAILURE)

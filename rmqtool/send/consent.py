@@ -14,6 +14,7 @@ from replay.consent import TypedLine
 from replay.safety import WAY_OUT, Agreement, TargetRefused
 
 from ..decode.options import usage_error
+from ..ui.screen.panels import question_lines
 
 
 def agreement_of(yes: bool, allow: Iterable[str] | None) -> Agreement:
@@ -44,7 +45,8 @@ class Question:
         if not can_ask():
             raise TargetRefused(f"{what}; {WAY_OUT}")
         self._clear()
-        print(f"{what[0].upper()}{what[1:]}", file=sys.stderr)
+        lines = question_lines("Not agreed to", [f"{what[0].upper()}{what[1:]}"], sys.stderr)
+        print("\n".join(lines), file=sys.stderr)
         print("Send there? Type yes: ", end="", file=sys.stderr, flush=True)
         return (await self._typed.read(sys.stdin)).strip().lower() == "yes"
 

@@ -10,7 +10,7 @@ from analytics.diagnosis.problem import Problem, ProblemSeverity
 
 from ..ui.console import Style, one_line
 from ..ui.figures import counted
-from ..ui.screen.panels import Fact
+from ..ui.screen.panels import Labelled
 
 LABELS: Final = {
     ProblemSeverity.ERROR: ("ERROR", Style.RED),
@@ -45,22 +45,22 @@ def problem_line(problem: Problem) -> str:
     return f"{LABELS[problem.severity][0]} {one_line(problem.title)} ({problem.rule})"
 
 
-def verdict_facts(diagnosis: Diagnosis, most: int) -> list[Fact]:
+def verdict_facts(diagnosis: Diagnosis, most: int) -> list[Labelled]:
     """Return the verdict and the causes of the gravest incidents."""
     said = verdict(diagnosis)
     if diagnosis.problems:
         said += "; rmqtool diagnose says why and what to do"
     causes = [one for one in diagnosis.problems if one.consequence_of is None]
-    facts = [Fact(said), *map(_cause, causes[:most])]
+    facts = [Labelled(said), *map(_cause, causes[:most])]
     if len(causes) > most:
         more = counted(len(causes) - most, "more problem")
-        facts.append(Fact(f"… and {more}: rmqtool diagnose"))
+        facts.append(Labelled(f"… and {more}: rmqtool diagnose"))
     return facts
 
 
-def _cause(problem: Problem) -> Fact:
+def _cause(problem: Problem) -> Labelled:
     label, colour = LABELS[problem.severity]
-    return Fact(f"{one_line(problem.title)} ({problem.rule})", "", label, colour, LABEL_CELLS)
+    return Labelled(f"{one_line(problem.title)} ({problem.rule})", "", label, colour, LABEL_CELLS)
 
 
 def style_of_verdict(problems: Sequence[Problem]) -> str:

@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from dissectors.printable import printable
@@ -24,6 +24,22 @@ from .status import CommandError, ExitStatus, Terminated
 DEBUG_VARIABLE = "RMQTOOL_DEBUG"
 ISSUES = "the project's issue tracker"
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_IN_FRAMES: Final = (ExitStatus.FAILURE, ExitStatus.USAGE)
+"""what is an error, unlike a condition that holds, or Ctrl-C"""
+
+
+class _Screen:
+    """How errors look on a terminal."""
+
+    lines_of: Callable[[Sequence[str]], list[str]] = staticmethod(lambda _: [])
+
+
+def draw_errors_with(lines_of: Callable[[Sequence[str]], list[str]]) -> None:
+    """Let errors on a terminal be what `lines_of` makes of their printable lines.
+
+    Where that is nothing, they are plain lines.
+    """
+    _Screen.lines_of = staticmethod(lines_of)
 
 
 def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
@@ -50,13 +66,16 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
 def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) -> ExitStatus:
     """Say what is wrong on standard error; return the status.
 
+    On a terminal it is drawn as `draw_errors_with` says; elsewhere it is plain lines for scripts.
     Further lines are indented: a broker's own words cannot look like a line of rmqtool.
     """
     first, *more = f"{message}\n{hint}".split("\n")
     rest = [line if line.startswith("  ") else f"  {line}" for line in more if line]
-    text = "\n".join(map(printable, [f"rmqtool: {first}", *rest]))
+    lines = list(map(printable, [f"rmqtool: {first}", *rest]))
     try:
-        print(text, file=sys.stderr)
+        if status in _IN_FRAMES and sys.stderr.isatty():
+            lines = _Screen.lines_of([printable(first), *lines[1:]]) or lines
+        print("\n".join(lines), file=sys.stderr)
     except OSError:
         return status
     return status

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
-from ..console import UNLIMITED, Terminal, styled, wrapped
+from ..console import UNLIMITED, Style, Terminal, styled, terminal_of, wrapped
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+_WIDEST: Final = 120
+"""cells of a frame around an error or a question"""
 MOST_LINES: Final = 40
 """lines of one text where it is not in a frame"""
 
 
-class Fact(NamedTuple):
+class Labelled(NamedTuple):
     """A text of as many lines as it needs."""
 
     text: str
@@ -29,7 +31,7 @@ class Fact(NamedTuple):
     """cells before the text; the label stands in them"""
 
 
-def fact_lines(facts: Sequence[Fact], terminal: Terminal) -> list[str]:
+def fact_lines(facts: Sequence[Labelled], terminal: Terminal) -> list[str]:
     """Return texts as plain lines, in colours where the terminal has them."""
     lines = []
     for fact in facts:
@@ -45,7 +47,7 @@ def fact_lines(facts: Sequence[Fact], terminal: Terminal) -> list[str]:
     return lines
 
 
-def panel_lines(title: str, style: str, facts: Sequence[Fact], terminal: Terminal) -> list[str]:
+def panel_lines(title: str, style: str, facts: Sequence[Labelled], terminal: Terminal) -> list[str]:
     """Return a frame with a title around texts; `style` is that of the frame and the title."""
     from rich.console import Group
     from rich.panel import Panel
@@ -62,7 +64,25 @@ def panel_lines(title: str, style: str, facts: Sequence[Fact], terminal: Termina
     return lines_of(terminal, panel)
 
 
-def _grids(facts: Sequence[Fact]) -> list[Table]:
+def error_lines(texts: Sequence[str], stream: IO[str]) -> list[str]:
+    """Return what is wrong, in a frame for the terminal that `stream` is."""
+    return _notice("Error", Style.RED, texts, terminal_of(stream))
+
+
+def question_lines(title: str, texts: Sequence[str], stream: IO[str]) -> list[str]:
+    """Return what must be known before a question: in a frame on a terminal."""
+    terminal = terminal_of(stream)
+    if not terminal.is_terminal:
+        return list(texts)
+    return _notice(title, Style.YELLOW, texts, terminal)
+
+
+def _notice(title: str, style: str, texts: Sequence[str], terminal: Terminal) -> list[str]:
+    shown = terminal._replace(width=min(terminal.width, _WIDEST))
+    return panel_lines(title, style, list(map(Labelled, texts)), shown)
+
+
+def _grids(facts: Sequence[Labelled]) -> list[Table]:
     """Return the texts; those with the same indent in a row share a grid."""
     from rich.table import Table
 

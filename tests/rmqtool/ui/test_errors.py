@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from dissectors.rows.parquet import MissingLibraryError
 from dissectors.tcp.source import CaptureError
-from rmqtool.ui.errors import guarded
+from rmqtool.cli import _framed
+from rmqtool.ui.errors import _Screen, guarded, said
 from rmqtool.ui.status import CommandError, ExitStatus, Terminated
 
 
@@ -42,3 +45,30 @@ def test_errors(
 
 def test_what_goes_well_is_passed_on() -> None:
     assert guarded(lambda: ExitStatus.FINDINGS) is ExitStatus.FINDINGS
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_an_error_on_a_terminal_is_in_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here plain lines, too, where it cannot be drawn; conditions and Ctrl-C never are."""
+    monkeypatch.setattr(_Screen, "lines_of", staticmethod(_framed))
+    for name, value in (("COLUMNS", "80"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    said("a.pcap\x1b: [red]no[/red] :smile:", f"look\n  here: {'x' * 90}", ExitStatus.USAGE)
+    first, message, hint, *_, last = screen.getvalue().splitlines()
+    assert first.startswith("╭─ Error ─")
+    assert message.strip("│ ") == r"a.pcap\x1b: [red]no[/red] :smile:"
+    assert hint.strip("│ ") == "look"
+    assert last.startswith("╰")
+    assert {len(line) for line in screen.getvalue().splitlines()} == {80}
+    monkeypatch.setattr("rmqtool.ui.screen.panels.error_lines", None)
+    for status in (ExitStatus.DIFFERENCES, ExitStatus.INTERRUPTED, ExitStatus.FAILURE):
+        screen.truncate(0)
+        screen.seek(0)
+        said("it is so", status=status)
+        assert screen.getvalue() == "rmqtool: it is so\n"

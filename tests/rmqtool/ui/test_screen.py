@@ -16,7 +16,7 @@ from rich.text import Text
 from rmqtool.ui.columns import LineColumn
 from rmqtool.ui.console import UNLIMITED, Style, Terminal, cells, one_line, styled
 from rmqtool.ui.screen.drawing import lines_of, style_of, text_of
-from rmqtool.ui.screen.panels import Fact, fact_lines, panel_lines
+from rmqtool.ui.screen.panels import Labelled, fact_lines, panel_lines
 from rmqtool.ui.screen.tables import table_lines
 
 from ..command import PROGRAM, ROOT
@@ -72,7 +72,7 @@ def test_a_table_of_one_row_is_as_wide_as_it_must_be() -> None:
 @pytest.mark.parametrize("text", MARKUP)
 def test_a_text_in_a_frame_stays_what_it_is(text: str) -> None:
     text = one_line(text)
-    facts = [Fact(text, Style.BOLD), Fact(text, "", text[:2], Style.RED, 10)]
+    facts = [Labelled(text, Style.BOLD), Labelled(text, "", text[:2], Style.RED, 10)]
     lines = panel_lines(text, Style.YELLOW, facts, Terminal(True, 160, True))
     codes = set(re.findall(r"\x1b[^m]*m?", "\n".join(lines)))
     assert codes <= {Style.BOLD, Style.RED, Style.YELLOW, Style.RESET}
@@ -82,7 +82,7 @@ def test_a_text_in_a_frame_stays_what_it_is(text: str) -> None:
 @pytest.mark.parametrize("width", [40, 80, 100, 160])
 def test_a_frame_fits_and_has_all_of_its_text(width: int) -> None:
     words = [f"订单{number}" for number in range(90)]
-    facts = [Fact(" ".join(words)), Fact("x" * 500, "", "ERROR", Style.RED, 9)]
+    facts = [Labelled(" ".join(words)), Labelled("x" * 500, "", "ERROR", Style.RED, 9)]
     lines = panel_lines("订单" * 90, Style.RED, facts, Terminal(True, width, False))
     assert set(map(cells, lines)) == {width}
     inner = "".join(line[1:-1] for line in lines)
