@@ -107,6 +107,22 @@ class Moment(NamedTuple):
         return self.zone.instant(local - local % DAY + self.ns)
 
 
+def between(since: Moment | None, until: Moment | None, first: int) -> Callable[[int | None], bool]:
+    """Return the test whether a time is in a window; times of day are of the day of `first`.
+
+    An absent time is in no window.
+    """
+    start = since.on_day_of(first) if since is not None else None
+    end = until.on_day_of(first) if until is not None else None
+
+    def holds(ns: int | None) -> bool:
+        if ns is None:
+            return False
+        return (start is None or ns >= start) and (end is None or ns < end)
+
+    return holds
+
+
 @lru_cache(maxsize=4096)
 def _text_of_second(second: int) -> str:
     clamped = min(max(second, 0), _LAST_SECOND)

@@ -72,6 +72,12 @@ class DecodeStats(RunTotals, kw_only=True):
     captures: list[CaptureStats] = []
     expert_counts: dict[ExpertKind, int] = {}
 
+    @property
+    def first_time(self) -> int:
+        """Time of the first packet of the first capture that has one, nanoseconds since the epoch;
+        0: no packet was seen."""
+        return next((one.first_ts for one in self.captures if one.first_ts is not None), 0)
+
 
 def totals_of(stats: RunTotals) -> RunTotals:
     """Return the totals alone, of whatever has them among other things."""

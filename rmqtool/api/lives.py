@@ -6,15 +6,52 @@ from collections.abc import Iterator
 
 from analytics.life.search import MessageSearch
 from dissectors.decode.pipeline import Decode
+from dissectors.rows.message_record import MessageRecord
+from dissectors.rows.record import ExchangeRecord
+from dissectors.times import Moment, between
 
 
-def searched(decode: Decode, search: MessageSearch) -> Iterator[int]:
-    """Give what is decoded to a search, batch by batch; yield how many rows of messages came."""
+def searched(
+    decode: Decode, search: MessageSearch, since: Moment | None = None, until: Moment | None = None
+) -> Iterator[int]:
+    """Give what is decoded to a search, batch by batch; yield how many rows of messages came.
+
+    Only what was seen between `since` and `until`: of a message its own packet counts, not that of
+    the poll that it answers. Times of day are of the day of the first packet.
+    """
+    given: Given | None = None
     for batch in decode.records():
-        search.add_exchanges(batch)
+        if given is None and batch:
+            given = Given(search, since, until, decode.stats.first_time)
         rows = 0
         for carried in decode.take_messages():
-            search.add(carried.messages)
             rows += len(carried.messages)
+            if given is not None:
+                given.add(carried.messages)
+        if given is not None:
+            given.add_exchanges(batch)
         decode.take_experts()
         yield rows
+
+
+class Given:
+    """What a search is given: the rows of the time that was asked for."""
+
+    def __init__(
+        self, search: MessageSearch, since: Moment | None, until: Moment | None, first: int
+    ) -> None:
+        """`first`: time of the first packet, on whose day times of day are."""
+        self._search = search
+        self._in_window = None if since is until is None else between(since, until, first)
+
+    def add(self, rows: list[MessageRecord]) -> None:
+        """Take rows of messages."""
+        holds = self._in_window
+        self._search.add(rows if holds is None else [row for row in rows if holds(row.time)])
+
+    def add_exchanges(self, rows: list[ExchangeRecord]) -> None:
+        """Take rows of exchanges."""
+        holds = self._in_window
+        if holds is not None:
+            rows = [row for row in rows if holds(row.response_time) or holds(row.request_time)]
+        self._search.add_exchanges(rows)

@@ -16,7 +16,7 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.shards import decode_of
 from dissectors.expert import Severity
 from dissectors.rows.record import ExchangeRecord
-from dissectors.times import Moment
+from dissectors.times import Moment, between
 
 from ..api.tables.exchanges import EXCHANGES
 from ..ui.columns import text_of_hidden
@@ -233,18 +233,13 @@ class _Loop(Generic[Row]):
 
     def _times_of_day(self) -> Callable[[Row], bool]:
         """Return the test for times without a date: they are of the day of the first packet."""
-        first = next((c.first_ts for c in self._decode.stats.captures if c.first_ts is not None), 0)
-        since = _of_day(self._request.since, first)
-        until = _of_day(self._request.until, first)
+        holds = between(
+            _time_of_day(self._request.since),
+            _time_of_day(self._request.until),
+            self._decode.stats.first_time,
+        )
         time = self._rows.time
-
-        def in_window(row: Row) -> bool:
-            seen = time(row)
-            if seen is None:
-                return False
-            return (since is None or seen >= since) and (until is None or seen < until)
-
-        return in_window
+        return lambda row: holds(time(row))
 
 
 def watch_of(request: DecodeRequest) -> Watch | None:
@@ -259,9 +254,9 @@ def watch_of(request: DecodeRequest) -> Watch | None:
     return Watch(Engine(rules()))
 
 
-def _of_day(moment: Moment | None, first: int) -> int | None:
-    """Return a time of day on the day of `first`; None for a date, which the core filters."""
-    return None if moment is None or moment.has_date else moment.on_day_of(first)
+def _time_of_day(moment: Moment | None) -> Moment | None:
+    """Return a time of day; None for a date, which the core filters."""
+    return None if moment is None or moment.has_date else moment
 
 
 def remarks(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[str]:

@@ -18,10 +18,11 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.shards import decode_of
 from dissectors.replication.progress import Replication
 from dissectors.rows.tables import encodable_value
+from dissectors.times import Moment, moment_of
 from dissectors.where.filter import Test, WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 
-from ..api.lives import searched
+from ..api.lives import Given, searched
 from ..decode.options import ports_of, time_option, zone_option
 from ..decode.undecoded import nothing_decoded
 from ..ui.console import UNLIMITED, Terminal, terminal_of
@@ -101,7 +102,7 @@ def _read(given: TraceArguments, inputs: Sequence[str], search: MessageSearch) -
     replications: list[Replication] = []
     for name in inputs:
         if _is_log(name):
-            manifest = _read_log(name, search)
+            manifest = _read_log(name, search, *_window(given))
             gap_bytes += manifest.gap_bytes
             not_decoded += sum(manifest.not_decoded.values())
             replications += manifest.replications
@@ -124,7 +125,9 @@ def _is_log(name: str) -> bool:
     return name != "-" and Path(name).is_dir() and is_decoded_log(Path(name))
 
 
-def _read_log(name: str, search: MessageSearch) -> Manifest:
+def _read_log(
+    name: str, search: MessageSearch, since: Moment | None, until: Moment | None
+) -> Manifest:
     """Read a decoded log, part by part and batch by batch."""
     from analytics.inputs.inputs import InputError, inputs_of
     from analytics.inputs.rows import exchange_rows, message_rows
@@ -137,13 +140,24 @@ def _read_log(name: str, search: MessageSearch) -> Manifest:
                 f"{name} has no table of messages",
                 "decode the captures anew without --no-message-rows, or trace them themselves",
             )
+        starts = [one.first_time for one in log.manifest.captures if one.first_time is not None]
+        first = moment_of(starts[0]) if starts else None
+        given = Given(search, since, until, first.ns if first is not None else 0)
         for rows in message_rows(log):
-            search.add(rows)
+            given.add(rows)
         for exchanges in exchange_rows(log):
-            search.add_exchanges(exchanges)
+            given.add_exchanges(exchanges)
     except InputError as error:
         raise CommandError(str(error), getattr(error, "hint", "")) from None
     return log.manifest
+
+
+def _window(given: TraceArguments) -> tuple[Moment | None, Moment | None]:
+    zone = zone_option(given.tz)
+    return (
+        time_option("--since", given.since, zone),
+        time_option("--until", given.until, zone),
+    )
 
 
 def _read_captures(given: TraceArguments, names: Sequence[str], search: MessageSearch) -> Decode:
@@ -153,28 +167,16 @@ def _read_captures(given: TraceArguments, names: Sequence[str], search: MessageS
             "pipe a capture into it: tcpdump -w - … | rmqtool trace - KEY",
             ExitStatus.USAGE,
         )
-    zone = zone_option(given.tz)
-    since, until = (
-        time_option(f"--{name}", text, zone)
-        for name, text in (("since", given.since), ("until", given.until))
-    )
-    for moment in (since, until):
-        if moment is not None and not moment.has_date:
-            raise CommandError(
-                "--since and --until: give a date, too: 2026-11-20T10:00:00",
-                status=ExitStatus.USAGE,
-            )
+    since, until = _window(given)
     options = DecodeOptions(
         decode_as=ports_of(given.decode_as or []),
-        since=since.ns if since is not None else None,
-        until=until.ns if until is not None else None,
         messages=True,
     )
     decode = decode_of(names, options, given.jobs)
     progress = Progress(sys.stderr, not given.quiet, "messages")
     rows = 0
     try:
-        for found in searched(decode, search):
+        for found in searched(decode, search, since, until):
             rows += found
             progress.update(decode.bytes_read, decode.bytes_total, rows)
     finally:

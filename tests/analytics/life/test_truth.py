@@ -91,7 +91,7 @@ def test_every_send_is_in_the_table_as_its_producer_knew_it(truth: Truth) -> Non
     rows = {row.offset_msg_id: row for row in truth.rows if row.event in (STORED, PREPARED)}
     halves = {row.unique_key: row for row in truth.rows if row.event == PREPARED}
     for send in sends:
-        if send.get("status") != "SEND_OK":
+        if "status" not in send:
             continue
         # The client does not tell where a half message is.
         row = rows[send["offsetMsgId"]] if send["offsetMsgId"] else halves[send["msgId"]]
@@ -199,7 +199,7 @@ def test_a_commit_comes_after_what_it_covers_was_consumed(truth: Truth) -> None:
                 if one.row.event == DELIVERED
                 and (one.row.consumer_group, one.row.topic) == (row.consumer_group, row.topic)
                 and one.row.queue_id == row.queue_id
-                and one.target.name == step.source.name
+                and (one.source, one.target) == (step.target, step.source)
                 and (one.row.queue_offset or 0) < (row.queue_offset or 0)
             ]
             seen += len(covered)
@@ -245,10 +245,11 @@ def test_transactions_end_as_their_producer_decided(truth: Truth) -> None:
     checks = Counter(one["msgId"] for one in truth.of("checked"))
     assert Counter(row.unique_key for row in truth.rows if row.event == CHECKED) == checks
     if told:
-        rolled = {key for key, event in told if event == ROLLED_BACK}
+        # A broker may ask before it has heard: then a commit comes first, and what follows is late.
+        committed = {key for key, event in told if event == COMMITTED}
         for key, life in truth.lives.items():
             shown = {step.row.event for step in life.steps}
-            assert (DELIVERED in shown) is (key not in rolled)
+            assert (DELIVERED in shown) is (key in committed)
 
 
 def test_nothing_is_delivered_before_it_is_due(truth: Truth) -> None:

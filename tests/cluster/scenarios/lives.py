@@ -8,10 +8,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from .. import faults
 from ..artifacts import NEWEST_5
 from ..clients import Client, run_mqadmin, start_go
 from ..processes import wait_until
+from .faulty import PROXY_HOST, SEEN_BY_CLIENTS, masters_5x
 from .scene import Scenario, Scene, both, single_5x
+from .servers import pair_4x, pair_5x, slave_fetch_seconds
 
 PATIENT = "com.rocketmq.remoting.client.connect.timeout=20000"
 QUICK = (PATIENT, "rocketmq.client.rebalance.waitInterval=2000")
@@ -223,6 +226,59 @@ def transactions(scene: Scene) -> None:
     scene.tell(sent, consumer)
 
 
+def sent_twice(scene: Scene) -> None:
+    """broker-a stops running for 3 s while a producer sends to AgainTopic with 500 ms an attempt.
+
+    What timed out there is sent again to broker-b and stored by broker-a all the same when it goes
+    on; 127.0.0.1@consumer of again_group gets it twice.
+    """
+    broker = scene.cluster.broker("broker-a")
+    with faults.Proxy((PROXY_HOST, broker.port), broker.address):
+        scene.cluster.make_topic("AgainTopic", queues=2)
+        with scene.capture(SEEN_BY_CLIENTS):
+            consumer = _consumer(scene, "consumer", "AgainTopic", "again_group")
+            time.sleep(2)
+            sender = _sender(
+                scene,
+                "AgainTopic",
+                16,
+                pause_ms=300,
+                timeout_ms=3000,
+                per_request_ms=500,
+                may_fail=True,
+            )
+            sender.wait_for("SEND_OK")
+            time.sleep(1)
+            with faults.frozen(broker):
+                time.sleep(3)
+            sent = sender.finish()
+            time.sleep(4)
+            _end(consumer)
+    scene.tell(sent, consumer)
+
+
+def slave_lives(scene: Scene) -> None:
+    """Eight messages of BehindTopic; the master of broker-a is killed when early_group has them.
+
+    127.0.0.1@late of behind_group gets those of broker-a from its slave, 127.77.0.12.
+    """
+    scene.cluster.make_topic("BehindTopic", queues=2)
+    master = scene.cluster.broker("broker-a")
+    with scene.capture():
+        sent = _send(scene, "BehindTopic", 8)
+        time.sleep(slave_fetch_seconds(scene) + 20)  # it is asked a second time, to be sure
+        early = _consumer(scene, "early", "BehindTopic", "early_group", poll_ms=1500)
+        _wait_done("the early group has all", [early], 8)
+        faults.kill(master)
+        time.sleep(1)
+        late = _consumer(scene, "late", "BehindTopic", "behind_group", poll_ms=1500)
+        _wait_done("the late group has all", [late], 8)
+        time.sleep(1)
+        _end(early, late)
+    scene.tell(sent, early, late)
+    faults.restart(scene.cluster, master)
+
+
 def go_lives(scene: Scene) -> None:
     """The Go client sends six messages to GoLifeTopic and consumes them.
 
@@ -278,12 +334,26 @@ LIVES: tuple[Scenario, ...] = (
         "Messages that are due later, and when they are consumed",
         "the answer to a send of them has an offset of another queue",
     ),
-    both(
+    *both(
         "transactions",
         transactions,
         "Commit, rollback, and what is decided at check-backs, with a consumer",
         "the committed message is another record of the log with the same UNIQ_KEY",
-    )[1],
+    ),
+    Scenario(
+        "sent-twice-5x",
+        masters_5x,
+        sent_twice,
+        "A broker stops running for 3 s: attempts that timed out are stored by both brokers",
+        "the consumer gets the same UNIQ_KEY twice, at two offsets",
+    ),
+    *both(
+        "slave-lives",
+        slave_lives,
+        "A master is killed; a group that begins then gets its messages from the slave",
+        "the store host of these messages is the master that is gone",
+        clusters=(pair_5x, pair_4x),
+    ),
     Scenario(
         "go-lives-5x",
         single_5x,

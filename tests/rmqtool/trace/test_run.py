@@ -101,3 +101,28 @@ def test_the_page_asks_for_nothing(tmp_path: Path) -> None:
     assert "default-src 'none'" in html
     assert not re.search(r"(?:src|href)=\"(?!#)", html)
     assert html.count("<polygon") == 9
+
+
+@pytest.mark.parametrize("zone", [(), ("--tz", "+08:00")])
+def test_since_and_until_take_times_of_day_for_captures_and_logs(
+    tmp_path: Path, zone: tuple[str, ...]
+) -> None:
+    """`docs/trace.md` shows the three steps of this message: 08:43:47.447, .961 and .970."""
+    log = tmp_path / "log"
+    assert rmqtool("decode", "pcap", TWICE, "-T", "jsonl", "-o", f"{log}/").status == 0
+    day, hour = ("2026-11-22T", "16") if zone else ("2026-11-22T", "08")
+    for date in ("", day):
+        for given, expected in (
+            (("--since", f"{date}{hour}:43:47.9"), ["stored", "delivered", "acknowledged"]),
+            (("--until", f"{date}{hour}:43:47.9"), ["sent"]),
+            (
+                ("--since", f"{date}{hour}:43:47.965", "--until", f"{date}{hour}:43:47.971"),
+                ["delivered"],
+            ),
+        ):
+            key = "C000020A06964E0E2F2A6E0517750005"
+            found = [lives(name, key, *given, *zone) for name in (TWICE, log)]
+            for (one,) in found:
+                events = [step["event"] for step in one["steps"]]  # type: ignore[attr-defined]
+                assert events[: len(expected)] == expected, (given, events)
+            assert found[0] == found[1]
