@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from ....sends.attempts import STORED
 from ....sends.chains import MAYBE
-from ...attempt_words import WITHOUT_ANSWER, MessageFold, counted, timed_out
 from ...context import Context
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import only
 from ...rule import DiagnosisRule
+from .attempt_words import WITHOUT_ANSWER, MessageFold, counted, timed_out
 
 
 class _Fold(MessageFold):

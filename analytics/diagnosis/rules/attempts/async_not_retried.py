@@ -11,7 +11,6 @@ from dissectors.remoting.retries import RETRIED_SINCE
 
 from ....sends.attempts import REFUSED
 from ....sends.chains import NOT_RETRIED, remark_shape
-from ...attempt_words import MAX_KEYS, MessageFold, alone, counted
 from ...context import Context
 from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
@@ -19,6 +18,7 @@ from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
 from ...refusals import counted_names, only
 from ...rule import DiagnosisRule
+from .attempt_words import MAX_KEYS, MessageFold, alone, counted
 from .causes import BUSY
 
 GO: Final = "GO"

@@ -9,13 +9,13 @@ from dissectors.remoting.retries import RETRIED_SINCE
 from dissectors.remoting.versions import release_of
 
 from ....sends.chains import OLD_CLIENT
-from ...attempt_words import MAX_KEYS, MessageFold, alone, counted
 from ...context import Context
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import counted_names, only
 from ...rule import DiagnosisRule
+from .attempt_words import MAX_KEYS, MessageFold, alone, counted
 from .causes import BUSY
 
 _BUSY = int(ResponseCode.SYSTEM_BUSY)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ....sends.chains import NO_TIME
-from ...attempt_words import MessageFold, counted, length_us, timed_out
 from ...context import Context
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
 from ...refusals import only
 from ...rule import DiagnosisRule
+from .attempt_words import MessageFold, counted, length_us, timed_out
 
 
 class _Fold(MessageFold):

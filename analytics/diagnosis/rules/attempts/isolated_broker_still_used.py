@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from dissectors.remoting.codes import ResponseCode
 
 from ....sends.attempts import ONEWAY, REFUSED, STORED, UNKNOWN
-from ...attempt_words import counted, evidence_of, how, length_us
 from ...context import Context
 from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally
@@ -22,6 +21,7 @@ from ...producers.producers import (
 )
 from ...refusals import counted_names, only, times
 from ...rule import DiagnosisRule
+from .attempt_words import counted, evidence_of, how, length_us
 from .causes import NO_ANSWER
 
 if TYPE_CHECKING:

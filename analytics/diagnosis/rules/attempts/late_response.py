@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dissectors.remoting.versions import V4_9_0
 
 from ....sends.attempts import ObservedAttempt
-from ...attempt_words import MessageFold, by_broker_and_topic, came_late, counted, length_us
 from ...context import Context
 from ...keys import parts_of
 from ...messages import ObservedMessage
@@ -15,6 +14,7 @@ from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
 from ...refusals import only
 from ...rule import DiagnosisRule
+from .attempt_words import MessageFold, by_broker_and_topic, came_late, counted, length_us
 
 
 class _Fold(MessageFold):

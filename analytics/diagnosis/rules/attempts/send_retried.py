@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ....sends.attempts import FAILURES, STORED
-from ...attempt_words import MessageFold, counted
 from ...context import Context
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import counted_names, only
 from ...rule import DiagnosisRule
+from .attempt_words import MessageFold, counted
 from .causes import BUSY, NO_ANSWER
 
 

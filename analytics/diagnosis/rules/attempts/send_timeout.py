@@ -6,14 +6,6 @@ from collections.abc import Iterable
 
 from ....sends.attempts import LATE, STORED
 from ....sends.chains import FAILED, MAYBE, STORED_UNTOLD
-from ...attempt_words import (
-    MessageFold,
-    by_broker_and_topic,
-    counted,
-    length_us,
-    timed_out,
-    waited_us,
-)
 from ...context import Context
 from ...keys import parts_of
 from ...messages import ObservedMessage
@@ -21,6 +13,14 @@ from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
 from ...refusals import only
 from ...rule import DiagnosisRule
+from .attempt_words import (
+    MessageFold,
+    by_broker_and_topic,
+    counted,
+    length_us,
+    timed_out,
+    waited_us,
+)
 
 
 class _Fold(MessageFold):

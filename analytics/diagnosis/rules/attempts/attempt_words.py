@@ -12,14 +12,14 @@ from typing import Final
 
 from dissectors.rows import conversation_record as tcp
 
-from ..sends.attempts import CLOSED, GIVEN_UP, LATE, RESET, ObservedAttempt
-from .context import Context
-from .keys import joined_key
-from .messages import ObservedMessage
-from .outages import seconds
-from .problem import Evidence, Tally
-from .refusals import MAX_NAMED, counted_names
-from .rule import Fold
+from ....sends.attempts import CLOSED, GIVEN_UP, LATE, RESET, ObservedAttempt
+from ...context import Context
+from ...keys import joined_key
+from ...messages import ObservedMessage
+from ...outages import seconds
+from ...problem import Evidence, Tally
+from ...refusals import MAX_NAMED, counted_names
+from ...rule import Fold
 
 MAX_KEYS: Final = 1000
 """UNIQ_KEYs that are kept"""
