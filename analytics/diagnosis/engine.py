@@ -18,13 +18,14 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from .context import Context
-from .incidents import grouped
+from .incidents import grouped, merged
 from .keys import Add, Flow
-from .messages import AttemptStore, ObservedMessage
+from .messages import AttemptStore, ObservedMessage, span_of_message
 from .need import Need
-from .problem import LOWER, Case, Confidence, Problem, Subject, Tally, filter_of
+from .problem import LOWER, OVER, Case, Confidence, Problem, ProblemState, filter_of
 from .registry import Takers, rule_of
 from .rule import DiagnosisRule, Exchanges, Fold
+from .spells import spells
 
 MAX_KEYS: Final = 10_000
 """states of one rule"""
@@ -32,8 +33,6 @@ MAX_FLOWS: Final = 10_000
 """flows that are known at a time; a long-lived client has a few, a short-lived one is one"""
 BATCH: Final = 2048
 """exchanges that are taken together, so that there are several of most flows"""
-MAX_CASES: Final = 200
-"""problems of one rule; those over it are counted in the last"""
 
 
 @dataclass(slots=True)
@@ -68,7 +67,7 @@ class _Taker:
             if len(self.folds) >= MAX_KEYS:
                 self.left_out += 1
                 return None
-            found = self.folds[key] = self.rule.fold(key)
+            found = self.folds[key] = self.rule.new_fold(key)
         return found
 
 
@@ -241,7 +240,7 @@ class Engine:
             if taker.rule.joined_messages:
                 for joined in taker.folds.values():
                     joined.forget_messages()
-        found: dict[str, dict[str, Fold]] = {}
+        found: dict[str, dict[str, list[ObservedMessage]]] = {}
         left_out: Counter[str] = Counter()
         for message in messages:
             for key_of, taker in self._of_messages:
@@ -253,18 +252,35 @@ class Engine:
                     if with_rows is not None:  # else the rows of its key are over a bound
                         with_rows.add_message(message)
                     continue
-                states = found.setdefault(taker.rule.id, {})
-                fold = states.get(key)
-                if fold is None:
-                    if len(states) >= MAX_KEYS:
-                        left_out[taker.rule.id] += 1
-                        continue
-                    fold = states[key] = taker.rule.fold(key)
-                fold.add_message(message)
+                by_key = found.setdefault(taker.rule.id, {})
+                if key not in by_key and len(by_key) >= MAX_KEYS:
+                    left_out[taker.rule.id] += 1
+                    continue
+                by_key.setdefault(key, []).append(message)
         limits += [
             f"{rule}: {number} messages of further keys" for rule, number in left_out.items()
         ]
-        return {rule: list(states.values()) for rule, states in found.items()}
+        return {
+            name: [
+                fold
+                for key, several in by_key.items()
+                for fold in folds_of_messages(self._taker_of[name].rule, key, several)
+            ]
+            for name, by_key in found.items()
+        }
+
+
+def folds_of_messages(
+    rule: DiagnosisRule, key: str, messages: Iterable[ObservedMessage]
+) -> list[Fold]:
+    """Return states that took the messages of one key, one for each spell."""
+    folds = []
+    for spell in spells(messages, span_of_message, rule.lasts):
+        fold = rule.new_fold(key)
+        for message in spell:
+            fold.add_message(message)
+        folds.append(fold)
+    return folds
 
 
 def problems_of(
@@ -286,48 +302,6 @@ def found_by(rule: DiagnosisRule, folds: Iterable[Fold], context: Context) -> li
     return found
 
 
-def merged(problems: Iterable[Problem], limits: list[str]) -> list[Problem]:
-    """Return problems of which those of one rule and subject are one.
-
-    It does not matter in which order they come. At most MAX_CASES of a rule are kept.
-    """
-    by_rule: dict[str, dict[Subject, list[Problem]]] = {}
-    for one in problems:
-        by_rule.setdefault(one.rule, {}).setdefault(one.subject, []).append(one)
-    result: list[Problem] = []
-    for rule, by_subject in by_rule.items():
-        found = sorted(map(_joined, by_subject.values()), key=_by_frequency)
-        if len(found) > MAX_CASES:
-            limits.append(f"{rule}: {len(found) - MAX_CASES} further problems")
-        result += found[:MAX_CASES]
-    return result
-
-
-def _joined(problems: list[Problem]) -> Problem:
-    """Return problems of one subject as one, in the words of the most frequent one."""
-    if len(problems) == 1:
-        return problems[0]
-    ordered = sorted(problems, key=_by_frequency)
-    tally = Tally()
-    for one in ordered:
-        part = Tally()
-        part.count, part.first, part.last = one.count, one.first_time, one.last_time
-        part.evidence = one.evidence
-        tally.merge(part)
-    best = ordered[0]
-    best.severity = max(one.severity for one in ordered)
-    others = dict.fromkeys(f"also: {one.title}" for one in ordered if one.title != best.title)
-    details = dict.fromkeys(text for one in ordered for text in one.details)
-    best.details = [*others, *details]
-    best.count, best.first_time, best.last_time = tally.count, tally.first, tally.last
-    best.evidence, best.filter = tally.evidence, filter_of(tally.evidence)
-    return best
-
-
-def _by_frequency(problem: Problem) -> tuple[int, int, str, str]:
-    return -problem.count, problem.first_time, problem.title, str(problem.subject)
-
-
 def concluded(
     rules: Sequence[DiagnosisRule], problems: list[Problem], context: Context, limits: list[str]
 ) -> Diagnosis:
@@ -342,8 +316,21 @@ def concluded(
         other = rule_of(name)
         if other is not None:
             described[name] = other
+    for problem in problems:
+        problem.state = _state_of(problem, described[problem.rule], context.last_time)
     ordered = grouped(problems, described)
     return Diagnosis(ordered, context, silent, len(rules) - len(mute), limits)
+
+
+def _state_of(problem: Problem, rule: DiagnosisRule, end: int | None) -> ProblemState | None:
+    """Return whether a problem was over when the capture ended."""
+    if problem.state is not None:
+        return problem.state
+    if rule.lasts is None or end is None:
+        return None
+    between = (problem.last_time - problem.first_time) // max(problem.count - 1, 1)
+    quiet = end - problem.last_time
+    return ProblemState.OVER if quiet > max(OVER, 2 * between) else ProblemState.GOING_ON
 
 
 def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
@@ -361,6 +348,7 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
         count=case.count,
         first_time=case.first_time,
         last_time=case.last_time,
+        state=ProblemState.OVER if case.ended else None,
         evidence=case.evidence,
         filter=filter_of(case.evidence),
         details=case.details,

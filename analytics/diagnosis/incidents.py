@@ -1,4 +1,4 @@
-"""Problems that are one incident: the cause first, its consequences under it.
+"""Problems that are one, and those that are one incident: the cause first, then consequences.
 
 Rules: which rule's problems may follow from which is data of the rules (`consequence_of`). A
 problem is put under another one where both happened at about one time and neither speaks of a
@@ -8,14 +8,73 @@ earliest that fits; incidents are ordered by their gravest problem.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from .problem import Problem, Subject
+from .problem import Problem, Subject, Tally, filter_of
+from .registry import rule_of
 from .rule import DiagnosisRule
+from .spells import HOUR, spells
 
+MAX_CASES: Final = 200
+"""problems of one rule; those over it are counted in the last"""
 NEAR: Final = 30_000_000_000
 """ns between the times of a cause and what follows from it: a route is asked for so often"""
+
+
+def merged(problems: Iterable[Problem], limits: list[str]) -> list[Problem]:
+    """Return problems of which those of one rule, subject and spell are one.
+
+    It does not matter in which order they come. At most MAX_CASES of a rule are kept.
+    """
+    by_rule: dict[str, dict[Subject, list[Problem]]] = {}
+    for one in problems:
+        by_rule.setdefault(one.rule, {}).setdefault(one.subject, []).append(one)
+    result: list[Problem] = []
+    for rule, by_subject in by_rule.items():
+        described = rule_of(rule)
+        lasts = described.lasts if described is not None else HOUR
+        found = [
+            _joined(spell)
+            for several in by_subject.values()
+            for spell in spells(several, _span, lasts)
+        ]
+        found.sort(key=_by_frequency)
+        if len(found) > MAX_CASES:
+            limits.append(f"{rule}: {len(found) - MAX_CASES} further problems")
+        result += found[:MAX_CASES]
+    return result
+
+
+def _span(problem: Problem) -> tuple[int, int]:
+    return problem.first_time, problem.last_time
+
+
+def _joined(problems: list[Problem]) -> Problem:
+    """Return problems of one subject as one, in the words of the most frequent one."""
+    if len(problems) == 1:
+        return problems[0]
+    ordered = sorted(problems, key=_by_frequency)
+    tally = Tally()
+    for one in ordered:
+        part = Tally()
+        part.count, part.first, part.last = one.count, one.first_time, one.last_time
+        part.evidence = one.evidence
+        tally.merge(part)
+    best = ordered[0]
+    if any(one.state is None for one in ordered):
+        best.state = None
+    best.severity = max(one.severity for one in ordered)
+    others = dict.fromkeys(f"also: {one.title}" for one in ordered if one.title != best.title)
+    details = dict.fromkeys(text for one in ordered for text in one.details)
+    best.details = [*others, *details]
+    best.count, best.first_time, best.last_time = tally.count, tally.first, tally.last
+    best.evidence, best.filter = tally.evidence, filter_of(tally.evidence)
+    return best
+
+
+def _by_frequency(problem: Problem) -> tuple[int, int, str, str]:
+    return -problem.count, problem.first_time, problem.title, str(problem.subject)
 
 
 def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list[Problem]:

@@ -79,3 +79,17 @@ def named_group(row: ExchangeRecord) -> str | None:
 def whole(row: ExchangeRecord) -> str:  # noqa: ARG001
     """Return the one key of a rule that looks at the whole capture."""
     return WHOLE
+
+
+def with_remark(
+    *parts: str, key: Callable[[ExchangeRecord], str | None]
+) -> Callable[[ExchangeRecord], str | None]:
+    """Return a key for answers whose remark contains one of the parts; None for others."""
+
+    def key_of(row: ExchangeRecord) -> str | None:
+        remark = row.remark
+        if remark is None or not any(part in remark for part in parts):
+            return None
+        return key(row)
+
+    return key_of

@@ -80,6 +80,11 @@ class ObservedMessage:
         return self.attempts[-1]
 
 
+def span_of_message(message: ObservedMessage) -> tuple[int, int]:
+    """Return when a message was first sent, and when its last attempt began; ns."""
+    return message.attempts[0].begin * 1000, message.attempts[-1].begin * 1000
+
+
 class AttemptStore:
     """Sends by UNIQ_KEY, as far as they may matter."""
 

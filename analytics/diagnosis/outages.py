@@ -30,6 +30,7 @@ from dissectors.times import text_of_time
 from .context import Context
 from .problem import Evidence, Tally, asked, connected
 from .rule import Exchanges, Fold
+from .spells import HOUR
 
 MAX_EVENTS: Final = 4096
 """connections and requests of one server that are looked at one by one"""
@@ -71,6 +72,8 @@ class Outage:
     """first sign that it was there again; None: none was seen"""
     losses: list[Loss]
     failed: list[ConversationRecord]
+    last: int
+    """last sign that it was gone"""
     began_anew: int | None
     """when the broker registered over a new connection: its process is a new one; None: not"""
 
@@ -84,6 +87,16 @@ class Outage:
         for failure in self.failed:
             tally.add(connected(failure, how_it_failed(failure)), last=failure.end_time)
         return tally
+
+    @property
+    def lost_sight(self) -> bool:
+        """Whether nobody tried it for so long that the time of its return is not known."""
+        return self.end is not None and self.end - self.last > HOUR
+
+    def span(self) -> tuple[int, int]:
+        """Return when it began, and when it was over, else last seen to go on."""
+        last = self.tally().last
+        return self.start, last if self.end is None or self.lost_sight else max(last, self.end)
 
     def shut_down(self, name: str, context: Context) -> int | None:
         """Return when the broker of that name left the routes in order; None: it did not."""
@@ -99,6 +112,8 @@ class Outage:
         begin = clock(self.start)
         if self.end is None:
             return f"from {begin} UTC to the end of the capture"
+        if self.lost_sight:
+            return f"from {begin} UTC at least to {clock(self.last)}"
         length = seconds(self.end - self.start)
         return f"from {begin} to {clock(self.end)} UTC ({length})"
 
@@ -121,7 +136,8 @@ class ServerLosses:
         self._failed: list[ConversationRecord] = []
         self._alive: list[tuple[int, int, str]] = []
         self._waiting: dict[tuple[str, int, int, int], ExchangeRecord] = {}
-        self._registered: dict[str, tuple[int, bool]] = {}
+        self._registered: dict[tuple[int, str], tuple[int, bool]] = {}
+        """connection and its broker -> first registration, and whether it has its beginning"""
         self.hosts: set[str] = set()
         """hosts that had commands on a connection to it"""
 
@@ -156,10 +172,11 @@ class ServerLosses:
         """Take a request without answer, or a registration of this broker."""
         if row.request_code == REGISTER and row.responder != self.key:
             if row.request_time is not None:
-                time, fresh = self._registered.get(row.requester, (row.request_time, False))
+                place = row.conversation, row.requester
+                time, fresh = self._registered.get(place, (row.request_time, False))
                 fresh = fresh or row.rtt_us is not None
-                if row.requester in self._registered or len(self._registered) < MAX_EVENTS:
-                    self._registered[row.requester] = min(time, row.request_time), fresh
+                if place in self._registered or len(self._registered) < MAX_EVENTS:
+                    self._registered[place] = min(time, row.request_time), fresh
         elif row.end in ("reset", "closed") and len(self._waiting) < MAX_EVENTS:
             self._waiting[row.capture, row.conversation, row.opaque, row.request_time or 0] = row
 
@@ -205,7 +222,7 @@ class ServerLosses:
             clients = {loss.client for loss in lost}
             stayed_away = end is not None and end - last >= AWAY
             if known or (waited and (anew is not None or (len(clients) > 1 and stayed_away))):
-                outages.append(Outage(start, end, lost, failed, anew))
+                outages.append(Outage(start, end, lost, failed, last, anew))
             else:
                 if back is not None and (back - last < AWAY or not context.quality.with_gaps):
                     cut.extend(loss for loss in waited if not loss.idle)
@@ -282,11 +299,11 @@ class HostLosses(Fold):
 def _parted(
     events: Sequence[tuple[int, Loss | ConversationRecord]], signs: Sequence[int]
 ) -> list[list[tuple[int, Loss | ConversationRecord]]]:
-    """Return the events in groups between which the server showed that it was there."""
+    """Return the events in groups between which the server showed that it was there, or an hour."""
     groups: list[list[tuple[int, Loss | ConversationRecord]]] = []
     for event in events:
         between = groups and any(groups[-1][-1][0] < sign < event[0] for sign in signs)
-        if not groups or between:
+        if not groups or between or event[0] - groups[-1][-1][0] > HOUR:
             groups.append([event])
         else:
             groups[-1].append(event)

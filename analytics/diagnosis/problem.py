@@ -43,6 +43,17 @@ class ProblemSeverity(StrEnum):
 _GRADES: Final = ("info", "warning", "error")
 
 
+class ProblemState(StrEnum):
+    """Whether a problem is over at the end of the capture."""
+
+    OVER = "over"
+    GOING_ON = "going on"
+
+
+OVER: Final = 30_000_000_000
+"""ns without a new sign after which a problem is over, unless its signs come more rarely"""
+
+
 class Confidence(StrEnum):
     """How sure a verdict is; anything less than certain has a reason."""
 
@@ -110,6 +121,8 @@ class Case:
     """None: that of the rule"""
     details: list[str] = field(default_factory=list)
     """further sentences for `-v`: figures, versions, what follows"""
+    ended: bool = False
+    """what shows that it is over was seen"""
     rule: str | None = None
     """id of another rule that this is a case of, by the same state; None: that of the fold"""
 
@@ -126,6 +139,8 @@ class Problem(msgspec.Struct, kw_only=True):
     count: int
     first_time: int
     last_time: int
+    state: ProblemState | None = None
+    """at the end of the capture; None: nobody can tell, as of a setting"""
     evidence: list[Evidence]
     filter: str
     """Wireshark display filter that shows the evidence"""
@@ -212,6 +227,11 @@ def end_of(row: ExchangeRecord) -> int:
     """Return when an exchange was answered, else asked; ns."""
     time = row.response_time if row.response_time is not None else row.request_time
     return time if time is not None else 0
+
+
+def span_of_exchange(row: ExchangeRecord) -> tuple[int, int]:
+    """Return when an exchange was asked, and when it was answered; ns."""
+    return time_of(row), end_of(row)
 
 
 def shown(row: ExchangeRecord, what: str | None = None) -> Evidence:

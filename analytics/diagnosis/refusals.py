@@ -1,16 +1,18 @@
 """The fold that most rules about refused requests share: who and what was refused, by whom.
 
 A rule takes it as it is, or overrides `title`, `subject`, `details`, `judge` and `take`. Rules:
-with `per_broker` there is one case for each broker, by its name, because a broker may be asked at
-several addresses; what `take` keeps then goes through `note_figure` and `note_name`, which can be
-joined. Where a relay was captured on both sides, a refusal counts once: that of its client.
+there is a case for each spell, with `per_broker` for each of each broker, by its name, because a
+broker may be asked at several addresses; what `take` keeps therefore goes through `note_figure` and
+`note_name`, which can be joined. Where a relay was captured on both sides, a refusal counts once:
+that of its client.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
+from functools import partial
 from typing import ClassVar, Final, NamedTuple, Self
 
 from dissectors.endpoint import host_of
@@ -20,34 +22,21 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from .context import Context
-from .keys import whole
+from .keys import whole, with_remark
 from .problem import Case, Subject, Tally, end_of, shown, time_of
 from .rule import Exchanges, Fold
+from .spells import Parts, span_of, spells
 
 MAX_NAMED: Final = 256
 """topics, groups and clients that a fold tells apart"""
-MAX_BROKERS: Final = 1000
-"""addresses that a fold tells apart"""
+MAX_PARTS: Final = 1000
+"""addresses, and intervals of time of each, that a fold tells apart"""
 MAX_MESSAGES: Final = 5000
 """messages of which a fold keeps who refused them"""
 MAX_ATTEMPTS: Final = 16
 """refusals of one message that are kept"""
 MOST_SAID: Final = 3
 """names in one sentence"""
-
-
-def with_remark(
-    *parts: str, key: Callable[[ExchangeRecord], str | None]
-) -> Callable[[ExchangeRecord], str | None]:
-    """Return a key for answers whose remark contains one of the parts; None for others."""
-
-    def key_of(row: ExchangeRecord) -> str | None:
-        remark = row.remark
-        if remark is None or not any(part in remark for part in parts):
-            return None
-        return key(row)
-
-    return key_of
 
 
 def refused_with(
@@ -94,24 +83,21 @@ class Refusals(Fold):
         self.names: dict[str, Counter[str]] = {}
         self.tried: dict[str, list[RefusedAttempt]] = {}
         """UNIQ_KEY -> its refusals"""
-        self._parts: dict[str, Self] = {}
+        self._parts: Parts[Self] | None = None
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Count a refusal."""
         self._note_attempt(row)
-        if not self.per_broker:
-            self._count(row)
-            return
-        part = self.part(row.responder)
+        part = self.part(row)
         if part is not None:
             part._count(row)
 
-    def part(self, responder: str) -> Self | None:
-        """Return what is kept of one broker; None where there are too many."""
-        part = self._parts.get(responder)
-        if part is None and len(self._parts) < MAX_BROKERS:
-            part = self._parts[responder] = type(self)(responder)
-        return part
+    def part(self, row: ExchangeRecord) -> Self | None:
+        """Return what is kept of a broker at the time of an answer; None where that is too much."""
+        if self._parts is None:
+            self._parts = Parts(MAX_PARTS, type(self), type(self)._join)
+        name = row.responder if self.per_broker else self.key
+        return self._parts.part(name, end_of(row), self.lasts)
 
     def take(self, row: ExchangeRecord) -> None:
         """Take what the rule needs besides, such as numbers in the remark."""
@@ -231,28 +217,32 @@ class Refusals(Fold):
             )
 
     def _views(self, context: Context) -> Iterator[Refusals]:
-        """Return copies that refusals at inner hops are taken out of, by broker where asked for."""
+        """Return a copy for each spell, that refusals at inner hops are taken out of.
+
+        With `per_broker` for each of each broker.
+        """
         again = [one for attempts in self.tried.values() for one in repeated_views(attempts)]
-        if not self.per_broker:
-            view = self._copied()
-            view._take_out(again)
-            yield view
-            return
-        by_name: dict[str, list[Refusals]] = {}
-        for responder in sorted(self._parts):
-            by_name.setdefault(context.broker(responder), []).append(self._parts[responder])
+        by_name: dict[str, list[_Part]] = {}
+        for part in map(_Part._make, self._parts.items() if self._parts is not None else ()):
+            name = context.broker(part.name) if self.per_broker else self.key
+            by_name.setdefault(name, []).append(part)
         for parts in by_name.values():
-            view = parts[0]._copied()
-            for part in parts[1:]:
-                view._join(part)
-            view._take_out([one for one in again if one.responder in view.brokers])
-            mine = {part.key for part in parts}
-            view.tried = {
-                key: attempts
-                for key, attempts in self.tried.items()
-                if any(one.responder in mine for one in attempts)
-            }
-            yield view
+            signs = [part for part in parts if part.kept.tally.count]
+            for spell in spells(signs, _Part.span, self.lasts):
+                first = min(part.kept.tally.first for part in spell)
+                last = max(part.kept.tally.last for part in spell)
+                near = [one for one in parts if one.begin <= last and one.end > first]
+                view = near[0].kept._copied()
+                for part in near[1:]:
+                    view._join(part.kept)
+                names = {part.name for part in near} if self.per_broker else None
+
+                own = partial(_is_of, first, last, names)
+                view._take_out(filter(own, again))
+                view.tried = {
+                    key: attempts for key, attempts in self.tried.items() if any(map(own, attempts))
+                }
+                yield view
 
     def _copied(self) -> Refusals:
         view = copy(self)
@@ -288,6 +278,22 @@ class Refusals(Fold):
                     counter[name] -= 1
                     if counter[name] <= 0:
                         del counter[name]
+
+
+class _Part(NamedTuple):
+    """What is kept of one broker in an interval of time."""
+
+    name: str
+    begin: int
+    end: int
+    kept: Refusals
+
+    def span(self) -> tuple[int, int]:
+        return span_of(self.kept.tally)
+
+
+def _is_of(first: int, last: int, names: set[str] | None, one: RefusedAttempt) -> bool:
+    return first <= one.end <= last and (names is None or one.responder in names)
 
 
 _COUNTERS: Final = ("topics", "groups", "hosts", "brokers", "requests", "clients")

@@ -12,18 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from .need import Need
 from .problem import Case, ProblemSeverity
+from .spells import HOUR
 
 if TYPE_CHECKING:
     from .context import Context
     from .keys import Add, Flow
     from .messages import ObservedMessage
+
+
+LASTING: Final = "Until somebody changes something: quiet in between does not end it."
 
 
 class Fold:
@@ -32,6 +36,8 @@ class Fold:
     def __init__(self, key: str) -> None:
         self.key = key
         """what the state is kept for"""
+        self.lasts: int | None = HOUR
+        """as in its rule"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Take an exchange."""
@@ -112,7 +118,21 @@ class DiagnosisRule:
     needs: frozenset[Need] = frozenset()
     rests_on_absence: bool = False
     """it concludes from what was not seen"""
+    lasts: int | None = HOUR
+    """ns without a sign after which what follows is another problem; None: it is a setting or what
+    a program does, which lasts until somebody changes it, so that quiet ends nothing"""
     found_by: str | None = None
     """id of the rule whose state has its cases; None: its own"""
     consequence_of: frozenset[str] = frozenset()
     """ids of rules whose problems lead to this one"""
+
+    @property
+    def how_long(self) -> str:
+        """A sentence where quiet does not end it; else empty."""
+        return LASTING if self.lasts is None else ""
+
+    def new_fold(self, key: str) -> Fold:
+        """Return a state for a key."""
+        fold = self.fold(key)
+        fold.lasts = self.lasts
+        return fold

@@ -81,6 +81,10 @@ class Silence:
     end: int
     waits: list[Wait] = field(default_factory=list)
 
+    def span(self) -> tuple[int, int]:
+        """Return from when to when."""
+        return self.begin, self.end
+
     @property
     def answered(self) -> list[Wait]:
         """The requests that were answered in the end."""

@@ -28,6 +28,7 @@ PROBLEM_COLUMNS: Final = (
     TableColumn("count", "int", "", "how often it was seen"),
     TableColumn("first_time", "time", "", "the first time"),
     TableColumn("last_time", "time", "", "the last time"),
+    TableColumn("state", "string", "", "`over` or `going on` at the end; empty: nobody can tell"),
     TableColumn("broker", "string", "", "broker that it is about"),
     TableColumn("topic", "string", "", "topic"),
     TableColumn("group", "string", "", "group"),
@@ -98,6 +99,7 @@ def _row_of(problem: Problem, place: int) -> dict[str, object]:
     row |= {"confidence": str(problem.confidence), "queue_id": subject.queue}
     row |= {name: getattr(subject, name) for name in _SUBJECT}
     row["message"] = subject.message
+    row["state"] = None if problem.state is None else str(problem.state)
     row["first_time"], row["last_time"] = problem.first_time // 1000, problem.last_time // 1000
     row["evidence"] = [
         " ".join(

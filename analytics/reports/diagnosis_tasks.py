@@ -17,7 +17,8 @@ from dissectors.rows.record import ExchangeRecord
 from dissectors.rows.tables import encodable_value
 
 from ..diagnosis.context import Context
-from ..diagnosis.engine import concluded, found_by, merged
+from ..diagnosis.engine import concluded, folds_of_messages, found_by
+from ..diagnosis.incidents import merged
 from ..diagnosis.messages import AttemptStore, ObservedMessage
 from ..diagnosis.problem import Problem
 from ..diagnosis.registry import rule_of, rules, takers_of
@@ -222,15 +223,18 @@ class _State:
         assert found is not None
         self.rule = found
         self.key = key
-        self._folds: dict[bool, Fold] = {}
+        self._fold: Fold | None = None
+        self._messages: list[ObservedMessage] = []
 
     def add(self, kind: str, item: str) -> None:
         """Take a row, as JSON."""
         value: object = _DECODERS[kind].decode(item)
-        apart = kind == _MESSAGE and not self.rule.joined_messages
-        fold = self._folds.get(apart)
+        if isinstance(value, ObservedMessage) and not self.rule.joined_messages:
+            self._messages.append(value)
+            return
+        fold = self._fold
         if fold is None:
-            fold = self._folds[apart] = self.rule.fold(self.key)
+            fold = self._fold = self.rule.new_fold(self.key)
         if isinstance(value, ExchangeRecord):
             fold.add_exchange(value)
         elif isinstance(value, ConversationRecord):
@@ -240,7 +244,10 @@ class _State:
 
     def problems(self, context: Context) -> list[Problem]:
         """Return what was found."""
-        return found_by(self.rule, self._folds.values(), context)
+        folds = folds_of_messages(self.rule, self.key, self._messages)
+        if self._fold is not None:
+            folds.append(self._fold)
+        return found_by(self.rule, folds, context)
 
 
 def _problems(found: Iterable[Problem]) -> pyarrow.RecordBatch:

@@ -50,6 +50,7 @@ def rule_lines(rule: DiagnosisRule, terminal: Terminal) -> list[str]:
         ("Proof", rule.proof),
         ("Why", rule.explanation),
         ("What to do", rule.advice),
+        ("Lasts", rule.how_long),
         ("Cannot tell", rule.limits),
         ("Follows from", ", ".join(sorted(rule.consequence_of))),
         ("Needs", ", ".join(sorted(rule.needs))),

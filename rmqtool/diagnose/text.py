@@ -122,7 +122,8 @@ def _facts_line(problem: Problem) -> str:
     if last > first:
         when += f" to {clock(last) if day(first) == day(last) else f'{day(last)} {clock(last)}'}"
     often = f", {count(problem.count)} times" if problem.count > 1 else ""
-    return f"{when}{often}, {problem.confidence}; {problem.rule}{_packets(problem)}"
+    state = f", {problem.state}" if problem.state is not None else ""
+    return f"{when}{often}{state}, {problem.confidence}; {problem.rule}{_packets(problem)}"
 
 
 def _packets(problem: Problem) -> str:

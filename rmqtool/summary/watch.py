@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from analytics.diagnosis.engine import Engine
-from analytics.diagnosis.problem import Problem, Subject
+from analytics.diagnosis.problem import OVER, Problem, Subject
 
 from ..ui.figures import clock
 from .verdict import problem_line
@@ -16,8 +16,6 @@ LOOK: Final = 1.0
 """seconds between two looks at what is wrong"""
 SHARE: Final = 20
 """a look may take a twentieth of the time"""
-OVER: Final = 30_000_000_000
-"""ns without a new sign after which a problem is over"""
 
 
 class Watch:
@@ -38,8 +36,14 @@ class Watch:
         took = time.monotonic() - now
         self._next = now + max(LOOK, SHARE * took)
         last = max(found.context.last_time or 0, time.time_ns())
+        latest = {
+            (problem.rule, problem.subject): problem
+            for problem in sorted(found.problems, key=lambda one: one.last_time)
+        }  # those before were over when it began
         for problem in found.problems:
             key = (problem.rule, problem.subject)
+            if latest[key] is not problem:
+                continue
             if last - problem.last_time > OVER:
                 if self._open.pop(key, None) is not None:
                     print(f"{clock(last)} over: {problem_line(problem)}", file=sys.stderr)

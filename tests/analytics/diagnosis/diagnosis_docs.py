@@ -35,6 +35,7 @@ def _rule_text(rule: DiagnosisRule) -> str:
         ("Proof", rule.proof),
         ("Why", rule.explanation),
         ("What to do", rule.advice),
+        ("Lasts", rule.how_long),
         ("Cannot tell", rule.limits),
         ("Follows from", ", ".join(f"`{one}`" for one in sorted(rule.consequence_of))),
         ("See", ", ".join(rule.references)),

@@ -9,9 +9,10 @@ from itertools import permutations
 import msgspec
 import pytest
 
-from analytics.diagnosis import engine
+from analytics.diagnosis import engine, incidents
 from analytics.diagnosis.context import Context
-from analytics.diagnosis.engine import Diagnosis, Engine, merged, not_judged
+from analytics.diagnosis.engine import Diagnosis, Engine, not_judged
+from analytics.diagnosis.incidents import merged
 from analytics.diagnosis.need import Need
 from analytics.diagnosis.problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
 from analytics.diagnosis.registry import rules
@@ -153,7 +154,7 @@ def test_keys_of_a_rule_are_bounded_and_that_is_said(monkeypatch: pytest.MonkeyP
 
 
 def test_problems_of_a_rule_are_bounded_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MAX_CASES", 4)
+    monkeypatch.setattr(incidents, "MAX_CASES", 4)
     made = Engine([rule()])
     made.add_exchanges([exchange(at, SEND, 2, topic=f"T{at % 7}") for at in range(20)])
     found = made.diagnosis()

@@ -112,7 +112,7 @@ def test_rows_without_times_or_names_are_evidence_too() -> None:
 
 FIELDS = [
     *("rule", "severity", "confidence", "reason", "title", "subject", "count", "first_time"),
-    *("last_time", "evidence", "filter", "details", "explanation", "advice", "references"),
+    *("last_time", "state", "evidence", "filter", "details", "explanation", "advice", "references"),
     *("incident", "consequence_of"),
 ]
 

@@ -83,6 +83,7 @@ def row_of(problem: Problem) -> dict[str, Any]:
         "consequence_of": problem.consequence_of,
         "incident": problem.incident,
         "count": problem.count,
+        "state": None if problem.state is None else str(problem.state),
         "first_time": text_of_time(problem.first_time // 1000 * 1000),
         "last_time": text_of_time(problem.last_time // 1000 * 1000),
         **{name: getattr(subject, name) for name in ("broker", "topic", "group", "client")},
@@ -119,7 +120,7 @@ def _ns(moment: datetime) -> int:
 
 def key(row: Mapping[str, Any]) -> str:
     names = ("rule", "broker", "topic", "group", "client", "server", "queue_id", "message")
-    return json.dumps([row[name] for name in names])
+    return json.dumps([*(row[name] for name in names), str(row["first_time"])])
 
 
 def test_the_order_of_logs_changes_nothing(logs: list[str], expected: Diagnosis) -> None:

@@ -21,6 +21,7 @@ from ...producers.producers import (
 )
 from ...refusals import counted_names, only, times
 from ...rule import DiagnosisRule
+from ...spells import HOUR, spells
 from .attempt_words import counted, evidence_of, how, length_us
 from .causes import NO_ANSWER
 
@@ -124,7 +125,12 @@ def _isolated(one: JudgedProducer, context: Context) -> Iterable[Case]:
     by_broker: dict[str, list[Window]] = {}
     for window in one.replay.windows:
         by_broker.setdefault(window.broker, []).append(window)
-    for broker, windows in sorted(by_broker.items()):
+    parted = (
+        (broker, spell)
+        for broker, windows in sorted(by_broker.items())
+        for spell in spells(windows, _span, HOUR)
+    )
+    for broker, windows in parted:
         tally = Tally()
         for window in windows:
             attempt = one.telling.get(int(one.attempts.begin[window.attempt]))
@@ -146,6 +152,10 @@ def _isolated(one: JudgedProducer, context: Context) -> Iterable[Case]:
         case.confidence = Confidence.LIKELY
         case.reason = "a broker that left the route is avoided by all clients"
         yield case
+
+
+def _span(window: Window) -> tuple[int, int]:
+    return window.start * 1000, window.end * 1000
 
 
 def _given_up(one: JudgedProducer, context: Context) -> Iterable[Case]:
@@ -247,4 +257,5 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.SENDS,)),
     consequence_of=NO_ANSWER | {"disk-full", "go-away"},
+    lasts=None,
 )

@@ -31,4 +31,5 @@ RULE = DiagnosisRule(
     limits="Judged with isolated-broker-still-used, by the same state; needs numpy.",
     needs=frozenset((Need.SENDS, Need.ROUTES)),
     consequence_of=frozenset(("broker-hung", "broker-gone", "broker-isolated")),
+    lasts=None,
 )

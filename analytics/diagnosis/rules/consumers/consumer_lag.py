@@ -377,4 +377,5 @@ RULE = DiagnosisRule(
             "orderly-lock-lost",
         )
     ),
+    lasts=None,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
@@ -14,24 +14,50 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, shown
+from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
 from ...refusals import counted_names, only, times
 from ...rule import DiagnosisRule, Exchanges, Fold
-from .returns import DLQ, RETRY, Returns, group_of
+from ...spells import MAX_INTERVALS, Parts, spells
+from .returns import DLQ, RETRY, ReturnedMessage, Returns, group_of
 
 SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 MOST_NAMED: Final = 5
 
 
+class _Sent:
+    """Sends of clients that end in the dead letters."""
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        self.keys: set[str] = set()
+        self.clients: Counter[str] = Counter()
+
+    def join(self, other: _Sent) -> None:
+        """Add what was seen at another time."""
+        self.tally.merge(other.tally)
+        self.keys |= other.keys
+        self.clients.update(other.clients)
+
+
+class _Spell(NamedTuple):
+    """Messages that are dead, or were sent there, at one time."""
+
+    first: int
+    last: int
+    dead: ReturnedMessage | None
+    sent: _Sent | None
+
+    def span(self) -> tuple[int, int]:
+        return self.first, self.last
+
+
 class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.returns = Returns()
-        self.sent = Tally()
-        """sends of clients that end in the dead letters"""
         self.sent_keys: set[str] = set()
-        self.clients: Counter[str] = Counter()
+        self._sent: Parts[_Sent] = Parts(MAX_INTERVALS, lambda _: _Sent(), _Sent.join)
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code == SEND_BACK:
@@ -41,14 +67,26 @@ class _Fold(Fold):
         if key not in self.sent_keys:
             if len(self.sent_keys) < Returns.MAX_MESSAGES:
                 self.sent_keys.add(key)
-            self.sent.add(shown(row, f"sent to {row.topic} and stored"))
-            self.clients[row.requester] += 1
+            part = self._sent.part("", end_of(row), self.lasts)
+            assert part is not None, "one name fits"
+            part.keys.add(key)
+            part.tally.add(shown(row, f"sent to {row.topic} and stored"))
+            part.clients[row.requester] += 1
 
     def cases(self, context: Context) -> Iterable[Case]:
-        dead = self.returns.dead()
-        tally = Tally()
-        tally.merge(self.sent)
-        clients = Counter(self.clients)
+        signs = [_Spell(one.last_time, one.last_time, one, None) for one in self.returns.dead()]
+        for *_, one in self._sent.items():
+            signs.append(_Spell(one.tally.first, one.tally.last, None, one))
+        for spell in spells(signs, _Spell.span, self.lasts):
+            sent = _Sent()
+            for part in spell:
+                if part.sent is not None:
+                    sent.join(part.sent)
+            yield self._case([one.dead for one in spell if one.dead is not None], sent, context)
+
+    def _case(self, dead: list[ReturnedMessage], sent: _Sent, context: Context) -> Case:
+        tally, clients = sent.tally, sent.clients
+        sent_count = tally.count
         topics: Counter[str] = Counter()
         failures: set[int] = set()
         for one in dead:
@@ -56,14 +94,12 @@ class _Fold(Fold):
             clients.update(one.clients)
             topics[one.topic] += 1
             failures.add(one.failures)
-        if not tally.count:
-            return
         count = tally.count
         who = sorted({context.client(endpoint) for endpoint in clients})
         said = " and ".join(who[:2]) + (f" and {len(who) - 2} more" if len(who) > 2 else "")
         what = "1 message" if count == 1 else f"{count:,} messages"
         failed = ""
-        if failures and not self.sent.count:
+        if failures and not sent_count:
             up_to = "up to " if len(failures) > 1 else ""
             failed = f" failed {up_to}{times(max(failures))} and"
         case = tally.case(
@@ -73,10 +109,10 @@ class _Fold(Fold):
         )
         if topics:
             case.details.append(f"topics: {counted_names(topics)}")
-        named = [one.key for one in dead[:MOST_NAMED]] or sorted(self.sent_keys)[:MOST_NAMED]
+        named = [one.key for one in dead[:MOST_NAMED]] or sorted(sent.keys)[:MOST_NAMED]
         case.details.append(f"messages: {', '.join(named)}")
         case.details.append("nobody consumes them there unless a consumer subscribes that topic")
-        yield case
+        return case
 
 
 def _returned(row: ExchangeRecord) -> str | None:

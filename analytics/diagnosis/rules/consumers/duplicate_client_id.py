@@ -201,4 +201,5 @@ RULE = DiagnosisRule(
         " in a restart, are not told of."
     ),
     needs=frozenset((Need.HEARTBEATS,)),
+    lasts=None,
 )

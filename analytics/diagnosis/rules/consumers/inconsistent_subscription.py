@@ -317,4 +317,5 @@ RULE = DiagnosisRule(
         " consumers send their expression with each pull and are not compared."
     ),
     needs=frozenset((Need.HEARTBEATS,)),
+    lasts=None,
 )

@@ -234,4 +234,5 @@ RULE = DiagnosisRule(
         " which no heartbeat was seen. Consumers that are wanted as a reserve are told, too."
     ),
     needs=frozenset((Need.ROUTES, Need.HEARTBEATS, Need.GROUPS)),
+    lasts=None,
 )

@@ -13,9 +13,10 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import joined_key, parts_of
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, shown
+from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
 from ...refusals import only
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ...spells import MAX_INTERVALS, Parts, span_of, spells
 
 MOVED: Final = int(ResponseCode.PULL_OFFSET_MOVED)
 MAX_QUEUES: Final = 1024
@@ -26,15 +27,32 @@ TOO_SMALL: Final = "OFFSET_TOO_SMALL"
 _Offsets = tuple[int | None, int | None, int | None, int | None]
 
 
-class _Fold(Fold):
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
+class _Moved:
+    """Pulls at one time."""
+
+    def __init__(self) -> None:
         self.tally = Tally()
         self.queues: dict[tuple[str, int], tuple[int, _Offsets]] = {}
         """(broker's address, queue) -> time and offsets of the last answer"""
         self.clients: set[str] = set()
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
+    def join(self, other: _Moved) -> None:
+        """Add what was seen at another time."""
+        self.tally.merge(other.tally)
+        for queue, one in other.queues.items():
+            self._note(queue, one)
+        self.clients |= other.clients
+
+    def _note(self, queue: tuple[str, int], one: tuple[int, _Offsets]) -> None:
+        before = self.queues.get(queue)
+        if before is None:
+            if len(self.queues) < MAX_QUEUES:
+                self.queues[queue] = one
+        elif _order(one) > _order(before):
+            self.queues[queue] = one
+
+    def add(self, row: ExchangeRecord) -> None:
+        """Take a pull."""
         asked, following, least, most = offsets_in(row.facts)
         goes = f", go on at {following}" if following is not None else ""
         has = f"; it has {least} to {most}" if least is not None and most is not None else ""
@@ -46,23 +64,38 @@ class _Fold(Fold):
             )
         )
         queue = (row.responder, row.queue_id if row.queue_id is not None else -1)
-        one = (row.response_time or 0, (asked, following, least, most))
-        before = self.queues.get(queue)
-        if before is None:
-            if len(self.queues) < MAX_QUEUES:
-                self.queues[queue] = one
-        elif _order(one) > _order(before):
-            self.queues[queue] = one
+        self._note(queue, (row.response_time or 0, (asked, following, least, most)))
         if len(self.clients) < MAX_QUEUES:
             self.clients.add(row.requester)
 
+    def span(self) -> tuple[int, int]:
+        """Return the first and the last time."""
+        return span_of(self.tally)
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._moved: Parts[_Moved] = Parts(MAX_INTERVALS, lambda _: _Moved(), _Moved.join)
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        part = self._moved.part("", end_of(row), self.lasts)
+        assert part is not None, "one name fits"
+        part.add(row)
+
     def cases(self, context: Context) -> Iterable[Case]:
-        if not self.tally.count:
-            return
+        every = [moved for *_, moved in self._moved.items()]
+        for spell in spells(every, _Moved.span, self.lasts):
+            moved = _Moved()
+            for part in spell:
+                moved.join(part)
+            yield self._case(moved, context)
+
+    def _case(self, moved: _Moved, context: Context) -> Case:
         kind, group, topic = parts_of(self.key)
-        found = sorted(self.queues.items())
-        named = {context.broker(address) for address, _ in self.queues}
-        queues = len({(context.broker(address), queue) for address, queue in self.queues})
+        found = sorted(moved.queues.items())
+        named = {context.broker(address) for address, _ in moved.queues}
+        queues = len({(context.broker(address), queue) for address, queue in moved.queues})
         where = f"{topic or '?'}" + (f" on {named.copy().pop()}" if len(named) == 1 else "")
         many = f"queue {found[0][0][1]}" if queues == 1 else f"{queues} queues"
         severity = None
@@ -98,8 +131,8 @@ class _Fold(Fold):
                 f"{context.broker(address)} queue {queue}: asked for {asked}, has {least} to"
                 f" {most}, sent to {following}"
             )
-        clients = {context.client(one) for one in self.clients}
-        case = self.tally.case(
+        clients = {context.client(one) for one in moved.clients}
+        case = moved.tally.case(
             title,
             Subject(
                 broker=only(named),
@@ -111,7 +144,7 @@ class _Fold(Fold):
         )
         case.severity = severity
         case.details = details
-        yield case
+        return case
 
 
 def _order(one: tuple[int, _Offsets]) -> tuple[int, list[int]]:

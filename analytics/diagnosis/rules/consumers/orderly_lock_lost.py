@@ -12,9 +12,10 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, shown
+from ...problem import Case, Confidence, ProblemSeverity, Subject, end_of, shown
 from ...refusals import only
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ...spells import SpellTally
 
 LOCK: Final = int(RequestCode.LOCK_BATCH_MQ)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
@@ -29,10 +30,10 @@ MAX_CLIENTS: Final = 1024
 class _Client:
     """Locks that one client asked for."""
 
-    __slots__ = ("brokers", "tally", "won")
+    __slots__ = ("brokers", "lost", "won")
 
     def __init__(self) -> None:
-        self.tally = Tally()
+        self.lost = SpellTally()
         """requests that did not get all locks"""
         self.won = 0
         """requests that did"""
@@ -60,12 +61,17 @@ class _Fold(Fold):
         if got >= wanted:
             client.won += 1
             return
-        client.tally.add(shown(row, f"{name} asked for locks of {wanted} queues and got {got}"))
+        said = f"{name} asked for locks of {wanted} queues and got {got}"
+        client.lost.at(end_of(row)).add(shown(row, said))
         client.brokers.add(row.responder)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        for name, client in sorted(self.clients.items()):
-            tally = client.tally
+        lost = (
+            (name, client, tally)
+            for name, client in sorted(self.clients.items())
+            for tally in client.lost.spells()
+        )
+        for name, client, tally in lost:
             lasted = tally.last - tally.first
             if tally.count < FEWEST or lasted < LASTING_NS:
                 continue

@@ -117,4 +117,5 @@ RULE = DiagnosisRule(
     limits="Without a route in the capture a slave's address is not known as such.",
     needs=frozenset((Need.PULLS,)),
     consequence_of=frozenset(("no-master", "broker-gone", "consumer-lag")),
+    lasts=None,
 )

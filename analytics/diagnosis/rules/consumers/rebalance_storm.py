@@ -13,6 +13,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ...spells import spells
 
 CHANGED: Final = int(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED)
 MEMBERS: Final = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
@@ -55,10 +56,17 @@ class _Fold(Fold):
             told[at] = one
 
     def cases(self, context: Context) -> Iterable[Case]:
+        changes = [
+            (broker, one) for broker, told in sorted(self.told.items()) for one in _events(told)
+        ]
+        for spell in spells(changes, _span, self.lasts):
+            yield from self._cases_of(spell, context)
+
+    def _cases_of(self, changes: list[tuple[str, Evidence]], context: Context) -> Iterable[Case]:
         best: list[Evidence] = []
         of = ""
-        for broker, told in sorted(self.told.items()):
-            most = _busiest(_events(told))
+        for broker in sorted({broker for broker, _ in changes}):
+            most = _busiest([one for other, one in changes if other == broker])
             if len(most) > len(best):
                 best, of = most, broker
         # A deployment stops each client once and starts each once: such changes are wanted.
@@ -80,6 +88,10 @@ class _Fold(Fold):
             more = len(self.clients) - MOST_NAMED
             case.details.append(f"clients: {names}{f' and {more} more' if more > 0 else ''}")
         yield case
+
+
+def _span(change: tuple[str, Evidence]) -> tuple[int, int]:
+    return change[1].time, change[1].time
 
 
 def _place(one: Evidence) -> tuple[int, str, int]:

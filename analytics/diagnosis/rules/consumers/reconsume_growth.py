@@ -16,7 +16,8 @@ from ...outages import seconds
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally
 from ...refusals import only
 from ...rule import DiagnosisRule, Exchanges, Fold
-from .returns import Returns
+from ...spells import spells
+from .returns import ReturnedMessage, Returns
 
 SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
@@ -36,17 +37,15 @@ class _Fold(Fold):
         self.returns.add(row)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        again = sorted(
-            (
-                one
-                for one in self.returns.messages.values()
-                if one.failures >= FEWEST and not one.dead
-            ),
-            key=lambda one: (-one.failures, one.first_time, one.key),
-        )
+        again = [
+            one for one in self.returns.messages.values() if one.failures >= FEWEST and not one.dead
+        ]
         if not again:
             yield from self._unnamed(context)
-            return
+        for spell in spells(again, ReturnedMessage.span, self.lasts):
+            yield self._case(sorted(spell, key=_by_failures), context)
+
+    def _case(self, again: list[ReturnedMessage], context: Context) -> Case:
         tally = Tally()
         clients: Counter[str] = Counter()
         topics: Counter[str] = Counter()
@@ -79,13 +78,18 @@ class _Fold(Fold):
             case.details.append(
                 f"a message goes to the dead letters after {max(limits)} further deliveries"
             )
-        yield case
+        return case
 
     def _unnamed(self, context: Context) -> Iterable[Case]:
         """Return a case of many returns of clients that do not say which message it is."""
-        returned = [one for one in self.returns.messages.values() if one.limit is None]
-        if len(returned) < MANY or any(one.dead for one in returned):
+        every = [one for one in self.returns.messages.values() if one.limit is None]
+        if any(one.dead for one in every):
             return
+        for returned in spells(every, ReturnedMessage.span, self.lasts):
+            if len(returned) >= MANY:
+                yield self._unnamed_case(returned, context)
+
+    def _unnamed_case(self, returned: list[ReturnedMessage], context: Context) -> Case:
         tally = Tally()
         for one in returned:
             tally.add(one.evidence(), last=one.last_time)
@@ -99,7 +103,11 @@ class _Fold(Fold):
         case.details.append(f"returned by {', '.join(sorted(who)[:MOST_NAMED])}")
         case.confidence = Confidence.LIKELY
         case.reason = "such an old client does not say which deliveries are of one message"
-        yield case
+        return case
+
+
+def _by_failures(one: ReturnedMessage) -> tuple[int, int, str]:
+    return -one.failures, one.first_time, one.key
 
 
 RULE = DiagnosisRule(

@@ -44,6 +44,10 @@ class ReturnedMessage:
     last: Evidence | None = None
     """the last return"""
 
+    def span(self) -> tuple[int, int]:
+        """Return the first and the last time that it was returned."""
+        return self.first_time, self.last_time
+
     @property
     def failures(self) -> int:
         """Deliveries that were returned; the hops of a relay are one."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from dissectors.endpoint import host_of
 from dissectors.rows.outcome import LONG_POLLS
+from dissectors.times import text_of_time
 
 from ...context import Context
 from ...need import Need
@@ -13,16 +14,16 @@ from ...outages import LOSSES, HostLosses, Outage, clock, host_of_server, merged
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
+from ...spells import spells
 
 
 class _Fold(HostLosses):
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of all times in which a broker was gone, for each broker."""
+        """Return a case of the times in which a broker was gone, for each spell of each broker."""
         for server in self.servers(context):
             if not is_broker(server.key, context):
                 continue
-            outages = server.outages(context)
-            if outages:
+            for outages in spells(server.outages(context), Outage.span, self.lasts):
                 yield _case(server.key, outages, context)
 
 
@@ -38,8 +39,9 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         f"{named(context, address)} was {gone} {first.said()}{again}: {what_happened(outages)}",
         broker_subject(address, context),
     )
-    ends = [one.end for one in outages if one.end is not None]
+    ends = [one.end for one in outages if one.end is not None and not one.lost_sight]
     case.last_time = max([case.last_time, *ends])
+    case.ended = all(one.end is not None for one in outages)
     case.details = outage_details(context, outages)
     for time in shut_down:
         if time is not None:
@@ -96,6 +98,10 @@ def outage_details(context: Context, outages: list[Outage]) -> list[str]:
         if one.began_anew is not None:
             at = clock(one.began_anew)
             said.append(f"it registered at a NameServer over a new connection at {at} UTC")
+    for one in outages:
+        if one.end is not None and one.lost_sight:
+            again = text_of_time(one.end)[:19].replace("T", " ")
+            said.append(f"it was there again when it was next used, at {again} UTC")
     if any(one.end is None for one in outages):
         said.append("it was not seen again before the end of the capture")
     return said

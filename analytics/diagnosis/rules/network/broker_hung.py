@@ -15,6 +15,7 @@ from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, shown
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 from ...silences import CONNECTIONS, WAITS, ServerSilences, Silence
+from ...spells import spells
 from .broker_gone import is_broker
 
 LEAST: Final = 1_000_000_000
@@ -26,12 +27,14 @@ LEAST_ALONE: Final = 2_000_000_000
 
 class _Fold(ServerSilences):
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of all times in which the broker was silent."""
+        """Return a case of the times in which the broker was silent, for each spell."""
         if not is_broker(self.key, context):
             return
-        found = [one for one in self.silences(context, LEAST) if _tells(one)]
-        if not found:
-            return
+        every = [one for one in self.silences(context, LEAST) if _tells(one)]
+        for found in spells(every, Silence.span, self.lasts):
+            yield self._case(found, context)
+
+    def _case(self, found: list[Silence], context: Context) -> Case:
         tally = Tally()
         for silence in found:
             for wait in silence.waits:
@@ -52,7 +55,7 @@ class _Fold(ServerSilences):
         if not any(wait.certain for wait in waits):
             case.confidence = Confidence.POSSIBLE
             case.reason = "the capture ends while the requests wait"
-        yield case
+        return case
 
 
 def _tells(silence: Silence) -> bool:

@@ -16,9 +16,10 @@ from ...context import Context
 from ...keys import by_responder
 from ...need import Need
 from ...outages import named, server_of
-from ...problem import Case, ProblemSeverity, Subject, Tally, shown
+from ...problem import Case, ProblemSeverity, Subject, Tally, shown, span_of_exchange
 from ...refusals import counted_names
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ...spells import spells
 from .broker_gone import is_broker
 
 SLOW_US: Final = 250_000
@@ -68,7 +69,13 @@ class _Fold(Fold):
         normal = self._quick_us()
         if normal is None:
             return
-        slow = [row for row in self._slow if self._counts(row, normal)]
+        every = [row for row in self._slow if self._counts(row, normal)]
+        for slow in spells(every, span_of_exchange, self.lasts):
+            yield from self._cases_of(slow, normal, context)
+
+    def _cases_of(
+        self, slow: list[ExchangeRecord], normal: int, context: Context
+    ) -> Iterable[Case]:
         worst = max((row.latency_us or 0 for row in slow), default=0)
         if len(slow) < FEW and worst < ISOLATES_US:
             return

@@ -120,4 +120,5 @@ RULE = DiagnosisRule(
         " captured twice are not counted."
     ),
     needs=frozenset((Need.CONNECTIONS,)),
+    lasts=None,
 )

@@ -89,4 +89,5 @@ RULE = DiagnosisRule(
     ),
     fold=_Fold,
     connections=_key,
+    lasts=None,
 )

@@ -12,16 +12,22 @@ from ...outages import LOSSES, HostLosses, Loss, ServerLosses, host_of_server, n
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
+from ...spells import spells
 from .broker_gone import is_broker
 
 
 class _Fold(HostLosses):
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of all connections that were cut, for each broker."""
+        """Return a case of the connections that were cut, for each spell of each broker."""
         for server in self.servers(context):
             cuts = [loss for loss in server.cuts(context) if _tells(loss, context)]
-            if cuts and is_broker(server.key, context):
-                yield _case(server, cuts, context)
+            if is_broker(server.key, context):
+                for spell in spells(cuts, _span, self.lasts):
+                    yield _case(server, spell, context)
+
+
+def _span(loss: Loss) -> tuple[int, int]:
+    return loss.time, loss.time
 
 
 def _case(server: ServerLosses, cuts: list[Loss], context: Context) -> Case:

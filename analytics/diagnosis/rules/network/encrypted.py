@@ -108,4 +108,5 @@ RULE = DiagnosisRule(
         " names are those that clients ask for."
     ),
     needs=frozenset((Need.CONNECTIONS,)),
+    lasts=None,
 )

@@ -129,4 +129,5 @@ RULE = DiagnosisRule(
     connections=_key,
     references=("apache/rocketmq#8086", "apache/rocketmq#2015"),
     needs=frozenset((Need.CONNECTIONS,)),
+    lasts=None,
 )

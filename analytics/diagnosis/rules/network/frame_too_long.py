@@ -92,4 +92,5 @@ RULE = DiagnosisRule(
     limits="Where bytes are missing in the capture, lengths are not judged.",
     needs=frozenset((Need.CONNECTIONS,)),
     consequence_of=frozenset(("oversize-message",)),
+    lasts=None,
 )

@@ -17,15 +17,14 @@ from ...rule import DiagnosisRule, Exchanges
 
 SINCE: Final = V5_3_1
 """first client that connects again and repeats the request (enableReconnectForGoAway)"""
+_CLIENTS: Final = "clients"
+_OLD: Final = "old"
 
 
 class _Fold(Refusals):
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.old = 0
-
     def take(self, row: ExchangeRecord) -> None:
-        self.old += (row.version or 0) < SINCE or row.language != "JAVA"
+        if (row.version or 0) < SINCE or row.language != "JAVA":
+            self.note_name(_CLIENTS, _OLD)
 
     def title(self, context: Context) -> str:
         server = named(context, self.key)
@@ -33,9 +32,9 @@ class _Fold(Refusals):
 
     def details(self, context: Context) -> list[str]:
         said = super().details(context)
-        if self.old:
+        if old := self.named(_CLIENTS)[_OLD]:
             said.append(
-                f"{self.old:,} of these requests were of clients that may not repeat them: only"
+                f"{old:,} of these requests were of clients that may not repeat them: only"
                 f" Java clients do, from {release_of(SINCE)} on"
             )
         return said

@@ -14,9 +14,10 @@ from ...context import Context
 from ...keys import by_responder
 from ...need import Need
 from ...outages import named, server_of
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, span_of_exchange
 from ...refusals import times
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ...spells import spells
 
 IDLE_MS_DEFAULT: Final = 120_000
 """server: serverChannelMaxIdleTimeSeconds; client: clientChannelMaxIdleTimeSeconds"""
@@ -45,15 +46,24 @@ class _Fold(Fold):
             self._closed[row.capture, row.conversation] = row, idle
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of requests on connections that were closed for being idle."""
+        """Return a case of requests on connections that were closed for being idle, by spell."""
+        lost = [row for row in self._waiting if self._closed_before(row) is not None]
+        for rows in spells(lost, span_of_exchange, self.lasts):
+            yield self._case(rows, context)
+
+    def _closed_before(self, row: ExchangeRecord) -> tuple[ConversationRecord, int] | None:
+        """Return the connection of a request, and its idle time, if it was ended for that."""
+        closed = self._closed.get((row.capture, row.conversation))
+        return closed if closed is not None and self._for_being_idle(closed[1]) else None
+
+    def _case(self, rows: list[ExchangeRecord], context: Context) -> Case:
         tally = Tally()
         found: dict[tuple[str, int], int] = {}
         clients: set[str] = set()
-        for row in self._waiting:
+        for row in rows:
             place = row.capture, row.conversation
-            closed = self._closed.get(place)
-            if closed is None or not self._for_being_idle(closed[1]):
-                continue
+            closed = self._closed_before(row)
+            assert closed is not None
             connection, idle = closed
             found[place] = idle
             clients.add(context.client(row.requester))
@@ -61,8 +71,6 @@ class _Fold(Fold):
             tally.add(asked(row, what))
             end = connection.end_time
             tally.add(Evidence(*place[:1], None, end, place[1], "its end"), count=0)
-        if not tally.count:
-            return
         name = context.broker(self.key)
         least, most = min(found.values()) // 1000, max(found.values()) // 1000
         idle_said = f"{least} s" if least == most else f"{least} to {most} s"
@@ -77,7 +85,7 @@ class _Fold(Fold):
                 "RocketMQ closes after 120 s by default: another time is that of a firewall, NAT or"
                 " load balancer in between, or a setting"
             )
-        yield case
+        return case
 
     def _for_being_idle(self, idle: int) -> bool:
         """Return whether that is why a connection was closed, and not that the broker stopped."""

@@ -10,16 +10,16 @@ from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import times
 from ...rule import DiagnosisRule
+from ...spells import spells
 from .broker_gone import outage_details, what_happened
 
 
 class _Fold(HostLosses):
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of all times in which a NameServer was gone, for each NameServer."""
+        """Return a case of the times in which a NameServer was gone, for each spell of each."""
         for server in self.servers(context):
             if context.servers.get(server.key) == "namesrv":
-                outages = server.outages(context)
-                if outages:
+                for outages in spells(server.outages(context), Outage.span, self.lasts):
                     yield _case(server.key, outages, context)
 
 
@@ -33,6 +33,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         f"NameServer {address} was gone {outages[0].said()}{again}: {what_happened(outages)}",
         Subject(server=address),
     )
+    case.ended = all(one.end is not None for one in outages)
     case.details = outage_details(context, outages)
     if others:
         case.severity = ProblemSeverity.WARNING

@@ -176,4 +176,5 @@ RULE = DiagnosisRule(
     ),
     limits="Alerts of TLS 1.3 after the server's hello are encrypted and are not seen.",
     needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),
+    lasts=None,
 )

@@ -99,4 +99,5 @@ RULE = DiagnosisRule(
     limits="The broker's address must be named in a route, a registration or a request.",
     needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),
     consequence_of=frozenset(("broker-gone",)),
+    lasts=None,
 )

@@ -218,4 +218,5 @@ RULE = DiagnosisRule(
     ),
     limits="A connect to a loopback address never reaches the network, so it is not in a capture.",
     needs=frozenset((Need.ROUTES, Need.CONNECTIONS)),
+    lasts=None,
 )

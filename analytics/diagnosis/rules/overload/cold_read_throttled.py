@@ -8,10 +8,10 @@ from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import ResponseCode
 
 from ...context import Context
-from ...keys import by_group
+from ...keys import by_group, with_remark
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, listed, with_remark
+from ...refusals import Refusals, listed
 from ...rule import DiagnosisRule, Exchanges
 
 MARK: Final = "reading cold data"

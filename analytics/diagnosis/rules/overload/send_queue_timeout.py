@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from dissectors.foreign import natural_of
@@ -12,9 +13,10 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE, Add, Flow
-from ...problem import ProblemSeverity
+from ...problem import ProblemSeverity, end_of
 from ...refusals import by_client, counted_names, refused_with
 from ...rule import DiagnosisRule, Exchanges
+from ...spells import HOUR
 from .refusing_broker import RefusingBroker
 
 MARK: Final = "[TIMEOUT_CLEAN_QUEUE]"
@@ -30,15 +32,22 @@ class _Fold(RefusingBroker):
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.response_code == ResponseCode.SYSTEM_BUSY:
             super().add_exchange(row)
-        elif (part := self.part(row.responder)) is not None:
-            part.note_name(_SENDERS, row.requester)
+        else:
+            self._count_sends((row,))
 
     def adder_of(self, flow: Flow) -> Add:
-        part = None if flow.response_code == ResponseCode.SYSTEM_BUSY else self.part(flow.responder)
-        if part is None:
-            return self.add_exchanges
-        sender = flow.requester
-        return lambda rows: part.note_name(_SENDERS, sender, len(rows))
+        refused = flow.response_code == ResponseCode.SYSTEM_BUSY
+        return self.add_exchanges if refused else self._count_sends
+
+    def _count_sends(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Count sends of one client to one broker."""
+        hours: dict[int, list[ExchangeRecord]] = {}
+        for row in rows:
+            hours.setdefault(end_of(row) // HOUR, []).append(row)
+        for several in hours.values():
+            part = self.part(several[0])
+            if part is not None:
+                part.note_name(_SENDERS, several[0].requester, len(several))
 
     def details(self, context: Context) -> list[str]:
         said = super().details(context)

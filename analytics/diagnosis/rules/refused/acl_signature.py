@@ -218,4 +218,5 @@ RULE = DiagnosisRule(
         "Why a signature is wrong is not told: a wrong secret key, or a request that was changed"
         " after it was signed."
     ),
+    lasts=None,
 )

@@ -12,11 +12,11 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import by_topic
+from ...keys import by_topic, with_remark
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
-from ...refusals import Refusals, counted, listed, only, with_remark
+from ...refusals import Refusals, counted, listed, only
 from ...rule import DiagnosisRule, Exchanges
 
 MARK: Final = "request queueId["

@@ -85,4 +85,5 @@ RULE = DiagnosisRule(
         "alibaba/canal#3304",
     ),
     needs=frozenset((Need.SENDS,)),
+    lasts=None,
 )

@@ -78,4 +78,5 @@ RULE = DiagnosisRule(
             responses=frozenset((int(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST),)),
         ),
     ),
+    lasts=None,
 )

@@ -114,6 +114,7 @@ class _Fold(Fold):
         kind = kind_of(row.remark) or ""
         if kind not in self.refused:
             self.refused[kind] = _Refused(kind)
+            self.refused[kind].lasts = self.lasts
         self.refused[kind].add_exchange(row)
 
     def cases(self, context: Context) -> Iterable[Case]:
@@ -280,4 +281,5 @@ RULE = DiagnosisRule(
         "apache/rocketmq#6466",
     ),
     consequence_of=frozenset(("no-master",)),
+    lasts=None,
 )

@@ -159,4 +159,5 @@ RULE = DiagnosisRule(
         "alibaba/canal#1617",
     ),
     needs=frozenset((Need.SENDS,)),
+    lasts=None,
 )

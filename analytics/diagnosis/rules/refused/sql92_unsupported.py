@@ -57,4 +57,5 @@ RULE = DiagnosisRule(
         "apache/rocketmq#310",
         "alibaba/spring-cloud-alibaba#3612",
     ),
+    lasts=None,
 )

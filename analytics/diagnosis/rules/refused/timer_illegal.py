@@ -11,10 +11,10 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import whole
+from ...keys import whole, with_remark
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, counted, times, with_remark
+from ...refusals import Refusals, counted, times
 from ...rule import DiagnosisRule, Exchanges
 
 TOO_LONG: Final = "timer message illegal"
@@ -94,4 +94,5 @@ RULE = DiagnosisRule(
         "apache/rocketmq-client-go#1180",
     ),
     needs=frozenset((Need.SENDS,)),
+    lasts=None,
 )

@@ -101,4 +101,5 @@ RULE = DiagnosisRule(
     ),
     references=("apache/rocketmq#2042", "apache/rocketmq#2090"),
     consequence_of=frozenset(("inconsistent-route",)),
+    lasts=None,
 )

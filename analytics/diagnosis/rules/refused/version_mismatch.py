@@ -111,4 +111,5 @@ RULE = DiagnosisRule(
         "alibaba/canal#4586",
     ),
     limits="The version of a server that refuses is not among the columns.",
+    lasts=None,
 )

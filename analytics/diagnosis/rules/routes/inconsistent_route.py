@@ -273,4 +273,5 @@ RULE = DiagnosisRule(
         " each have a live master of one name: those are of two clusters."
     ),
     needs=frozenset((Need.ROUTES,)),
+    lasts=None,
 )

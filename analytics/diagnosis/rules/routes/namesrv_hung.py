@@ -17,6 +17,7 @@ from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, shown
 from ...refusals import counted
 from ...rule import DiagnosisRule, Exchanges
 from ...silences import CONNECTIONS, ServerSilences, Silence
+from ...spells import spells
 
 LEAST: Final = 1_000_000_000
 """ns of a silence that is worth a word"""
@@ -27,10 +28,12 @@ _ROUTE: Final = frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),))
 
 class _Fold(ServerSilences):
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case of all times in which nothing was answered."""
-        found = [one for one in self.silences(context, LEAST) if _tells(one)]
-        if not found:
-            return
+        """Return a case of the times in which nothing was answered, for each spell."""
+        every = [one for one in self.silences(context, LEAST) if _tells(one)]
+        for found in spells(every, Silence.span, self.lasts):
+            yield self._case(found, context)
+
+    def _case(self, found: list[Silence], context: Context) -> Case:
         tally = Tally()
         for silence in found:
             for wait in silence.waits:
@@ -46,7 +49,7 @@ class _Fold(ServerSilences):
         if not any(wait.certain for wait in waits):
             case.confidence = Confidence.POSSIBLE
             case.reason = "the capture ends while the requests wait"
-        yield case
+        return case
 
     def _title(self, found: list[Silence], what: str, never: int, context: Context) -> str:
         if not self.answered_any:

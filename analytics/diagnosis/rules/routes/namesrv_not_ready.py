@@ -7,10 +7,10 @@ from typing import Final
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ...context import Context
-from ...keys import by_responder
+from ...keys import by_responder, with_remark
 from ...need import Need
 from ...problem import ProblemSeverity, Subject
-from ...refusals import Refusals, with_remark
+from ...refusals import Refusals
 from ...rule import DiagnosisRule, Exchanges
 
 MARK: Final = "name server not ready"

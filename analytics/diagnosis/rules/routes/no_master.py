@@ -17,6 +17,7 @@ from ...outages import clock
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, end_of, place_of, shown
 from ...refusals import Refusals, counted, listed
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ...spells import HOUR, SpellTally
 from ...topics import is_own_topic
 from ..refused.no_permission import WRITE
 
@@ -36,7 +37,7 @@ class _Broker:
     __slots__ = ("closed", "masters", "proofs", "slaves", "tellers", "without")
 
     def __init__(self) -> None:
-        self.without = Tally()
+        self.without = SpellTally()
         self.slaves: set[str] = set()
         """addresses that had another id than 0"""
         self.masters: dict[str, set[int]] = {}
@@ -56,6 +57,17 @@ class _Broker:
                 self.proofs[address] = proof
         elif place_of(proof) < place_of(known):
             self.proofs[address] = proof
+
+    def absences(self) -> list[Tally]:
+        """Return routes without a master, parted where routes with one came in between."""
+        known = self.times()
+        found: list[Tally] = []
+        for tally in self.without.spells():
+            if found and not any(found[-1].last < time < tally.first for time in known):
+                found[-1].merge(tally)
+            else:
+                found.append(tally)
+        return found
 
     def times(self) -> list[int]:
         """Return the times of routes with a master, sorted."""
@@ -122,7 +134,7 @@ class _Fold(Fold):
         _keep(broker.slaves, addresses - found)
         if MASTER_ID not in one.ids:
             what = f"route of {row.topic}: {one.name} with ids {', '.join(one.ids)}, no master"
-            broker.without.add(shown(row, what))
+            broker.without.at(end_of(row)).add(shown(row, what))
             return None
         closed = not (one.perm or 0) & WRITE and not is_own_topic(row.topic)
         masters = broker.closed if closed else broker.masters
@@ -138,20 +150,29 @@ class _Fold(Fold):
         return _Told(max(proofs, default=time), [masters[one] for one in found if one in masters])
 
     def cases(self, context: Context) -> Iterable[Case]:
-        refused = {case.subject.broker: case for case in self.sent_back.cases(context)}
+        refused = list(self.sent_back.cases(context))
         for name, broker in sorted(self.brokers.items()):
-            if not broker.without.count:
-                if (change := _change(name, broker)) is not None:
-                    yield change
-            else:
-                case = _case(name, broker)
-                back = refused.pop(name, None)
-                if back is not None:
+            without = broker.absences()
+            if not without and (change := _change(name, broker)) is not None:
+                yield change
+            for tally in without:
+                case = _case(name, broker, tally)
+                near = [
+                    one
+                    for one in refused
+                    if one.subject.broker == name
+                    and one.first_time <= tally.last + HOUR
+                    and one.last_time >= tally.first - HOUR
+                ]
+                for one in near:
+                    refused.remove(one)
+                if near:
+                    count = sum(one.count for one in near)
                     case.details.append(
-                        f"{counted(back.count, 'message')} sent back by consumers not taken"
+                        f"{counted(count, 'message')} sent back by consumers not taken"
                     )
                 yield case
-        yield from refused.values()
+        yield from refused
 
     def _broker(self, name: str) -> _Broker | None:
         found = self.brokers.get(name)
@@ -172,12 +193,13 @@ def _note(kept: dict[str, set[int]], addresses: set[str], time: int) -> None:
                 times.add(time)
 
 
-def _case(name: str, broker: _Broker) -> Case:
-    tally = broker.without
+def _case(name: str, broker: _Broker, tally: Tally) -> Case:
     known = broker.times()
     back = next((time for time in known if time > tally.last), None)
     if back is None:
         begin = f"has no master since {clock(tally.first)} UTC"
+    elif back - tally.last > HOUR:  # nobody asked meanwhile
+        begin = f"had no master from {clock(tally.first)} UTC at least to {clock(tally.last)}"
     else:
         begin = f"had no master from {clock(tally.first)} to {clock(back)} UTC"
     acting = set(broker.closed) & broker.slaves

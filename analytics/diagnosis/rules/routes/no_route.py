@@ -238,4 +238,5 @@ RULE = DiagnosisRule(
     needs=frozenset((Need.ROUTES,)),
     rests_on_absence=True,
     consequence_of=frozenset(("broker-gone", "namesrv-gone", "namesrv-hung", "inconsistent-route")),
+    lasts=None,
 )

@@ -126,4 +126,5 @@ RULE = DiagnosisRule(
         " can be anything."
     ),
     needs=frozenset((Need.CONNECTIONS,)),
+    lasts=None,
 )

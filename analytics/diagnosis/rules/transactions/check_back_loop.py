@@ -9,6 +9,7 @@ from ...context import Context
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally
 from ...rule import DiagnosisRule
+from ...spells import span_of, spells
 from .halves import (
     MANY_CHECKS,
     OF_HALVES,
@@ -26,7 +27,12 @@ class _Fold(HalvesFold):
         looping = [one for one in self.halves.ordered() if one.checked >= MANY_CHECKS]
         asked = [one for one in looping if one.decision is None]
         for (group, topic), several in sorted(by_group_and_topic(asked).items()):
-            yield _case(group, topic, several, context)
+            for spell in spells(several, _span, self.lasts):
+                yield _case(group, topic, spell, context)
+
+
+def _span(one: HalfMessage) -> tuple[int, int]:
+    return span_of(one.checks)
 
 
 def _case(group: str, topic: str, several: list[HalfMessage], context: Context) -> Case:

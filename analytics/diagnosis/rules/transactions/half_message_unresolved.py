@@ -166,4 +166,5 @@ RULE = DiagnosisRule(
     needs=frozenset((Need.SENDS,)),
     rests_on_absence=True,
     consequence_of=frozenset(("broker-gone", "broker-hung", "end-transaction-refused")),
+    lasts=None,
 )

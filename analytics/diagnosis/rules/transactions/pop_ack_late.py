@@ -17,6 +17,7 @@ from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, asked, place_of
 from ...refusals import counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ...spells import spells
 
 ACKS: Final = frozenset(
     (int(RequestCode.ACK_MESSAGE), int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME))
@@ -37,6 +38,9 @@ class _Ack(NamedTuple):
     topic: str
     responder: str
     requester: str
+
+    def span(self) -> tuple[int, int]:
+        return self.evidence.time, self.evidence.time
 
 
 class _Fold(Fold):
@@ -61,9 +65,11 @@ class _Fold(Fold):
             self.acks[key] = _Ack(one, late, taken, row.topic or "", row.responder, row.requester)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        late = [one for one in self.acks.values() if one.late_ns > CLOCKS_NS and one.taken]
-        if not late:
-            return
+        every = [one for one in self.acks.values() if one.late_ns > CLOCKS_NS and one.taken]
+        for late in spells(every, _Ack.span, self.lasts):
+            yield self._case(late, context)
+
+    def _case(self, late: list[_Ack], context: Context) -> Case:
         tally = Tally()
         for one in late:
             tally.add(one.evidence)
@@ -87,7 +93,7 @@ class _Fold(Fold):
         case.details.append(f"{count:,} of {len(self.acks):,} acknowledgements were late")
         if not topic:
             case.details.append(f"topics: {counted_names(topics)}")
-        yield case
+        return case
 
 
 def _late(row: ExchangeRecord) -> int | None:

@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...need import Need
 from ...problem import ProblemSeverity, Subject
-from ...refusals import MAX_NAMED, Refusals, only, refused_with, times
+from ...refusals import Refusals, only, refused_with, times
 from ...rule import DiagnosisRule
 
 MARK: Final = "push reply message"
@@ -20,20 +20,18 @@ _ASKER: Final = re.compile(
     r"channel of <([^>]{1,200})> not found|push reply message to (\S{1,200}?) ?fail"
 )
 
+_ASKERS: Final = "askers"
+
 
 class _Fold(Refusals):
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.askers: set[str] = set()
-
     def take(self, row: ExchangeRecord) -> None:
         found = _ASKER.search(row.remark or "")
-        if found is not None and len(self.askers) < MAX_NAMED:
-            self.askers.add(found[1] or found[2])
+        if found is not None:
+            self.note_name(_ASKERS, found[1] or found[2])
 
     def title(self, context: Context) -> str:
         broker = only(context.broker(one) for one in self.brokers) or "brokers"
-        asker = only(self.askers)
+        asker = only(self.named(_ASKERS))
         to = f"to {asker}, which asked" if asker else "to those who asked"
         return f"{broker} could not pass on replies {to}, {times(self.tally.count)}"
 
@@ -43,7 +41,7 @@ class _Fold(Refusals):
             broker=common.broker,
             topic=common.topic,
             group=common.group,
-            client=only(self.askers),
+            client=only(self.named(_ASKERS)),
         )
 
 

@@ -109,4 +109,5 @@ RULE = DiagnosisRule(
         " before the capture are not counted."
     ),
     needs=frozenset((Need.SENDS,)),
+    lasts=None,
 )

@@ -121,4 +121,5 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(Exchanges(key=_host_and_server, requests=frozenset(DANGEROUS)),),
     limits="Over TLS the request is not seen. Whether a command was run is not seen.",
+    lasts=None,
 )

@@ -97,4 +97,5 @@ RULE = DiagnosisRule(
     references=("alibaba/rocketmq#392",),
     limits="It says nothing of whether messages were lost.",
     needs=frozenset((Need.SENDS,)),
+    lasts=None,
 )

@@ -85,4 +85,5 @@ RULE = DiagnosisRule(
         " A one-way send of these clients looks like one that is awaited, and is not told of."
     ),
     needs=frozenset((Need.GROUPS,)),
+    lasts=None,
 )

@@ -97,4 +97,5 @@ RULE = DiagnosisRule(
     exchanges=(Exchanges(key=whole, requests=SENDS, of_flow=True),),
     limits="Bytes of repeated attempts count too.",
     needs=frozenset((Need.SENDS,)),
+    lasts=None,
 )

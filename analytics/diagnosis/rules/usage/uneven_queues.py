@@ -207,4 +207,5 @@ RULE = DiagnosisRule(
         " is slow. A batch counts as one message."
     ),
     needs=frozenset((Need.SENDS,)),
+    lasts=None,
 )
