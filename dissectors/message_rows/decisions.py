@@ -31,6 +31,7 @@ from .seen_exchange import (
     Facts,
     SeenExchange,
     ended_well,
+    lite_queue_of,
     number_of,
     original_topic_of_name,
     row_of,
@@ -83,8 +84,9 @@ def rows_of_new_invisible_time(seen: SeenExchange) -> Iterator[MessageRecord]:
 
 def _popped(seen: SeenExchange) -> Facts:
     row = seen.row
+    lite = seen.fields.get("liteTopic")
     return Facts(
-        row.topic,
+        lite_queue_of(row.topic, lite) if row.topic and lite else row.topic,
         original_topic_of_name(row.topic, row.group),
         row.queue_id,
         number_of(seen.fields.get("offset")),

@@ -31,7 +31,7 @@ from .decisions import (
 )
 from .seen_exchange import SeenExchange
 from .sends import rows_of_pushed_reply, rows_of_send
-from .stored import rows_of_check, rows_of_fetch, rows_of_view
+from .stored import rows_of_check, rows_of_fetch, rows_of_lite_fetch, rows_of_view
 
 MAX_REMEMBERED: Final = 65_536
 """connections, and queues of connections, of which something is remembered"""
@@ -45,7 +45,7 @@ _MAKERS: Final[dict[int, Maker]] = {
     **dict.fromkeys(SENDS, rows_of_send),
     **dict.fromkeys(_PULLS, rows_of_fetch),
     int(RequestCode.POP_MESSAGE): rows_of_fetch,
-    int(RequestCode.POP_LITE_MESSAGE): rows_of_fetch,
+    int(RequestCode.POP_LITE_MESSAGE): rows_of_lite_fetch,
     int(RequestCode.QUERY_MESSAGE): rows_of_view,
     int(RequestCode.VIEW_MESSAGE_BY_ID): rows_of_view,
     int(RequestCode.PEEK_MESSAGE): rows_of_view,

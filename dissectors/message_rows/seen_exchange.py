@@ -19,6 +19,8 @@ DLQ_PREFIX: Final = "%DLQ%"
 """MixAll.DLQ_GROUP_TOPIC_PREFIX"""
 RETRY_PREFIX: Final = "%RETRY%"
 """MixAll.RETRY_GROUP_TOPIC_PREFIX"""
+_LITE_PREFIX: Final = "%LMQ%$"
+"""LiteUtil.LITE_TOPIC_PREFIX"""
 _LAST_MS: Final = (1 << 63) // MILLI - 1
 _INTERNAL_TOPICS: Final = frozenset(
     (
@@ -186,6 +188,11 @@ def popped_topic_of(topic: str, receipt_text: str | None, group: str | None) -> 
         if receipt is not None:
             return receipt.retry_topic(group, topic)
     return topic or None
+
+
+def lite_queue_of(topic: str, lite_topic: str) -> str:
+    """Return the name of the queue of a lite topic within its topic (LiteUtil.toLmqName)."""
+    return f"{_LITE_PREFIX}{topic}${lite_topic}"
 
 
 def deliver_time_of(properties: dict[str, str]) -> int | None:

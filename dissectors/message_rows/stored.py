@@ -18,6 +18,7 @@ from .seen_exchange import (
     body_of,
     commit_log_offset_of,
     deliver_time_of,
+    lite_queue_of,
     number_of,
     original_topic_of,
     popped_topic_of,
@@ -30,6 +31,27 @@ from .whole_records import facts_of_whole
 def rows_of_fetch(seen: SeenExchange) -> Iterator[MessageRecord]:
     """Give the rows of the messages that a pull or a pop delivers."""
     return _rows_of_body(seen, DELIVERED, seen.row.group)
+
+
+def rows_of_lite_fetch(seen: SeenExchange) -> Iterator[MessageRecord]:
+    """Give the rows of the messages that a pop of lite topics delivers.
+
+    An acknowledgement names the queue of the lite topic and the offset there, which are properties
+    of the record; its own queue and offset are those in the topic around it.
+    """
+    response = seen.response
+    if response is None or response.command.code != 0:
+        return
+    for place, message in enumerate(decode_messages(response.body).messages):
+        facts = facts_of(message, seen.row.group, seen.body_limit, seen.budget)
+        lite = message.properties.get("__LITE_TOPIC")
+        queues = message.properties.get("INNER_MULTI_DISPATCH", "").split(",")
+        offsets = message.properties.get("INNER_MULTI_QUEUE_OFFSET", "").split(",")
+        queue = lite_queue_of(message.topic, lite) if lite else None
+        if queue in queues and len(offsets) == len(queues):
+            offset = number_of(offsets[queues.index(queue)])
+            facts = facts._replace(topic=queue, queue_id=0, queue_offset=offset)
+        yield row_of(seen, DELIVERED, place, facts)
 
 
 def rows_of_view(seen: SeenExchange) -> Iterator[MessageRecord]:
