@@ -25,7 +25,7 @@ from ..ui.errors import said
 from ..ui.figures import counted, text_of_counts
 from ..ui.interrupt import first_ends
 from ..ui.output import Output, refuse_inputs
-from ..ui.progress import Progress
+from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .fail_on import Counts
 from .options import DecodeRequest, View, usage_error

@@ -19,7 +19,7 @@ from dissectors.tcp.formats import is_capture
 from ..api.judged import engine_of, fed
 from ..decode.undecoded import nothing_decoded
 from ..ui.output import JOURNAL_MARK, refuse_inputs
-from ..ui.progress import Progress
+from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .request import DiagnoseRequest
 from .window import window_of

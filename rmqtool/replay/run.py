@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from ..ui.console import terminal_of
-from ..ui.progress import Progress
+from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .options import ReplayRequest
 from .plan import batches_of, planned_of, refuse_undecoded, surveyed

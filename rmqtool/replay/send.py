@@ -49,8 +49,8 @@ from ..send.options import credentials_of_option, tls_of_options
 from ..ui.console import terminal_of
 from ..ui.figures import count, counted, duration, size
 from ..ui.interrupt import first_ends
-from ..ui.progress import Progress
 from ..ui.screen.panels import question_lines
+from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .options import RAW, SANDBOX, ReplayRequest

@@ -28,7 +28,7 @@ from ..ui.errors import said
 from ..ui.figures import count, counted, duration
 from ..ui.interrupt import first_ends
 from ..ui.output import Output, refuse_inputs
-from ..ui.progress import Progress
+from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .consent import Question
 from .input_lines import BadLine, LineReader, Outgoing

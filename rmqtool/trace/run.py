@@ -30,7 +30,7 @@ from ..ui.errors import said
 from ..ui.figures import counted
 from ..ui.json_text import visible_json
 from ..ui.output import Output, refuse_inputs
-from ..ui.progress import Progress
+from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .arguments import TraceArguments, TraceFormat

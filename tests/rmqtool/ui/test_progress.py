@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from rmqtool.ui.progress import Progress
+from rmqtool.ui.screen.progress import Progress
 
 
 class Screen(io.StringIO):

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TextIO
 
-from .console import UNLIMITED, cut, terminal_of
-from .figures import count, duration, size
+from ..console import UNLIMITED, cut, terminal_of
+from ..figures import count, duration, size
 
 PATIENCE = 2.0
 """Seconds before the first line."""
