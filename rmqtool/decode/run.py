@@ -126,7 +126,8 @@ class RunCounts(NamedTuple):
 
 def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCounts:
     sink = rows.sink()
-    progress = Progress(sys.stderr, _may_show_progress(request), rows.noun)
+    may_show = _may_show_progress(request)
+    progress = Progress(sys.stderr, may_show, rows.noun, endless=request.follow)
     loop = _Loop(request, decode, rows, sink, progress)
     try:
         with first_ends(decode.stop) if is_live(request) else nullcontext():

@@ -50,7 +50,7 @@ from ..ui.console import terminal_of
 from ..ui.figures import count, counted, duration, size
 from ..ui.interrupt import first_ends
 from ..ui.screen.panels import question_lines
-from ..ui.screen.progress import Progress
+from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .options import RAW, SANDBOX, ReplayRequest
@@ -76,14 +76,15 @@ class _ReplayProgress(Progress):
 
     figures = Figures()
 
-    def _line(self, read: int, total: int | None, found: int, seconds: float) -> str:  # noqa: ARG002
+    def far(self, read: int, total: int | None, found: int, seconds: float) -> Far:  # noqa: ARG002
         figures = self.figures
         rate = count(round(figures.sent / seconds)) if seconds > 0 else "0"
         share = f"{100 * read // total:3d}% read: " if total else ""
-        return (
+        text = (
             f"{share}{count(figures.sent)} sent, {rate}/s, {count(figures.in_flight)} in flight, "
             f"{count(figures.failed)} failed, {duration(figures.late_us)} late"
         )
+        return Far(text, min(1.0, read / total) if total else None)
 
 
 _SANDBOX_STORE: Final = 128 << 20

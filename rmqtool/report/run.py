@@ -22,11 +22,11 @@ from dissectors.where.filter import WhereError
 from ..decode.options import usage_error
 from ..ui.extras import REPORT_LIBRARIES, require
 from ..ui.figures import counted, size
+from ..ui.screen.progress import Far, StageLine
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .arguments import ReportFormat
 from .options import ReportRequest
-from .steps import StepLine
 
 if TYPE_CHECKING:
     from analytics.inputs.captures import TemporaryLog
@@ -81,7 +81,7 @@ def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
     inputs = inputs_of(request.inputs)
     others = inputs_of(request.compare) if request.compare else []
     with ExitStack() as stack:
-        steps = stack.enter_context(StepLine(sys.stderr, not (request.quiet or request.verbose)))
+        steps = stack.enter_context(StageLine(sys.stderr, not (request.quiet or request.verbose)))
         starting = _Starting(request, [*inputs, *others])
         stack.callback(starting.end)
         inputs = _decoded(request, inputs, steps, stack)
@@ -147,7 +147,7 @@ class _Starting:
 
 
 def _decoded(
-    request: ReportRequest, inputs: Sequence[Input], steps: StepLine, stack: ExitStack
+    request: ReportRequest, inputs: Sequence[Input], steps: StageLine, stack: ExitStack
 ) -> list[Input]:
     """Return the inputs with captures as a decoded log, unless a cluster is to decode them."""
     from analytics.inputs.captures import TemporaryLog
@@ -165,17 +165,18 @@ def _decoded(
     return done
 
 
-def _decode(request: ReportRequest, captures: Input, steps: StepLine, log: TemporaryLog) -> Input:
+def _decode(request: ReportRequest, captures: Input, steps: StageLine, log: TemporaryLog) -> Input:
     seen = [0, 0]
 
-    def detail() -> str:
+    def far() -> Far:
         total = f" of {size(captures.bytes)}" if captures.bytes else ""
-        return f"{size(seen[0])}{total}, {counted(seen[1], 'exchange')}"
+        share = min(1.0, seen[0] / captures.bytes) if captures.bytes else None
+        return Far(f"{size(seen[0])}{total}, {counted(seen[1], 'exchange')}", share)
 
     def note(read: int, total: int | None, found: int) -> None:  # noqa: ARG001
         seen[:] = read, found
 
-    steps.at("decoding", detail)
+    steps.at("decoding", far)
     return log.write(captures, sorted(request.decode_as), VERSION, note)
 
 
@@ -184,7 +185,7 @@ def _reports(
     session: Session,
     inputs: Sequence[Input],
     others: Sequence[Input],
-    steps: StepLine,
+    steps: StageLine,
 ) -> tuple[list[ReportResult], list[str]]:
     from analytics.result import computed
 
@@ -241,15 +242,15 @@ def _is_wanted(table: ReportTable, request: ReportRequest) -> bool:
     return bool(table.shown) or request.format is not ReportFormat.table
 
 
-def _tasks_of(session: Session) -> Callable[[], str]:
+def _tasks_of(session: Session) -> Callable[[], Far]:
     """Return what says how far Spark is with its current work."""
 
-    def detail() -> str:
+    def far() -> Far:
         tracker = session.spark.sparkContext.statusTracker()
         infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         known = [info for info in infos if info is not None]
         total = sum(info.numTasks for info in known)
         done = sum(info.numCompletedTasks for info in known)
-        return f"{done} of {total} tasks" if total > 1 else ""
+        return Far(f"{done} of {total} tasks", done / total) if total > 1 else Far("")
 
-    return detail
+    return far

@@ -28,7 +28,7 @@ from ..ui.errors import said
 from ..ui.figures import count, counted, duration
 from ..ui.interrupt import first_ends
 from ..ui.output import Output, refuse_inputs
-from ..ui.screen.progress import Progress
+from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError, ExitStatus
 from .consent import Question
 from .input_lines import BadLine, LineReader, Outgoing
@@ -74,13 +74,14 @@ def run_send(command: SendCommand) -> ExitStatus:
 class _SendProgress(Progress):
     """How many messages are through."""
 
-    def _line(self, read: int, total: int | None, found: int, seconds: float) -> str:
+    def far(self, read: int, total: int | None, found: int, seconds: float) -> Far:
         rate = count(round(read / seconds)) if seconds > 0 else "0"
         text = f"{count(read)} sent, {rate}/s, {count(found)} failed"
         if not total:
-            return text
+            return Far(text)
         left = duration(int((total - read) * seconds / read * 1_000_000)) if read else "-"
-        return f"{100 * read // total:3d}% of {count(total)}: {text}, {left} left"
+        whole = f"{100 * read // total:3d}% of {count(total)}: {text}, {left} left"
+        return Far(whole, min(1.0, read / total))
 
 
 class _Run:

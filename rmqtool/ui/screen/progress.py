@@ -1,22 +1,119 @@
-"""Progress on standard error, for whoever waits at a terminal: a line that renews itself.
+"""Progress on standard error, for whoever waits: a line that renews itself, or now and then a line.
 
-Nothing is shown for what takes less than two seconds, for a standard error that is no terminal, and
-while rows run over the same screen. The clock is an argument, so tests need not wait.
+Rules: on a terminal rich draws a bar where the end is known, else a spinner; nothing is shown for
+what takes less than two seconds, and while rows run over the same screen. Elsewhere a line is
+written every ten seconds, so that a log says that a long run goes on; nothing for what goes on
+until it is stopped. The cursor is never hidden, so a run that is killed leaves the terminal as it
+was. The clock is an argument, so tests need not wait.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
-from typing import TextIO
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-from ..console import UNLIMITED, cut, terminal_of
+from ..console import UNLIMITED, Style, Terminal, cut, terminal_of
 from ..figures import count, duration, size
 
-PATIENCE = 2.0
-"""Seconds before the first line."""
-INTERVAL = 0.2
-"""Seconds between two lines."""
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+PATIENCE: Final = 2.0
+"""seconds before the first line on a terminal"""
+INTERVAL: Final = 0.2
+"""seconds between two lines on a terminal"""
+LOG_INTERVAL: Final = 10.0
+"""seconds between two lines elsewhere, and before the first"""
+LOG_MARK: Final = "rmqtool: progress: "
+"""begins a line where there is no terminal"""
+_BAR: Final = 24
+"""cells of a bar"""
+
+
+class Far(NamedTuple):
+    """How far something is."""
+
+    text: str
+    """printable"""
+    share: float | None = None
+    """of the whole, 0 to 1; None: the end is not known"""
+
+
+class ProgressLine:
+    """Where and when progress is shown."""
+
+    def __init__(
+        self, stream: TextIO, wanted: bool, now: Callable[[], float], patience: float = PATIENCE
+    ) -> None:
+        """`wanted`: it may be shown at all."""
+        terminal = terminal_of(stream)
+        width = (80 if terminal.width >= UNLIMITED else terminal.width) - 1
+        self.wanted = wanted
+        self.terminal: Terminal = terminal._replace(width=width)
+        self.interval = INTERVAL if terminal.is_terminal else LOG_INTERVAL
+        self.patience = patience if terminal.is_terminal else LOG_INTERVAL
+        self.start = now()
+        self._stream = stream
+        self._now = now
+        self._next = self.start + self.patience
+        self._visible = False
+
+    def is_due(self) -> bool:
+        """Return whether something should be shown now; then next time is an interval later."""
+        if not self.wanted:
+            return False
+        now = self._now()
+        if now < self._next:
+            return False
+        self._next = now + self.interval
+        return True
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes so far."""
+        return self._now() - self.start
+
+    def show(self, far: Far) -> None:
+        """Show how far it is."""
+        if self.terminal.is_terminal:
+            self._stream.write(f"\r{drawn(far, self.seconds, self.terminal)}\x1b[K")
+            self._visible = True
+        else:
+            self._stream.write(f"{LOG_MARK}{far.text.strip()}\n")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Remove the line, so that something else can be written."""
+        if self._visible:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._visible = False
+
+
+def drawn(far: Far, seconds: float, terminal: Terminal) -> str:
+    """Return a bar or a spinner with the text beside it, as one line."""
+    from rich.progress_bar import ProgressBar
+    from rich.spinner import Spinner
+    from rich.table import Table
+
+    from .drawing import lines_of, style_of, text_of
+
+    mark: RenderableType
+    if far.share is None:
+        spinner = Spinner("dots", style=style_of(Style.CYAN))
+        spinner.start_time = 0.0
+        mark, taken = spinner.render(seconds), 2
+    else:
+        dim, done = style_of(Style.DIM), style_of(Style.CYAN)
+        bar = min(_BAR, terminal.width // 4)
+        mark = ProgressBar(1.0, far.share, bar, style=dim, complete_style=done, finished_style=done)
+        taken = bar + 1
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_row(mark, text_of(cut(far.text, terminal.width - taken)))
+    return lines_of(terminal, grid)[0]
 
 
 class Progress:
@@ -28,44 +125,87 @@ class Progress:
         wanted: bool,
         noun: str,
         now: Callable[[], float] = monotonic,
+        endless: bool = False,
     ) -> None:
-        """`wanted`: it may be shown at all; `noun` is what is counted, in the plural."""
-        terminal = terminal_of(stream)
-        self._stream = stream
-        self._shown = wanted and terminal.is_terminal
-        self._width = (80 if terminal.width >= UNLIMITED else terminal.width) - 1
+        """`wanted`: it may be shown at all; `noun` is what is counted, in the plural.
+
+        `endless`: it goes on until it is stopped, so there is nothing to say in a log.
+        """
+        self._line = ProgressLine(stream, wanted, now)
+        self._line.wanted &= self._line.terminal.is_terminal or not endless
         self._noun = noun
-        self._now = now
-        self._start = now()
-        self._next = self._start + PATIENCE
-        self._visible = False
 
     def update(self, read: int, total: int | None, found: int) -> None:
         """Say that `read` bytes of `total` are read and `found` rows were found."""
-        if not self._shown:
-            return
-        now = self._now()
-        if now < self._next:
-            return
-        self._next = now + INTERVAL
-        line = self._line(read, total, found, now - self._start)
-        self._stream.write(f"\r{cut(line, self._width)}\x1b[K")
-        self._stream.flush()
-        self._visible = True
+        if self._line.is_due():
+            self._line.show(self.far(read, total, found, self._line.seconds))
 
     def clear(self) -> None:
         """Remove the line, so that something else can be written."""
-        if self._visible:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
-            self._visible = False
+        self._line.clear()
 
-    def _line(self, read: int, total: int | None, found: int, seconds: float) -> str:
+    def far(self, read: int, total: int | None, found: int, seconds: float) -> Far:
+        """Return what is shown."""
         rate = read / seconds if seconds > 0 else 0.0
         found_text = f"{count(found)} {self._noun}"
         if total is None or total < read:
-            return f"{size(read)} read, {size(int(rate))}/s, {found_text}"
-        percent = 100 * read // total if total else 100
+            return Far(f"{size(read)} read, {size(int(rate))}/s, {found_text}")
         left = duration(int((total - read) / rate * 1_000_000)) if rate and read < total else "0s"
-        done = f"{percent:3d}% of {size(total)}"
-        return f"{done}, {size(int(rate))}/s, {found_text}, {left} left"
+        done = read / total if total else 1.0
+        text = f"{int(100 * done):3d}% of {size(total)}, {size(int(rate))}/s, {found_text}"
+        return Far(f"{text}, {left} left", done)
+
+
+class RowProgress(Progress):
+    """How far a run over rows is: `read` of `total` are numbers of rows."""
+
+    def far(self, read: int, total: int | None, found: int, seconds: float) -> Far:  # noqa: ARG002
+        rate = count(round(read / seconds)) if seconds > 0 else "0"
+        if not total or total < read:
+            return Far(f"{count(read)} {self._noun}, {rate}/s")
+        done = read / total
+        return Far(f"{int(100 * done):3d}% of {count(total)} {self._noun}, {rate}/s", done)
+
+
+class StageLine:
+    """The stage that a run is at; a context manager, within which a thread renews the line.
+
+    Spark is waited for in single calls that take seconds.
+    """
+
+    def __init__(self, stream: TextIO, wanted: bool, now: Callable[[], float] = monotonic) -> None:
+        self._line = ProgressLine(stream, wanted, now, PATIENCE / 5)
+        self._stage = ""
+        self._far: Callable[[], Far] = lambda: Far("")
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> StageLine:
+        if self._line.wanted:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._line.clear()
+
+    def at(self, stage: str, far: Callable[[], Far] = lambda: Far("")) -> None:
+        """Say what is being done; `far` is asked how far it is, from another thread."""
+        self._stage, self._far = stage, far
+
+    def far(self) -> Far:
+        """Return what is shown now."""
+        far = Far("")
+        with suppress(Exception):  # Spark may just be ending
+            far = self._far()
+        elapsed = duration(int(self._line.seconds * 1_000_000))
+        return Far(", ".join(filter(None, [self._stage, far.text, elapsed])), far.share)
+
+    def _run(self) -> None:
+        wait = self._line.patience
+        while not self._ended.wait(wait):
+            self._line.show(self.far())
+            wait = self._line.interval
