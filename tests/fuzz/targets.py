@@ -19,19 +19,12 @@ import zstandard
 from analytics.diagnosis.engine import Engine
 from analytics.diagnosis.problem import as_json
 from analytics.diagnosis.registry import rules
-from dissectors.decode.command_row import command_row_of, json_of
-from dissectors.decode.exchange import Exchange
-from dissectors.decode.exchange_row import record_of
-from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
-from dissectors.decode.stages import CommandStages, ExchangeStages
-from dissectors.expert import ExpertInfo
+from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.remoting.bodies import body_value, decode_body
 from dissectors.remoting.bodies.secrets import text_without_secrets
 from dissectors.remoting.broker_addresses import broker_addresses_of
 from dissectors.remoting.code_names import OPERATIONS
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.framing.frame import Frame
-from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES, FrameDecoder
 from dissectors.remoting.header_codec import decode_header, encode_header, is_header
 from dissectors.remoting.headers import header_fields, header_name, typed_header
 from dissectors.remoting.ids.parts import PROPERTIES, property_parts
@@ -40,23 +33,15 @@ from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.row_facts import bodies, ext_fields, heartbeats, names, routes
 from dissectors.remoting.sysflag import SysFlag
-from dissectors.rows.record import STATUSES, ExchangeRecord
-from dissectors.rows.tables import csv_of, jsonl_of
-from dissectors.tcp.capture import CaptureReader, Packet
 from dissectors.tcp.decompression import COMPRESSIONS, DecompressedStream
-from dissectors.tcp.formats import PCAP_HEADER, reader_of
-from dissectors.tcp.pieces import Data, Piece
-from dissectors.tcp.reassembly import StreamReassembler
-from dissectors.tcp.segment import Segment
-from dissectors.tcp.segment_reader import SegmentReader
 from replay.captured.source import CapturedSource
 from replay.plan.planner import Planner, PlanOptions
-from rmqtool.decode.tree import Tree
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, frame
 from tests.traffic.talk import Talk
 
-from . import peer_targets
+from . import capture_targets, peer_targets
+from .capture_targets import whole
 from .tokens import expanded
 
 CODES = sorted(OPERATIONS)
@@ -67,26 +52,6 @@ TOPICS = (
     *("RMQ_SYS_TRANS_OP_HALF_TOPIC", "rmq_sys_TRACE_DATA_x"),
 )
 TAGS = ("ck", "ack", "bAck", "d")
-
-
-def capture(data: bytes) -> None:
-    """Bytes as a capture file, in chunks of a size that they say themselves."""
-    reader = reader_of(0, data[:PCAP_HEADER])
-    if reader is None:
-        return
-    step = 1 + data[-1] * 16
-    _through(reader, data[PCAP_HEADER:], step)
-
-
-def stream(data: bytes) -> None:
-    """Bytes as what two ends say to each other: the first one says where it is cut."""
-    if len(data) < 4:
-        return
-    size = 1 + data[0]
-    talk = Talk().open() if data[1] & 1 else Talk()
-    for index, at in enumerate(range(2, len(data), size)):
-        talk.say(index & 1 if data[1] & 2 else 0, data[at : at + size])
-    capture(pcap_of(talk.segments))
 
 
 def header(data: bytes) -> None:
@@ -136,7 +101,7 @@ _READERS = (
 def commands(data: bytes) -> None:
     """A request and its answer: the code, what carries the text, then the text (`expanded`)."""
     if len(data) >= 3:
-        _whole(_spoken(data))
+        whole(_spoken(data))
 
 
 def readers(data: bytes) -> None:
@@ -256,141 +221,10 @@ def replicas(data: bytes) -> None:
         side, size = data[at] & 1, struct.unpack_from(">H", data, at + 1)[0]
         talk.say(side, data[at + 3 : at + 3 + size] or b"\0")
         at += 3 + size
-    _whole(pcap_of(talk.segments))
-
-
-def packets(data: bytes) -> None:
-    """A link type, then packets, each behind its length."""
-    reader = SegmentReader()
-    reader.acks_wanted = True
-    linktype = (1, 113, 276, 0, 101, 108, 228, 229)[data[0] & 7] if data else 1
-    at = 1
-    number = 0
-    while at + 2 <= len(data):
-        (size,) = struct.unpack_from(">H", data, at)
-        end = min(at + 2 + (size & 0x7FF), len(data))
-        number += 1
-        packet = Packet(number, number, linktype, data, at + 2, end, end - at - 2 + (size >> 13))
-        found = reader.segment_of(packet)
-        if found is not None:
-            assert 0 <= found.start <= found.end <= len(found.data)
-            assert found.missing >= 0
-        at = end
-    reader.finish()
-
-
-def segments(data: bytes) -> None:
-    """Segments of one stream, nine bytes each: where, how long, how much later, what it is."""
-    stream = bytes(range(256)) * 300
-    machine = StreamReassembler(0, [])
-    given = 0
-    for at in range(0, len(data) - 8, 9):
-        place, size, later, kind = struct.unpack_from(">HHIB", data, at)
-        out: list[Piece] = []
-        seq = (0xFFFFF000 + place) & 0xFFFFFFFF
-        signed = ((seq ^ 0x80000000) - 0x80000000) << 32
-        end = max(place, min(place + (size & 0xFFF), 70_000))
-        flags = 2 if kind & 15 == 0 else 16
-        ts = at * 1000 + (later & 0xFFFF) * 1_000_000
-        missing = (kind >> 6) * 50
-        segment = Segment(at, ts, b"", signed | seq, flags, 0, stream, place, end, missing)
-        if flags == 2:
-            machine.synchronize(segment, out)
-        elif kind & 16 and machine.waiting:
-            machine.acknowledge(segment, out)
-        elif kind & 32 and kind & 15 == 1:
-            machine.finish(out)
-        else:
-            machine.receive(segment, out)
-        for piece in out:
-            assert piece.offset == given
-            if isinstance(piece, Data):
-                assert piece.end > piece.start
-                given += piece.end - piece.start
-            else:
-                given += piece.length
-    assert machine.pending_bytes >= 0
-
-
-def frames(data: bytes) -> None:
-    """Parts of a stream, each behind a byte that says its size, or that it is a gap."""
-    found: list[Frame] = []
-    decoder = FrameDecoder(0, [], KEEP_ALL, bool(data[:1] and data[0] & 1))
-    decoder.started = bool(data[:1] and data[0] & 2)
-    at = 1
-    offset = 0
-    number = 0
-    while at < len(data):
-        size = data[at]
-        number += 1
-        if size >= 250:
-            decoder.receive_gap((size - 250) * 40, number, number, found)
-            offset += (size - 250) * 40
-            at += 1
-            continue
-        end = min(at + 1 + size, len(data))
-        decoder.receive(data, at + 1, end, offset, number, number, found)
-        offset += end - at - 1
-        at = end
-    decoder.finish(found)
-    assert decoder.held_bytes == 0
-    for one in found:
-        assert 0 <= one.missing <= one.body_length
-        assert len(one.body) + one.missing <= one.body_length
-        decode_header(one.serialize_type, one.header)
-
-
-def _whole(data: bytes) -> None:
-    """A capture in one chunk."""
-    reader = reader_of(0, data[:PCAP_HEADER])
-    assert reader is not None
-    _through(reader, data[PCAP_HEADER:], len(data))
-
-
-def _through(reader: CaptureReader, data: bytes, step: int) -> None:
-    """Through all stages, once as rows and once as commands taken apart."""
-    packets = []
-    for at in range(0, len(data), step):
-        packets += reader.receive(data[at : at + step])
-    packets += reader.finish()
-    for info in reader.take_experts():
-        assert isinstance(info, ExpertInfo)
-    rows, whole = ExchangeStages(frozenset(), KEEP_MESSAGES), CommandStages(frozenset())
-    for stages in (rows, whole):
-        stages.receive(packets)
-        stages.finish()
-        for info in stages.take_experts():
-            assert isinstance(info, ExpertInfo)
-            assert not info.detail.startswith("not decoded"), info
-    _look_at_rows(rows.take_exchanges())
-    _look_at_commands(whole.take_commands())
-
-
-def _look_at_commands(commands: list[CommandSeen]) -> None:
-    for one in commands:
-        json_of(command_row_of(one, ["x"], 256))
-        for info in one.pdu.expert or ():
-            assert not info.detail.startswith("not decoded"), info
-    for one in commands:
-        exchange = Exchange(one.request, one.pdu) if one.pdu.flag & 1 else Exchange(one.pdu, None)
-        Tree(["x"], True, 256).exchange(exchange)
-
-
-def _look_at_rows(exchanges: list[Exchange]) -> None:
-    records = [record_of(one, "x") for one in exchanges]
-    for record in records:
-        assert isinstance(record, ExchangeRecord)
-        assert record.status in STATUSES
-    jsonl_of(records)
-    csv_of(records)
+    whole(pcap_of(talk.segments))
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    "capture": capture,
-    "packets": packets,
-    "segments": segments,
-    "frames": frames,
-    "stream": stream,
     "header": header,
     "body": body,
     "commands": commands,
@@ -399,6 +233,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "packed": packed,
     "readers": readers,
     "archives": archives,
+    **capture_targets.TARGETS,
     **peer_targets.TARGETS,
 }
 """name and what takes the bytes"""
