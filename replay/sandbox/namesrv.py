@@ -7,6 +7,7 @@ RocketMQ: RouteInfoManager, ClientRequestProcessor, DefaultRequestProcessor.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -171,6 +172,10 @@ class NameServer:
             return bad.answer
         except ValueError as error:  # an answer that is over the limit of a frame
             return Answer(ResponseCode.SYSTEM_ERROR, None, b"", str(error))
+        except Exception as error:  # a slip of ours must not end the NameServer's connections
+            detail = "".join(traceback.format_exception(error))
+            self.tell(EventKind.INTERNAL, request.connection, detail)
+            return Answer(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
 
     # -- routes ---------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from tests.traffic.commands import Command, send, sent
 from tests.traffic.network import LINKS, TUNNELS, ethernet, fragments, ip, packets
 from tests.traffic.talk import BROKER, CLIENT, PSH, START, End, Talk, Tcp
 
+from .sandbox_targets import codes
 from .targets import CODES, PROPERTIES
 
 _REQUEST = Command(105, 1, ext={"topic": "T"})
@@ -41,6 +42,7 @@ def seeds_of(target: str) -> Iterator[bytes]:
         "answers": _answers,
         "pushes": _pushes,
         "lines": _lines,
+        "requests": _requests,
     }[target]()
 
 
@@ -270,3 +272,26 @@ def _archives() -> Iterator[bytes]:
     for how in (0, 1, 2, 3, 4, 64, 65, 66, 67):
         yield bytes((how, 0, 0, 0)) + b"hello" + b"\x1b\xff"
         yield bytes((how, 0, 20, 1)) + b"hello" + b"\x1b\xff"
+
+
+def _requests() -> Iterator[bytes]:
+    """Each request as it should be, then with one odd field; a few lives of a message."""
+    served = codes()
+
+    def one(code: int, who: int = 0, how: int = 0, field: int = 0, text: bytes = b"") -> bytes:
+        return bytes((who, served.index(code), how, field, len(text))) + text
+
+    odd = (b"\x1b\x01", b"\x0e\x14", b"-1", b"", b"x", b"\x04\xff", b"9" * 19, b"\x06\x01")
+    for code in served:
+        who = 1 if code in (100, 101, 102, 103, 104, 106, 205, 206, 219, 224, 322, 327) else 0
+        yield one(code, who) + one(310) + one(code, who, 32)
+        yield b"".join(one(code, who, 1, field, odd[field % 8]) for field in range(12))
+        yield b"".join(one(code, who, 8, 0, text) for text in odd)
+    join = one(34)
+    sent = b"".join(one(310, 0, 2, kind) for kind in range(8))
+    yield join + sent + one(11) + one(11, 0x10) + one(11, 0x30)
+    yield join + sent + one(200050) + one(200051) + one(200053) + one(200050, 0x30)
+    yield join + sent + one(37, 0x20) + one(36) + one(36, 0x30) + one(33) + one(12)
+    yield one(310, 0, 2, 3) + one(37) + one(39 if 39 in served else 37) + one(310, 0x30)
+    yield one(105, 1) + one(103, 1) + one(105, 1) + one(103, 9) + one(105, 1) + one(106, 1)
+    yield one(25, 0, 8, 0, b"brokerPermission=\x1b\x01") + one(310) + one(105, 1)

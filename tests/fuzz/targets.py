@@ -40,7 +40,7 @@ from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, frame
 from tests.traffic.talk import Talk
 
-from . import capture_targets, peer_targets
+from . import capture_targets, peer_targets, sandbox_targets
 from .capture_targets import whole
 from .tokens import expanded
 
@@ -235,5 +235,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "archives": archives,
     **capture_targets.TARGETS,
     **peer_targets.TARGETS,
+    **sandbox_targets.TARGETS,
 }
 """name and what takes the bytes"""

@@ -1,0 +1,57 @@
+"""A slip of ours, in whatever serves a request: it is answered, told, and ends nothing."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from dissectors.remoting.codes import ResponseCode
+from replay.sandbox import (
+    EventKind,
+    Sandbox,
+    SandboxEvent,
+    SandboxOptions,
+    SandboxThread,
+    sandbox_thread,
+)
+from replay.sandbox.answer import Answer
+from replay.sandbox.broker import Broker
+from replay.sandbox.namesrv import NAME, NameServer
+from replay.sandbox.request import ReceivedRequest
+
+from .talk import Talk
+
+CODE = 29
+
+
+def fails(request: ReceivedRequest) -> Answer:
+    raise RecursionError("a slip")
+
+
+def let_fail(box: SandboxThread, is_namesrv: bool) -> None:
+    """Whoever serves the connection that is open fails at `CODE`."""
+
+    def change(sandbox: Sandbox) -> None:
+        (one,) = sandbox._hub.connections
+        assert (one.service.name == NAME) is is_namesrv
+        if is_namesrv:
+            cast(NameServer, one.service).handlers[CODE] = fails
+        else:
+            cast(Broker, one.service)._handlers[CODE] = fails
+
+    box.call(change)
+
+
+@pytest.mark.parametrize("is_namesrv", [False, True])
+def test_it_is_answered_and_the_connection_goes_on(is_namesrv: bool) -> None:
+    events: list[SandboxEvent] = []
+    with sandbox_thread(SandboxOptions(on_event=events.append)) as box:
+        with Talk(box.namesrv if is_namesrv else box.addresses["broker-a"]) as talk:
+            talk.ask(9999)
+            let_fail(box, is_namesrv)
+            reply = talk.ask(CODE)
+            assert (reply.code, reply.remark) == (ResponseCode.SYSTEM_ERROR, "RecursionError")
+            assert talk.ask(9999).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    (told,) = [event for event in events if event.kind is EventKind.INTERNAL]
+    assert "a slip" in told.detail
