@@ -44,6 +44,8 @@ def run_live(request: DecodeRequest, live: LiveRequest) -> ExitStatus:
     source = LiveSource(capture, duration=live.duration, keep=keep)
     try:
         status = run_decode(request, Decode([source], decode_options(request)))
+        if kept is not None:
+            kept.write(())  # a capture without packets is one, as tcpdump's
     finally:
         capture.close()
         if kept is not None:

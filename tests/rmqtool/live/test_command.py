@@ -258,6 +258,17 @@ def test_a_decoded_log_is_completed_when_the_time_is_over(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @needs_right
+def test_a_capture_without_packets_is_one(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.pcapng"
+    with live("-f", "host 127.9.9.9", "--duration", "300ms", "-w", kept) as one:
+        status, _, err = one.finish()
+    assert status == 0, err
+    assert f"0 packets → {kept} (" in err
+    assert rmqtool("decode", "pcap", kept, "--summary").status == 0
+
+
+@pytest.mark.slow
+@needs_right
 def test_what_was_dropped_is_said(tmp_path: Path) -> None:
     """A reader that is stopped for a while, with the smallest buffer."""
     wire = Wire()
