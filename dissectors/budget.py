@@ -2,7 +2,8 @@
 
 One `Budget` goes through a run. What is read earns room, what is made of it takes room: bytes that
 compressed bodies become, and bytes that are written. Where the room ends, less is made; the budget
-says where that was first and how often, so that nobody takes a cut result for a whole one.
+says where that was first and how often, so that nobody takes a cut result for a whole one. What is
+held at a time, or taken over from a peer, has a `Bound` of the budget, which says the same.
 """
 
 from __future__ import annotations
@@ -19,10 +20,46 @@ EACH: Final = 4096
 
 
 @final
+class Bound:
+    """How much of one thing there may be at a time."""
+
+    __slots__ = ("beyond", "ended", "first", "held", "most", "what")
+
+    def __init__(self, what: str, most: int, beyond: str) -> None:
+        """Take what is counted, how much there may be, and what becomes of more ("left out")."""
+        self.what = what
+        self.most = most
+        self.beyond = beyond
+        self.held = 0
+        """how much there is now"""
+        self.ended = 0
+        """how much more there would have been"""
+        self.first = ""
+        """where that was first"""
+
+    @property
+    def room(self) -> int:
+        """How much more there may be."""
+        return max(self.most - self.held, 0)
+
+    def end(self, place: str, more: int = 1) -> None:
+        """Note that there was more than may be; `place` says where."""
+        self.ended += more
+        self.first = self.first or place
+
+    def said(self) -> str:
+        """Return how much there may be, and how much more there was, first where."""
+        most = f"{self.most >> 20} MiB" if self.what.startswith("bytes ") else f"{self.most:,}"
+        what = self.what.removeprefix("bytes ")
+        more = f"{self.ended:,} {self.beyond}, first {self.first}"
+        return f"no more than {most} {what}: {more}"
+
+
+@final
 class Budget:
     """The room of one run."""
 
-    __slots__ = ("_room", "_times", "checks", "ended", "first", "made")
+    __slots__ = ("_room", "_times", "bounds", "checks", "ended", "first", "made")
 
     def __init__(self, most: int | None = None, *, with_checks: bool = True) -> None:
         """`most` bytes whatever was read; None: `FREE_BYTES` and what reading earns.
@@ -39,6 +76,19 @@ class Budget:
         """how often less was made than there was"""
         self.first = ""
         """where that was first"""
+        self.bounds: dict[str, Bound] = {}
+        """what may be held, or taken over, at a time: by what is counted"""
+
+    def bound(self, what: str, most: int, beyond: str) -> Bound:
+        """Return the bound of one thing, which all share who ask for it."""
+        found = self.bounds.get(what)
+        if found is None:
+            found = self.bounds[what] = Bound(what, most, beyond)
+        return found
+
+    def said(self) -> list[str]:
+        """Return what was bounded where there was more."""
+        return [one.said() for one in self.bounds.values() if one.ended]
 
     @property
     def room(self) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from dissectors.budget import Budget
 from dissectors.endpoint import split_endpoint
 from dissectors.remoting.command import JSON, ROCKETMQ
 from dissectors.remoting.retries import retry_codes_of
@@ -155,6 +156,8 @@ class ProducerConfig:
     """asked before a name is looked up, before each connection and on each connected socket"""
     on_attempt: Callable[[Message, Attempt], None] | None = field(default=None, repr=False)
     """told of every attempt when its end is known; of a batch, for its first message"""
+    budget: Budget = field(default_factory=Budget, repr=False, compare=False)
+    """bounds what peers can make the producer hold; says where that was too little"""
     wire: WireCapture | None = field(default=None, repr=False)
     """where everything sent and received is written"""
 

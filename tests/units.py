@@ -139,6 +139,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         *ACTIVE_VALUES,
         *ACTIVE_EDGES,
         "replay.fault",
+        "dissectors.budget",
         "dissectors.remoting",
         ENDPOINT,
     ),

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
 from dissectors.rows.record import ONEWAY, UNANSWERED
 from dissectors.times import SECOND
@@ -75,15 +76,20 @@ class LookAhead:
         raw: bool = False,
         names: BrokerNames | None = None,
         relays: Iterable[Relay] = (),
+        budget: Budget | None = None,
     ) -> None:
         """`raw`: requests are what is replayed, whatever they are; no two are one message.
 
-        `relays`: those that are known before.
+        `relays`: those that are known before. `budget`: says what was bounded, and where.
         """
         self._names = BrokerNames() if names is None else names
-        self.waiting_bytes = 0
-        """bytes of the bodies that wait"""
         self._raw = raw
+        bound = (Budget() if budget is None else budget).bound
+        self._waiting = bound("sends that wait for answers", MAX_WAITING, "went on without")
+        self._bodies = bound("bytes of sends that wait", MAX_WAITING_BYTES, "went on without")
+        self._known = bound("messages that may be tried again", MAX_KEYS, "forgotten")
+        self._unanswered = bound("requests without answer", MOST_OPEN, "forgotten")
+        self._waiting.held = self._bodies.held = 0
         self._queue: deque[CapturedSend | Refused] = deque()
         self._pending: dict[Key, _Pending] = {}
         self._requests: deque[tuple[Key, int]] = deque()  # those of `_pending` with a request
@@ -119,7 +125,7 @@ class LookAhead:
             captured.answer.status = ONEWAY
             captured.settled = self._raw or not header.is_half
         self._queue.append(captured)
-        self.waiting_bytes += seen.size
+        self._bodies.held += seen.size
 
     def response(
         self,
@@ -156,6 +162,11 @@ class LookAhead:
             self._forget(captured)
 
     @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the bodies that wait."""
+        return self._bodies.held
+
+    @property
     def relays(self) -> set[Relay]:
         """Relays that are known so far."""
         return self._hops.relays
@@ -176,22 +187,24 @@ class LookAhead:
                 if not (everything or first.settled or self._is_over(first)):
                     break
                 first.settled = True
-            self.waiting_bytes -= first.seen.size
+            self._bodies.held -= first.seen.size
             taken.append(queue.popleft())
         return taken
 
     def _is_over(self, captured: CapturedSend) -> bool:
-        return (
-            captured.due <= self._now
-            or len(self._queue) > MAX_WAITING
-            or self.waiting_bytes > MAX_WAITING_BYTES
-        )
+        if captured.due <= self._now:
+            return True
+        for bound, held in ((self._waiting, len(self._queue)), (self._bodies, self._bodies.held)):
+            if held > bound.most:
+                bound.end(_place_of(captured.seen.origin))
+                return True
+        return False
 
     def _refuse(self, seen: Seen, refusal: Refusal) -> Refused:
         seen.body, seen.messages, seen.pdu = b"", None, None
         refused = Refused(seen, refusal)
         self._queue.append(refused)
-        self.waiting_bytes += seen.size
+        self._bodies.held += seen.size
         return refused
 
     def _is_inner_hop(self, seen: Seen, key: str) -> bool:
@@ -227,8 +240,10 @@ class LookAhead:
         keys[key] = captured
         while keys:
             oldest = next(iter(keys))
-            if len(keys) <= MAX_KEYS and not self._is_past(keys[oldest]):
-                return
+            if not self._is_past(keys[oldest]):
+                if len(keys) <= self._known.most:
+                    return
+                self._known.end(_place_of(keys[oldest].seen.origin))
             del keys[oldest]
 
     def _forget(self, captured: CapturedSend) -> None:
@@ -244,15 +259,17 @@ class LookAhead:
             self._hold_request(seen)
         while len(pending) > 1:
             oldest = next(iter(pending))
-            if len(pending) <= MAX_KEYS and not self._is_past(pending[oldest].captured):
-                return
+            if not self._is_past(pending[oldest].captured):
+                if len(pending) <= self._known.most:
+                    return
+                self._known.end(_place_of(pending[oldest].origin))
             del pending[oldest]
 
     def _hold_request(self, seen: Seen) -> None:
         """Let the earliest requests go where those that are held take too much."""
         self._requests.append((seen.key, seen.size))
         self._request_bytes += seen.size
-        while self._request_bytes > MAX_WAITING_BYTES:
+        while self._request_bytes > self._bodies.most:
             key, size = self._requests.popleft()
             self._request_bytes -= size
             found = self._pending.get(key)
@@ -285,8 +302,10 @@ class LookAhead:
         while self._opened:
             place, others = next(iter(self._open.items()))
             latest = others[next(reversed(others))]
-            if self._opened <= MOST_OPEN and latest.due > self._now:
-                return
+            if latest.due > self._now:
+                if self._opened <= self._unanswered.most:
+                    return
+                self._unanswered.end(_place_of(latest.seen.origin), len(others))
             self._opened -= len(others)
             del self._open[place]
 
@@ -331,6 +350,10 @@ class LookAhead:
         elif half.answer.is_stored or half.answer.status == ONEWAY:
             half.settled = True
             self._forget(half)
+
+
+def _place_of(origin: Origin) -> str:
+    return f"in packet {origin.packet} of {origin.capture}"
 
 
 def _is_final(state: TransactionState | None) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.decoded_log import MANIFEST
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
@@ -53,10 +54,11 @@ class CapturedSource:
         decode_as: frozenset[int] = frozenset(),
         raw_codes: frozenset[int] | None = None,
         relays: Iterable[Relay] = (),
+        budget: Budget | None = None,
     ) -> None:
         """`raw_codes`: requests of these codes come as they are, and no others.
 
-        `relays`: those that are known before.
+        `relays`: those that are known before. `budget`: says what was bounded, and where.
         """
         self.sources = expand_sources(sources)
         self.responders: set[str] = set()
@@ -73,7 +75,7 @@ class CapturedSource:
         self._decode_as = decode_as
         self._raw_codes = raw_codes
         self._names = BrokerNames()
-        self._ahead = LookAhead(raw_codes is not None, self._names, relays)
+        self._ahead = LookAhead(raw_codes is not None, self._names, relays, budget)
 
     @property
     def bytes_read(self) -> int:

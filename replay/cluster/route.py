@@ -26,6 +26,8 @@ MOST_QUEUES: Final = 65536
 """queues of one topic; a NameServer that says more is not believed"""
 MOST_BROKERS: Final = 1000
 """brokers of one topic, each with a connection for heartbeats; of further ones nothing is known"""
+QUEUES: Final = ("queues of a route", MOST_QUEUES, "left out")
+BROKERS: Final = ("brokers of a route", MOST_BROKERS, "left out")
 NO_BROKER: Final = "__syslo__none__"
 """broker of a static topic's queue that no broker has"""
 _LOGICAL: Final = "__syslo__"

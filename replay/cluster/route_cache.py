@@ -23,7 +23,7 @@ from ..wire.channel_pool import ChannelPool
 from ..wire.network import MS
 from ..wire.request import PlainRequest, plain_request
 from ..wire.steps import Invoke, Join, Steps
-from .route import GET_ROUTE, MASTER, PublishTable, Route, decode_route
+from .route import BROKERS, GET_ROUTE, MASTER, QUEUES, PublishTable, Route, decode_route
 
 TOPIC_NOT_EXIST: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 
@@ -122,11 +122,15 @@ class RouteCache:
         route = decode_route(topic, invoke.body, most_queues)
         if route is None:
             raise NameServerError(f"{invoke.address} gave a route that cannot be read")
-        if route.left_out:
-            _log.warning("%s names %d more queues than can be", invoke.address, route.left_out)
-        if route.brokers_left_out:
-            more = route.brokers_left_out
-            _log.warning("%s names %d more brokers than can be", invoke.address, more)
+        place = f"of topic {asked} at {invoke.address}"
+        bound = self._config.budget.bound
+        for more, limit in ((route.left_out, QUEUES), (route.brokers_left_out, BROKERS)):
+            if more:
+                beyond = bound(*limit)
+                is_first = not beyond.ended
+                beyond.end(place, more)
+                if is_first:
+                    _log.warning("%s", beyond.said())
         return route
 
     def _ask_namesrv(self, request: PlainRequest, deadline: int) -> Steps[Invoke]:

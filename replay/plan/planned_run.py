@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from dissectors.budget import Budget
+
 from ..captured.captured_send import SkipReason
 from ..captured.relay_hops import Relay
 from ..captured.source import CapturedSource
@@ -36,11 +38,14 @@ class PlannedRun:
         decode_as: frozenset[int] = frozenset(),
         raw_codes: frozenset[int] | None = None,
         relays: Iterable[Relay] = (),
+        budget: Budget | None = None,
     ) -> None:
         """`options_of` gives the options when the time of the first command is known, in ns.
 
         `relays`: those that are known before.
         """
+        self.budget = Budget() if budget is None else budget
+        """says what was bounded, and where"""
         self.skipped: Counter[tuple[SkipReason, str]] = Counter()
         """captured commands that are not replayed, by reason and name; of the first loop"""
         self.topics: Counter[str] = Counter()
@@ -51,7 +56,7 @@ class PlannedRun:
         """when the last step so far is due, ns since the run began"""
         self.planner: Planner | None = None
         """the plan; None before the first command"""
-        self.source = CapturedSource(sources, decode_as, raw_codes, relays)
+        self.source = CapturedSource(sources, decode_as, raw_codes, relays, self.budget)
         """what is read, of the present loop"""
         self.loop = 0
         """which time it is read, 0 first"""
@@ -79,7 +84,7 @@ class PlannedRun:
             if self.loop >= self._loops or planner is None or planner.ended or not self.sends:
                 return
             planner.again()
-            self.source = CapturedSource(*self._make, self.source.relays)
+            self.source = CapturedSource(*self._make, self.source.relays, self.budget)
 
     def _loop_once(self) -> Iterator[list[PlannedSend | Skipped]]:
         for batch in self.source.batches():

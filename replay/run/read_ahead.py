@@ -15,12 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from dissectors.budget import Budget
+
 from ..plan.planner import PlannedSend, Skipped
 
 DEPTH: Final = 4096
 """steps that are held: seconds of work, as long as the longest look ahead takes"""
 MOST_BYTES: Final = 64 * 1024 * 1024
 """bytes of their bodies, decompressed, and of those in flight: a portion or a step more at most"""
+READ_AHEAD: Final = ("bytes of bodies read ahead", MOST_BYTES, "times reading waited")
+IN_FLIGHT: Final = ("bytes of bodies in flight", MOST_BYTES, "sends waited")
 _AT_A_TIME: Final = 128
 """steps that are read at a time, at least"""
 _FILL_SECONDS: Final = 2.0
@@ -60,18 +64,33 @@ def _size_of(steps: Iterable[PlannedSend | Skipped]) -> int:
     return sum(one.size for one in steps if isinstance(one, PlannedSend))
 
 
+def _place_of(steps: Iterable[PlannedSend | Skipped]) -> str:
+    """Return where the last of some steps comes from."""
+    for one in reversed(list(steps)):
+        origin = one.origin if isinstance(one, Skipped) else one.captured.seen.origin
+        return f"at packet {origin.packet} of {origin.capture}"
+    return "before the first"
+
+
 class ReadAhead:
     """Reads a plan; of one loop."""
 
-    def __init__(self, batches: Iterator[_Steps], depth: int, learn: Callable[[], None]) -> None:
-        """Begin to read. `depth` is how many steps are held; `learn` may refuse to go on."""
+    def __init__(
+        self,
+        batches: Iterator[_Steps],
+        depth: int,
+        learn: Callable[[], None],
+        budget: Budget | None = None,
+    ) -> None:
+        """Begin to read. `depth` is how many steps are held; `learn` may refuse to go on.
+
+        `budget`: says whether bytes bounded what was held, and not the number of steps.
+        """
         self._batches = batches
         self._depth = depth
         self._portion = min(depth, _AT_A_TIME)
-        self.bounded = False
-        """whether bytes bounded what is held, and not the number of steps"""
-        self.held_bytes = 0
-        """bytes of the bodies of the steps that are held"""
+        self._bodies = (Budget() if budget is None else budget).bound(*READ_AHEAD)
+        self._bodies.held = 0
         self._learn = learn
         self._learned = True
         self._steps: deque[PlannedSend | Skipped] = deque()
@@ -82,6 +101,11 @@ class ReadAhead:
         self._reader = ThreadPoolExecutor(1, "replay-source")
         self._loop = asyncio.get_running_loop()
         self._read()
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the bodies of the steps that are held."""
+        return self._bodies.held
 
     async def fill(self) -> None:
         """Wait until as many steps are held as may be or the plan ends, though not for long."""
@@ -102,7 +126,7 @@ class ReadAhead:
             self._learned = True
             self._learn()
         step = self._steps.popleft()
-        self.held_bytes -= _size_of((step,))
+        self._bodies.held -= _size_of((step,))
         if len(self._steps) <= self._depth - self._portion:
             self._read()
         return step
@@ -112,7 +136,7 @@ class ReadAhead:
         self._ended = True
         self._problem = None
         self._steps.clear()
-        self.held_bytes = 0
+        self._bodies.held = 0
         self._reading = None
         self._reader.shutdown(wait=False, cancel_futures=True)
         self._news.set()
@@ -123,9 +147,9 @@ class ReadAhead:
 
     def _read(self) -> None:
         if self._reading is None and not self._ended:
-            room = MOST_BYTES - self.held_bytes
-            if room <= 0:
-                self.bounded = True
+            room = self._bodies.room
+            if not room:
+                self._bodies.end(_place_of(self._steps))
                 return
             self._reading = self._loop.run_in_executor(
                 self._reader, _portion_of, self._batches, self._portion, room
@@ -138,7 +162,7 @@ class ReadAhead:
         self._reading = None
         read = reading.result()
         self._steps += read.steps
-        self.held_bytes += read.size
+        self._bodies.held += read.size
         self._learned = self._learned and not read.steps
         self._ended, self._problem = read.ended, read.problem
         if len(self._steps) < self._depth:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from dissectors.budget import Budget
 
 from ..async_producer import AsyncProducer
 from ..config import ProducerConfig
@@ -33,8 +35,6 @@ class Figures:
     """sends that an earlier run has done"""
     again: int = 0
     """sends that an earlier run may have made already"""
-    bounded: bool = False
-    """whether the bytes of bodies, and not their number, bounded what was held at a time"""
     target: str = ""
     """NameServers of the target"""
 
@@ -67,6 +67,8 @@ class ReplayRun:
     """steps that are read while others are sent; 1 where the sources come as they happen"""
     sandbox: SandboxOptions | None = None
     """started as the target, whatever the configuration names"""
+    budget: Budget = field(default_factory=Budget)
+    """bounds what is held, and says where that was too little; of the producers, too"""
     before: Progressed | None = None
     """what an earlier run of the same journal has done"""
     consent: Callable[[AsyncProducer, str], Awaitable[None]] | None = None

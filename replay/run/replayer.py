@@ -35,7 +35,7 @@ from .journal_rows import Begin, JournalError, OutcomeEntry, SkippedRow
 from .lanes import Lanes, Place
 from .outcome_row import keys_of, outcome_of
 from .raw import RawSender
-from .read_ahead import MOST_BYTES, ReadAhead
+from .read_ahead import IN_FLIGHT, ReadAhead
 from .replay_run import Figures, ReplayRun
 from .resend import Resender, Sent
 
@@ -85,11 +85,14 @@ class _Replayer:
         self.figures = Figures(target=";".join(config.namesrv_addresses()))
         self._run = run
         self._loop = asyncio.get_running_loop()
-        self._config = replace(config, on_attempt=self._note_attempt, guard=run.guard.why_not)
+        self._config = replace(
+            config, on_attempt=self._note_attempt, guard=run.guard.why_not, budget=run.budget
+        )
         self._resender = Resender(1 + config.retries)
         self._producers: dict[str, AsyncProducer | ClientError] = {}
         self._raw: RawSender | None = None
         self._lanes = Lanes()
+        self._bodies = run.budget.bound(*IN_FLIGHT)
         self._ready: deque[Place] = deque()
         self._room = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -97,7 +100,7 @@ class _Replayer:
         self._problem: BaseException | None = None
         self._left = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._ahead = ReadAhead(run.batches, run.read_ahead, self._check_targets)
+        self._ahead = ReadAhead(run.batches, run.read_ahead, self._check_targets, run.budget)
         self._targets = list(config.namesrv_addresses())
         self._start = 0
         self._shift: int | None = None
@@ -123,7 +126,6 @@ class _Replayer:
                 self._run.journal.flush()
             except JournalError as problem:
                 self._problem = self._problem or problem
-            self.figures.bounded = self.figures.bounded or self._ahead.bounded
             self._ahead.end()
             await self._close()
         if self._problem is not None:
@@ -231,8 +233,9 @@ class _Replayer:
             return False
         if self._lanes.waiting >= max(_WAITING, 4 * self._run.in_flight):
             return False
-        if self._lanes.bytes and self._lanes.bytes + step.size > MOST_BYTES:
-            self.figures.bounded = True
+        if self._lanes.bytes and self._lanes.bytes + step.size > self._bodies.most:
+            origin = step.captured.seen.origin
+            self._bodies.end(f"at packet {origin.packet} of {origin.capture}")
             return False
         return True
 

@@ -32,6 +32,7 @@ _CLOSE_LEAST: Final = 100 * MS
 """a request that had more time than this closes its connection when it times out"""
 _MOST_UNREAD: Final = 1 << 20
 """bytes of answers that a peer may ask for while it does not read"""
+UNREAD: Final = ("bytes of answers that a peer does not read", _MOST_UNREAD, "connections ended")
 _ANSWER_BYTES: Final = 256
 """bytes of an answer, besides what it repeats of the request"""
 
@@ -268,6 +269,7 @@ class Channel:
         if link is not None and not link.writable:
             self._unread += _ANSWER_BYTES + sum(map(len, command.ext_fields.values()))
             if self._unread > _MOST_UNREAD:
+                self._channels.config.budget.bound(*UNREAD).end(f"with {self.address}")
                 reason = f"{self.address} asks and does not read the answers"
                 self.end(ConnectionLostError(reason, "the broker is frozen or hostile"))
         if self.link is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dissectors.budget import Budget
 from replay.captured.source import SourceError, Survey, survey_of
 from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, Skipped
@@ -22,7 +23,9 @@ def surveyed(request: ReplayRequest) -> Survey:
         raise CommandError(str(error)) from None
 
 
-def planned_of(request: ReplayRequest, mark: str | None, survey: Survey) -> PlannedRun:
+def planned_of(
+    request: ReplayRequest, mark: str | None, survey: Survey, budget: Budget | None = None
+) -> PlannedRun:
     """Return the plan that a request asks for, ready to be read."""
     return PlannedRun(
         request.sources,
@@ -32,6 +35,7 @@ def planned_of(request: ReplayRequest, mark: str | None, survey: Survey) -> Plan
         request.decode_as,
         request.raw_codes,
         survey.relays,
+        budget,
     )
 
 

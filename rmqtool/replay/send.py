@@ -17,6 +17,7 @@ from pathlib import Path
 from time import time_ns
 from typing import Final
 
+from dissectors.budget import Budget
 from dissectors.printable import printable
 from dissectors.tcp.source import expand_sources
 from dissectors.times import text_of_time
@@ -36,7 +37,7 @@ from replay.run.journal import (
     sources_of,
 )
 from replay.run.journal_rows import JournalError, OutcomeEntry, Run
-from replay.run.read_ahead import DEPTH, MOST_BYTES
+from replay.run.read_ahead import DEPTH
 from replay.run.replay_run import Figures, ReplayRun
 from replay.run.replayer import run_replay
 from replay.safety import Agreement, Guard, TargetRefused
@@ -47,7 +48,7 @@ from ..decode.options import usage_error
 from ..send.consent import Question, agreement_of, can_ask
 from ..send.options import credentials_of_option, tls_of_options
 from ..ui.console import terminal_of
-from ..ui.figures import count, counted, duration, size
+from ..ui.figures import count, counted, duration
 from ..ui.interrupt import first_ends
 from ..ui.screen.panels import question_lines
 from ..ui.screen.progress import Far, Progress
@@ -99,6 +100,7 @@ class _Sending:
         self._given = request.given
         self._comparison = Comparison()
         self._stopped = False
+        self._budget = Budget()
         self._before: Progressed | None = None
         self._progress = _ReplayProgress(sys.stderr, not self._given.quiet, "sends")
         self._question = Question(self._progress.clear)
@@ -110,7 +112,7 @@ class _Sending:
         guard = Guard(self._agreement(config, sandbox is not None), is_own_address)
         guard.learn(self._survey.responders)
         folder, run = self._journal()
-        planned = planned_of(self._request, run.run, self._survey)
+        planned = planned_of(self._request, run.run, self._survey, self._budget)
         figures = self._carried_out(
             ReplayRun(
                 batches=iter(batches_of(planned)),
@@ -125,6 +127,7 @@ class _Sending:
                 raw=given.mode == RAW,
                 read_ahead=1 if "-" in self._request.sources else DEPTH,
                 sandbox=sandbox,
+                budget=self._budget,
                 before=self._before,
                 consent=Consent(guard, self._question),
                 tick=lambda figures: self._show(figures, planned),
@@ -293,9 +296,7 @@ class _Sending:
         if figures.again:
             times = counted(figures.again, "send")
             remarks.append(f"{times} of the earlier run had no known outcome: may be stored twice")
-        if figures.bounded:
-            bound = f"{size(MOST_BYTES)} of bodies"
-            remarks.append(f"large bodies: no more than {bound} were held and in flight at a time")
+        remarks += map(printable, self._budget.said())
         if self._stopped:
             remarks.append(f"stopped; go on with: rmqtool replay --resume {folder} …")
         for remark in remarks:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, TextIO
 
+from dissectors.printable import printable
 from replay.async_producer import AsyncProducer
 from replay.consent import Consent
 from replay.errors import ClientError, NameServerError, RouteError
@@ -243,6 +244,7 @@ class _Run:
             remarks.append("no NameServer can be reached: the rest was not tried")
         if self._refused and self._total != self._summary.messages:
             remarks.append("a broker may not be sent to: the rest was not tried")
+        remarks += map(printable, self._command.config.budget.said())
         if self._stopped:
             remarks.append("stopped; what was in flight has ended")
         if not command.quiet:

@@ -38,3 +38,19 @@ def test_the_first_place_is_kept_and_all_are_counted() -> None:
     for packet in range(3):
         budget.end(f"packet {packet}")
     assert (budget.ended, budget.first) == (3, "packet 0")
+
+
+def test_a_bound_says_how_much_more_there_was_and_first_where() -> None:
+    budget = Budget()
+    limit = ("queues of a route", 65_536, "left out")
+    bound = budget.bound(*limit)
+    bound.held = 65_000
+    assert (bound.room, budget.said()) == (536, [])
+    budget.bound(*limit).end("of topic A", 1000)
+    bound.end("of topic B")
+    budget.bound("bytes of bodies in flight", 64 << 20, "sends waited").end("at packet 7")
+    budget.bound("brokers of a route", 1000, "left out")
+    assert budget.said() == [
+        "no more than 65,536 queues of a route: 1,001 left out, first of topic A",
+        "no more than 64 MiB of bodies in flight: 1 sends waited, first at packet 7",
+    ]

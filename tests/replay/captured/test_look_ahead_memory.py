@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from dissectors.budget import Budget
 from dissectors.decode.pipeline import CommandSeen, Decode
 from dissectors.tcp.source import BytesSource
 from replay.captured import look_ahead, relay_hops
@@ -25,9 +26,9 @@ from ..replayed import seen
 LIMIT = 1 << 20
 
 
-def held_after(requests: Iterator[Seen]) -> int:
+def held_after(requests: Iterator[Seen], budget: Budget | None = None) -> int:
     """Bytes that are held when all requests were seen, and their messages taken."""
-    ahead = LookAhead()
+    ahead = LookAhead(budget=budget)
     tracemalloc.start()
     for request in requests:
         ahead.request(request)
@@ -54,7 +55,11 @@ def test_connections_with_an_unanswered_send_are_forgotten(apart: int) -> None:
         for n in range(count):
             yield seen(n, key=f"K{n}", opaque=n, conversation=n % apart)
 
-    assert held_after(requests(4000)) < 1.2 * held_after(requests(2000)) + 65_536
+    budget = Budget()
+    assert held_after(requests(4000), budget) < 1.2 * held_after(requests(2000)) + 65_536
+    said = "\n".join(budget.said())
+    assert "no more than 100 requests without answer: " in said
+    assert " went on without, first in packet " in said
 
 
 @pytest.mark.usefixtures("small")

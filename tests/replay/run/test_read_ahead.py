@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from dissectors.budget import Budget
 from replay.captured.captured_send import CapturedSend, Origin, SkipReason
 from replay.plan.planned_run import PORTION_BYTES, _portions
 from replay.plan.planner import PlannedSend, Planner, PlanOptions, Skipped
@@ -161,16 +162,20 @@ def _compressed(number: int) -> CapturedSend:
 def test_bodies_are_bounded_by_their_bytes() -> None:
     sends = [_compressed(number) for number in range(60)]
     held: list[int] = []
+    budget = Budget()
 
     async def run() -> int:
-        ahead = ReadAhead(_portions(Planner(PlanOptions()).steps(sends)), 4096, lambda: None)
+        portions = _portions(Planner(PlanOptions()).steps(sends))
+        ahead = ReadAhead(portions, 4096, lambda: None, budget)
         await ahead.fill()
         count = 0
         while (one := await ahead.next()) is not None:
             assert isinstance(one, PlannedSend)
             count += 1
             held.append(ahead.held_bytes)
-        assert ahead.bounded
+        (said,) = budget.said()
+        assert said.startswith("no more than 64 MiB of bodies read ahead: ")
+        assert "times reading waited, first at packet " in said
         ahead.end()
         return count
 
