@@ -46,12 +46,14 @@ def let_fail(box: SandboxThread, is_namesrv: bool) -> None:
 @pytest.mark.parametrize("is_namesrv", [False, True])
 def test_it_is_answered_and_the_connection_goes_on(is_namesrv: bool) -> None:
     events: list[SandboxEvent] = []
-    with sandbox_thread(SandboxOptions(on_event=events.append)) as box:
-        with Talk(box.namesrv if is_namesrv else box.addresses["broker-a"]) as talk:
-            talk.ask(9999)
-            let_fail(box, is_namesrv)
-            reply = talk.ask(CODE)
-            assert (reply.code, reply.remark) == (ResponseCode.SYSTEM_ERROR, "RecursionError")
-            assert talk.ask(9999).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    with (
+        sandbox_thread(SandboxOptions(on_event=events.append)) as box,
+        Talk(box.namesrv if is_namesrv else box.addresses["broker-a"]) as talk,
+    ):
+        talk.ask(9999)
+        let_fail(box, is_namesrv)
+        reply = talk.ask(CODE)
+        assert (reply.code, reply.remark) == (ResponseCode.SYSTEM_ERROR, "RecursionError")
+        assert talk.ask(9999).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     (told,) = [event for event in events if event.kind is EventKind.INTERNAL]
     assert "a slip" in told.detail
