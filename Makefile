@@ -15,7 +15,7 @@ HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit docs fuzz clean
+.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit docs dist reproducible fuzz clean
 
 help:  ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -100,6 +100,17 @@ docs: $(VENV)/docs/installed  ## build the site of the documents, strictly: .cac
 $(VENV)/docs/installed: requirements-docs.txt
 	$(PYTHON) -m venv $(VENV)/docs
 	$(VENV)/docs/bin/python $(PIP) --require-hashes -r requirements-docs.txt
+	touch $@
+
+dist: $(VENV)/release/installed  ## build sdist and wheels with every CPython found, test each; into dist/
+	$(VENV)/release/bin/python -m tests.release dist
+
+reproducible: $(VENV)/release/installed  ## build all packages twice, elsewhere, and compare the bytes
+	$(VENV)/release/bin/python -m tests.release reproducible
+
+$(VENV)/release/installed: requirements-release.txt
+	$(PYTHON) -m venv $(VENV)/release
+	$(VENV)/release/bin/python $(PIP) --require-hashes -r requirements-release.txt
 	touch $@
 
 fuzz: setup  ## fifteen minutes of coverage-guided fuzzing, all targets

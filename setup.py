@@ -6,11 +6,14 @@ are. One list of modules, one source.
 
 from __future__ import annotations
 
+import gzip
 import os
+import tarfile
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 COMPILED_MODULES = [
     "dissectors/tcp/capture.py",
@@ -65,4 +68,41 @@ class WithDocuments(build_py):
             self.copy_file(str(document), str(folder / document.name))
 
 
-setup(ext_modules=_extensions(), cmdclass={"build_py": WithDocuments})
+class Reproducible(sdist):
+    """Writes the same bytes for the same files, where SOURCE_DATE_EPOCH gives the time of all.
+
+    setuptools heeds it in wheels only.
+    """
+
+    def make_archive(
+        self,
+        base_name: str,
+        format: str,
+        root_dir: str | None = None,
+        base_dir: str | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+    ) -> str:
+        epoch = os.environ.get("SOURCE_DATE_EPOCH")
+        if format != "gztar" or epoch is None or root_dir is not None or base_dir is None:
+            return super().make_archive(base_name, format, root_dir, base_dir, owner, group)
+
+        def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+            member.mtime = int(epoch)
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.mode = 0o755 if member.isdir() else 0o644
+            return member
+
+        name = f"{base_name}.tar.gz"
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        with (
+            open(name, "wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=int(epoch)) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            archive.add(base_dir, filter=plain)  # in the order of names
+        return name
+
+
+setup(ext_modules=_extensions(), cmdclass={"build_py": WithDocuments, "sdist": Reproducible})

@@ -37,6 +37,7 @@ def test_the_files_belong_together() -> None:
         "requirements-audit.txt",
         "requirements-build.txt",
         "requirements-docs.txt",
+        "requirements-release.txt",
         "requirements.txt",
     ]
     assert "\n-r requirements-build.txt\n" in (ROOT / "requirements.txt").read_text()
