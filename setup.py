@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 import tarfile
 from pathlib import Path
 
@@ -43,10 +44,12 @@ COMPILED_MODULES = [
     "dissectors/decode/exchange_row.py",
     "dissectors/rows/timed_rows.py",
 ]
+BUILDS = {"bdist_wheel", "build", "build_ext", "develop", "editable_wheel", "install"}
+"""commands that need the modules in C; those that ask for metadata come before and beside them"""
 
 
 def _extensions() -> list[object]:
-    if os.environ.get("RMQTOOL_COMPILE") != "1":
+    if os.environ.get("RMQTOOL_COMPILE") != "1" or BUILDS.isdisjoint(sys.argv):
         return []
     from mypyc.build import mypycify
 
