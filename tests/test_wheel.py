@@ -39,7 +39,9 @@ def test_wheel_ships_exactly_the_four_packages(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     tops = {name.split("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == PACKAGES
+    assert {top for top in tops if not top.endswith((".dist-info", ".data"))} == PACKAGES
+    data = {name.split(".data/data/")[1] for name in names if ".data/" in name}
+    assert data == {f"share/man/man1/{path.name}" for path in (ROOT / "docs/man").glob("*.1")}
     modules = {
         path.relative_to(ROOT).as_posix()
         for package in PACKAGES

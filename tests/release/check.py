@@ -80,7 +80,9 @@ def _modules(python: Path, elsewhere: Path, *, compiled: bool) -> str:
 def _version(command: Path, elsewhere: Path) -> str:
     said = run(command, "--version", cwd=elsewhere, env=environment_of(elsewhere))
     assert said.startswith("rmqtool "), said
-    return "version"
+    pages = command.resolve().parents[1] / "share" / "man" / "man1"
+    assert (pages / "rmqtool.1").exists(), pages
+    return "version, man pages"
 
 
 def _decode(command: Path, elsewhere: Path, sample: Path) -> str:
