@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 
 def main() -> None:
     """Run the command line; a Ctrl-C while it is being loaded ends it without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from .owners import said_of_owners
+
+    if not said_of_owners():
+        sys.exit(1)
     from .cli import main as run
 
     run()

@@ -68,20 +68,52 @@ def test_wheel_runs_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
 
-    def run(*arguments: str) -> str:
-        return subprocess.run(
+    def run(*arguments: str, status: int = 0) -> tuple[str, str]:
+        done = subprocess.run(
             arguments,
             cwd=elsewhere,
             env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
             capture_output=True,
             text=True,
-            check=True,
-        ).stdout
+            check=False,
+        )
+        assert done.returncode == status, done.stderr
+        return done.stdout, done.stderr
 
-    found = run(str(python), "-c", "import rmqtool, dissectors; print(rmqtool.__file__)")
+    found, _ = run(str(python), "-c", "import rmqtool, dissectors; print(rmqtool.__file__)")
     assert Path(found.strip()).is_relative_to(environment)
     command = str(environment / "bin" / "rmqtool")
-    assert run(command, "--version").startswith("rmqtool ")
-    rows = run(command, "decode", "pcap", str(SAMPLE), "--format", "jsonl").splitlines()
+    said, complaints = run(command, "--version")
+    assert (said.startswith("rmqtool "), complaints) == (True, "")
+    rows = run(command, "decode", "pcap", str(SAMPLE), "--format", "jsonl")[0].splitlines()
     assert len(rows) > 1
     assert "SEND_MESSAGE_V2" in {json.loads(row)["request_name"] for row in rows}
+
+    other = _other_wheel(tmp_path)
+    subprocess.run([*install, "--no-index", "--no-deps", str(other)], check=True)
+    _, complaints = run(command, "--version", status=1)
+    assert f"{packages}/analytics/__init__.py is of web-analytics 2.1" in complaints
+    assert "pipx install rmqtool" in complaints
+    ours = [*install, "--no-index", "--no-deps", "--force-reinstall", str(wheel)]
+    subprocess.run(ours, check=True)
+    said, complaints = run(command, "--version")
+    assert said.startswith("rmqtool ")
+    assert f"{packages}/analytics/client.py is of web-analytics 2.1" in complaints
+    assert "may not work any more" in complaints
+
+
+def _other_wheel(folder: Path) -> Path:
+    """Write a wheel of another distribution with a package `analytics`."""
+    path = folder / "web_analytics-2.1-py3-none-any.whl"
+    about = "web_analytics-2.1.dist-info"
+    files = {
+        "analytics/__init__.py": "from .client import track\n",
+        "analytics/client.py": "def track() -> None: ...\n",
+        f"{about}/METADATA": "Metadata-Version: 2.1\nName: web-analytics\nVersion: 2.1\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+        archive.writestr(f"{about}/RECORD", "".join(f"{name},,\n" for name in files))
+    return path

@@ -279,7 +279,8 @@ UNITS: dict[str, tuple[str, ...]] = {
         *(ERRORS, VERSION, "rmqtool.api.tables", "dissectors"),
         *(f"analytics.{name}" for name in ("diagnosis", "inputs", "life")),
     ),
-    "rmqtool.__main__": ("rmqtool.cli",),
+    "rmqtool.__main__": ("rmqtool.cli", "rmqtool.owners"),
+    "rmqtool.owners": (VERSION,),
     "rmqtool.cli": ("rmqtool", "dissectors.temporary"),
     "rmqtool.ui": (
         *(VERSION, "dissectors.printable", "dissectors.temporary", "dissectors.times"),
