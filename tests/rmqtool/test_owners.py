@@ -44,7 +44,7 @@ def record(folder: Path, about: str, names: list[str]) -> None:
 def asked(site: Path, *before: Path) -> str:
     path = f"import sys; sys.path[:0] = {[str(folder) for folder in (*before, site)]};"
     return subprocess.run(
-        [sys.executable, "-S", "-E", "-c", path + ASK], capture_output=True, text=True, check=True
+        [sys.executable, "-S", "-I", "-c", path + ASK], capture_output=True, text=True, check=True
     ).stdout.strip()
 
 
