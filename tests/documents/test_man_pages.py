@@ -15,7 +15,7 @@ from .man_pages import FOLDER, pages
 
 
 def test_pages_are_current() -> None:
-    """`python -m tests.rmqtool.man_pages` writes them anew."""
+    """`python -m tests.documents.man_pages` writes them anew."""
     assert {path.name: path.read_text() for path in FOLDER.glob("*")} == pages()
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.rmqtool.man_pages`: writes docs/man/*.1 from the options of the commands.
+"""`python -m tests.documents.man_pages`: writes docs/man/*.1 from the options of the commands.
 
 One page a command, as git has them; the wheel installs them under share/man/man1.
 """
