@@ -38,6 +38,7 @@ EXCEPTIONS = {
     "dissectors/decode/shards.py": "what processes of one run tell each other: both ends are ours",
     "analytics/reports/diagnosis.py": "what the tasks of one Spark job tell each other",
     "analytics/reports/diagnosis_tasks.py": "what the tasks of one Spark job tell each other",
+    "rmqtool/ui/by_time.py": "rows of this run, in a file that has no name",
     "replay/plan/rewrite_files.py": "the user's own Python file, named on the command line",
 }
 """module → why it may parse"""

@@ -24,12 +24,14 @@ class DecodeArguments:
     until: options.Until = None
     tz: options.TimeZone = "UTC"
     limit: options.Limit = None
+    sort: options.Sort = None
     format: options.FormatName = None
     output: options.OutputName = "-"
     force: options.Force = False
     body_limit: options.BodyLimit = None
     max_output: options.MaxOutput = None
     colour: options.Color = When.auto
+    pager: options.Pager = False
     quiet: options.Quiet = False
     check: options.Check = False
     fail_on: options.FailOn = None

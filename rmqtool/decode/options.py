@@ -68,6 +68,8 @@ class DecodeRequest:
     """whose clocks show times without an offset in `where`"""
     limit: int | None = None
     """how many rows at most"""
+    sorted: bool = False
+    """rows come in the order of time"""
     body_limit: int | None = None
     """bytes of a body that are shown; None: as the view thinks best"""
     max_output: int | None = None
@@ -160,6 +162,7 @@ def request_of(given: DecodeArguments) -> DecodeRequest:
         until=time_option("--until", given.until, zone),
         zone=zone,
         limit=given.limit,
+        sorted=sort_option(given, view),
         body_limit=size_option("--body-limit", given.body_limit),
         max_output=size_option("--max-output", given.max_output),
         decode_as=ports_of(given.decode_as or []),
@@ -199,6 +202,17 @@ def view_of(
         named = ", ".join(_SWITCHES[view] for view in chosen)
         raise usage_error(named, "only one of them at a time")
     return chosen[0] if chosen else View.exchanges
+
+
+def sort_option(given: DecodeArguments, view: View) -> bool:
+    """Return whether rows are sorted; raise CommandError where they cannot be."""
+    if given.sort is None:
+        return False
+    if view not in (View.exchanges, View.list_messages):
+        raise usage_error("--sort", "is for rows of exchanges and of --list-messages")
+    if given.follow:
+        raise usage_error("--sort and --follow", "rows that go on to come have no last one")
+    return True
 
 
 def format_of(wanted: RowFormat | None, output: str, view: View) -> RowFormat:

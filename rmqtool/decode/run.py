@@ -19,6 +19,7 @@ from dissectors.rows.record import ExchangeRecord
 from dissectors.times import Moment, between
 
 from ..api.tables.exchanges import EXCHANGES
+from ..ui.by_time import by_time
 from ..ui.columns import text_of_hidden
 from ..ui.common_options import RowFormat
 from ..ui.errors import said
@@ -125,6 +126,11 @@ class RunCounts(NamedTuple):
 
 
 def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCounts:
+    if request.sorted:
+        if request.to_folder:
+            raise usage_error("--sort", "is not for a decoded log, whose rows have no order")
+        unsorted = rows
+        rows = unsorted._replace(batches=lambda: by_time(unsorted.batches(), unsorted.time))
     sink = rows.sink()
     may_show = _may_show_progress(request)
     progress = Progress(sys.stderr, may_show, rows.noun, endless=request.follow)

@@ -113,4 +113,5 @@ class DiagnoseArguments:
         ),
     ] = field(default_factory=list)
     colour: options.Color = When.auto
+    pager: options.Pager = False
     quiet: options.Quiet = False

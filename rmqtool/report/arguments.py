@@ -114,6 +114,7 @@ class ReportArguments:
         typer.Option("--force", help="Replace an existing report folder.", rich_help_panel=_OUTPUT),
     ] = False
     colour: options.Color = When.auto
+    pager: options.Pager = False
     quiet: options.Quiet = False
     decode_as: options.DecodeAs = None
     master: Annotated[

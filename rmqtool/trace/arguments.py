@@ -59,4 +59,5 @@ class TraceArguments:
         ),
     ] = "-"
     colour: options.Color = When.auto
+    pager: options.Pager = False
     quiet: options.Quiet = False

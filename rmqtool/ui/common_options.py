@@ -13,6 +13,12 @@ from .letters import named
 _VIEW, _SELECT, _OUTPUT, _READ = "What is shown", "Which rows", "Output", "Reading"
 
 
+class Order(StrEnum):
+    """In which order rows are written, if not as they are complete."""
+
+    time = "time"
+
+
 class RowFormat(StrEnum):
     """How rows are written."""
 
@@ -126,6 +132,15 @@ Limit = Annotated[
         *named("--limit"), min=0, metavar="N", help="Stop after N rows.", rich_help_panel=_SELECT
     ),
 ]
+Sort = Annotated[
+    Order | None,
+    typer.Option(
+        "--sort",
+        help="In the order of time; else a row comes when it is complete: an exchange with its "
+        "answer. Rows wait in a temporary file.",
+        rich_help_panel=_SELECT,
+    ),
+]
 FormatName = Annotated[
     RowFormat | None,
     typer.Option(
@@ -166,6 +181,14 @@ MaxOutput = Annotated[
     ),
 ]
 Color = Annotated[When, typer.Option("--color", help="Colours.", rich_help_panel=_OUTPUT)]
+Pager = Annotated[
+    bool,
+    typer.Option(
+        "--pager",
+        help="Page by page, with the program that PAGER names, else less.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 Quiet = Annotated[
     bool,
     typer.Option(*named("--quiet"), help="No progress and no remarks.", rich_help_panel=_OUTPUT),

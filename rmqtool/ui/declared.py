@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 import typer
 
 from .errors import guarded
+from .pager import paged
 from .status import ExitStatus
 
 Arguments = TypeVar("Arguments")
@@ -26,7 +27,9 @@ def command_with(
     hints = get_type_hints(arguments, include_extras=True)
 
     def command(**values: Any) -> None:
-        raise typer.Exit(int(guarded(lambda: run(arguments(**values)))))
+        with paged(bool(values.get("pager"))):
+            status = guarded(lambda: run(arguments(**values)))
+        raise typer.Exit(int(status))
 
     parameters = [
         Parameter(

@@ -162,6 +162,27 @@ def test_selection(capture: Path, options: list[str], count: int) -> None:
             assert len(result.out.splitlines()) == count + head
 
 
+def test_rows_in_the_order_of_time(tmp_path: Path) -> None:
+    sample = ROOT / "samples" / "busy-overload-5x.pcap"
+
+    def times(*options: str) -> list[str]:
+        out = rmqtool("decode", "pcap", sample, "-T", "jsonl", *options).out
+        return [json.loads(line)["request_time"] for line in out.splitlines()]
+
+    unsorted = times()
+    assert unsorted != sorted(unsorted), "a slow exchange comes after those that began later"
+    assert times("--sort", "time") == sorted(unsorted)
+    assert times("--sort", "time", "-c", "3") == sorted(unsorted)[:3]
+    seen = rmqtool("decode", "pcap", sample, "--list-messages", "-T", "jsonl", "--sort", "time").out
+    moments = [json.loads(line)["time"] for line in seen.splitlines()]
+    assert moments == sorted(moments)
+    assert moments
+    for options in (("--commands",), ("--follow",), ("-o", f"{tmp_path}/log", "-T", "parquet")):
+        refused = rmqtool("decode", "pcap", sample, "--sort", "time", *options)
+        assert (refused.status, refused.out) == (ExitStatus.USAGE, "")
+        assert "--sort" in refused.err
+
+
 def test_since_and_until_split_the_rows(capture: Path) -> None:
     def count(*options: str) -> int:
         return len(
