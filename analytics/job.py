@@ -72,15 +72,17 @@ def _run(chosen: argparse.Namespace) -> None:
     spark = SparkSession.builder.appName("rmqtool report").getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     try:
-        tables = read_inputs(spark, inputs)
+        names = REPORT_MODULES if chosen.report == "all" else (chosen.report,)
+        reports = [report_of(name) for name in names]
+        wanted = any(report.messages for report in reports)
+        tables = read_inputs(spark, inputs, messages=wanted)
         since, until = (
             None if text is None else moment_of(text) for text in (chosen.since, chosen.until)
         )
         given = filtered(tables.given, chosen.where, since, until)
         refuse_nothing(tables)
         options = ReportOptions(window_us=chosen.window_us, slowest=chosen.slowest)
-        names = REPORT_MODULES if chosen.report == "all" else (chosen.report,)
-        for report, frames in built([report_of(name) for name in names], given, options):
+        for report, frames in built(reports, given, options):
             for table in report.tables:
                 if table.name in frames:
                     frame = conforming(frames[table.name], table)

@@ -64,8 +64,9 @@ class Chart(NamedTuple):
 
     kind: parts. `lines`: x (time), y (number columns, separated by blanks), and optionally width
     (length of a window in µs: a missing one interrupts the line), only (column: rows in which it is
-    absent are drawn) or by (column: a line for each of its values). `heat`: x (time), y (number,
-    lower bound of a bucket), value, width. `flows`: start, end, value, and optionally label.
+    absent are drawn) or by (column: a line for each of its values; one alone only with `each`).
+    `heat`: x (time), y (number, lower bound of a bucket), value, width. `flows`: start, end, value,
+    and optionally label.
     `timeline`: row (text columns, separated by blanks), start, end (times; no end: until the end),
     colour (text column: what kind of stretch it is). `incidents`: time (any column of times; the
     columns are those of the diagnosis), drawn as cards.
@@ -91,6 +92,9 @@ class ReportInput:
     """one row per TCP connection: `conversation_schema`; None: unknown to the input"""
     findings: DataFrame | None = None
     """one row per finding: `finding_schema`; None: the input does not say"""
+    messages: DataFrame | None = None
+    """one row per message and exchange: `message_schema`; None: no report that is wanted takes
+    them, or the input has none"""
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
     """what reports made of these tables and ask for more than once"""
 
@@ -152,6 +156,8 @@ class Report:
     """tables as computed -> sentences shown above them: what a reader must know first"""
     shares: tuple[str, ...] = ()
     """what it takes from `ReportInput.kept` that other reports may have made, or may use"""
+    messages: bool = False
+    """it takes the table of messages, which captures are decoded to only where one does"""
 
 
 def conforming(frame: DataFrame, table: ReportTable) -> DataFrame:

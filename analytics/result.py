@@ -55,6 +55,11 @@ WITHOUT_CONNECTIONS = (
     " missing answer never came, is unknown."
 )
 """Said where a table that is wanted cannot be filled."""
+WITHOUT_MESSAGES = (
+    "The input has no table of messages: which message was delivered to whom is unknown. Captures"
+    " have it, and logs that were decoded without --no-message-rows."
+)
+"""Said where a report takes messages and the input has none."""
 Done = Callable[[str, str], None]
 """Progress: name of the report, of the table that is computed now."""
 
@@ -93,7 +98,9 @@ def computed(
             result.tables[table.name] = _collected(frames[table.name], table)
         rows = {name: one.rows() for name, one in result.tables.items()}
         result.remarks = report.remarks(rows)
-        if result.unknown:
+        if report.messages and given.messages is None:
+            result.remarks.append(WITHOUT_MESSAGES)
+        elif result.unknown:
             result.remarks.append(WITHOUT_CONNECTIONS)
         results.append(result)
     return results

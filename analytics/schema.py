@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 
 from dissectors.decode.decoded_log import FINDING_COLUMNS
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.message_record import MESSAGE_COLUMNS
 from dissectors.rows.record import COLUMNS
 
 TYPES: dict[str, DataType] = {
@@ -70,3 +71,8 @@ def conversation_schema() -> StructType:
 def finding_schema() -> StructType:
     """Return the schema of the findings, without `source`."""
     return schema_of(FINDING_COLUMNS)
+
+
+def message_schema() -> StructType:
+    """Return the schema of the messages, without `source`."""
+    return schema_of(MESSAGE_COLUMNS)

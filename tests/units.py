@@ -31,6 +31,7 @@ SANDBOX_VALUES = tuple(
 )
 REPORT_CONTRACT = ("analytics.report", "analytics.schema", "analytics.derived", "analytics.spark")
 DIAGNOSIS = (*REPORT_CONTRACT, "analytics.diagnosis", "analytics.inputs.rows", "dissectors")
+ON_FOLDS = (*REPORT_CONTRACT, "analytics.consuming", "analytics.inputs.rows")
 DIAGNOSIS_ON_SPARK = ("analytics.reports.diagnosis_tables", "analytics.reports.diagnosis_tasks")
 VERSION = "rmqtool.version"
 """the version of the program"""
@@ -251,6 +252,19 @@ UNITS: dict[str, tuple[str, ...]] = {
         "analytics.isolation.strategy_verdict",
         "replay.fault",
         "dissectors",
+    ),
+    "analytics.consuming": (
+        "analytics.report",
+        "analytics.diagnosis",
+        "analytics.life.again",
+        "analytics.inputs.rows",
+        "dissectors",
+    ),
+    "analytics.reports.keyed_folds": (*ON_FOLDS, "dissectors.rows"),
+    "analytics.reports.delivery": (
+        *ON_FOLDS,
+        "analytics.reports.keyed_folds",
+        "dissectors.remoting",
     ),
     "analytics.reports.diagnosis": (*DIAGNOSIS, "analytics.sends", *DIAGNOSIS_ON_SPARK),
     DIAGNOSIS_ON_SPARK[0]: DIAGNOSIS,

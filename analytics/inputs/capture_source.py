@@ -1,9 +1,10 @@
 """Captures as a Spark data source: ``spark.read.format("rocketmq_capture").load(path)``.
 
 Register it once: ``spark.dataSource.register(CaptureSource)``. Options: `table` (`exchanges`,
-`conversations`, `findings`, or `all` of them for one pass), `tasks` (how many at most), `decode_as`
-(ports, separated by commas), `each` (`true`: every capture has whole conversations, so a task
-decodes one capture and reads no other), `task_bytes` (captures below this size are one task's).
+`conversations`, `findings`, `messages`, or `all` of them for one pass), `messages` (`true`: `all`
+has those, too), `tasks` (how many at most), `decode_as` (ports, separated by commas), `each`
+(`true`: every capture has whole conversations, so a task decodes one capture and reads no other),
+`task_bytes` (captures below this size are one task's).
 
 Rules: without `each` the captures are one ordered list, as in `rmqtool decode pcap`: every task
 reads all packets and decodes its share of the conversations, so a conversation is whole however the
@@ -28,10 +29,17 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.foreign import Unreadable, json_of, natural_of
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.json_rows import row_encoder
+from dissectors.rows.message_record import MESSAGE_COLUMNS
 from dissectors.rows.parquet import RowTable, exchange_table
 from dissectors.tcp.source import CaptureError, expand_sources
 
-from ..schema import SOURCE, conversation_schema, exchange_schema, finding_schema
+from ..schema import (
+    SOURCE,
+    conversation_schema,
+    exchange_schema,
+    finding_schema,
+    message_schema,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -39,8 +47,9 @@ if TYPE_CHECKING:
     Arrays = pyarrow.Array[pyarrow.Scalar[pyarrow.DataType]]
 
 NAME = "rocketmq_capture"
-EXCHANGES, CONVERSATIONS, FINDINGS, ALL = "exchanges", "conversations", "findings", "all"
-TABLES = (EXCHANGES, CONVERSATIONS, FINDINGS, ALL)
+EXCHANGES, CONVERSATIONS, FINDINGS = "exchanges", "conversations", "findings"
+MESSAGES, ALL = "messages", "all"
+TABLES = (EXCHANGES, CONVERSATIONS, FINDINGS, MESSAGES, ALL)
 KIND, OTHER = "row_kind", "other_row"
 """Columns of the table `all`: which table a row is of; as JSON, the row if it is no exchange."""
 BATCH_ROWS = 8192
@@ -99,6 +108,7 @@ class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
             _number_of(self.options, "task_bytes", TASK_BYTES),
             _is_set(self.options, "each"),
             _ports_of(self.options.get("decode_as", "")),
+            self._table() == MESSAGES or _is_set(self.options, "messages"),
         )
 
     def _table(self) -> str:
@@ -119,6 +129,7 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         task_bytes: int,
         each: bool,
         decode_as: frozenset[int],
+        messages: bool = False,
     ) -> None:
         self.paths = paths
         self.table = table
@@ -126,6 +137,7 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         self.task_bytes = task_bytes
         self.each = each
         self.decode_as = decode_as
+        self.messages = messages
 
     def partitions(self) -> list[InputPartition]:
         """Return the tasks; raise CaptureError where a capture is not there."""
@@ -139,6 +151,7 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
             shard=partition.shard,
             shards=partition.shards,
             conversations=self.table in (CONVERSATIONS, ALL),
+            messages=self.messages and self.table in (MESSAGES, ALL),
         )
         decode = Decode(partition.sources, options)
         form = _Form(self.table, partition.source)
@@ -153,6 +166,7 @@ def schema_of_table(table: str) -> StructType:
         EXCHANGES: exchange_schema,
         CONVERSATIONS: conversation_schema,
         FINDINGS: finding_schema,
+        MESSAGES: message_schema,
         ALL: lambda: exchange_schema().add(KIND, "string").add(OTHER, "string"),
     }
     return schemas[table]().add(SOURCE, "string")
@@ -180,6 +194,10 @@ def _pieces(decode: Decode, task: CaptureTask) -> Iterator[tuple[str, Sequence[o
         for record in records:
             record.capture = names.get(record.capture, record.capture)
         yield EXCHANGES, records
+        messages = [row for carried in decode.take_messages() for row in carried.messages]
+        for message in messages:
+            message.capture = names.get(message.capture, message.capture)
+        yield MESSAGES, messages
         ended = decode.take_conversations()
         for row in ended:
             row.capture = names.get(row.capture, row.capture)
@@ -250,6 +268,7 @@ class _Form:
 _OTHERS: dict[str, list[tuple[str, str]]] = {
     CONVERSATIONS: [(column.name, column.type) for column in CONVERSATION_COLUMNS],
     FINDINGS: [(column.name, column.type) for column in FINDING_COLUMNS],
+    MESSAGES: [(column.name, column.type) for column in MESSAGE_COLUMNS],
 }
 """Tables of what is no exchange -> their columns with types."""
 

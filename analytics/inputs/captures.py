@@ -43,21 +43,30 @@ class TemporaryLog:
             remove(self._folder)
 
     def write(
-        self, captures: Input, decode_as: Sequence[int], version: str, seen: OnProgress
+        self,
+        captures: Input,
+        decode_as: Sequence[int],
+        version: str,
+        seen: OnProgress,
+        messages: bool = False,
     ) -> Input:
         """Decode captures into the log; return it as an input under the captures' name.
 
-        Raise CaptureError where a capture cannot be read.
+        `messages`: with the table of messages. Raise CaptureError where a capture cannot be read.
         """
-        options = DecodeOptions(decode_as=frozenset(decode_as), conversations=True)
+        options = DecodeOptions(
+            decode_as=frozenset(decode_as), conversations=True, messages=messages
+        )
         jobs = 1 if captures.bytes < SHARE_BYTES else os.cpu_count() or 1
         decode = decode_of(captures.exchanges, options, jobs)
-        log = DecodedLogWriter(self.path)
+        log = DecodedLogWriter(self.path, messages=messages)
         found = 0
         try:
             for records in decode.records():
                 found += len(records)
                 log.write(records)
+                for carried in decode.take_messages():
+                    log.write_messages(carried.messages)
                 log.write_conversations(decode.take_conversations())
                 log.write_findings(
                     [finding_of(info, decode.sources) for info in decode.take_experts()]
@@ -77,4 +86,5 @@ class TemporaryLog:
             written.manifest,
             written.rows,
             written.bytes,
+            written.messages,
         )

@@ -23,6 +23,7 @@ from dissectors.where.filter import Test, compile_where
 from .. import derived
 from ..kept import Kept
 from ..report import ReportInput
+from ..schema import SOURCE
 
 if TYPE_CHECKING:
     import pyarrow
@@ -101,7 +102,22 @@ def chosen(
             conversations = conversations.where(f"unix_micros({end}) {compare} {micros}")
     if where:
         exchanges = exchanges.where(_column_of(where, zone))
-    return ReportInput(exchanges, conversations, given.findings, Kept(given.small))
+    messages = given.messages
+    if messages is not None and exchanges is not given.exchanges:
+        messages = _messages_in(messages, exchanges)
+    return ReportInput(exchanges, conversations, given.findings, messages, Kept(given.small))
+
+
+_OF_EXCHANGE = (SOURCE, "conversation", "capture", "request_packet", "request_name", "latency_us")
+"""Columns that messages and exchanges have in common: equal ones are of one exchange, or of two
+that were asked in one packet and took equally long."""
+
+
+def _messages_in(messages: DataFrame, exchanges: DataFrame) -> DataFrame:
+    """Return the messages that these exchanges carried."""
+    chosen = exchanges.select(*(F.col(name).alias(f"_{name}") for name in _OF_EXCHANGE)).distinct()
+    same = " and ".join(f"{name} <=> _{name}" for name in _OF_EXCHANGE)
+    return messages.join(chosen, F.expr(same), "left_semi")
 
 
 def _first_time(exchanges: DataFrame) -> int:

@@ -21,6 +21,7 @@ from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, Conversati
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.parquet import load_pyarrow
 from dissectors.rows.record import COLUMNS, ExchangeRecord
+from dissectors.rows.tables import encodable_value
 from dissectors.times import moment_of
 
 from .inputs import Input, InputError
@@ -216,3 +217,17 @@ def connections_in(batch: pyarrow.RecordBatch) -> list[ConversationRecord]:
         ConversationRecord(**_cleaned(one, CONVERSATION_COLUMNS, ConversationRecord))  # type: ignore[arg-type]
         for one in values
     ]
+
+
+def messages_in(batch: pyarrow.RecordBatch) -> list[MessageRecord]:
+    """Return the messages of an Arrow batch; times are timestamps of microseconds."""
+    values = _arrow_values(batch, MESSAGE_COLUMNS)
+    return [MessageRecord(**_cleaned(one, MESSAGE_COLUMNS, MessageRecord)) for one in values]  # type: ignore[arg-type]
+
+
+def json_text_of(value: object) -> str:
+    """Return a struct as JSON that UTF-8 can write."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return msgspec.json.encode(encodable_value(msgspec.to_builtins(value))).decode()

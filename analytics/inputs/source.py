@@ -18,7 +18,13 @@ from pyspark.sql import functions as F
 from ..errors import ReportError
 from ..kept import Kept
 from ..report import ReportInput
-from ..schema import SOURCE, conversation_schema, exchange_schema, finding_schema
+from ..schema import (
+    SOURCE,
+    conversation_schema,
+    exchange_schema,
+    finding_schema,
+    message_schema,
+)
 from ..spark.expressions import text
 from . import capture_source
 from .capture_source import ALL, KIND, OTHER, CaptureSource
@@ -46,20 +52,28 @@ class _Parts:
     exchanges: list[DataFrame] = field(default_factory=list)
     conversations: list[DataFrame] = field(default_factory=list)
     findings: list[DataFrame] = field(default_factory=list)
+    messages: list[DataFrame] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     without: list[str] = field(default_factory=list)
     """inputs that have no connections"""
+    with_messages: bool = False
+    """messages are wanted"""
+    without_messages: list[str] = field(default_factory=list)
+    """inputs that have none"""
 
 
 def read_inputs(
-    spark: SparkSession, inputs: Sequence[Input], decode_as: Sequence[int] = ()
+    spark: SparkSession,
+    inputs: Sequence[Input],
+    decode_as: Sequence[int] = (),
+    messages: bool = False,
 ) -> Tables:
     """Return the tables of all inputs together; raise ReportError where one cannot be read.
 
     Connections are given only if every input has them: what is known of half the rows would look
-    like knowledge of all.
+    like knowledge of all. So are messages, and only if they are wanted.
     """
-    parts = _Parts()
+    parts = _Parts(with_messages=messages)
     for one in inputs:
         if one.kind is InputKind.captures:
             _add_captures(spark, one, decode_as, parts)
@@ -72,12 +86,19 @@ def read_inputs(
             f"{', '.join(parts.without)}: no TCP connections in it, so nothing is said about those"
             " of the other inputs either"
         )
+    if parts.without_messages and parts.messages:
+        parts.remarks.append(
+            f"{', '.join(parts.without_messages)}: no table of messages in it, so nothing is said"
+            " about those of the other inputs either"
+        )
     known = not parts.without
+    every = not parts.without_messages
     return Tables(
         ReportInput(
             _together(parts.exchanges),
             _together(parts.conversations) if known and parts.conversations else None,
             _together(parts.findings) if known and parts.findings else None,
+            _together(parts.messages) if every and parts.messages else None,
             Kept(is_small(inputs)),
         ),
         parts.remarks,
@@ -102,6 +123,11 @@ def _add_files(spark: SparkSession, one: Input, parts: _Parts) -> None:
         )
     if one.findings is not None:
         parts.findings.append(read(spark, [one.findings], finding_schema(), one.name, parts))
+    if parts.with_messages:
+        if one.messages is None:
+            parts.without_messages.append(one.name)
+        else:
+            parts.messages.append(read(spark, one.messages, message_schema(), one.name, parts))
     if one.manifest is not None and one.manifest.options:
         chosen = ", ".join(f"{name} {value}" for name, value in one.manifest.options.items())
         parts.remarks.append(f"{one.name} has only what was chosen when it was decoded: {chosen}")
@@ -149,7 +175,14 @@ def _add_remote(spark: SparkSession, one: Input, parts: _Parts) -> None:
     parts.exchanges.append(read(spark, files, exchange_schema(), one.name, parts))
     if single:
         parts.without.append(one.name)
+        parts.without_messages.append(one.name)
         return
+    if parts.with_messages:
+        try:
+            folder = f"{base}/{capture_source.MESSAGES}"
+            parts.messages.append(read(spark, [folder], message_schema(), one.name, parts))
+        except Exception:
+            parts.without_messages.append(one.name)
     conversations = f"{base}/conversations.{form}"
     try:
         parts.conversations.append(
@@ -171,22 +204,27 @@ def _uri(file: str) -> str:
 def _add_captures(spark: SparkSession, one: Input, decode_as: Sequence[int], parts: _Parts) -> None:
     spark.dataSource.register(CaptureSource)
     each = len(one.exchanges) > 1
-    rows = _decoded(spark, one, decode_as, each)
+    rows = _decoded(spark, one, decode_as, each, parts.with_messages)
     if each and _cut(_others(rows, capture_source.CONVERSATIONS, conversation_schema())):
         rows.unpersist()
-        rows = _decoded(spark, one, decode_as, each=False)
+        rows = _decoded(spark, one, decode_as, False, parts.with_messages)
     names = exchange_schema().fieldNames()
     exchanges = rows.where(f"{KIND} = {text(capture_source.EXCHANGES)}")
     parts.exchanges.append(exchanges.select(*names, SOURCE))
     parts.conversations.append(_others(rows, capture_source.CONVERSATIONS, conversation_schema()))
     parts.findings.append(_others(rows, capture_source.FINDINGS, finding_schema()))
+    if parts.with_messages:
+        parts.messages.append(_others(rows, capture_source.MESSAGES, message_schema()))
 
 
-def _decoded(spark: SparkSession, one: Input, decode_as: Sequence[int], each: bool) -> DataFrame:
+def _decoded(
+    spark: SparkSession, one: Input, decode_as: Sequence[int], each: bool, messages: bool
+) -> DataFrame:
     """Return the table `all`, which is decoded once and kept."""
     reader = spark.read.format(capture_source.NAME).options(
         table=ALL,
         each=str(each).lower(),
+        messages=str(messages).lower(),
         tasks=str(max(1, spark.sparkContext.defaultParallelism)),
         decode_as=",".join(map(str, decode_as)),
     )

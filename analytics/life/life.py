@@ -6,18 +6,18 @@ Times of the capture order the steps; times of the clients' and brokers' clocks 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dissectors.rows.message_record import (
     DELIVERED,
     PREPARED,
     REFUSED,
-    RETURNED,
     SENT,
     STORED,
     MessageRecord,
 )
 
+from .again import Again, why_again
 from .lanes import KINDS, Lane, Parties
 from .replicated import replicated_rows
 from .search import Fetches, Found
@@ -126,8 +126,24 @@ def _why(row: MessageRecord, before: Sequence[MessageRecord]) -> str:
     if _is_send(row):
         return _why_sent_again(row, [one for one in before if _is_send(one)])
     if row.event == DELIVERED:
-        return _why_delivered_again(row, before)
+        again = why_again(row, before)
+        return "" if again is None else _AGAIN[again]
     return ""
+
+
+_AGAIN: Final = {
+    Again.RETURNED: "again: it was given back",
+    **dict.fromkeys(
+        (Again.EXPIRED, Again.RETURNED_UNSEEN),
+        "again: it was given back, or not acknowledged in time; which is not in the capture",
+    ),
+    **dict.fromkeys(
+        (Again.OTHER_CLIENT, Again.OTHER_CONNECTION),
+        "again: another connection of the group fetched the queue from this offset",
+    ),
+    Again.SAME: "again: the same offset was fetched once more",
+    Again.STORED_AGAIN: "again: it is in the log more than once",
+}
 
 
 def _why_sent_again(row: MessageRecord, attempts: Sequence[MessageRecord]) -> str:
@@ -145,32 +161,6 @@ def _why_sent_again(row: MessageRecord, attempts: Sequence[MessageRecord]) -> st
         took = duration_text(last.latency_us or 0)
         return f"{number}: the one before was answered only after {took}"
     return f"{number}: the one before was stored, and its producer sent it again all the same"
-
-
-def _why_delivered_again(row: MessageRecord, before: Sequence[MessageRecord]) -> str:
-    group = row.consumer_group
-    earlier = [one for one in before if one.event == DELIVERED and one.consumer_group == group]
-    if not earlier or group is None:
-        return ""
-    same = [one for one in earlier if _record(one) == _record(row)]
-    given_back = [one for one in before if one.event == RETURNED and one.consumer_group == group]
-    if not same and row.reconsume_times:
-        return (
-            "again: it was given back"
-            if given_back
-            else (
-                "again: it was given back, or not acknowledged in time; which is not in the capture"
-            )
-        )
-    if same and same[-1].client_address != row.client_address:
-        return "again: another connection of the group fetched the queue from this offset"
-    if same:
-        return "again: the same offset was fetched once more"
-    return "again: it is in the log more than once"
-
-
-def _record(row: MessageRecord) -> tuple[str | None, int | None, str | None, int | None]:
-    return row.topic, row.queue_id, row.broker_name or row.broker_address, row.queue_offset
 
 
 def _summary(rows: Sequence[MessageRecord]) -> list[str]:

@@ -141,7 +141,7 @@ def _lines_of(chart: Chart, rows: Sequence[Row]) -> dict[str, list[Point]]:
         if row.get(by) is not None:
             groups.setdefault(str(row[by]), []).append(row)
     most = sorted(groups, key=lambda name: (-len(groups[name]), name))[:MOST_SERIES]
-    if len(most) < 2:  # that line is drawn already
+    if len(most) < 2 and "each" not in parts:  # that line is drawn already
         return {}
     return {name: points_of(groups[name], x, names[0], width) for name in most}
 

@@ -15,6 +15,7 @@ REPORT_MODULES: tuple[str, ...] = (
     "latency",
     "retries",
     "isolation",
+    "delivery",
     "overview",
     "quality",
 )

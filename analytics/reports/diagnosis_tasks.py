@@ -14,7 +14,6 @@ import msgspec
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
-from dissectors.rows.tables import encodable_value
 
 from ..diagnosis.context import Context
 from ..diagnosis.engine import concluded, folds_of_messages, found_by
@@ -23,7 +22,7 @@ from ..diagnosis.messages import AttemptStore, ObservedMessage
 from ..diagnosis.problem import Problem
 from ..diagnosis.registry import rule_of, rules, takers_of
 from ..diagnosis.rule import Fold
-from ..inputs.rows import connections_in, exchanges_in
+from ..inputs.rows import connections_in, exchanges_in, json_text_of
 from ..report import TableColumn
 from ..schema import SOURCE
 from .diagnosis_tables import ALL_COLUMNS, arrow_schema, rows_of
@@ -105,7 +104,7 @@ def exchange_items(batches: Tables) -> Tables:
             for one, rule in takers.of(row):
                 key = one.key(row)
                 if key is not None:
-                    item = item or _text_of(row)
+                    item = item or json_text_of(row)
                     found.append((rule.id, key, EXCHANGE, item))
         yield _items(found)
 
@@ -119,7 +118,7 @@ def connection_items(batches: Tables) -> Tables:
             for key_of, rule in takers:
                 key = key_of(row)
                 if key is not None:
-                    found.append((rule.id, key, CONNECTION, _text_of(row)))
+                    found.append((rule.id, key, CONNECTION, json_text_of(row)))
         yield _items(found)
 
 
@@ -142,7 +141,7 @@ def parts_of(kind: str) -> Callable[[Tables], Tables]:
             yield _table(
                 PART,
                 [
-                    (str(host), str(source), kind, _text_of(row))
+                    (str(host), str(source), kind, json_text_of(row))
                     for host, source, row in zip(
                         batch.column("host").to_pylist(),
                         batch.column(SOURCE).to_pylist(),
@@ -271,13 +270,6 @@ def concluded_rows(known: str) -> Callable[[pyarrow.Table], pyarrow.Table]:
 
 
 # -- Arrow ----------------------------------------------------------------------------------------
-
-
-def _text_of(row: object) -> str:
-    try:
-        return msgspec.json.encode(row).decode()
-    except UnicodeEncodeError:  # half a surrogate pair
-        return msgspec.json.encode(encodable_value(msgspec.to_builtins(row))).decode()
 
 
 def _texts_in(batch: pyarrow.RecordBatch, names: Sequence[str]) -> Iterable[tuple[str, ...]]:

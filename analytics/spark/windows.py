@@ -42,6 +42,11 @@ def with_window(frame: DataFrame, time: str, length_us: int | None) -> DataFrame
     )
 
 
+def window_of(span_us: int) -> int:
+    """Return the length that cuts a span into at most about `WINDOWS`."""
+    return next((one for one in LENGTHS_US if span_us <= one * WINDOWS), LENGTHS_US[-1])
+
+
 def length_of(span_us: str) -> str:
     """Return, as SQL, the length that cuts a span into at most about `WINDOWS`; null: a second."""
     cases = " ".join(

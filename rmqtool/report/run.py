@@ -177,7 +177,8 @@ def _decode(request: ReportRequest, captures: Input, steps: StageLine, log: Temp
         seen[:] = read, found
 
     steps.at("decoding", far)
-    return log.write(captures, sorted(request.decode_as), VERSION, note)
+    messages = any(report.messages for report in _chosen_reports(request))
+    return log.write(captures, sorted(request.decode_as), VERSION, note, messages)
 
 
 def _reports(
@@ -198,7 +199,8 @@ def _reports(
         from analytics.inputs.filters import chosen
         from analytics.inputs.source import read_inputs, refuse_nothing
 
-        tables = read_inputs(spark, some, sorted(request.decode_as))
+        messages = any(report.messages for report in reports)
+        tables = read_inputs(spark, some, sorted(request.decode_as), messages)
         tables.given = chosen(
             tables.given, request.where, request.since, request.until, request.zone.name
         )

@@ -17,8 +17,11 @@ def tables_of(spark: SparkSession, report: str, files: Sequence[str], **options:
     """Return the tables of a report on captures."""
     from analytics.inputs.inputs import inputs_of
     from analytics.inputs.source import read_inputs
+    from analytics.reports import report_of
 
-    return tables_from(report, read_inputs(spark, inputs_of(files)).given, **options)
+    messages = report_of(report).messages
+    given = read_inputs(spark, inputs_of(files), messages=messages).given
+    return tables_from(report, given, **options)
 
 
 def tables_from(report: str, given: ReportInput, **options: object) -> Tables:

@@ -58,6 +58,16 @@ class ReturnedMessage:
         """Whether the broker stored it in %DLQ%, as far as the capture shows."""
         return self.at_once or (self.limit is not None and self.failures > self.limit)
 
+    def take(self, place: int | None, limit: int | None, at_once: bool = False) -> None:
+        """Take a return that the broker accepted: of a place in the log, with a limit."""
+        if place is None:
+            self.unplaced += 1
+        elif len(self.places) < MAX_DELIVERIES:
+            self.places.add(place)
+        if limit is not None:
+            self.limit = limit if self.limit is None else max(self.limit, limit)
+        self.at_once = self.at_once or at_once
+
     def evidence(self) -> Evidence:
         """Return the last return."""
         assert self.last is not None
@@ -85,15 +95,8 @@ class Returns:
                 self.left_out += 1
                 return
             one = self.messages[key] = ReturnedMessage(key)
-        place = row.queue_offset
-        if place is None:
-            one.unplaced += 1
-        elif len(one.places) < MAX_DELIVERIES:
-            one.places.add(place)
         limit = row.max_reconsume_times
-        if limit is not None:
-            one.limit = limit if one.limit is None else max(one.limit, limit)
-            one.at_once = one.at_once or limit == 0
+        one.take(row.queue_offset, limit, limit == 0)
         one.topic = max(one.topic, row.topic or "")
         if row.requester in one.clients or len(one.clients) < 8:
             one.clients[row.requester] += 1

@@ -1,0 +1,177 @@
+"""All rows about one message, by time: sent, stored, delivered to whom how often and why again.
+
+A relay between client and broker makes an exchange twice; of these the client's own counts. A
+message is dead by the rule of the diagnosis (`ReturnedMessage`), why it came again is judged by
+`analytics.life.again`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.rows.message_record import COMMITTED, DEAD, DELIVERED, RETURNED, STORED
+
+from ..diagnosis.rules.consumers.returns import ReturnedMessage
+from ..life.again import Again, record_of, why_again
+from .items import SeenMessage, is_own
+from .known import Known
+from .sums import Sums
+
+MAX_ROWS: Final = 2000
+"""rows of one message"""
+MAX_CLIENTS: Final = 1024
+"""clients of a group that are told apart"""
+BORN_STORED, STORED_DELIVERED, BORN_DELIVERED = (
+    "born to stored",
+    "stored to delivered",
+    "born to delivered",
+)
+CAPTURE, PRODUCERS, BROKERS = "capture", "producer and capture", "broker and capture"
+"""whose clocks measured"""
+
+
+def fold_message(rows: Sequence[SeenMessage], known: Known, sums: Sums) -> None:
+    """Add one message."""
+    rows = without_inner_hops(rows)
+    origins = [row.origin for row in rows if row.origin]
+    topic = next((one for one in origins if not is_own(one)), origins[0] if origins else "")
+    stored_at = _add_sends(rows, topic, sums)
+    groups: dict[str, list[SeenMessage]] = {}
+    for row in rows:
+        if row.consumer_group is not None and row.event in (DELIVERED, RETURNED, DEAD):
+            groups.setdefault(row.consumer_group, []).append(row)
+    for group, mine in groups.items():
+        _add_group(mine, topic, group, known, sums)
+        delivered = next((row for row in mine if row.event == DELIVERED), None)
+        if delivered is not None and not delivered.is_delayed:
+            _add_times(delivered, stored_at, topic, group, sums)
+
+
+def without_inner_hops(rows: Sequence[SeenMessage]) -> list[SeenMessage]:
+    """Return the rows without those that a relay made while it answered another one."""
+    kept: list[SeenMessage] = []
+    for row in sorted(rows, key=lambda one: (_begin_of(one), one.packet or 0))[:MAX_ROWS]:
+        if not any(_is_inside(row, outer) for outer in kept if outer.event == row.event):
+            kept.append(row)
+    return sorted(kept, key=lambda one: (one.time, one.packet or 0))
+
+
+def _begin_of(row: SeenMessage) -> int:
+    """Return when the request of a row began; the time of a delivery is that of the answer."""
+    return row.time - 1000 * (row.latency_us or 0) if row.event == DELIVERED else row.time
+
+
+def _end_of(row: SeenMessage) -> int:
+    return row.time if row.event == DELIVERED else row.time + 1000 * (row.latency_us or 0)
+
+
+def _is_inside(row: SeenMessage, outer: SeenMessage) -> bool:
+    host = host_of(row.client_address)
+    return (
+        row.consumer_group == outer.consumer_group
+        and host_of(outer.broker_address) == host
+        and host_of(outer.client_address) != host
+        and outer.broker_address != row.broker_address
+        and _begin_of(outer) <= _begin_of(row)
+        and _end_of(row) <= _end_of(outer)
+    )
+
+
+def _add_sends(rows: Sequence[SeenMessage], topic: str, sums: Sums) -> int | None:
+    """Add what the producer did; return when the message was stored first, by the capture, ns."""
+    sends = [
+        row
+        for row in rows
+        if (row.request_name or "").startswith("SEND_") and not is_own(row.topic)
+    ]
+    ends = [row for row in rows if row.event == COMMITTED]
+    stored = [row for row in (*sends, *ends) if row.event in (STORED, COMMITTED)]
+    if not sends and not ends:
+        return None
+    found = sums.topic(topic)
+    found.sent += 1
+    # A delivery proves what the answer to a send that was not seen would have said.
+    records = {
+        record_of(row)
+        for row in rows
+        if row.event in (STORED, DELIVERED) and row.queue_offset is not None
+        if not is_own(row.topic)
+    }
+    found.stored += bool(stored or records)
+    found.stored_again += max(0, len(records) - 1)
+    if not stored:
+        return None
+    first = stored[0]
+    end = _end_of(first)
+    if first.event == STORED and first.born_time is not None:
+        spread = sums.time(topic, "", BORN_STORED, PRODUCERS)
+        spread.add((end - first.born_time) // 1000)
+    return end
+
+
+def _add_group(
+    rows: Sequence[SeenMessage], topic: str, group: str, known: Known, sums: Sums
+) -> None:
+    found = sums.group(topic, group)
+    returned = ReturnedMessage("")
+    deliveries = [row for row in rows if row.event == DELIVERED]
+    found.delivered += bool(deliveries)
+    found.deliveries += len(deliveries)
+    causes = []
+    for row in rows:
+        found.seen(row.time)
+        if row.event != DELIVERED:
+            limit = row.max_reconsume_times
+            returned.take(row.commit_log_offset, limit, row.event == DEAD or limit == 0)
+            found.returned += 1
+    for mine in _by_receiver(rows, group in known.broadcasting):
+        for index, row in enumerate(mine):
+            cause = why_again(row, mine[:index]) if row.event == DELIVERED else None
+            if cause is not None:
+                causes.append((cause, row))
+    found.again += len(causes)
+    found.dead += returned.dead
+    for row in deliveries:
+        if len(found.clients) < MAX_CLIENTS:
+            found.clients.add(row.client_id or host_of(row.client_address))
+    _add_duplicates(causes, topic, group, sums)
+
+
+def _by_receiver(rows: Sequence[SeenMessage], broadcast: bool) -> Iterable[list[SeenMessage]]:
+    """Return the rows apart where each member of a group gets every message."""
+    if not broadcast:
+        return [list(rows)]
+    clients: dict[str, list[SeenMessage]] = {}
+    for row in rows:
+        clients.setdefault(row.client_id or row.client_address, []).append(row)
+    return clients.values()
+
+
+def _add_duplicates(
+    causes: Sequence[tuple[Again, SeenMessage]], topic: str, group: str, sums: Sums
+) -> None:
+    for cause in dict.fromkeys(cause for cause, _ in causes):
+        mine = [row for one, row in causes if one is cause]
+        found = sums.duplicate(topic, group, cause)
+        found.count += len(mine)
+        found.messages += 1
+        first = mine[0]
+        place = (first.time, first.capture, first.packet or 0, first.unique_key or "")
+        found.first = place if found.first is None else min(found.first, place)
+        found.last_time = max(found.last_time, mine[-1].time)
+
+
+def _add_times(row: SeenMessage, stored_at: int | None, topic: str, group: str, sums: Sums) -> None:
+    """Add how long the first delivery took; by the capture's clock alone where it saw both."""
+    if stored_at is not None:
+        spread = sums.time(topic, group, STORED_DELIVERED, CAPTURE)
+        # A long poll may be answered before the producer is.
+        spread.add(max(0, (row.time - stored_at) // 1000))
+    elif row.store_time is not None and not is_own(row.topic):
+        spread = sums.time(topic, group, STORED_DELIVERED, BROKERS)
+        spread.add((row.time - row.store_time) // 1000)
+    if row.born_time is not None:
+        spread = sums.time(topic, group, BORN_DELIVERED, PRODUCERS)
+        spread.add((row.time - row.born_time) // 1000)

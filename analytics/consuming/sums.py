@@ -1,0 +1,207 @@
+"""What folds add up, by topic and group: numbers that parts of the rows can be merged to."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from dissectors.histogram import Histogram
+
+from ..diagnosis.keys import joined_key
+
+T = TypeVar("T")
+MAX_SUMS: Final = 20_000
+"""topics and groups that have a row"""
+
+
+class Spread(msgspec.Struct, gc=False):
+    """A histogram (`dissectors.histogram`) that can be sent."""
+
+    buckets: dict[int, int] = {}
+    count: int = 0
+    total: int = 0
+    smallest: int = 0
+    largest: int = 0
+
+    def add(self, value: int) -> None:
+        """Count a value."""
+        found = self.histogram()
+        found.add(value)
+        self._take(found)
+
+    def merge(self, other: Spread) -> None:
+        """Count all values of another one."""
+        found = self.histogram()
+        found.merge(other.histogram())
+        self._take(found)
+
+    def histogram(self) -> Histogram:
+        """Return it as what can tell percentiles; both share their buckets."""
+        found = Histogram()
+        found.buckets, found.count, found.total = self.buckets, self.count, self.total
+        found.smallest, found.largest = self.smallest, self.largest
+        return found
+
+    def _take(self, found: Histogram) -> None:
+        self.count, self.total = found.count, found.total
+        self.smallest, self.largest = found.smallest, found.largest
+
+
+class TopicSums(msgspec.Struct, gc=False):
+    """What producers sent to a topic."""
+
+    sent: int = 0
+    """messages"""
+    stored: int = 0
+    """of them stored, once or more often"""
+    stored_again: int = 0
+    """times that one of them was stored besides"""
+
+
+class GroupSums(msgspec.Struct, gc=False):
+    """What a group got of a topic."""
+
+    fetches: int = 0
+    delivered: int = 0
+    """messages"""
+    deliveries: int = 0
+    again: int = 0
+    returned: int = 0
+    dead: int = 0
+    records: int = 0
+    """stored records that were delivered; of broadcasting, to each member"""
+    covered: int = 0
+    """of them covered by a commit or an acknowledgement"""
+    commits: int = 0
+    """commits and acknowledgements that were seen"""
+    skipped: int = 0
+    filtered: int = 0
+    unsure: int = 0
+    out_of_order: int = 0
+    clients: set[str] = set()
+    first_time: int | None = None
+    last_time: int | None = None
+    to_fetch: int | None = None
+    """last lag: messages not fetched"""
+    to_commit: int | None = None
+    """last lag: messages not committed"""
+
+    def seen(self, time: int) -> None:
+        """Note that something happened then."""
+        self.first_time = time if self.first_time is None else min(self.first_time, time)
+        self.last_time = time if self.last_time is None else max(self.last_time, time)
+
+
+class Duplicates(msgspec.Struct, gc=False):
+    """Deliveries for one cause."""
+
+    count: int = 0
+    messages: int = 0
+    first: tuple[int, str, int, str] | None = None
+    """time, capture, packet, unique key of the first one"""
+    last_time: int = 0
+
+
+class LagPoint(msgspec.Struct, gc=False):
+    """How far a group was behind in one window."""
+
+    start: int
+    """ns"""
+    topic: str
+    group: str
+    to_fetch: int | None
+    to_commit: int | None
+    queues: int
+
+
+class Sums(msgspec.Struct, gc=False):
+    """All sums; keys are `joined_key`."""
+
+    topics: dict[str, TopicSums] = {}
+    groups: dict[str, GroupSums] = {}
+    """by topic and group"""
+    duplicates: dict[str, Duplicates] = {}
+    """by topic, group, cause"""
+    times: dict[str, Spread] = {}
+    """by topic, group, stage, clocks: µs"""
+    lag: list[LagPoint] = []
+    left_out: int = 0
+    """rows about further topics and groups"""
+
+    def topic(self, name: str) -> TopicSums:
+        """Return the sums of a topic."""
+        found = self.topics.get(name)
+        if found is None:
+            found = TopicSums()
+            self._keep(self.topics, name, found)
+        return found
+
+    def group(self, topic: str, group: str) -> GroupSums:
+        """Return the sums of a group."""
+        key = joined_key(topic, group)
+        found = self.groups.get(key)
+        if found is None:
+            found = GroupSums()
+            self._keep(self.groups, key, found)
+        return found
+
+    def duplicate(self, topic: str, group: str, cause: str) -> Duplicates:
+        """Return the sums of a cause."""
+        key = joined_key(topic, group, cause)
+        found = self.duplicates.get(key)
+        if found is None:
+            found = Duplicates()
+            self._keep(self.duplicates, key, found)
+        return found
+
+    def time(self, topic: str, group: str, stage: str, clocks: str) -> Spread:
+        """Return the times of a stage."""
+        key = joined_key(topic, group, stage, clocks)
+        found = self.times.get(key)
+        if found is None:
+            found = Spread()
+            self._keep(self.times, key, found)
+        return found
+
+    def _keep(self, known: dict[str, T], key: str, value: T) -> None:
+        if len(known) < MAX_SUMS:
+            known[key] = value
+        else:
+            self.left_out += 1
+
+    def merge(self, other: Sums) -> None:
+        """Add what was found elsewhere."""
+        for name, topic in other.topics.items():
+            _add_numbers(self.topics.setdefault(name, TopicSums()), topic)
+        for name, group in other.groups.items():
+            mine = self.groups.setdefault(name, GroupSums())
+            _add_numbers(mine, group)
+            mine.clients |= group.clients
+            for time in (group.first_time, group.last_time):
+                if time is not None:
+                    mine.seen(time)
+            if group.to_fetch is not None:
+                mine.to_fetch = group.to_fetch  # one task has all of one group and topic
+            if group.to_commit is not None:
+                mine.to_commit = group.to_commit
+        for name, found in other.duplicates.items():
+            own = self.duplicates.setdefault(name, Duplicates())
+            _add_numbers(own, found)
+            own.last_time = max(own.last_time, found.last_time)
+            firsts = [one for one in (own.first, found.first) if one is not None]
+            own.first = min(firsts, default=None)
+        for name, spread in other.times.items():
+            self.times.setdefault(name, Spread()).merge(spread)
+        self.lag += other.lag
+        self.left_out += other.left_out
+
+
+_TIMES: Final = frozenset(("first_time", "last_time", "to_fetch", "to_commit"))
+
+
+def _add_numbers(mine: msgspec.Struct, other: msgspec.Struct) -> None:
+    for name in mine.__struct_fields__:
+        value = getattr(other, name)
+        if type(value) is int and name not in _TIMES:
+            setattr(mine, name, getattr(mine, name) + value)

@@ -1,0 +1,96 @@
+"""What became of messages: stored, delivered to which group, again and why, how late.
+
+Rules: the folds are those of `analytics.consuming`; what a group did is told only where it was seen
+to fetch or to get something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dissectors.remoting.code_sets import FETCHES
+
+from ..consuming.delivery import fold_items, tables_of
+from ..consuming.delivery_tables import DUPLICATES, GROUPS, LAG, TABLES
+from ..consuming.items import items_of_exchanges, items_of_messages
+from ..consuming.sums import Sums
+from ..report import Chart, Report, ReportInput, ReportOptions, Rows
+from ..spark.windows import window_of
+from .keyed_folds import SHARE, Folding, folded, known_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FOLDING = Folding(
+    items_of_exchanges, FETCHES, items_of_messages, fold_items, Sums, Sums.merge, tables_of
+)
+
+
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
+    """Return the tables; none where the input has no messages."""
+    if given.messages is None:
+        return {}
+    known = known_of(given)
+    first, last = known.context.first_time, known.context.last_time
+    span_us = (last - first) // 1000 if first is not None and last is not None else 0
+    known.window_us = options.window_us or window_of(span_us)
+    return folded(given, FOLDING, known, TABLES)
+
+
+def remarks(rows: Rows) -> list[str]:
+    """Return what stands out."""
+    groups = rows.get(GROUPS.name)
+    if groups is None:
+        return []
+    said = []
+    for row in groups:
+        who = f"{row['group']} of {row['topic']}"
+        skipped, unsure = row["skipped"], row["unsure"]
+        if skipped:
+            said.append(
+                f"{who}: its commits passed {skipped:,} messages that it subscribes and was not"
+                " seen to get. Another connection may have got them that is not in the capture."
+            )
+        elif unsure:
+            said.append(
+                f"{who}: its commits passed {unsure:,} messages that it was not seen to get;"
+                " whether its filter takes them is unknown."
+            )
+    if any(row["group"] is not None and row["sent"] is None for row in groups):
+        said.append("Where nobody was seen sending to a topic, what was sent is unknown.")
+    return said[:_MOST_SAID]
+
+
+_MOST_SAID = 6
+
+REPORT = Report(
+    name="delivery",
+    title="Delivery",
+    question="Which messages came to which group, how late, and which came again and why?",
+    tables=TABLES,
+    build=build,
+    charts=(
+        Chart(
+            "lines",
+            "Messages not fetched yet, by group",
+            LAG.name,
+            {"x": "start", "y": "to_fetch", "by": "consumer", "each": "yes"},
+        ),
+        Chart(
+            "lines",
+            "Messages not committed yet, by group",
+            LAG.name,
+            {"x": "start", "y": "to_commit", "by": "consumer", "each": "yes"},
+        ),
+        Chart(
+            "flows",
+            "Why messages were delivered again",
+            DUPLICATES.name,
+            {"start": "cause", "end": "group", "value": "deliveries", "label": "topic"},
+        ),
+    ),
+    remarks=remarks,
+    shares=(SHARE,),
+    messages=True,
+)

@@ -1,0 +1,68 @@
+"""Tables about consumers and delivery, folded from captures without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from analytics.consuming import delivery, delivery_tables
+from analytics.consuming.items import Item, items_of_exchanges, items_of_messages
+from analytics.consuming.known import Known
+from analytics.report import ReportTable
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.rows.message_record import MessageRecord
+from dissectors.rows.record import ExchangeRecord
+
+from .reported import Tables
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def rows_of(files: Sequence[str]) -> tuple[list[ExchangeRecord], list[MessageRecord]]:
+    """Return the exchanges and messages of captures."""
+    exchanges: list[ExchangeRecord] = []
+    messages: list[MessageRecord] = []
+    for file in files:
+        decode = Decode([file], DecodeOptions(messages=True))
+        for records in decode.records():
+            exchanges += records
+            for carried in decode.take_messages():
+                messages += carried.messages
+    return exchanges, messages
+
+
+def delivery_of(files: Sequence[str]) -> Tables:
+    """Return the tables of the report `delivery`."""
+    from analytics.spark.windows import window_of
+
+    exchanges, messages = rows_of(files)
+    known = Known()
+    known.add_exchanges(exchanges)
+    first, last = known.context.first_time, known.context.last_time
+    known.window_us = window_of(((last or 0) - (first or 0)) // 1000)
+    items: list[Item] = [
+        *items_of_exchanges(exchanges, known),
+        *items_of_messages(messages, known),
+    ]
+    sums = delivery.fold_items(sorted(items), known)
+    return typed(delivery.tables_of(sums, known), delivery_tables.TABLES)
+
+
+def typed(rows: Tables, tables: Sequence[ReportTable]) -> Tables:
+    """Return rows with all their columns, times as Spark has them."""
+    return {
+        table.name: [
+            {
+                column.name: _time(row.get(column.name))
+                if column.type == "time"
+                else row.get(column.name)
+                for column in table.columns
+            }
+            for row in rows[table.name]
+        ]
+        for table in tables
+    }
+
+
+def _time(value: object) -> object:
+    return _EPOCH + timedelta(microseconds=value) if isinstance(value, int) else value
