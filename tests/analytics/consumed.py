@@ -65,4 +65,7 @@ def typed(rows: Tables, tables: Sequence[ReportTable]) -> Tables:
 
 
 def _time(value: object) -> object:
-    return _EPOCH + timedelta(microseconds=value) if isinstance(value, int) else value
+    if not isinstance(value, int):
+        return value
+    # `collect` gives times of the local zone without saying so.
+    return (_EPOCH + timedelta(microseconds=value)).astimezone().replace(tzinfo=None)
