@@ -266,6 +266,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         "analytics.reports.keyed_folds",
         "dissectors.remoting",
     ),
+    "analytics.reports.consumers": (*ON_FOLDS, "analytics.reports.keyed_folds"),
     "analytics.reports.diagnosis": (*DIAGNOSIS, "analytics.sends", *DIAGNOSIS_ON_SPARK),
     DIAGNOSIS_ON_SPARK[0]: DIAGNOSIS,
     DIAGNOSIS_ON_SPARK[1]: (*DIAGNOSIS, DIAGNOSIS_ON_SPARK[0]),

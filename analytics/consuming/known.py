@@ -37,6 +37,8 @@ class Known:
     """client id -> its consumer groups"""
     filters: dict[str, set[str]] = field(default_factory=dict)
     """group and topic (`joined_key`) -> `TYPE EXPRESSION` of its subscriptions"""
+    with_connections: bool = False
+    """the input has TCP connections"""
     window_us: int = 1_000_000
     """length of a window over time"""
 

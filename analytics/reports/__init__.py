@@ -16,6 +16,7 @@ REPORT_MODULES: tuple[str, ...] = (
     "retries",
     "isolation",
     "delivery",
+    "consumers",
     "overview",
     "quality",
 )

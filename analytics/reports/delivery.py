@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FOLDING = Folding(
-    items_of_exchanges, FETCHES, items_of_messages, fold_items, Sums, Sums.merge, tables_of
+    exchanges=items_of_exchanges,
+    requests=FETCHES,
+    fold=fold_items,
+    sums=Sums,
+    merge=Sums.merge,
+    tables=tables_of,
+    messages=items_of_messages,
 )
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from ..consuming.items import Item
 from ..consuming.known import Known
-from ..inputs.rows import exchanges_in, json_text_of, messages_in
+from ..inputs.rows import connections_in, exchanges_in, json_text_of, messages_in
 from ..report import ReportInput, ReportTable, TableColumn
 from ..schema import TYPES, schema_of
 from ..spark.expressions import text
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame
 
+    from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.message_record import MessageRecord
     from dissectors.rows.record import ExchangeRecord
 
@@ -50,12 +51,13 @@ class Folding(Generic[T]):
     exchanges: Callable[[list[ExchangeRecord], Known], Iterable[Item]]
     requests: frozenset[int]
     """codes of the exchanges that are taken"""
-    messages: Callable[[list[MessageRecord], Known], Iterable[Item]] | None
     fold: Callable[[Iterable[Item], Known], T]
     """items sorted by key, at, then, text -> sums"""
     sums: type[T]
     merge: Callable[[T, T], None]
     tables: Callable[[T, Known], Mapping[str, list[dict[str, object]]]]
+    messages: Callable[[list[MessageRecord], Known], Iterable[Item]] | None = None
+    connections: Callable[[list[ConversationRecord], Known], Iterable[Item]] | None = None
 
 
 def known_of(given: ReportInput) -> Known:
@@ -64,7 +66,7 @@ def known_of(given: ReportInput) -> Known:
 
 
 def _known_of(given: ReportInput) -> Known:
-    known = Known()
+    known = Known(with_connections=given.conversations is not None)
     if given.small:
         for batch in given.exchanges.toArrow().to_batches():
             known.add_exchanges(exchanges_in(batch))
@@ -108,12 +110,17 @@ def _here(
     if folding.messages is not None and given.messages is not None:
         for batch in given.messages.toArrow().to_batches():
             items += folding.messages(messages_in(batch), known)
+    if folding.connections is not None and given.conversations is not None:
+        for batch in given.conversations.toArrow().to_batches():
+            items += folding.connections(connections_in(batch), known)
     items.sort()
     rows = folding.tables(folding.fold(items, known), known)
     session = given.exchanges.sparkSession
     return {
         table.name: session.createDataFrame(
-            pyarrow.Table.from_pylist(rows[table.name], schema=_arrow_schema(table.columns)),
+            pyarrow.Table.from_pylist(
+                rows.get(table.name, []), schema=_arrow_schema(table.columns)
+            ),
             schema_of(table.columns),
         )
         for table in tables
@@ -129,6 +136,11 @@ def _by_tasks(
     if folding.messages is not None and given.messages is not None:
         more = given.messages.mapInArrow(_items_of_messages(folding, said), schema_of(_ITEM))
         items = items.unionByName(more)
+    if folding.connections is not None and given.conversations is not None:
+        begun = given.conversations.mapInArrow(
+            _items_of_connections(folding, said), schema_of(_ITEM)
+        )
+        items = items.unionByName(begun)
     ordered = items.repartition("key").sortWithinPartitions("key", "at", "then", "text")
     sums = ordered.mapInArrow(_folds(folding, said), schema_of(_TEXT))
     # One row more, so that there are tables where nothing was folded, too.
@@ -154,6 +166,18 @@ def _items_of_messages(folding: Folding[T], said: str) -> Callable[[Batches], Ba
         known = msgspec.json.decode(said, type=Known)
         for batch in batches:
             yield _batch(_ITEM, list(make(messages_in(batch), known)))
+
+    return items
+
+
+def _items_of_connections(folding: Folding[T], said: str) -> Callable[[Batches], Batches]:
+    make = folding.connections
+    assert make is not None
+
+    def items(batches: Batches) -> Batches:
+        known = msgspec.json.decode(said, type=Known)
+        for batch in batches:
+            yield _batch(_ITEM, list(make(connections_in(batch), known)))
 
     return items
 

@@ -45,7 +45,8 @@ class ReportArguments:
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[diagnosis|latency|retries|isolation|delivery|overview|quality|all] INPUT...",
+            metavar="[diagnosis|latency|retries|isolation|delivery|consumers|overview|"
+            "quality|all] INPUT...",
             help="Captures, folders of them, decoded logs, Parquet or JSON lines files of "
             "their rows.",
             show_default=False,

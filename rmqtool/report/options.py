@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from analytics.report import ReportOptions
 
 ALL = "all"
-REPORTS = ("diagnosis", "latency", "retries", "isolation", "delivery", "overview", "quality")
+REPORTS = (
+    "diagnosis",
+    "latency",
+    "retries",
+    "isolation",
+    "delivery",
+    "consumers",
+    "overview",
+    "quality",
+)
 """What there is; the same as `analytics.reports.REPORT_MODULES`, which is not imported for help."""
 
 

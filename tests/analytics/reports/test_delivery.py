@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ import pytest
 from analytics.inputs.filters import chosen
 from analytics.inputs.inputs import inputs_of
 from analytics.inputs.source import read_inputs
-from analytics.kept import Kept
 from analytics.report import ReportOptions
 from analytics.reports import report_of
 from analytics.result import WITHOUT_MESSAGES, computed
@@ -135,19 +133,6 @@ def test_a_group_that_falls_behind() -> None:
     assert known.index(max(known)) > len(known) // 2
 
 
-def test_spark_gives_the_same_whatever_the_size(spark: SparkSession) -> None:
-    """What the driver folds of a small input, what tasks fold of a large one."""
-    names = ("push-retry-dlq-5x", "consumer-lag-5x")
-    files = [str(SAMPLES / f"{name}.pcap") for name in names]
-    given = read_inputs(spark, inputs_of(files), messages=True).given
-    assert given.small
-    folded = {name: _sorted(rows) for name, rows in delivery_of(files).items()}
-    small = {name: _sorted(rows) for name, rows in tables_from("delivery", given).items()}
-    large = tables_from("delivery", replace(given, kept=Kept()))
-    assert small == folded
-    assert {name: _sorted(rows) for name, rows in large.items()} == folded
-
-
 def test_a_decoded_log_gives_the_same(spark: SparkSession, tmp_path: Path) -> None:
     name = "push-rebalance-5x"
     capture = SAMPLES / f"{name}.pcap"
@@ -160,10 +145,6 @@ def test_a_decoded_log_gives_the_same(spark: SparkSession, tmp_path: Path) -> No
             row.pop("capture", None)
     assert logged == captured
     assert logged["delivery_groups"]
-
-
-def _sorted(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    return sorted(rows, key=lambda row: str(sorted(row.items())))
 
 
 def test_filters_choose_the_messages(spark: SparkSession) -> None:

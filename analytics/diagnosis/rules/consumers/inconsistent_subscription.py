@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from dissectors.remoting.code_sets import FETCHES
@@ -78,7 +78,7 @@ class _Seen:
         self.last = max(self.last, one.time)
 
 
-class _Fold(Fold):
+class SubscriptionFold(Fold):
     """All groups. A heartbeat announces several of them, so that none can be the key."""
 
     def __init__(self, key: str) -> None:
@@ -99,8 +99,8 @@ class _Fold(Fold):
             return
         if row.request_code == STOPS:
             client = fact_in(row.facts, CLIENT)
-            if client is not None and (client in self.stopped or len(self.stopped) < MAX_CLIENTS):
-                self.stopped.setdefault(client, set()).add(time_of(row))
+            if client is not None:
+                self.take_stop(client, time_of(row))
             return
         where = (row.group or "", row.topic or "", row.requester, row.response_code or 0)
         tally = self.refused.get(where)
@@ -110,10 +110,19 @@ class _Fold(Fold):
             tally = self.refused[where] = Tally()
         tally.add(shown(row))
 
+    def take_stop(self, client: str, time: int) -> None:
+        """Take it that a client said that it stops."""
+        if client in self.stopped or len(self.stopped) < MAX_CLIENTS:
+            self.stopped.setdefault(client, set()).add(time)
+
     def add_connection(self, row: ConversationRecord) -> None:
+        self.take_end(row.client, row.end_time)
+
+    def take_end(self, endpoint: str, time: int) -> None:
+        """Take it that a connection of a client ended, or was seen last."""
         known = self.connected
-        if row.client in known or len(known) < MAX_CONNECTIONS:
-            known[row.client] = max(known.get(row.client, 0), row.end_time)
+        if endpoint in known or len(known) < MAX_CONNECTIONS:
+            known[endpoint] = max(known.get(endpoint, 0), time)
 
     def _alive_until(self, client: str, seen: _Seen) -> int:
         """Return how long a client lives for certain: the next heartbeat may be 30 s away."""
@@ -122,11 +131,17 @@ class _Fold(Fold):
         return min((one for one in ends if one >= seen.last), default=seen.last)
 
     def _take_heartbeat(self, row: ExchangeRecord) -> None:
-        client = fact_in(row.facts, CLIENT)
-        if client is None or len(row.facts) >= MAX_FACTS:
+        self.take_announced(row.facts, row.requester, lambda what: asked(row, what))
+
+    def take_announced(
+        self, facts: Sequence[str], endpoint: str, evidence: Callable[[str], Evidence]
+    ) -> None:
+        """Take the facts of a heartbeat; `evidence` is told what it shows."""
+        client = fact_in(facts, CLIENT)
+        if client is None or len(facts) >= MAX_FACTS:
             return
-        subscribed = subscriptions_in(row.facts)
-        for group in consumers_in(row.facts):
+        subscribed = subscriptions_in(facts)
+        for group in consumers_in(facts):
             if group.type != PUSH:
                 continue
             form = sorted(
@@ -145,15 +160,22 @@ class _Fold(Fold):
                 self.clients += 1
                 forms = clients[client] = {}
             key = (group.model, *form)
-            one = asked(row, first_line(f"{client} subscribes {_text(key)}"))
+            one = evidence(first_line(f"{client} subscribes {subscribed_text(key)}"))
             seen = forms.get(key)
             if seen is not None:
-                seen.add(one, row.requester)
+                seen.add(one, endpoint)
             elif len(forms) < MAX_FORMS:
-                forms[key] = _Seen(one, row.requester)
+                forms[key] = _Seen(one, endpoint)
 
     def cases(self, context: Context) -> Iterable[Case]:
         told: set[str] = set()
+        for group, apart in self.conflicts():
+            told.add(group)
+            yield self._of_conflict(group, apart)
+        yield from self._refusals(told, context)
+
+    def conflicts(self) -> Iterator[tuple[str, dict[str, tuple[_Form, _Seen]]]]:
+        """Yield groups of which members subscribe differently: those members, and what."""
         for group, clients in sorted(self.groups.items()):
             # What a client said last counts: it may subscribe one topic after the other.
             latest = {
@@ -162,9 +184,7 @@ class _Fold(Fold):
             }
             apart = self._conflict(latest)
             if apart:
-                told.add(group)
-                yield self._of_conflict(group, apart)
-        yield from self._refusals(told, context)
+                yield group, apart
 
     def _of_conflict(self, group: str, apart: dict[str, tuple[_Form, _Seen]]) -> Case:
         common = set.intersection(*(set(form) for form, _ in apart.values()))
@@ -175,7 +195,9 @@ class _Fold(Fold):
             tally.add(seen.evidence)
             heartbeats.append(seen.evidence)
             own = [part for part in form if part not in common]
-            said.append(first_line(f"{client} {_text(own) if own else 'only what all have'}"))
+            said.append(
+                first_line(f"{client} {subscribed_text(own) if own else 'only what all have'}")
+            )
         pulls = Tally()
         for (of, _, _, code), refused in sorted(self.refused.items()):
             if of == group and code != PARSE_FAILED:
@@ -246,7 +268,7 @@ def _expression(one: AnnouncedSubscription) -> str:
     return f" {OR} ".join(sorted({tag.strip() for tag in one.expression.split(OR)}))
 
 
-def _text(form: Iterable[str]) -> str:
+def subscribed_text(form: Iterable[str]) -> str:
     """Return subscriptions as people write them: ``Orders (tags A || B)``."""
     said = []
     for part in form:
@@ -293,7 +315,7 @@ RULE = DiagnosisRule(
         " consumer another group. During a deployment that changes the subscription, old and new"
         " members differ as long as both run; use a new group or stop the old ones first."
     ),
-    fold=_Fold,
+    fold=SubscriptionFold,
     exchanges=(
         Exchanges(key=whole, requests=frozenset((HEARTBEAT, STOPS))),
         Exchanges(

@@ -53,7 +53,7 @@ class _Fold(Fold):
                 f" {self.pulls.count:,} pulls of {names}",
                 self._subject(broker),
             )
-            if _no_master(context, broker):
+            if no_master(context, broker):
                 case.details.append(
                     f"by the last routes {broker} has no master: its queues can be read from the"
                     " slave and not be written"
@@ -78,7 +78,8 @@ def _said(ids: Counter[str]) -> str:
     return ", ".join(sorted(ids)[:3])
 
 
-def _no_master(context: Context, broker: str) -> bool:
+def no_master(context: Context, broker: str) -> bool:
+    """Return whether the last routes name a broker, and no master of it."""
     known = [one for brokers in context.routes.values() for one in brokers if one.name == broker]
     return bool(known) and not any("0" in one.ids for one in known)
 

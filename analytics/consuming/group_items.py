@@ -1,0 +1,182 @@
+"""Rows to items for the fold of one consumer group: who is a member, who pulls what, who asks.
+
+Items of a group come by time: that of the request, of a connection that of its begin and its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from dissectors.remoting.code_sets import FETCHES
+from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.row_facts.ext_fields import offsets_in
+from dissectors.remoting.row_facts.heartbeats import consumers_in
+from dissectors.remoting.row_facts.names import (
+    CLIENT,
+    FROM_BROKER,
+    GROUP,
+    QUEUES_ASKED,
+    QUEUES_LOCKED,
+    fact_in,
+    facts_in,
+)
+from dissectors.remoting.row_facts.names import MEMBER as MEMBER_FACT
+from dissectors.remoting.row_facts.values import number_in
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ExchangeRecord
+
+from ..diagnosis.context import HEARTBEAT
+from ..diagnosis.keys import joined_key
+from ..diagnosis.rules.consumers.consumer_lag import COMMIT
+from ..diagnosis.rules.consumers.inconsistent_subscription import STOPS
+from ..diagnosis.rules.consumers.orderly_lock_lost import LOCK
+from ..diagnosis.rules.consumers.rebalance_storm import CHANGED
+from ..diagnosis.rules.consumers.rebalance_storm import MEMBERS as LISTS
+from ..inputs.rows import json_text_of
+from .items import Item
+from .known import Known
+
+UNLOCK: Final = int(RequestCode.UNLOCK_BATCH_MQ)
+RESET: Final = int(RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
+ASKED_OF_CLIENTS: Final = frozenset((CHANGED, RESET))
+"""requests of a broker to a client"""
+REQUESTS: Final = FETCHES | ASKED_OF_CLIENTS | {HEARTBEAT, STOPS, LISTS, LOCK, UNLOCK, COMMIT}
+
+BEAT, LEFT, TOLD, LISTED, LOCKED, UNLOCKED, PULL, COMMITTED, MOVED = (
+    *("beat", "left", "told", "listed", "locked", "unlocked", "pull", "committed", "moved"),
+)
+OPENED, ENDED = "opened", "ended"
+_KINDS: Final = {
+    HEARTBEAT: BEAT,
+    STOPS: LEFT,
+    CHANGED: TOLD,
+    LISTS: LISTED,
+    LOCK: LOCKED,
+    UNLOCK: UNLOCKED,
+    COMMIT: COMMITTED,
+    RESET: MOVED,
+    **dict.fromkeys(FETCHES, PULL),
+}
+
+
+class GroupEvent(msgspec.Struct, array_like=True, gc=False):
+    """What was seen of a group; what does not apply is absent."""
+
+    kind: str
+    time: int
+    client: str
+    """its client id, else its address"""
+    endpoint: str
+    """`address:port` of the client"""
+    broker: str
+    address: str
+    """`address:port` of the broker"""
+    capture: str
+    packet: int
+    conversation: int
+    operation: str = ""
+    result: str | None = None
+    """name of the answer; of a connection how it ended and by whom"""
+    answered: int | None = None
+    """time of the answer"""
+    topic: str | None = None
+    queue: int | None = None
+    asked: int | None = None
+    """offset of a pull or a commit; queues of a lock"""
+    following: int | None = None
+    """offset that is pulled next; queues that were locked"""
+    messages: int | None = None
+    from_broker: str | None = None
+    """id of the broker to pull from next"""
+    texts: tuple[str, ...] = ()
+    """facts of a heartbeat; members of a list"""
+
+
+def items_of_group_exchanges(rows: Iterable[ExchangeRecord], known: Known) -> Iterator[Item]:
+    """Yield what the fold takes of exchanges."""
+    for row in rows:
+        kind = _KINDS.get(row.request_code or 0)
+        if kind is None or row.request_time is None:
+            continue
+        event = event_of(row, kind, row.request_time, known)
+        text = json_text_of(event)
+        for group in _groups_of(row, kind):
+            key = joined_key(group)
+            yield Item(key, row.request_time, row.request_packet or 0, text)
+
+
+def _groups_of(row: ExchangeRecord, kind: str) -> list[str]:
+    if kind == BEAT:
+        return [group.name for group in consumers_in(row.facts)]
+    group = fact_in(row.facts, GROUP) if kind in (LOCKED, UNLOCKED) else row.group
+    return [group] if group else []
+
+
+def event_of(row: ExchangeRecord, kind: str, time: int, known: Known) -> GroupEvent:
+    """Return an exchange as the fold takes it."""
+    endpoint, address = row.requester, row.responder
+    if row.request_code in ASKED_OF_CLIENTS:
+        endpoint, address = address, endpoint
+    event = GroupEvent(
+        kind,
+        time,
+        fact_in(row.facts, CLIENT) or known.context.client(endpoint),
+        endpoint,
+        known.broker(row.broker_name, address),
+        address,
+        row.capture,
+        row.request_packet or 0,
+        row.conversation,
+        operation=row.request_name or "",
+        result=row.response_name or row.status,
+        answered=row.response_time,
+        topic=row.topic,
+        queue=row.queue_id,
+    )
+    if kind == PULL:
+        event.asked, event.following, _, _ = offsets_in(row.facts)
+        event.from_broker = fact_in(row.facts, FROM_BROKER)
+        event.messages = row.message_count
+    elif kind == COMMITTED:
+        event.asked = row.queue_offset
+    elif kind in (LOCKED, UNLOCKED):
+        event.asked = number_in(row.facts, QUEUES_ASKED)
+        event.following = number_in(row.facts, QUEUES_LOCKED)
+    elif kind == BEAT:
+        event.texts = tuple(row.facts)
+    elif kind == LISTED:
+        event.texts = tuple(sorted(facts_in(row.facts, MEMBER_FACT)))
+    return event
+
+
+def items_of_connections(rows: Iterable[ConversationRecord], known: Known) -> Iterator[Item]:
+    """Yield begin and end of the connections on which members sent heartbeats."""
+    for row in rows:
+        client = known.context.clients.get(row.client)
+        if client is None:
+            continue
+        groups = known.groups.get(client, ())
+        for kind, time in ((OPENED, row.start_time), (ENDED, row.end_time)):
+            if kind == OPENED and row.start == tcp.MIDSTREAM:
+                continue
+            if kind == ENDED and row.end == "open":
+                continue
+            event = GroupEvent(
+                kind,
+                time,
+                client,
+                row.client,
+                known.broker(None, row.server),
+                row.server,
+                row.capture,
+                0,
+                row.conversation,
+                result=f"{row.end} by the {row.ended_by}" if row.ended_by else row.end,
+            )
+            text = json_text_of(event)
+            for group in groups:
+                yield Item(joined_key(group), time, 0, text)

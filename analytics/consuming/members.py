@@ -1,0 +1,235 @@
+"""Who is a member of a group and when, and what each change of members led to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from dissectors.remoting.row_facts.heartbeats import consumers_in
+
+from ..diagnosis.rules.consumers.rebalance_storm import TOGETHER_NS
+from .group_items import BEAT, ENDED, LEFT, LISTED, OPENED, TOLD, GroupEvent
+
+Rows = list[dict[str, object]]
+MAX_MEMBERS: Final = 4096
+MAX_CHANGES: Final = 20_000
+MICRO: Final = 1000
+SETTLES_NS: Final = 60_000_000_000
+"""a queue that moves later is not counted for a change: members share out anew every 20 s"""
+BEFORE, JOINED = "before the capture", "joined"
+OPEN, LEAVES = "still a member", "left"
+
+
+class Stretch(msgspec.Struct, gc=False):
+    """A time in which a client was a member."""
+
+    client: str
+    endpoint: str
+    first: int
+    last: int
+    """its last sign"""
+    began: str | None
+    """None: the input does not say"""
+    ended: str = OPEN
+    heartbeats: int = 0
+    type: str | None = None
+    model: str | None = None
+    brokers: set[str] = set()
+
+
+class Change(msgspec.Struct, gc=False):
+    """Something after which members share out their queues anew."""
+
+    time: int
+    cause: str
+    client: str | None
+    before: int | None
+    after: int | None
+    """members by what was seen of them; None: not known"""
+    told: int = 0
+    lists: int = 0
+    moved: int = 0
+    last_move: int = 0
+    capture: str = ""
+    packet: int = 0
+
+
+class Members:
+    """Takes the events of one group by time."""
+
+    def __init__(self, group: str, with_connections: bool) -> None:
+        self._group = group
+        self._with_connections = with_connections
+        self._now: dict[str, Stretch] = {}
+        self._past: list[Stretch] = []
+        self._opened: set[str] = set()
+        """endpoints of which the begin was seen"""
+        self._open: dict[str, set[str]] = {}
+        """client -> endpoints on which it sends heartbeats"""
+        self._gone: set[str] = set()
+        self.changes: list[Change] = []
+        self._forms: dict[str, tuple[str, ...]] = {}
+        self._told = 0
+
+    def add(self, event: GroupEvent) -> None:
+        """Take an event."""
+        if event.kind == BEAT:
+            self._beat(event)
+        elif event.kind == LEFT:
+            self._end(event, LEAVES)
+            self._open.pop(event.client, None)
+        elif event.kind == OPENED:
+            if len(self._opened) < MAX_CHANGES:
+                self._opened.add(event.endpoint)
+        elif event.kind == ENDED:
+            self._lost(event)
+        elif event.kind == TOLD:
+            self._notice(event)
+        elif event.kind == LISTED and self.changes:
+            change = self.changes[-1]
+            if event.time - change.time <= SETTLES_NS:
+                change.lists += 1
+        stretch = self._now.get(event.client)
+        if stretch is not None and event.kind not in (TOLD, OPENED, ENDED):
+            stretch.last = max(stretch.last, event.time)
+
+    def pulled(self, event: GroupEvent) -> None:
+        """Take a pull: of a client whose heartbeats were not seen, it is the sign of life."""
+        stretch = self._now.get(event.client)
+        if stretch is None and event.client not in self._gone:
+            if len(self._now) + len(self._past) >= MAX_MEMBERS:
+                return
+            stretch = self._now[event.client] = self._begun(event)
+            stretch.began = BEFORE if event.endpoint not in self._opened else None
+        if stretch is not None:
+            stretch.last = max(stretch.last, event.time)
+
+    def moved(self, time: int) -> None:
+        """Note that a queue went to another member then."""
+        change = self.changes[-1] if self.changes else None
+        if change is None or time - change.time > SETTLES_NS:
+            change = self._change(time, "not seen", None, None)
+            if change is None:
+                return
+        change.moved += 1
+        change.last_move = max(change.last_move, time)
+
+    def _begun(self, event: GroupEvent) -> Stretch:
+        began = None
+        if self._with_connections:
+            began = JOINED if event.endpoint in self._opened else BEFORE
+        return Stretch(event.client, event.endpoint, event.time, event.time, began)
+
+    def _beat(self, event: GroupEvent) -> None:
+        said = next((one for one in consumers_in(event.texts) if one.name == self._group), None)
+        stretch = self._now.get(event.client)
+        if stretch is None:
+            if len(self._now) + len(self._past) >= MAX_MEMBERS:
+                return
+            count = len(self._now)
+            stretch = self._now[event.client] = self._begun(event)
+            if stretch.began != BEFORE:
+                change = self._change(event.time, "joined", event, count)
+                if change is not None:
+                    change.after = count + 1
+            self._gone.discard(event.client)
+        stretch.heartbeats += 1
+        stretch.brokers.add(event.broker)
+        if said is not None:
+            stretch.type, stretch.model = said.type, said.model
+        self._open.setdefault(event.client, set()).add(event.endpoint)
+        form = tuple(sorted(one for one in event.texts if one.startswith("subscription=")))
+        before = self._forms.get(event.client)
+        if form and before is not None and before != form:
+            self._change(event.time, "subscribed otherwise", event, len(self._now))
+        if form:
+            self._forms[event.client] = form
+
+    def _lost(self, event: GroupEvent) -> None:
+        endpoints = self._open.get(event.client)
+        if endpoints is None:
+            return
+        endpoints.discard(event.endpoint)
+        if not endpoints:
+            del self._open[event.client]
+            self._end(event, f"connection lost: {event.result}")
+
+    def _end(self, event: GroupEvent, how: str) -> None:
+        stretch = self._now.pop(event.client, None)
+        if stretch is None:
+            return
+        count = len(self._now) + 1
+        stretch.ended, stretch.last = how, max(stretch.last, event.time)
+        self._past.append(stretch)
+        self._gone.add(event.client)
+        change = self._change(event.time, how, event, count)
+        if change is not None:
+            change.after = count - 1
+
+    def _change(
+        self, time: int, cause: str, event: GroupEvent | None, before: int | None
+    ) -> Change | None:
+        if len(self.changes) >= MAX_CHANGES:
+            return None
+        change = Change(time, cause, event.client if event is not None else None, before, before)
+        if event is not None:
+            change.capture, change.packet = event.capture, event.packet
+        self.changes.append(change)
+        return change
+
+    def _notice(self, event: GroupEvent) -> None:
+        """Count a notice for the change before it; without one, somebody else made the change."""
+        change = self.changes[-1] if self.changes else None
+        if change is None or event.time - max(change.time, self._told) > 20 * TOGETHER_NS:
+            change = self._change(event.time, "told by the broker", event, None)
+            if change is None:
+                return
+            change.client = None
+        self._told = event.time
+        change.told += 1
+
+    def ends(self) -> Iterator[tuple[str, int]]:
+        """Yield clients that are no longer members, and when they ended."""
+        for one in self._past:
+            yield one.client, one.last
+
+    def member_rows(self) -> Rows:
+        """Return the rows of the table of members."""
+        return [
+            {
+                "group": self._group,
+                "client": one.client,
+                "address": one.endpoint,
+                "since": one.first // MICRO,
+                "until": one.last // MICRO,
+                "began": one.began,
+                "ended": one.ended,
+                "heartbeats": one.heartbeats,
+                "type": one.type,
+                "model": one.model,
+                "brokers": sorted(one.brokers),
+            }
+            for one in [*self._past, *self._now.values()]
+        ]
+
+    def rebalance_rows(self) -> Rows:
+        """Return the rows of the table of rebalances."""
+        return [
+            {
+                "group": self._group,
+                "time": one.time // MICRO,
+                "cause": one.cause,
+                "client": one.client,
+                "members_before": one.before,
+                "members_after": one.after,
+                "told": one.told,
+                "lists": one.lists,
+                "queues_moved": one.moved,
+                "length_us": (one.last_move - one.time) // MICRO if one.moved else None,
+                "capture": one.capture or None,
+                "packet": one.packet or None,
+            }
+            for one in self.changes
+        ]

@@ -1,0 +1,104 @@
+"""Consumer groups: members, rebalances, who pulled which queue, locks, offsets, subscriptions.
+
+Rules: the fold of one group is `analytics.consuming.group_fold`; what the capture does not show, as
+a member whose connections are elsewhere, is no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..consuming.group_fold import GroupRows, fold_groups, group_tables
+from ..consuming.group_items import REQUESTS, items_of_connections, items_of_group_exchanges
+from ..consuming.group_tables import (
+    MEMBERS,
+    ODD,
+    OFFSETS,
+    QUEUES,
+    SUBSCRIPTIONS,
+    TABLES,
+)
+from ..report import Chart, Report, ReportInput, ReportOptions, Rows
+from .keyed_folds import SHARE, Folding, folded, known_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FOLDING = Folding(
+    exchanges=items_of_group_exchanges,
+    requests=REQUESTS,
+    fold=fold_groups,
+    sums=GroupRows,
+    merge=GroupRows.merge,
+    tables=group_tables,
+    connections=items_of_connections,
+)
+
+
+def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
+    """Return the tables."""
+    wanted = [table for table in TABLES if options.tables is None or table.name in options.tables]
+    return folded(given, FOLDING, known_of(given), wanted)
+
+
+def remarks(rows: Rows) -> list[str]:
+    """Return what stands out."""
+    said = []
+    differing = sorted(
+        {str(row["group"]) for row in rows.get(SUBSCRIPTIONS.name, ()) if row["differs"]}
+    )
+    if differing:
+        said.append(f"Members subscribe differently: {', '.join(differing[:_MOST_NAMED])}.")
+    lost = [row for row in rows.get(MEMBERS.name, ()) if str(row["ended"]).startswith("conn")]
+    if lost:
+        names = sorted({str(row["client"]) for row in lost})
+        said.append(f"Clients that lost their connections: {', '.join(names[:_MOST_NAMED])}.")
+    never = [
+        row
+        for row in rows.get(ODD.name, ())
+        if row["what"] == "nobody pulled" and row["since"] is None
+    ]
+    if never:
+        said.append(
+            f"{len(never):,} queues of routes were pulled by nobody in the capture; their consumers"
+            " may be elsewhere."
+        )
+    if any("another client" in str(row["what"]) for row in rows.get(OFFSETS.name, ())):
+        said.append(
+            "Queues that changed hands were not always pulled on where the client before had ended:"
+            " see the offsets that jumped."
+        )
+    return said
+
+
+_MOST_NAMED = 5
+
+REPORT = Report(
+    name="consumers",
+    title="Consumers",
+    question="Who was in which group when, who pulled which queue, and what went wrong with it?",
+    tables=TABLES,
+    build=build,
+    charts=(
+        Chart(
+            "timeline",
+            "Members of each group, by how their time ended",
+            MEMBERS.name,
+            {"row": "group client", "start": "since", "end": "until", "colour": "ended"},
+        ),
+        Chart(
+            "timeline",
+            "Who pulled each queue",
+            QUEUES.name,
+            {
+                "row": "group topic broker queue_id",
+                "start": "since",
+                "end": "until",
+                "colour": "client",
+            },
+        ),
+    ),
+    remarks=remarks,
+    shares=(SHARE,),
+)

@@ -1,0 +1,188 @@
+"""The consumers report: held to what the samples' README says, and to the rows of messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analytics.consuming.known import Known
+from analytics.inputs.inputs import inputs_of
+from analytics.inputs.source import read_inputs
+from analytics.kept import Kept
+from analytics.report import ReportOptions
+from analytics.reports.consumers import remarks
+from dissectors.remoting.code_sets import FETCHES
+from tests.analytics.consumed import consumers_of, delivery_of, rows_of, time_as_spark
+from tests.analytics.reported import Tables, tables_from
+from tests.replay.recorded import SAMPLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CAPTURES = sorted(
+    file.name for pattern in ("*.pcap", "*.pcapng", "*.pcap.gz") for file in SAMPLES.glob(pattern)
+)
+ONE, TWO = "127.0.0.1@consumer-1", "127.0.0.1@consumer-2"
+
+
+@cache
+def of_sample(name: str) -> Tables:
+    """The tables of a sample, folded without Spark."""
+    return consumers_of([str(SAMPLES / f"{name}.pcap")])
+
+
+def test_a_second_member_comes_and_goes() -> None:
+    """README: a second consumer of the group comes and goes; here it leaves first."""
+    tables = of_sample("push-rebalance-4x")
+    members = {row["client"]: row for row in tables["consumer_members"]}
+    assert set(members) == {ONE, TWO}
+    assert {(row["began"], row["ended"]) for row in members.values()} == {("joined", "left")}
+    changes = [
+        (row["cause"], row["client"], row["members_after"]) for row in tables["consumer_rebalances"]
+    ]
+    assert changes == [("joined", ONE, 1), ("joined", TWO, 2), ("left", TWO, 1), ("left", ONE, 0)]
+    moved = [row["queues_moved"] for row in tables["consumer_rebalances"]]
+    assert moved == [0, 2, 2, 0]
+    holders = [
+        row["client"]
+        for row in tables["consumer_queues"]
+        if (row["topic"], row["queue_id"]) == ("RebalanceTopic", 2)
+    ]
+    assert holders == [ONE, TWO, ONE]
+    assert tables["consumer_queues_odd"] == [], "a hand-over is no sharing, a long poll holds on"
+
+
+def test_a_killed_member_keeps_its_locks() -> None:
+    """README: nobody consumes until the broker gives the dead consumer's locks up."""
+    tables = of_sample("orderly-lock-lost-5x")
+    killed = next(row for row in tables["consumer_members"] if "killed" in str(row["client"]))
+    assert str(killed["ended"]).startswith("connection lost")
+    locks = {str(row["client"]).partition("@")[2]: row for row in tables["consumer_locks"]}
+    assert (locks["killed"]["not_all"], locks["killed"]["unlocks"]) == (0, 0)
+    assert int(str(locks["heir"]["not_all"])) > 50
+    assert locks["heir"]["unlocks"] == 1
+    odd = [row for row in tables["consumer_queues_odd"] if row["topic"] == "LockTopic"]
+    assert [(row["what"], row["queue_id"]) for row in odd] == [
+        ("nobody pulled", 0),
+        ("nobody pulled", 1),
+    ]
+    assert all(50_000_000 < int(str(row["length_us"])) < 62_000_000 for row in odd)
+    assert any("lost their connections" in one for one in remarks(tables))
+
+
+@pytest.mark.parametrize("name", ["slave-read-5x", "slave-read-4x"])
+def test_reads_from_a_slave_for_want_of_a_master(name: str) -> None:
+    rows = of_sample(name)["consumer_slaves"]
+    assert {row["why"] for row in rows} == {"no master"}
+    assert {row["broker"] for row in rows} == {"broker-a"}
+    assert {row["broker_id"] for row in rows} == {"1"}
+
+
+@pytest.mark.parametrize("name", ["subscription-tags-5x", "subscription-tags-4x"])
+def test_members_that_subscribe_differently(name: str) -> None:
+    rows = of_sample(name)["consumer_subscriptions"]
+    said = {(row["subscribed"], row["differs"]) for row in rows}
+    assert said == {("TagsTopic (tags TagA)", True), ("TagsTopic (tags TagB)", True)}
+    groups = delivery_of([str(SAMPLES / f"{name}.pcap")])["delivery_groups"]
+    (row,) = (row for row in groups if row["topic"] == "TagsTopic")
+    assert row["stored"] == 8
+    assert int(str(row["delivered"])) + int(str(row["skipped"])) == 8, "some came to nobody"
+
+
+@pytest.mark.parametrize("name", ["offset-moved-5x", "offset-moved-4x"])
+def test_offsets_that_the_broker_moves(name: str) -> None:
+    rows = [
+        row for row in of_sample(name)["consumer_offsets"] if row["what"] == "moved by the broker"
+    ]
+    assert {(row["from_offset"], row["to_offset"]) for row in rows} == {(500, 2)}
+
+
+def test_two_clients_with_one_id_pull_the_same_queues() -> None:
+    odd = of_sample("client-id-twice-5x")["consumer_queues_odd"]
+    assert {row["what"] for row in odd} == {"two clients pulled"}
+    assert {row["queue_id"] for row in odd} == {0, 1}
+    assert all(len(row["clients"]) == 2 for row in odd)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["more-consumers-than-queues-5x", "more-consumers-than-queues-4x"])
+def test_a_member_without_a_queue(name: str) -> None:
+    """README: three members for two queues; 127.0.0.1@third gets none, at last."""
+    tables = of_sample(name)
+    members = {row["client"] for row in tables["consumer_members"]}
+    holders = {
+        row["client"]
+        for row in tables["consumer_queues"]
+        if row["topic"] == "SpareTopic" and row["next_client"] is None
+    }
+    assert members - holders == {"127.0.0.1@third"}
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_every_sample(name: str) -> None:
+    """Pulls are those of the rows; who got a message held its queue then; nothing raises."""
+    files = [str(SAMPLES / name)]
+    tables = consumers_of(files)
+    delivery_of(files)
+    exchanges, messages, _ = rows_of(files)
+    asked = Counter(
+        row.group
+        for row in exchanges
+        if row.request_code in FETCHES and row.request_time is not None and row.group
+    )
+    pulls: Counter[str | None] = Counter()
+    for line in tables["consumer_pulls"]:
+        pulls[str(line["group"])] += int(str(line["requests"]))
+    assert pulls == asked
+    known = Known()
+    known.add_exchanges(exchanges)
+    held: dict[tuple[object, ...], list[tuple[object, object]]] = {}
+    for row in tables["consumer_queues"]:
+        place = tuple(row[key] for key in ("group", "topic", "broker", "queue_id", "client"))
+        held.setdefault(place, []).append((row["since"], row["until"]))
+    for message in messages:
+        if message.event != "delivered" or "PULL" not in (message.request_name or ""):
+            continue
+        broker = known.broker(message.broker_name, message.broker_address)
+        client = known.context.client(message.client_address)
+        topic, queue = message.topic, message.queue_id
+        stretches = held.get((message.consumer_group, topic, broker, queue, client), [])
+        begin = (message.time or 0) - 1000 * (message.latency_us or 0)
+        at = time_as_spark(begin // 1000)
+        assert any(_within(at, start, end) for start, end in stretches), message
+
+
+def _within(at: object, start: object, end: object) -> bool:
+    assert isinstance(at, datetime)
+    assert isinstance(start, datetime)
+    assert isinstance(end, datetime)
+    return start <= at <= end
+
+
+def test_spark_gives_the_same_whatever_the_size(spark: SparkSession) -> None:
+    """What the driver folds of a small input, what tasks fold of a large one; both reports."""
+    names = ("push-retry-dlq-5x", "consumer-lag-5x", "push-rebalance-4x", "orderly-lock-lost-5x")
+    files = [str(SAMPLES / f"{name}.pcap") for name in names]
+    given = read_inputs(spark, inputs_of(files), messages=True).given
+    assert given.small
+    for report, fold in (("consumers", consumers_of), ("delivery", delivery_of)):
+        expected = _sorted(fold(files))
+        assert _sorted(tables_from(report, given)) == expected
+        assert _sorted(tables_from(report, replace(given, kept=Kept()))) == expected
+
+
+def test_without_connections_who_joined_is_unknown(spark: SparkSession) -> None:
+    from analytics.reports.consumers import build
+
+    given = read_inputs(spark, inputs_of([str(SAMPLES / "push-rebalance-4x.pcap")])).given
+    wanted = ReportOptions(tables=frozenset(("consumer_members",)))
+    (frame,) = build(replace(given, conversations=None), wanted).values()
+    assert {row["began"] for row in frame.collect()} == {None}
+
+
+def _sorted(tables: Tables) -> dict[str, list[str]]:
+    return {name: sorted(str(sorted(row.items())) for row in rows) for name, rows in tables.items()}
