@@ -100,7 +100,7 @@ def computed(
         result.remarks = report.remarks(rows)
         if report.messages and given.messages is None:
             result.remarks.append(WITHOUT_MESSAGES)
-        elif result.unknown:
+        elif result.unknown and given.conversations is None:
             result.remarks.append(WITHOUT_CONNECTIONS)
         results.append(result)
     return results

@@ -16,6 +16,7 @@ from ..consuming.group_tables import (
     ODD,
     OFFSETS,
     QUEUES,
+    SLAVES,
     SUBSCRIPTIONS,
     TABLES,
 )
@@ -38,8 +39,13 @@ FOLDING = Folding(
 
 def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
     """Return the tables."""
-    wanted = [table for table in TABLES if options.tables is None or table.name in options.tables]
-    return folded(given, FOLDING, known_of(given), wanted)
+    known = known_of(given)
+    # Without a route nothing says which brokers are slaves.
+    tables = [table for table in TABLES if table is not SLAVES or known.context.ranks]
+    wanted = options.tables
+    return folded(
+        given, FOLDING, known, [one for one in tables if wanted is None or one.name in wanted]
+    )
 
 
 def remarks(rows: Rows) -> list[str]:
@@ -69,6 +75,8 @@ def remarks(rows: Rows) -> list[str]:
             "Queues that changed hands were not always pulled on where the client before had ended:"
             " see the offsets that jumped."
         )
+    if SLAVES.name not in rows and all(one.name in rows for one in TABLES if one is not SLAVES):
+        said.append("No route is in the input: whether somebody read from a slave is unknown.")
     return said
 
 
@@ -92,7 +100,7 @@ REPORT = Report(
             "Who pulled each queue",
             QUEUES.name,
             {
-                "row": "group topic broker queue_id",
+                "row": "topic group broker queue_id",
                 "start": "since",
                 "end": "until",
                 "colour": "client",
