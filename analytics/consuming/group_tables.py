@@ -37,7 +37,7 @@ MEMBERS: Final = ReportTable(
             "ended",
             "string",
             "",
-            "`left` (it said so), `connection lost: …` (all that it had), `still a member`",
+            "`left` (it said so), `connection ended: …` (all that it had), `still a member`",
         ),
         TableColumn("heartbeats", "int", "", "heartbeats that name the group"),
         TableColumn("type", "string", "", "CONSUME_PASSIVELY (push) or CONSUME_ACTIVELY (pull)"),
@@ -58,7 +58,7 @@ REBALANCES: Final = ReportTable(
             "cause",
             "string",
             "",
-            "`joined`, `left`, `connection lost: …`, `subscribed otherwise`; `told by the broker`:"
+            "`joined`, `left`, `connection ended: …`, `subscribed otherwise`; `told by the broker`:"
             " who changed is not in the capture; `not seen`: queues moved and nothing says why",
         ),
         TableColumn("client", "string", "", "who joined, left, …"),

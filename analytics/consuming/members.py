@@ -154,7 +154,7 @@ class Members:
         endpoints.discard(event.endpoint)
         if not endpoints:
             del self._open[event.client]
-            self._end(event, f"connection lost: {event.result}")
+            self._end(event, f"connection ended: {event.result}")
 
     def _end(self, event: GroupEvent, how: str) -> None:
         stretch = self._now.pop(event.client, None)

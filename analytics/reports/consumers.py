@@ -56,10 +56,14 @@ def remarks(rows: Rows) -> list[str]:
     )
     if differing:
         said.append(f"Members subscribe differently: {', '.join(differing[:_MOST_NAMED])}.")
-    lost = [row for row in rows.get(MEMBERS.name, ()) if str(row["ended"]).startswith("conn")]
+    lost = [
+        row
+        for row in rows.get(MEMBERS.name, ())
+        if str(row["ended"]).startswith("connection ended")
+    ]
     if lost:
         names = sorted({str(row["client"]) for row in lost})
-        said.append(f"Clients that lost their connections: {', '.join(names[:_MOST_NAMED])}.")
+        said.append(f"Clients that were gone without a word: {', '.join(names[:_MOST_NAMED])}.")
     never = [
         row
         for row in rows.get(ODD.name, ())
