@@ -106,10 +106,10 @@ DUPLICATES: Final = ReportTable(
             "cause",
             "string",
             "",
-            f"`{Again.STORED_AGAIN}`: its producer sent it again; `{Again.OTHER_CLIENT}`: the queue"
-            f" was given to another member; `{Again.OTHER_CONNECTION}`: of the same client id;"
-            f" `{Again.SAME}`; `{Again.RETURNED}`: sent back; `{Again.EXPIRED}`;"
-            f" `{Again.RETURNED_UNSEEN}`: which is not in the capture",
+            f"`{Again.STORED_AGAIN}`: its producer sent it again; `{Again.OTHER_CLIENT}`: its queue"
+            f" was handed over; `{Again.OTHER_CONNECTION}`: of the same client id; `{Again.SAME}`:"
+            f" by the same one; `{Again.RETURNED}`; `{Again.EXPIRED}`: it was not acknowledged;"
+            f" `{Again.RETURNED_UNSEEN}`: or not acknowledged, which is not in the capture",
         ),
         TableColumn("deliveries", "int", "", "deliveries that came so"),
         TableColumn("messages", "int", "", "of how many messages"),

@@ -32,12 +32,12 @@ class Again(StrEnum):
     """A reason; the value is what tables say."""
 
     RETURNED = "given back"
-    EXPIRED = "POP: not acknowledged in time"
-    RETURNED_UNSEEN = "given back, or not acknowledged in time"
-    OTHER_CLIENT = "fetched by another client"
-    OTHER_CONNECTION = "fetched on another connection"
+    EXPIRED = "POP time ended"
+    RETURNED_UNSEEN = "given back unseen"
+    OTHER_CLIENT = "another client"
+    OTHER_CONNECTION = "other connection"
     SAME = "fetched again"
-    STORED_AGAIN = "stored more than once"
+    STORED_AGAIN = "stored again"
 
 
 def why_again(row: Delivery, before: Sequence[Delivery]) -> Again | None:

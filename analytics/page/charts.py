@@ -124,14 +124,18 @@ class LogAxis:
     """where the top is"""
     bottom: float
     """where the bottom is"""
+    below: bool = False
+    """some values are below the lowest power of ten: they are at the bottom"""
 
     @classmethod
     def of(cls, values: Iterable[float], top: float, bottom: float) -> LogAxis:
         """Return the axis that has all values; those below 1 are at the bottom."""
+        values = list(values)
         known = [max(1.0, value) for value in values] or [1.0, 10.0]
         low = 10 ** math.floor(math.log10(min(known)))
         high = 10 ** math.ceil(math.log10(max(known)))
-        return cls(low, max(high, low * 10), top, bottom)
+        below = any(value < low for value in values)
+        return cls(low, max(high, low * 10), top, bottom, below)
 
     def y(self, value: float) -> float:
         """Return where a number is."""
@@ -144,10 +148,11 @@ class LogAxis:
         value = self.low
         while value <= self.high * 1.001:
             y = self.y(value)
+            most = "≤ " if self.below and value == self.low else ""
             parts.append(
                 f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>'
                 f'<text class="tick" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">'
-                f"{escaped(_rounded(show(round(value))))}</text>"
+                f"{most}{escaped(_rounded(show(round(value))))}</text>"
             )
             value *= 10
         return parts
