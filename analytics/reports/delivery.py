@@ -81,13 +81,13 @@ REPORT = Report(
             "lines",
             "Messages not fetched yet, by group",
             LAG.name,
-            {"x": "start", "y": "to_fetch", "by": "consumer", "each": "yes"},
+            {"x": "start", "y": "to_fetch", "by": "consumer", "each": "consumer"},
         ),
         Chart(
             "lines",
             "Messages not committed yet, by group",
             LAG.name,
-            {"x": "start", "y": "to_commit", "by": "consumer", "each": "yes"},
+            {"x": "start", "y": "to_commit", "by": "consumer", "each": "consumer"},
         ),
         Chart(
             "flows",
