@@ -15,7 +15,7 @@ HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit docs dist reproducible fuzz clean
+.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit docs pictures dist reproducible fuzz clean
 
 help:  ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -101,6 +101,9 @@ $(VENV)/docs/installed: requirements-docs.txt
 	$(PYTHON) -m venv $(VENV)/docs
 	$(VENV)/docs/bin/python $(PIP) --require-hashes -r requirements-docs.txt
 	touch $@
+
+pictures: setup  ## make the pictures of the documents anew, from samples, by rich and Chromium
+	$(BIN)/python -m tests.documents.pictures --pages
 
 dist: $(VENV)/release/installed  ## build sdist and wheels with every CPython found, test each; into dist/
 	$(VENV)/release/bin/python -m tests.release dist
