@@ -95,14 +95,15 @@ def screen_of(command: str) -> Screen:
     return Screen(command, output.replace("\r\n", "\n"))
 
 
-def terminal_svg(screen: Screen, name: str) -> str:
-    """Draw a terminal; the picture asks for nothing from elsewhere."""
+def terminal_svg(screen: Screen, name: str, least: int = 0) -> str:
+    """Draw a terminal of at least so many lines; the picture asks for nothing from elsewhere."""
     console = Console(
         record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, legacy_windows=False
     )
     lines = screen.output.rstrip().splitlines()
     more = ["…"] if len(lines) > MOST_LINES else []
-    text = Text.from_ansi("\n".join([*lines[:MOST_LINES], *more]))
+    empty = [""] * (least - len(lines))
+    text = Text.from_ansi("\n".join([*lines[:MOST_LINES], *more, *empty]))
     console.print(Text.assemble(("$ ", "bold green"), (screen.command, "bold")))
     console.print(text)
     svg = console.export_svg(
@@ -117,7 +118,8 @@ def cast_svg(screens: Sequence[Screen], name: str) -> str:
     Who wants no motion sees the last but one.
     """
     stem = name.partition(".")[0]
-    drawn = [terminal_svg(one, f"{stem}{number}.svg") for number, one in enumerate(screens)]
+    least = max(len(one.output.rstrip().splitlines()) for one in screens)
+    drawn = [terminal_svg(one, f"{stem}{number}", least) for number, one in enumerate(screens)]
     sizes = [tuple(map(float, found.groups())) for one in drawn if (found := _HEIGHT.search(one))]
     width, height = (max(size) for size in zip(*sizes, strict=True))
     total = SECONDS * len(drawn)
