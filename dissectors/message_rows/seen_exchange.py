@@ -89,6 +89,10 @@ class Facts(NamedTuple):
     body: str | None = None
 
 
+made_facts: Final = tuple.__new__
+"""`made_facts(Facts, values)`: as `Facts(*values)`, in a third of the time"""
+
+
 def row_of(
     seen: SeenExchange, event: str, place: int, facts: Facts, from_broker: bool = False
 ) -> MessageRecord:

@@ -36,13 +36,14 @@ from .seen_exchange import (
     body_of,
     commit_log_offset_of,
     deliver_time_of,
+    made_facts,
     number_of,
     original_topic_of,
     row_of,
     time_of_ms,
 )
 
-_LATER: Final = ("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+_LATER: Final = frozenset(("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"))
 """properties of messages that the broker does not give to their queue at once"""
 SEND_BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 
@@ -71,34 +72,39 @@ def rows_of_send(seen: SeenExchange) -> Iterator[MessageRecord]:
         if items:
             return
     # A half message and one that is due later have their offset in another queue than theirs.
-    in_queue = event in (STORED, RETURNED, DEAD) and not any(map(properties.get, _LATER))
-    message = StoredMessage(row.topic or "", seen.request.body, sys_flag=sys_flag)
-    form, body = body_of(message, seen.body_limit, seen.budget)
-    facts = Facts(
-        row.topic,
-        original_topic_of(row.topic, properties),
-        row.queue_id,
-        row.queue_offset if in_queue else None,
-        None,
-        row.group,
-        None,
-        row.unique_key,
-        row.offset_msg_id,
-        commit_log_offset_of(row.offset_msg_id),
-        row.keys,
-        row.tags,
-        transaction or properties.get("__transactionId__"),
-        born,
-        None,
-        _due_time(seen, properties),
-        reconsumed,
-        limit,
-        number_of(properties.get("DELAY")),
-        seen.request.body_length,
-        None,
-        None,
-        form,
-        body,
+    in_queue = event in (STORED, RETURNED, DEAD) and _LATER.isdisjoint(properties)
+    form = body = None
+    if seen.body_limit:
+        message = StoredMessage(row.topic or "", seen.request.body, sys_flag=sys_flag)
+        form, body = body_of(message, seen.body_limit, seen.budget)
+    facts = made_facts(
+        Facts,
+        (
+            row.topic,
+            original_topic_of(row.topic, properties),
+            row.queue_id,
+            row.queue_offset if in_queue else None,
+            None,
+            row.group,
+            None,
+            row.unique_key,
+            row.offset_msg_id,
+            commit_log_offset_of(row.offset_msg_id),
+            row.keys,
+            row.tags,
+            transaction or properties.get("__transactionId__"),
+            born,
+            None,
+            _due_time(seen, properties),
+            reconsumed,
+            limit,
+            number_of(properties.get("DELAY")),
+            seen.request.body_length,
+            None,
+            None,
+            form,
+            body,
+        ),
     )
     yield row_of(seen, event, 0, facts)
 
@@ -127,8 +133,10 @@ def _event_of(seen: SeenExchange, half: bool) -> str:
 def _facts_of_item(seen: SeenExchange, item: BatchItem, place: int, offset_msg_id: str) -> Facts:
     row, properties = seen.row, item.properties
     first = row.queue_offset if offset_msg_id else None
-    message = StoredMessage(row.topic or "", item.body, properties, missing=item.missing)
-    form, body = body_of(message, seen.body_limit, seen.budget)
+    form = body = None
+    if seen.body_limit:
+        message = StoredMessage(row.topic or "", item.body, properties, missing=item.missing)
+        form, body = body_of(message, seen.body_limit, seen.budget)
     return Facts(
         row.topic,
         original_topic_of(row.topic, properties),

@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from ...endpoint import endpoint_text, host_and_port_text
-from ...foreign import base64_of, hex_bytes_of, hexadecimals_of, integer_of
+from ...foreign import base64_of, hex_bytes_of, hexadecimal_of, hexadecimals_of, integer_of
 
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _OFFSET_ID_TAIL: Final = struct.Struct(">iq")
@@ -83,13 +83,17 @@ def _offset_id_start(store_host: str) -> str | None:
 def physical_offset_of(text: str) -> int | None:
     """Return the commit log offset of an offset message id; None where it is none."""
     if len(text) == _SHORT_ID:  # as nearly all are, on IPv4
-        numbers = hexadecimals_of((text[:8], text[8:16], text[16:]))
-        if numbers is None:
-            return None
-        _, port, offset = numbers
-        return offset if port <= 0xFFFF and offset < 1 << 63 else None
+        offset = hexadecimal_of(text[16:]) if _is_start(text[:16]) else None
+        return offset if offset is not None and offset < 1 << 63 else None
     taken = decode_offset_id(text)
     return taken.physical_offset if taken is not None else None
+
+
+@lru_cache(maxsize=4096)  # a broker gives millions of ids
+def _is_start(text: str) -> bool:
+    """Return whether ids may begin so: with an IPv4 address and a port."""
+    numbers = hexadecimals_of((text[:8], text[8:]))
+    return numbers is not None and numbers[1] <= 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
