@@ -15,11 +15,12 @@ from dissectors.where.fields import exchange_fields
 from ..api.tables.commands import COMMANDS
 from ..ui.common_options import RowFormat
 from ..ui.output import Output
+from ..ui.screen.trees import tree_lines
 from .command_lines import command_lines
 from .options import DecodeRequest
 from .row_run import RowSource, compiled, is_live, output_terminal, rows_of_table
 from .sinks import EncodedSink, LinesSink, Sink, TextSink, with_cut
-from .tree import Tree
+from .tree import STEP, Tree
 
 
 def tree_rows(request: DecodeRequest, decode: Decode) -> RowSource[Exchange]:
@@ -50,15 +51,19 @@ class TreeSink(TextSink[Exchange]):
     def __init__(self, request: DecodeRequest, names: Sequence[str]) -> None:
         output = Output(request.output, direct=request.follow)
         super().__init__(output, list)
-        colour = output_terminal(request, output).colour
+        self._terminal = output_terminal(request, output)
         self._budget = Budget(request.max_output)
-        self._tree = Tree(names, colour, request.body_limit, self._budget)
+        self._tree = Tree(names, self._terminal.colour, request.body_limit, self._budget)
         # a filter asks for certain exchanges, and the findings of all others would bury them
         self.wants_findings = not request.where
 
     def write(self, rows: Sequence[Exchange]) -> None:
         for exchange in rows:
-            self.write_lines(self._tree.exchange(exchange))
+            lines = self._tree.exchange(exchange)
+            if self._terminal.is_terminal:
+                *lines, empty = lines
+                lines = [*tree_lines(lines, len(STEP), self._terminal), empty]
+            self.write_lines(lines)
 
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
         for info in findings:
