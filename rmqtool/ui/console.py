@@ -23,6 +23,10 @@ MOST_OF_VALUE = 32_768
 _NARROWEST = 40
 _ONE_CELL_EACH = re.compile("[ -\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u257f]*")
 """printable text without wide and combined characters: letters of the West, arrows, box drawing"""
+_WIDE = "\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3"
+_KNOWN_CELLS = re.compile(f"[ -\u02ff\u2010-\u2027{_WIDE}]*")
+"""the same with the characters of which each takes two cells: kana, Han, Hangul"""
+_TWO_CELLS = re.compile(f"[{_WIDE}]+")
 
 
 class When(StrEnum):
@@ -86,6 +90,8 @@ def cells(text: str) -> int:
     """Return how many terminal cells a printable text takes."""
     if text.isascii() or _ONE_CELL_EACH.fullmatch(text):
         return len(text)
+    if _KNOWN_CELLS.fullmatch(text):
+        return len(text) + sum(map(len, _TWO_CELLS.findall(text)))
     from rich.cells import cell_len
 
     return cell_len(text)

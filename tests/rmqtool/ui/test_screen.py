@@ -14,7 +14,16 @@ from rich.console import Console
 from rich.text import Text
 
 from rmqtool.ui.columns import LineColumn
-from rmqtool.ui.console import UNLIMITED, Style, Terminal, cells, one_line, styled
+from rmqtool.ui.console import (
+    _KNOWN_CELLS,
+    _ONE_CELL_EACH,
+    UNLIMITED,
+    Style,
+    Terminal,
+    cells,
+    one_line,
+    styled,
+)
 from rmqtool.ui.screen.drawing import lines_of, style_of, text_of
 from rmqtool.ui.screen.panels import Labelled, fact_lines, panel_lines
 from rmqtool.ui.screen.tables import table_lines
@@ -103,6 +112,14 @@ def test_without_a_terminal_nothing_is_drawn() -> None:
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z"))).map(one_line))
 def test_a_cell_is_what_rich_takes_for_one(text: str) -> None:
     assert cells(text) == cell_len(text)
+
+
+def test_characters_that_rich_is_not_asked_for_are_as_wide_as_it_says() -> None:
+    letters = "".join(map(chr, range(0xD7A4)))
+    known = _KNOWN_CELLS.pattern[:-1], _ONE_CELL_EACH.pattern[:-1]
+    found = [char for one in known for char in re.findall(one, letters) if char.isprintable()]
+    assert len(found) > 30_000
+    assert [char for char in found if cells(char) != cell_len(char)] == []
 
 
 @pytest.mark.parametrize(
