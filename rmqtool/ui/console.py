@@ -26,6 +26,7 @@ _ONE_CELL_EACH = re.compile("[ -\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u257f]*"
 _WIDE = "\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3"
 _KNOWN_CELLS = re.compile(f"[ -\u02ff\u2010-\u2027{_WIDE}]*")
 """the same with the characters of which each takes two cells: kana, Han, Hangul"""
+_FIRST_WIDE = _WIDE[0]
 _TWO_CELLS = re.compile(f"[{_WIDE}]+")
 
 
@@ -104,6 +105,12 @@ def cut(text: str, width: int, keep_end: bool = False) -> str:
     kept = max(0, width - 1)
     if text.isascii() or _ONE_CELL_EACH.fullmatch(text):
         return "…" + text[len(text) - kept :] if keep_end else text[:kept] + "…"
+    if _KNOWN_CELLS.fullmatch(text):
+        used = 0
+        for index, char in enumerate(reversed(text) if keep_end else text):
+            used += 2 if char >= _FIRST_WIDE else 1
+            if used > kept:
+                return "…" + text[len(text) - index :] if keep_end else text[:index] + "…"
     from rich.cells import split_graphemes
 
     spans, whole = split_graphemes(text)
