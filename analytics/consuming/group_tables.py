@@ -45,7 +45,7 @@ MEMBERS: Final = ReportTable(
         TableColumn("brokers", "list", "", "brokers that got its heartbeats"),
     ),
     order=("group", "since", "client"),
-    brief=("group", "client", "since", "until", "began", "ended", "heartbeats", "model"),
+    brief=("group", "client", "ended", "since", "heartbeats", "began", "until", "model"),
 )
 REBALANCES: Final = ReportTable(
     "consumer_rebalances",
@@ -98,7 +98,7 @@ QUEUES: Final = ReportTable(
     ),
     order=("group", "topic", "broker", "queue_id", "since", "client"),
     brief=(
-        *("group", "topic", "broker", "queue_id", "client", "since", "until", "pulls", "messages"),
+        *("group", "topic", "queue_id", "client", "since", "until", "broker", "pulls", "messages"),
         *("first_offset", "next_offset"),
     ),
 )
@@ -125,6 +125,10 @@ ODD: Final = ReportTable(
         TableColumn("length_us", "int", "µs", "how long"),
     ),
     order=("group", "topic", "broker", "queue_id", "since", "what", "clients"),
+    brief=(
+        *("group", "topic", "queue_id", "what", "length_us", "clients", "since", "broker"),
+        "until",
+    ),
 )
 PULLS: Final = ReportTable(
     "consumer_pulls",
