@@ -15,7 +15,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
-from ...context import Context
+from ...context import BROKER, Context
 from ...keys import WHOLE, Add, Flow, flow_of, whole
 from ...need import Need
 from ...outages import how_it_failed
@@ -102,6 +102,7 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case for each address that cannot be right."""
+        translated = self._translated(context)
         for address, one in sorted(self._named.items()):
             if address in self._reached:
                 continue
@@ -110,6 +111,8 @@ class _Fold(Fold):
             strange = _strange(host, one.askers)
             syns = sum(row.syns for row in failed)
             if not strange and syns < LEAST_SYNS:
+                continue
+            if not failed and translated:
                 continue
             if not strange and not _tried_by(failed, one.askers):
                 continue
@@ -132,6 +135,17 @@ class _Fold(Fold):
                 case.confidence = Confidence.LIKELY
                 case.reason = "the broker may have been down all the time"
             yield case
+
+    def _translated(self, context: Context) -> bool:
+        """Return whether a broker is used at an address that no route names.
+
+        Something between translates addresses, or they were made anonymous in the packets' heads:
+        those in routes are then other ones.
+        """
+        return any(
+            role == BROKER and context.own_address(address) not in self._named
+            for address, role in context.servers.items()
+        )
 
 
 def _counted_as_none(tally: Tally) -> Tally:

@@ -13,7 +13,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE, Add, Flow
-from ...problem import ProblemSeverity, end_of
+from ...problem import ProblemSeverity
 from ...refusals import by_client, counted_names, refused_with
 from ...rule import DiagnosisRule, Exchanges
 from ...spells import HOUR
@@ -41,9 +41,14 @@ class _Fold(RefusingBroker):
 
     def _count_sends(self, rows: Sequence[ExchangeRecord]) -> None:
         """Count sends of one client to one broker."""
-        hours: dict[int, list[ExchangeRecord]] = {}
-        for row in rows:
-            hours.setdefault(end_of(row) // HOUR, []).append(row)
+        ends = [row.response_time or row.request_time or 0 for row in rows]
+        if min(ends) // HOUR == max(ends) // HOUR:
+            hours = {0: rows}
+        else:
+            hours = {
+                hour: [row for row, end in zip(rows, ends, strict=True) if end // HOUR == hour]
+                for hour in {end // HOUR for end in ends}
+            }
         for several in hours.values():
             part = self.part(several[0])
             if part is not None:
