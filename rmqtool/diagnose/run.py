@@ -5,6 +5,7 @@ What reads rows is loaded only where an input has them: for a capture it is a te
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from analytics.inputs.inputs import Input
 
 ATTEMPTS: Final = "attempts.jsonl"
+COLLECT_AFTER: Final = 50_000
+"""objects after which Python looks for circles: rows have none, and thousands of them wait"""
 
 
 def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
@@ -37,6 +40,7 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
         from .live import run_live_diagnosis
 
         return run_live_diagnosis(request)
+    gc.set_threshold(COLLECT_AFTER)
     refuse_inputs(request.output, request.inputs)
     engine = engine_of(request.rules)
     captures, others = _split(request.inputs)

@@ -116,8 +116,10 @@ RULE = DiagnosisRule(
     fold=_Fold,
     connections=_key,
     limits=(
-        "Which request was held up is not said: rows have no acknowledgements. Packets that were"
-        " captured twice are not counted."
+        "Which request was held up is not said: rows do not have the times at which its segments"
+        " were acknowledged. A network that is only narrow or far loses nothing, so it is not seen"
+        " here, and its sends look like those of a slow broker. Packets that were captured twice are"
+        " not counted."
     ),
     needs=frozenset((Need.CONNECTIONS,)),
     lasts=None,

@@ -230,7 +230,11 @@ RULE = DiagnosisRule(
         "apache/rocketmq-operator#159",
         "alibaba/canal#4009",
     ),
-    limits="A connect to a loopback address never reaches the network, so it is not in a capture.",
+    limits=(
+        "A connect to a loopback address never reaches the network, so it is not in a capture."
+        " Where brokers are used at addresses that no route names, as behind a NAT or in captures"
+        " made anonymous, an address to which no connect was seen is not judged."
+    ),
     needs=frozenset((Need.ROUTES, Need.CONNECTIONS)),
     lasts=None,
 )
