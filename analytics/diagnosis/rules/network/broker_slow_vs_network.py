@@ -118,8 +118,8 @@ RULE = DiagnosisRule(
     limits=(
         "Which request was held up is not said: rows do not have the times at which its segments"
         " were acknowledged. A network that is only narrow or far loses nothing, so it is not seen"
-        " here, and its sends look like those of a slow broker. Packets that were captured twice are"
-        " not counted."
+        " here, and its sends look like those of a slow broker. Packets that were captured twice"
+        " are not counted."
     ),
     needs=frozenset((Need.CONNECTIONS,)),
     lasts=None,
