@@ -328,9 +328,11 @@ def _state_of(problem: Problem, rule: DiagnosisRule, end: int | None) -> Problem
         return problem.state
     if rule.lasts is None or end is None:
         return None
-    between = (problem.last_time - problem.first_time) // max(problem.count - 1, 1)
+    usual = 2 * (problem.last_time - problem.first_time) // max(problem.count - 1, 1)
     quiet = end - problem.last_time
-    return ProblemState.OVER if quiet > max(OVER, 2 * between) else ProblemState.GOING_ON
+    if quiet > max(OVER, usual):
+        return ProblemState.OVER
+    return ProblemState.GOING_ON if quiet <= usual else None
 
 
 def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
@@ -348,7 +350,7 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
         count=case.count,
         first_time=case.first_time,
         last_time=case.last_time,
-        state=ProblemState.OVER if case.ended else None,
+        state=case.state,
         evidence=case.evidence,
         filter=filter_of(case.evidence),
         details=case.details,

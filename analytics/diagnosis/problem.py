@@ -121,8 +121,8 @@ class Case:
     """None: that of the rule"""
     details: list[str] = field(default_factory=list)
     """further sentences for `-v`: figures, versions, what follows"""
-    ended: bool = False
-    """what shows that it is over was seen"""
+    state: ProblemState | None = None
+    """at the end of the capture, where what was seen shows it"""
     rule: str | None = None
     """id of another rule that this is a case of, by the same state; None: that of the fold"""
 

@@ -181,6 +181,27 @@ def test_what_goes_on_to_the_end_is_not_over() -> None:
     assert one.state is ProblemState.OVER
 
 
+def test_what_was_seen_once_shortly_before_the_end_is_neither_over_nor_going_on() -> None:
+    (one,) = overloads([refusal(0), healthy(0.3)])
+    assert one.state is None
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "state"),
+    [
+        ("fault-kill-5x", "broker-gone", ProblemState.OVER),
+        ("slave-read-4x", "broker-gone", ProblemState.GOING_ON),
+        ("fault-freeze-plain-5x", "broker-hung", ProblemState.OVER),
+        ("fault-kill-5x", "send-retried", None),
+    ],
+)
+def test_the_capture_shows_whether_it_is_over(
+    name: str, rule: str, state: ProblemState | None
+) -> None:
+    found = judged([sample(f"{name}.pcap")])
+    assert {one.state for one in found if one.rule == rule} == {state}
+
+
 def test_nobody_can_tell_of_a_setting_whether_it_is_over() -> None:
     found = judged([copied(sample("acl-5x.pcap"), 0, 0)])
     assert {one.state for one in found if one.rule == "acl-signature"} == {None}

@@ -11,7 +11,7 @@ from dissectors.times import text_of_time
 from ...context import Context
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, clock, host_of_server, merged, named, waiting_of
-from ...problem import Case, ProblemSeverity, Subject
+from ...problem import Case, ProblemSeverity, ProblemState, Subject
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 from ...spells import spells
@@ -41,7 +41,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     )
     ends = [one.end for one in outages if one.end is not None and not one.lost_sight]
     case.last_time = max([case.last_time, *ends])
-    case.ended = all(one.end is not None for one in outages)
+    case.state = state_of(outages)
     case.details = outage_details(context, outages)
     for time in shut_down:
         if time is not None:
@@ -51,6 +51,12 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         harmless = lost.keys() <= LONG_POLLS and all(one.end is not None for one in outages)
         case.severity = ProblemSeverity.INFO if harmless else ProblemSeverity.WARNING
     return case
+
+
+def state_of(outages: list[Outage]) -> ProblemState:
+    """Return whether a server was there at the end."""
+    back = all(one.end is not None for one in outages)
+    return ProblemState.OVER if back else ProblemState.GOING_ON
 
 
 def is_broker(address: str, context: Context) -> bool:

@@ -11,7 +11,7 @@ from dissectors.endpoint import host_of
 from ...context import Context
 from ...need import Need
 from ...outages import clock, named, seconds
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, shown
+from ...problem import Case, Confidence, ProblemSeverity, ProblemState, Subject, Tally, shown
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 from ...silences import CONNECTIONS, WAITS, ServerSilences, Silence
@@ -47,6 +47,8 @@ class _Fold(ServerSilences):
         )
         case.first_time = min(one.begin for one in found)
         case.last_time = max(one.end for one in found)
+        if all(one.answered for one in found):
+            case.state = ProblemState.OVER
         case.details = _details(context, found)
         waits = [wait for one in found for wait in one.waits]
         if len(waits) == 1 and not waits[0].answered:

@@ -11,7 +11,7 @@ from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import times
 from ...rule import DiagnosisRule
 from ...spells import spells
-from .broker_gone import outage_details, what_happened
+from .broker_gone import outage_details, state_of, what_happened
 
 
 class _Fold(HostLosses):
@@ -33,7 +33,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         f"NameServer {address} was gone {outages[0].said()}{again}: {what_happened(outages)}",
         Subject(server=address),
     )
-    case.ended = all(one.end is not None for one in outages)
+    case.state = state_of(outages)
     case.details = outage_details(context, outages)
     if others:
         case.severity = ProblemSeverity.WARNING

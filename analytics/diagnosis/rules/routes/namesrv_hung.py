@@ -13,7 +13,7 @@ from ...context import BROKER, Context
 from ...keys import by_responder
 from ...need import Need
 from ...outages import clock, seconds
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, shown
+from ...problem import Case, Confidence, ProblemSeverity, ProblemState, Subject, Tally, shown
 from ...refusals import counted
 from ...rule import DiagnosisRule, Exchanges
 from ...silences import CONNECTIONS, ServerSilences, Silence
@@ -45,6 +45,8 @@ class _Fold(ServerSilences):
         case.first_time = min(one.begin for one in found)
         case.last_time = max(one.end for one in found)
         hosts = sorted({host_of(wait.row.requester) for wait in waits})
+        if all(one.answered for one in found):
+            case.state = ProblemState.OVER
         case.details = [f"clients: {', '.join(hosts[:5])}"]
         if not any(wait.certain for wait in waits):
             case.confidence = Confidence.POSSIBLE
