@@ -41,3 +41,33 @@ def test_a_problem_is_said_when_it_appears_and_when_it_is_over(
     assert said() == []
     engine.add_exchanges([exchange(32_000, 310, 2, remark=REFUSED)])
     assert [" over: " in line for line in said()] == [False]
+
+
+def test_what_happens_again_hours_later_is_said_once_more(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = Engine(rules(), {"send-queue-timeout"})
+    watch = of.Watch(engine)
+    now = [1000.0]
+    monkeypatch.setattr(of.time, "monotonic", lambda: now[0])
+    start = exchange(0, 310, 2).request_time or 0
+    later = 3 * 3_600_000
+
+    def said(at_ms: int) -> list[str]:
+        now[0] += 60
+        monkeypatch.setattr(of.time, "time_ns", lambda: start + at_ms * 1_000_000)
+        watch.look()
+        return capsys.readouterr().err.splitlines()
+
+    engine.add_exchanges([exchange(0, 310, 2, remark=REFUSED)])
+    assert len(said(1000)) == 1
+    (line,) = said(40_000)
+    assert " over: " in line
+    engine.add_exchanges([exchange(later, 310, 2, remark=REFUSED) for _ in range(2)])
+    (line,) = said(later + 1000)
+    assert " over: " not in line
+    assert "refused 2 sends" in line
+    assert said(later + 2000) == []
+    (line,) = said(later + 40_000)
+    assert " over: " in line
+    assert said(later + 50_000) == []
