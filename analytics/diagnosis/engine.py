@@ -328,7 +328,8 @@ def _state_of(problem: Problem, rule: DiagnosisRule, end: int | None) -> Problem
         return problem.state
     if rule.lasts is None or end is None:
         return None
-    usual = 2 * (problem.last_time - problem.first_time) // max(problem.count - 1, 1)
+    several = problem.count - 1
+    usual = 2 * (problem.last_time - problem.first_time) // several if several > 0 else 0
     quiet = end - problem.last_time
     if quiet > max(OVER, usual):
         return ProblemState.OVER

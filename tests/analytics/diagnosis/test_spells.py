@@ -192,6 +192,8 @@ def test_what_was_seen_once_shortly_before_the_end_is_neither_over_nor_going_on(
         ("fault-kill-5x", "broker-gone", ProblemState.OVER),
         ("slave-read-4x", "broker-gone", ProblemState.GOING_ON),
         ("fault-freeze-plain-5x", "broker-hung", ProblemState.OVER),
+        ("fault-kill-5x", "broker-isolated", ProblemState.OVER),
+        ("fault-freeze-4x", "broker-isolated", ProblemState.GOING_ON),
         ("fault-kill-5x", "send-retried", None),
     ],
 )

@@ -11,7 +11,7 @@ from dissectors.remoting.codes import ResponseCode
 from ....sends.attempts import ONEWAY, REFUSED, STORED, UNKNOWN
 from ...context import Context
 from ...need import Need
-from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally
+from ...problem import Case, Confidence, Evidence, ProblemSeverity, ProblemState, Subject, Tally
 from ...producers.producers import (
     PRODUCER_SENDS,
     JudgedProducer,
@@ -147,6 +147,9 @@ def _isolated(one: JudgedProducer, context: Context) -> Iterable[Case]:
         )
         case.evidence = [seen for seen in case.evidence if seen.capture]
         case.rule = ISOLATED
+        if context.last_time is not None:
+            on = case.last_time > context.last_time
+            case.state = ProblemState.GOING_ON if on else ProblemState.OVER
         causes = Counter(window.cause for window in windows)
         case.details = [f"causes: {counted_names(causes)}", one.verdict.reason]
         case.confidence = Confidence.LIKELY
