@@ -15,7 +15,7 @@ HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit docs pictures dist reproducible fuzz clean
+.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit docs pictures dist reproducible sbom image-lint fuzz clean
 
 help:  ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -110,6 +110,12 @@ dist: $(VENV)/release/installed  ## build sdist and wheels with every CPython fo
 
 reproducible: $(VENV)/release/installed  ## build all packages twice, elsewhere, and compare the bytes
 	$(VENV)/release/bin/python -m tests.release reproducible
+
+sbom: $(VENV)/release/installed  ## list what an installation consists of (CycloneDX), in dist/
+	$(VENV)/release/bin/python -m tests.release sbom
+
+image-lint: $(VENV)/release/installed  ## lint the container image file
+	$(VENV)/release/bin/hadolint Containerfile
 
 $(VENV)/release/installed: requirements-release.txt
 	$(PYTHON) -m venv $(VENV)/release

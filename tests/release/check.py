@@ -35,7 +35,9 @@ def check_wheel(work: Path, python: Path, wheel: Path, resolution: str) -> list[
     elsewhere = work / "elsewhere"
     elsewhere.mkdir(parents=True)
     installed = environment_at(work / "environment", python)
-    install(installed, "--resolution", resolution, f"rmqtool[all] @ {wheel.as_uri()}")
+    # what has no wheel for this Python would ask its user for a compiler; pyspark has none at all
+    wheels = ("--only-binary", ":all:", "--no-binary", "pyspark")
+    install(installed, "--resolution", resolution, *wheels, f"rmqtool[all] @ {wheel.as_uri()}")
     samples = elsewhere / "captures"  # the tree is out of reach
     samples.mkdir()
     shutil.copy(ROOT / "samples" / SAMPLE, samples)

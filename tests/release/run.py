@@ -12,6 +12,7 @@ from pathlib import Path
 from .build import build_all
 from .check import check_wheel
 from .interpreters import ROOT, found, supported
+from .sbom import write_sbom
 from .tools import Failed
 
 DIST = ROOT / "dist"
@@ -56,10 +57,28 @@ def reproducible(pythons: dict[str, Path]) -> None:
         raise Failed("not the same bytes: " + ", ".join(different))
 
 
+def sbom(pythons: dict[str, Path]) -> None:
+    """Write dist/rmqtool-VERSION.cdx.json for the pure wheel in dist/.
+
+    Raises:
+        Failed: there is no wheel.
+    """
+    wheels = sorted(DIST.glob("*-none-any.whl"))
+    if len(wheels) != 1:
+        raise Failed("dist/ has no pure wheel: make dist")
+    version = wheels[0].name.split("-")[1]
+    target = DIST / f"rmqtool-{version}.cdx.json"
+    count = write_sbom(WORK / "sbom", next(iter(pythons.values())), wheels[0], target)
+    print(f"{target.relative_to(ROOT)}: {count} components")
+
+
+_PARTS = {"dist": dist, "reproducible": reproducible, "sbom": sbom}
+
+
 def main(arguments: Sequence[str]) -> int:
     """Return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.release")
-    parser.add_argument("what", choices=["dist", "reproducible"])
+    parser.add_argument("what", choices=sorted(_PARTS))
     parser.add_argument(
         "--python", action="append", choices=supported(), help="only this version; repeatable"
     )
@@ -77,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     sys.stdout.flush()
     try:
-        {"dist": dist, "reproducible": reproducible}[asked.what](pythons)
+        _PARTS[asked.what](pythons)
     except Failed as failure:
         print(failure, file=sys.stderr)
         return 1
