@@ -12,12 +12,13 @@ from dissectors.rows.message_record import (
     DELIVERED,
     PREPARED,
     REFUSED,
+    RETURNED,
     SENT,
     STORED,
     MessageRecord,
 )
 
-from .again import Again, why_again
+from .again import Again, record_of, why_again
 from .lanes import KINDS, Lane, Parties
 from .replicated import replicated_rows
 from .search import Fetches, Found
@@ -69,10 +70,11 @@ def life_of(found: Found, around: Surroundings) -> Life:
     rows = _in_order([*found.rows, *_first_commits(commits), *replicated])
     parties = Parties(rows, around.client_ids)
     steps = []
-    for index, row in enumerate(rows):
+    before = _Before()
+    for row in rows:
         source, target = parties.ends(row)
-        why = _why(row, rows[:index])
-        steps.append(Step(row.time or 0, source, target, step_words(row), why, row))
+        steps.append(Step(row.time or 0, source, target, step_words(row), before.why(row), row))
+        before.add(row)
     lanes = sorted(
         dict.fromkeys(lane for step in steps for lane in (step.source, step.target)),
         key=lambda lane: KINDS.index(lane.kind),
@@ -121,14 +123,37 @@ def _is_send(row: MessageRecord) -> bool:
     return (row.request_name or "").startswith("SEND_")
 
 
-def _why(row: MessageRecord, before: Sequence[MessageRecord]) -> str:
-    """Return why a step came, where a step before it says so."""
-    if _is_send(row):
-        return _why_sent_again(row, [one for one in before if _is_send(one)])
-    if row.event == DELIVERED:
-        again = why_again(row, before)
+class _Before:
+    """What the steps so far say of why the next one comes."""
+
+    def __init__(self) -> None:
+        self._attempts = 0
+        self._last_attempt: MessageRecord | None = None
+        self._told: dict[tuple[str | None, object], MessageRecord] = {}
+
+    def add(self, row: MessageRecord) -> None:
+        """Take the next step."""
+        group = row.consumer_group
+        if _is_send(row):
+            self._attempts += 1
+            self._last_attempt = row
+        if row.event in (DELIVERED, RETURNED):
+            self._told[group, row.event] = row
+        if row.event == DELIVERED:
+            self._told[group, record_of(row)] = row
+
+    def why(self, row: MessageRecord) -> str:
+        """Return why a step comes, where a step before it says so."""
+        if _is_send(row):
+            last = self._last_attempt
+            return "" if last is None else _why_sent_again(row, last, self._attempts + 1)
+        if row.event != DELIVERED:
+            return ""
+        # of all steps before, these are what the answer depends on
+        keys = (DELIVERED, RETURNED, record_of(row))
+        told = [self._told.get((row.consumer_group, key)) for key in keys]
+        again = why_again(row, [one for one in told if one is not None])
         return "" if again is None else _AGAIN[again]
-    return ""
 
 
 _AGAIN: Final = {
@@ -146,11 +171,8 @@ _AGAIN: Final = {
 }
 
 
-def _why_sent_again(row: MessageRecord, attempts: Sequence[MessageRecord]) -> str:
-    if not attempts:
-        return ""
-    number = f"attempt {len(attempts) + 1}"
-    last = attempts[-1]
+def _why_sent_again(row: MessageRecord, last: MessageRecord, attempt: int) -> str:
+    number = f"attempt {attempt}"
     if last.event == REFUSED:
         return f"{number}: the one before was refused, {last.response_name}"
     if last.event == SENT:

@@ -21,6 +21,8 @@ MOST_MESSAGES: Final = 200
 """messages that are followed; a business key that names more is no name of one"""
 MOST_ROWS: Final = 2000
 """rows of one message"""
+MOST_PLACES: Final = 100
+"""places of one message in queues: a copy for each retry, under the broker's name and address"""
 LOOK_BACK: Final = 20_000
 """rows that are kept in case they are about a message that is recognised later: some 25 MiB"""
 MOST_CLIENTS: Final = 65_536
@@ -176,7 +178,7 @@ class MessageSearch:
                 self._by_record.setdefault((broker, row.commit_log_offset), found)
         if row.event != ACKNOWLEDGED:
             for place in _places(row):
-                if place not in found.places:
+                if place not in found.places and len(found.places) < MOST_PLACES:
                     found.places[place] = row.time or 0
                     self._by_place[place] = found
                     queue = (place[1], place[2])

@@ -1,0 +1,221 @@
+"""Attacks by files: each made in a size that is asked for, and the commands that must stand it.
+
+`measure` runs them at a size and at twice that, in processes with little memory. What cannot be a
+file (peers, sockets, disks) has tests of its own; `held` says which.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from dissectors.remoting.messages.message import StoredMessage, encode_message
+from tests.traffic.captures import pcap, pcap_of
+from tests.traffic.commands import GET_ROUTEINFO, HEART_BEAT, PULL_MESSAGE, Command, send, sent
+from tests.traffic.network import ethernet, fragments
+from tests.traffic.talk import BROKER, START, End, Talk, Tcp
+
+MIB = 1 << 20
+TABLE = ("decode", "pcap", "{}")
+COMMANDS = ("decode", "pcap", "{}", "--commands", "-T", "jsonl")
+TREE = ("decode", "pcap", "{}", "-V")
+MESSAGES = ("decode", "pcap", "{}", "--list-messages", "-T", "jsonl")
+SUMMARY = ("decode", "pcap", "{}", "--summary")
+DIAGNOSE = ("diagnose", "{}")
+TRACE = ("trace", "{}", "K0", "-T", "jsonl")
+PLAN = ("replay", "{}", "--dry-run")
+
+
+class Attack(NamedTuple):
+    """Something that once cost more than it should, or that could."""
+
+    make: Callable[[int], bytes]
+    """size → content of the file"""
+    size: int
+    """where it begins"""
+    commands: tuple[tuple[str, ...], ...]
+    """what is run on it; `{}` is the file"""
+    name: str = "attack.pcap"
+    """of the file"""
+
+
+def one_way(commands: Iterable[Command], mss: int = 60_000) -> bytes:
+    """A capture of a connection on which one side speaks."""
+    talk = Talk(mss=mss).open()
+    for one in commands:
+        talk.say(0, one.frame)
+    return pcap_of(talk.close().segments, "raw")
+
+
+def bombs(count: int) -> bytes:
+    """Sends of a kilobyte that are a megabyte each."""
+    body = zlib.compress(bytes(MIB), 9)
+    sends = (send(number, body) for number in range(count))
+    return one_way(replace(one, ext={**one.ext, "f": str(0x301)}) for one in sends)
+
+
+def syns(count: int) -> bytes:
+    """Connections that are asked for and nothing more."""
+    ends = (End(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}", 1000) for n in range(count))
+    return pcap_of((Tcp(end, BROKER, 1, 0, 2, b"", START) for end in ends), "raw")
+
+
+def unanswered(count: int) -> bytes:
+    """A send on each of many connections; no answer."""
+    segments: list[Tcp] = []
+    for number in range(count):
+        talk = Talk(client=End("10.1.0.1", 1024 + number)).open()
+        segments += talk.say(0, keyed(number).frame).segments
+    return pcap_of(segments, "raw")
+
+
+def keyed(number: int) -> Command:
+    """A send with a UNIQ_KEY."""
+    one = send(number)
+    return replace(one, ext={**one.ext, "i": f"UNIQ_KEY\x01K{number}\x02"})
+
+
+def retried(count: int) -> bytes:
+    """One message, tried again and again."""
+    return one_way(replace(keyed(0), opaque=number) for number in range(count))
+
+
+def holes(count: int) -> bytes:
+    """Segments of two bytes, each behind a hole."""
+    talk = Talk(mss=2).open().say(0, bytes(4 * count))
+    kept = [one for number, one in enumerate(talk.segments) if number < 3 or number % 2]
+    return pcap_of(kept, "raw")
+
+
+def false_frames(count: int) -> bytes:
+    """A stream that claims a frame of 64 KiB every 59 bytes."""
+    claim = b"\x00\x01\x00\x00\x01\x00\xff\x00" + bytes(51)
+    return pcap_of(Talk(mss=1000).say(0, claim * count).segments, "raw")
+
+
+def nested(depth: int) -> bytes:
+    """A heartbeat, an ext field and a route of brackets."""
+    text = b"[" * depth
+    return one_way(
+        (
+            Command(HEART_BEAT, 1, body=text),
+            Command(HEART_BEAT, 2, body=b'{"a":' * depth),
+            Command(25, 3, ext={"extra": text.decode()}),
+        )
+    )
+
+
+def doubling(levels: int) -> bytes:
+    """References each of which names the one before twice."""
+    twice = (",".join([f'{{"$ref":"$.x{n - 1}"}}'] * 2) for n in range(1, levels))
+    rows = ",".join(f"x{n}:[{refs}]" for n, refs in enumerate(twice, 1))
+    return one_way([Command(HEART_BEAT, 1, body=f"{{x0:[1,2],{rows}}}".encode())])
+
+
+def topics(count: int) -> bytes:
+    """As many topics, groups and producers as commands."""
+    return one_way(
+        replace(one, ext={**one.ext, "a": f"group-{n}", "b": f"topic-{n}"})
+        for n, one in ((n, keyed(n)) for n in range(count))
+    )
+
+
+def long_topic(length: int) -> bytes:
+    """A long topic among the first rows of a table."""
+    one = send(2)
+    long = replace(one, ext={**one.ext, "b": "T" * length})
+    return one_way([send(1), long, *(send(n) for n in range(3, 60))])
+
+
+def routes(rows: int) -> bytes:
+    """A route whose rows claim as many queues as there may be."""
+    row = {"brokerName": "b", "perm": 6, "readQueueNums": 65_536, "writeQueueNums": 65_536}
+    body = json.dumps({"brokerDatas": [], "queueDatas": [row] * rows}).encode()
+    ask = Command(GET_ROUTEINFO, 1, ext={"topic": "T"})
+    talk = Talk(mss=60_000).open().say(0, ask.frame).say(1, ask.answer(body=body).frame)
+    return pcap_of(talk.close().segments, "raw")
+
+
+def pulled(count: int) -> bytes:
+    """A pull that gives as many messages as fit."""
+    record = encode_message(StoredMessage("T", b"x", {"UNIQ_KEY": "K0"}, born_timestamp=1))
+    ask = Command(PULL_MESSAGE, 1, ext={"topic": "T", "consumerGroup": "g"})
+    talk = Talk(mss=60_000).open().say(0, ask.frame)
+    return pcap_of(talk.say(1, ask.answer(body=record * count).frame).close().segments, "raw")
+
+
+def properties(count: int) -> bytes:
+    """A message of as many properties as its bytes can be."""
+    one = send(1)
+    text = "".join(f"p{number}\x01\x02" for number in range(count))
+    return one_way([replace(one, ext={**one.ext, "i": text})])
+
+
+def groups(count: int) -> bytes:
+    """A heartbeat of many groups."""
+    rows = [{"groupName": f"g{n}", "subscriptionDataSet": [{"topic": "T"}]} for n in range(count)]
+    return one_way([Command(HEART_BEAT, 1, body=json.dumps({"consumerDataSet": rows}).encode())])
+
+
+def orphans(count: int) -> bytes:
+    """Answers that nobody asked for."""
+    talk = Talk(mss=60_000).open()
+    for number in range(count):
+        talk.say(1, sent(number).frame)
+    return pcap_of(talk.close().segments, "raw")
+
+
+def cut_datagrams(count: int) -> bytes:
+    """First fragments of datagrams whose rest never comes."""
+    whole = Talk().open().say(0, bytes(1000)).segments[3]
+    parts = [fragments(whole, 512, ident)[0] for ident in range(count)]
+    return pcap([(START, ethernet(part)) for part in parts])
+
+
+def empty_archives(count: int) -> bytes:
+    """A capture in gzip behind many empty ones."""
+    return gzip.compress(b"") * count + gzip.compress(one_way([send(1)]))
+
+
+def zeros(mib: int) -> bytes:
+    """Zeros behind the head of a capture, packed to a thousandth."""
+    return gzip.compress(one_way([send(1)]) + bytes(mib * MIB))
+
+
+def log_line(length: int) -> bytes:
+    """A log of commands with a long line."""
+    return (json.dumps({"capture": "a", "x": "y" * length}) + "\n").encode()
+
+
+def log_depth(depth: int) -> bytes:
+    """A decoded log whose rows nest."""
+    return b'{"capture":"a","facts":' + b"[" * depth + b"\n"
+
+
+ATTACKS: dict[str, Attack] = {
+    "bombs": Attack(bombs, 40, (COMMANDS, MESSAGES, PLAN)),
+    "syns": Attack(syns, 400, (TABLE, DIAGNOSE)),
+    "unanswered": Attack(unanswered, 60, (TABLE, DIAGNOSE, PLAN)),
+    "retried": Attack(retried, 150, (MESSAGES, DIAGNOSE, TRACE, PLAN)),
+    "holes": Attack(holes, 800, (TABLE,)),
+    "false frames": Attack(false_frames, 400, (TABLE,)),
+    "nested": Attack(nested, 5000, (COMMANDS, TREE, DIAGNOSE)),
+    "doubling": Attack(doubling, 40, (COMMANDS,)),
+    "topics": Attack(topics, 150, (SUMMARY, MESSAGES, DIAGNOSE, PLAN)),
+    "long topic": Attack(long_topic, 100_000, (TABLE, DIAGNOSE)),
+    "routes": Attack(routes, 300, (COMMANDS, DIAGNOSE)),
+    "pulled": Attack(pulled, 300, (COMMANDS, MESSAGES, TRACE)),
+    "properties": Attack(properties, 700, (TABLE, MESSAGES, PLAN)),
+    "groups": Attack(groups, 600, (COMMANDS, DIAGNOSE)),
+    "orphans": Attack(orphans, 150, (TABLE, DIAGNOSE)),
+    "cut datagrams": Attack(cut_datagrams, 500, (TABLE,)),
+    "empty archives": Attack(empty_archives, 2000, (TABLE,), "attack.pcap.gz"),
+    "zeros": Attack(zeros, 20, (TABLE,), "attack.pcap.gz"),
+    "log line": Attack(log_line, 2 * MIB, (PLAN,), "attack.jsonl"),
+    "log depth": Attack(log_depth, 5000, (DIAGNOSE, PLAN), "attack.jsonl"),
+}
+"""name → attack"""
