@@ -6,12 +6,13 @@ A damaged file is an `InputError` that names it and says where; nothing else rai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from dissectors.budget import FREE_BYTES, MOST_TIMES
 from dissectors.decode.decoded_log import FINDING_COLUMNS
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.foreign import read_json
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 BATCH: Final = 4096
 """rows that are read at a time"""
+BATCH_BYTES: Final = 16 << 20
+"""bytes of lines that are read at a time: a line more at most"""
 _READ: Final = 1 << 20
 _JSON: Final = msgspec.json.Decoder()
 _ABSENT: Final[dict[str, object]] = {
@@ -109,12 +112,41 @@ def _parquet_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mappi
     names = {column.name for column in columns}
     try:
         with pyarrow.parquet.ParquetFile(file) as opened:
+            shared = _shared_texts(file, opened.metadata, names)
+        with pyarrow.parquet.ParquetFile(file, read_dictionary=shared) as opened:
             wanted = [name for name in opened.schema_arrow.names if name in names]
             for batch in opened.iter_batches(BATCH, columns=wanted):
                 yield _arrow_values(batch, columns)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError, IndexError) as error:
         reason = str(error).partition(".")[0] or type(error).__name__
         raise InputError(f"{file} cannot be read: {reason}", "decode the captures again") from None
+
+
+def _shared_texts(
+    file: str, metadata: pyarrow.parquet.FileMetaData, names: Collection[str]
+) -> list[str]:
+    """Return the columns whose texts are in the file once each; they are so in memory, too.
+
+    Raise InputError where a column becomes more than a file of that size may.
+    """
+    most = FREE_BYTES + MOST_TIMES * Path(file).stat().st_size
+    shared: dict[str, bool] = {}
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for index in range(row_group.num_columns):
+            column = row_group.column(index)
+            name = column.path_in_schema
+            if name.partition(".")[0] not in names:
+                continue
+            if column.total_uncompressed_size > most:
+                raise InputError(
+                    f"{file}: its column {name} becomes {column.total_uncompressed_size:,} bytes",
+                    f"no more than {most:,} are made of a file of that size",
+                )
+            is_text = column.physical_type == "BYTE_ARRAY"
+            once = is_text and any("DICTIONARY" in one for one in column.encodings)
+            shared[name] = once and shared.get(name, True)
+    return [name for name, is_shared in shared.items() if is_shared]
 
 
 def _arrow_values(
@@ -135,15 +167,40 @@ def _arrow_values(
             values[column.name] = [
                 None if value is None else value * 1000 for value in array.to_pylist()
             ]
+        elif _is_shared(array.type):
+            values[column.name] = _texts_of(array)
         else:
             values[column.name] = array.to_pylist()
     names = list(values)
     return [dict(zip(names, row, strict=True)) for row in zip(*values.values(), strict=True)]
 
 
+def _is_shared(kind: pyarrow.DataType) -> bool:
+    import pyarrow
+
+    of = kind.value_type if pyarrow.types.is_list(kind) else kind
+    return pyarrow.types.is_dictionary(of)
+
+
+def _texts_of(array: Any) -> list[object]:
+    """Return the values of a column of shared texts, or of lists of them: each text once."""
+    import pyarrow
+
+    if pyarrow.types.is_list(array.type):
+        inner, bounds = _texts_of(array.values), array.offsets.to_pylist()
+        there = array.is_valid().to_pylist()
+        return [
+            inner[start:end] if valid else None
+            for start, end, valid in zip(bounds, bounds[1:], there, strict=False)
+        ]
+    texts = array.dictionary.to_pylist()
+    return [None if index is None else texts[index] for index in array.indices.to_pylist()]
+
+
 def _json_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[str, object]]]:
     times = [column.name for column in columns if column.type == "time"]
     rows: list[Mapping[str, object]] = []
+    size = 0
     for number, line in enumerate(_lines_of(file), 1):
         if not line.strip():
             continue
@@ -158,9 +215,10 @@ def _json_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[
                 moment = moment_of(text)
                 value[name] = moment.ns if moment is not None else None
         rows.append(value)
-        if len(rows) == BATCH:
+        size += len(line)
+        if len(rows) == BATCH or size > BATCH_BYTES:
             yield rows
-            rows = []
+            rows, size = [], 0
     if rows:
         yield rows
 

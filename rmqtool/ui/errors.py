@@ -104,6 +104,8 @@ def silence_stdout() -> None:
 def _known(error: Exception) -> ExitStatus | None:
     """Say an error of the libraries; their modules are imported only if they raised it."""
     names = {cls.__name__ for cls in type(error).__mro__}
+    if "MemoryError" in names:
+        return said("not enough memory", "less of the input: --since, --until, --where, --limit")
     if names & {"CaptureError", "LiveError", "DecodedLogError", "MissingLibraryError"}:
         return said(str(error))
     if names & {"SourceError", "RewriteError", "JournalError", "TargetRefused"}:
