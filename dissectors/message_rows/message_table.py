@@ -70,7 +70,11 @@ _NAMING: Final = frozenset(
 )
 """Requests of a client that name its client id."""
 
-_CUT: Final = "the bound on decompressed bodies is reached: later ones are cut"
+_CUT: Final = "the bound on what bodies become is reached: later ones are cut"
+_ROW: Final = 1024
+"""bytes that a row takes of the budget where the bytes of the exchange do not pay for it"""
+_LEAST_RECORD: Final = 64
+"""bytes of a body that pay for a row: no stored message is shorter"""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -109,15 +113,23 @@ class MessageTable:
             return []
         client = self._clients.get(row.conversation)
         seen = SeenExchange(request, response, row, client, self._body_limit, self._budget)
-        self._budget.earn(len(request.body) + (len(response.body) if response is not None else 0))
+        size = len(request.body) + (len(response.body) if response is not None else 0)
+        self._budget.earn(size)
+        paid = 1 + size // _LEAST_RECORD
+        most = max(self._budget.room // _ROW, paid)
         rows: list[MessageRecord] = []
         try:
             if code in _PULLS and self._commits(seen):
                 rows.extend(rows_of_commit(seen))
-            rows.extend(make(seen))
+            rows.extend(islice(make(seen), most + 1))
         except Exception as error:  # the last line of defence: one message never ends a run
             experts.append(request.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
-        if not self._budget.room and not self._is_cut:
+        is_more = len(rows) > most
+        if is_more:
+            del rows[most:]
+        if len(rows) > paid:
+            self._budget.spend((len(rows) - paid) * _ROW)
+        if (is_more or not self._budget.room) and not self._is_cut:
             self._is_cut = True
             experts.append(request.say(ExpertKind.BAD_MESSAGE, _CUT))
         return rows

@@ -35,6 +35,7 @@ def decode_hex(
     commands: options.Commands = False,
     format_: FormatName = None,
     body_limit: options.BodyLimit = None,
+    max_output: options.MaxOutput = None,
     color: options.Color = When.auto,
     quiet: options.Quiet = False,
 ) -> None:
@@ -51,7 +52,7 @@ def decode_hex(
       xxd frame.bin | rmqtool decode hex -T jsonl
     """
     view = View.commands if commands else View.tree
-    raise typer.Exit(_run(view, texts, input_, format_, body_limit, color, quiet))
+    raise typer.Exit(_run(view, texts, input_, format_, (body_limit, max_output), color, quiet))
 
 
 def decode_stream(
@@ -60,6 +61,7 @@ def decode_stream(
     verbose: options.Verbose = False,
     format_: FormatName = None,
     body_limit: options.BodyLimit = None,
+    max_output: options.MaxOutput = None,
     color: options.Color = When.auto,
     quiet: options.Quiet = False,
 ) -> None:
@@ -76,7 +78,7 @@ def decode_stream(
       nc -l 10911 | rmqtool decode stream --input raw -
     """
     view = view_of(False, verbose, False) if verbose else View.commands
-    raise typer.Exit(_run(view, texts, input_, format_, body_limit, color, quiet))
+    raise typer.Exit(_run(view, texts, input_, format_, (body_limit, max_output), color, quiet))
 
 
 def _run(
@@ -84,7 +86,7 @@ def _run(
     texts: list[str] | None,
     form: BytesForm,
     format_: RowFormat | None,
-    body_limit: str | None,
+    sizes: tuple[str | None, str | None],
     color: When,
     quiet: bool,
 ) -> int:
@@ -94,9 +96,9 @@ def _run(
         chosen = format_of(format_, "-", View.commands)
         if chosen not in (RowFormat.table, RowFormat.jsonl):
             raise usage_error("--format", "table or jsonl")
-        limit = size_option("--body-limit", body_limit)
-        return run_hex(
-            HexRequest(texts or [], form, view, chosen is RowFormat.jsonl, limit, color, quiet)
-        )
+        limit = size_option("--body-limit", sizes[0])
+        most = size_option("--max-output", sizes[1])
+        jsonl = chosen is RowFormat.jsonl
+        return run_hex(HexRequest(texts or [], form, view, jsonl, limit, color, quiet, most))
 
     return int(guarded(run))

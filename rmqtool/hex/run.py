@@ -14,12 +14,14 @@ from pathlib import Path
 
 import msgspec
 
+from dissectors.budget import Budget
 from dissectors.decode.command_row import WHOLE, command_row_of, kind_of, name_of
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
 from dissectors.expert import ExpertInfo, Severity
 from dissectors.remoting.framing.layout import PREFIX, is_prefix, total_of
 
 from ..decode.options import View
+from ..decode.sinks import with_cut
 from ..decode.tree import STEP, Tree
 from ..ui.console import Style, When, one_line, styled, terminal_of
 from ..ui.figures import counted
@@ -52,6 +54,8 @@ class HexRequest:
     """when to use colours"""
     quiet: bool = False
     """no remarks"""
+    max_output: int | None = None
+    """bytes that bodies may become; None: as much as the budget has by default"""
 
 
 def run_hex(request: HexRequest) -> ExitStatus:
@@ -75,6 +79,8 @@ def run_hex(request: HexRequest) -> ExitStatus:
             sys.stdout.flush()
     findings += decode.take_experts()
     _say_findings(request, findings)
+    if cut := with_cut("", view.budget):
+        print(f"rmqtool: {cut}", file=sys.stderr)
     if shown:
         return ExitStatus.OK
     raise CommandError(f"{name}: no command in {counted(counter.bytes, 'byte')}", _why(counter))
@@ -85,7 +91,10 @@ class _View:
 
     def __init__(self, request: HexRequest, name: str) -> None:
         self._request = request
-        self._tree = _OffsetTree([name], terminal_of(sys.stdout, request.colour).colour, request)
+        self.budget = Budget(request.max_output)
+        """what may be made of the input"""
+        colour = terminal_of(sys.stdout, request.colour).colour
+        self._tree = _OffsetTree([name], colour, request, self.budget)
         self._name = name
 
     def __call__(self, seen: CommandSeen) -> str:
@@ -99,11 +108,13 @@ class _View:
     def _json(self, seen: CommandSeen) -> str:
         limit = self._request.body_limit
         row = msgspec.to_builtins(
-            command_row_of(seen, [self._name], WHOLE if limit is None else limit)
+            command_row_of(seen, [self._name], WHOLE if limit is None else limit, self.budget)
         )
         kept = {"input": row.pop("capture"), "offset": seen.pdu.offset, "end": end_of(seen)}
         kept |= {name: value for name, value in row.items() if name not in _NOT_KNOWN}
-        return json_line(kept).decode().rstrip("\n")
+        line = json_line(kept)
+        self.budget.spend(len(line))
+        return line.decode().rstrip("\n")
 
     def _line(self, seen: CommandSeen) -> str:
         command, pdu = seen.pdu.command, seen.pdu
@@ -120,8 +131,10 @@ class _View:
 class _OffsetTree(Tree):
     """A tree that names offsets of the input where others name packets and addresses."""
 
-    def __init__(self, names: Sequence[str], colour: bool, request: HexRequest) -> None:
-        super().__init__(names, colour, request.body_limit)
+    def __init__(
+        self, names: Sequence[str], colour: bool, request: HexRequest, budget: Budget
+    ) -> None:
+        super().__init__(names, colour, request.body_limit, budget)
         self._has_colour = colour
 
     def command(self, seen: CommandSeen) -> Iterator[str]:

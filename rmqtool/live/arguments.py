@@ -111,6 +111,7 @@ class LiveArguments:
     output: options.OutputName = "-"
     force: options.Force = False
     body_limit: options.BodyLimit = None
+    max_output: options.MaxOutput = None
     colour: options.Color = When.auto
     quiet: options.Quiet = False
     check: options.Check = False

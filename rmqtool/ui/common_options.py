@@ -175,7 +175,7 @@ MaxOutput = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Bytes that compressed bodies may become in trees, jsonl of commands and --messages;"
+        help="Bytes that bodies may become in trees, jsonl of commands and --messages;"
         " default: 128MiB and 64 times what was captured.",
         rich_help_panel=_OUTPUT,
     ),

@@ -125,3 +125,15 @@ def test_a_text_that_nobody_can_read_is_cut_and_the_rest_counted(tmp_path: Path)
         assert ended.peak < 100 * MIB
     limited(tmp_path, MEMORY, "decode", "pcap", capture)
     assert "T… 1,000,000 more" in (tmp_path / "stdout").read_text()
+
+
+@pytest.mark.slow
+def test_bytes_without_a_capture_have_the_same_bounds(tmp_path: Path) -> None:
+    body = zstandard.ZstdCompressor().compress(bytes(4 * MIB))
+    stream = tmp_path / "stream.bin"
+    stream.write_bytes(b"".join(compressed(n, body, ZSTD).frame for n in range(60)))
+    arguments = ("decode", "stream", stream, "--input", "raw", "-T", "jsonl", "--max-output", "9MB")
+    ended = limited(tmp_path, MEMORY, *arguments)
+    assert ended.status == 0, ended.err
+    assert ended.written < 20_000_000
+    assert "compressed messages cut, first in packet" in ended.err

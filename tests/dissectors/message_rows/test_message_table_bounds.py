@@ -14,6 +14,8 @@ from dissectors import budget
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.expert import ExpertKind
 from dissectors.message_rows.decisions import MAX_ACKNOWLEDGED, MAX_POPPED
+from dissectors.remoting.messages.message import StoredMessage, encode_message
+from dissectors.remoting.sysflag import UNWRAP_BITS
 from dissectors.rows.message_record import MessageRecord
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, send
@@ -59,3 +61,20 @@ def test_bodies_that_decompress_to_much(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(rows) == 20
     earned = budget.MOST_TIMES * 20 * len(bomb) + 20 * budget.EACH
     assert made <= 4 / 3 * ((1 << 20) + earned) + 20 * 4
+
+
+def test_a_compressed_batch_makes_no_more_rows_than_there_is_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "FREE_BYTES", 1 << 20)
+    item = bytes.fromhex("00000017") + bytes(12) + bytes.fromhex("00000001") + b"x" + bytes(2)
+    packed = zlib.compress(item * 5000, 9)
+    whole = StoredMessage("T", packed, {}, sys_flag=UNWRAP_BITS | 0x301, born_timestamp=1)
+    talk = Talk(mss=60_000).open()
+    for number in range(4):
+        asked = Command(11, number, ext={"topic": "T", "consumerGroup": "g"})
+        answer = asked.answer(body=encode_message(whole))
+        talk = talk.say(0, asked.frame).say(1, answer.frame)
+    rows = rows_of(talk, tmp_path / "batches.pcap")
+    assert 1000 < len(rows) < 1500
+    assert said_in(tmp_path / "batches.pcap", 0) == 1
