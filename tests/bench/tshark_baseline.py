@@ -22,7 +22,9 @@ TSHARK_FIELDS = (
     "rmqbench.group", "rmqbench.queue", "rmqbench.key", "rmqbench.header_length",
     "rmqbench.body_length",
 )  # fmt: skip
-NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/tmp")
+BARE = ("env", "HOME=/nonexistent")
+"""without plugins and preferences of the user, our own dissector among them"""
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *BARE)
 
 
 def tshark_missing() -> str:
@@ -38,8 +40,8 @@ def lua_prefix() -> tuple[str, ...] | None:
         script = Path(folder) / "probe.lua"
         script.write_text('io.stderr:write("lua runs\\n")\n')
         script.chmod(0o644)
-        for prefix in ((), NOBODY):
-            if prefix and not shutil.which(prefix[0]):
+        for prefix in (BARE, NOBODY):
+            if not shutil.which(prefix[0]):
                 continue
             command = [*prefix, "tshark", "-X", f"lua_script:{script}", "-v"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -63,7 +65,9 @@ def summary_command(capture: Path, reassemble: bool) -> list[str]:
     and grows with the square of the size. Without, the same lines come out in linear time.
     """
     switch = "TRUE" if reassemble else "FALSE"
-    return ["tshark", "-n", "-r", str(capture), "-o", f"tcp.desegment_tcp_streams:{switch}"]
+    return [
+        *BARE, "tshark", "-n", "-r", str(capture), "-o", f"tcp.desegment_tcp_streams:{switch}",
+    ]  # fmt: skip
 
 
 def lua_command(capture: Path) -> list[str]:

