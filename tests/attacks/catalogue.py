@@ -1,7 +1,7 @@
 """Attacks by files: each made in a size that is asked for, and the commands that must stand it.
 
 `measure` runs them at a size and at twice that, in processes with little memory. What cannot be a
-file (peers, sockets, disks) has tests of its own; `held` says which.
+file (peers, sockets, disks) has tests of its own beside what it attacks.
 """
 
 from __future__ import annotations
