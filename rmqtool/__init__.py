@@ -7,7 +7,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be one more module
 if TYPE_CHECKING:
-    from .api.capture import Capture, read
+    from .api.capture import Capture
+    from .api.read import read
+    from .api.summarised import CaptureSummary
     from .errors import (
         ArgumentError,
         Error,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentError",
     "Capture",
+    "CaptureSummary",
     "Error",
     "FilterError",
     "MissingExtraError",
@@ -32,7 +35,9 @@ __all__ = [
 
 _PLACES = {
     "__version__": ("version", "VERSION"),
-    **dict.fromkeys(("Capture", "read"), ("api.capture", "")),
+    "Capture": ("api.capture", ""),
+    "CaptureSummary": ("api.summarised", ""),
+    "read": ("api.read", ""),
     **dict.fromkeys(
         ("ArgumentError", "Error", "FilterError", "MissingExtraError", "ReadError", "WriteError"),
         ("errors", ""),

@@ -37,7 +37,7 @@ MASTER = "analytics.spark.master"
 API = "rmqtool.api"
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "scapy": ("dissectors.with_scapy",),
-    "pyspark": ("analytics",),
+    "pyspark": ("analytics", API),
     "pandas": ("analytics", API),
     "pyarrow": ("dissectors.rows.parquet", "analytics", API),
     "typer": ("rmqtool",),
@@ -322,6 +322,7 @@ ACROSS_MODULES = (
     "replay/transport/test_transport",
     "analytics/spark/test_standalone_cluster",
     "rmqtool/api/test_docs",
+    "rmqtool/api/test_examples",
     "rmqtool/replay/test_targets",
     "rmqtool/send/test_docs",
     "rmqtool/send/test_send_options_and_lines",

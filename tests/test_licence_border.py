@@ -19,8 +19,8 @@ from replay.sandbox import SandboxOptions, TopicSpec, sandbox_thread
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = "dissectors/with_scapy"
-OUTSIDE = ("rmqtool/live/opened.py",)
-"""what imports the folder: live capture, once it is asked for"""
+OUTSIDE = ("rmqtool/api/opened.py",)
+"""what imports the folder: live capture and packets of scapy, once they are asked for"""
 SPDX = "# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only\n"
 SOURCES = sorted(
     path

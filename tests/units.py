@@ -291,7 +291,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     ERRORS: (),
     "rmqtool.api.tables": (ERRORS, "dissectors"),
     "rmqtool.api": (
-        *(ERRORS, VERSION, "rmqtool.api.tables", "dissectors"),
+        *(ERRORS, VERSION, "rmqtool.api.tables", "rmqtool.summary", "rmqtool.ui", "dissectors"),
         *(f"analytics.{name}" for name in ("diagnosis", "inputs", "life")),
     ),
     "rmqtool.__main__": ("rmqtool.cli", "rmqtool.owners"),
@@ -327,7 +327,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         "analytics.inputs",
         "dissectors",
     ),
-    "rmqtool.live": (*VIEWS, "dissectors"),
+    "rmqtool.live": (*VIEWS, "rmqtool.api", "dissectors"),
     "rmqtool.hex": (*VIEWS, "dissectors"),
     "rmqtool.help": ("rmqtool.ui", "dissectors.rows", "dissectors.where"),
     "rmqtool.codes": ("rmqtool.ui", "dissectors.remoting"),

@@ -199,9 +199,7 @@ class LiveSource:
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the head of the pcap, then records as packets come; empty: there is nothing new."""
-        head = struct.pack(
-            "<IHHiIII", _PCAP_NANOSECONDS, 2, 4, 0, 0, SNAPLEN, self._capture.linktype
-        )
+        head = pcap_head(self._capture.linktype)
         self.bytes_read += len(head)
         yield head
         while True:
@@ -222,6 +220,11 @@ class LiveSource:
     def close(self) -> None:
         """End the capture."""
         self._capture.close()
+
+
+def pcap_head(linktype: int) -> bytes:
+    """Return the head of a little-endian pcap with times in nanoseconds."""
+    return struct.pack("<IHHiIII", _PCAP_NANOSECONDS, 2, 4, 0, 0, SNAPLEN, linktype)
 
 
 def pcap_records(packets: Sequence[RingPacket]) -> bytes:

@@ -7,13 +7,15 @@ that memory does not depend on its size, but for what is returned as a whole (Ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.shards import decode_of
 
+from ..errors import ArgumentError
 from .choice import Choice, Time, choice_of, chosen, in_window, test_of
-from .inputs import Inputs, inputs_of
+from .inputs import Inputs
 from .tables import named as tables
 from .tables.table import Table
 from .translated import translated
@@ -23,14 +25,25 @@ if TYPE_CHECKING:
 
     import pandas
     import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
 
+    from analytics.diagnosis.problem import Problem
+    from analytics.life.life import Life
     from dissectors.decode.command_row import CommandRow
     from dissectors.decode.decoded_log import Finding
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.message_record import MessageRecord
     from dissectors.rows.record import ExchangeRecord
 
-    Given = str | os.PathLike[str] | bytes | bytearray | memoryview | Iterable[Any]
+    from .summarised import CaptureSummary
+
+
+TASKS_DECODE: Final = {
+    tables.EXCHANGES: "exchanges",
+    tables.CONNECTIONS: "conversations",
+    tables.FINDINGS: "findings",
+}
+"""table → what the data source of Spark calls it"""
 
 
 class Capture:
@@ -183,6 +196,115 @@ class Capture:
             )
         )
 
+    # -- logs and Spark ---------------------------------------------------------------------------
+
+    def to_parquet(
+        self,
+        folder: str | os.PathLike[str],
+        where: str = "",
+        *,
+        since: Time | None = None,
+        until: Time | None = None,
+        limit: int | None = None,
+        messages: bool = True,
+        body_limit: int | None = None,
+        replace: bool = False,
+    ) -> Path:
+        """Write a decoded log in Parquet, as ``decode pcap -T parquet -o`` does; return its folder.
+
+        The filter is one of exchanges; `messages`: their messages are written, too. `replace`
+        allows to replace a decoded log, and nothing else. Raise WriteError, and what `to_batches`
+        raises; then nothing is left of it.
+        """
+        from .log import write_log
+
+        table, choice = tables.table_named(tables.EXCHANGES), choice_of(where, since, until, limit)
+        tests = self._tests(table, choice, [])
+        decode = self._decode(
+            choice, conversations=True, messages=messages, body_limit=body_limit or 0
+        )
+        target = Path(folder)
+        with translated():
+            write_log(decode, target, choice, tests, replace)
+        return target
+
+    def to_spark(
+        self,
+        spark: SparkSession,
+        table: str = tables.EXCHANGES,
+        where: str = "",
+        *,
+        since: Time | None = None,
+        until: Time | None = None,
+    ) -> DataFrame:
+        """Return a table as a DataFrame of Spark.
+
+        Exchanges, connections and findings of files are decoded by Spark's tasks, which must see
+        the files under the same path, each time that the DataFrame is computed; all else is decoded
+        now and given to Spark. Raise as `to_batches` does.
+        """
+        choice = choice_of(where, since, until, None)
+        chosen_table = tables.table_named(table)
+        self._tests(chosen_table, choice, [])  # a wrong filter is said now
+        files = self._inputs.files
+        whole = choice == Choice()
+        if files is not None and (table == tables.EXCHANGES or whole) and table in TASKS_DECODE:
+            from analytics.inputs.capture_frame import capture_frame
+
+            return capture_frame(
+                spark, files, TASKS_DECODE[table], sorted(self._decode_as), where,
+                choice.since, choice.until,
+            )  # fmt: skip
+        return spark.createDataFrame(self.to_arrow(table, where, since=since, until=until))
+
+    # -- verdicts ---------------------------------------------------------------------------------
+
+    def problems(
+        self,
+        *,
+        rules: Iterable[str] = (),
+        since: Time | None = None,
+        until: Time | None = None,
+    ) -> list[Problem]:
+        """Return what is wrong, as ``rmqtool diagnose`` finds it: by incident, the cause first.
+
+        `rules`: ids of those that are asked; none: all. Raise ArgumentError for an unknown rule.
+        """
+        from .judged import engine_of, fed, rules_named
+
+        engine = engine_of(rules_named(rules))
+        choice = choice_of("", since, until, None)
+        with translated():
+            decode = self._decode(choice, conversations=True)
+            for _ in fed(decode, engine):
+                pass
+        return engine.diagnosis().problems
+
+    def summary(self) -> CaptureSummary:
+        """Return what it comes to: operations, answers, clients, findings, what is wrong.
+
+        `print` shows it as text, a notebook as tables.
+        """
+        from .summarised import summarised
+
+        with translated():
+            return summarised(self._decode(Choice(), conversations=True))
+
+    def trace(self, key: str = "", *, where: str = "") -> list[Life]:
+        """Return the lives of the messages of a key, or for which a filter of messages holds.
+
+        `key`: a unique key, an offset message id or a business key. Raise ArgumentError without
+        either, and as `exchanges` does.
+        """
+        from .lives import lives_in
+
+        table = tables.table_named(tables.MESSAGES)
+        if not key.strip() and not where.strip():
+            raise ArgumentError("which messages? give a key, or where")
+        test = test_of(where, table.fields([]))
+        with translated():
+            return lives_in(self._decode(Choice(), messages=True), key.strip() or None, test)
+
     # -- inside -----------------------------------------------------------------------------------
 
     def _rows(self, name: str, choice: Choice, body_limit: int | None = None) -> Iterator[Any]:
@@ -194,11 +316,7 @@ class Capture:
     ) -> Iterator[Sequence[Any]]:
         """Give the rows that are asked for; the filter is looked at now, the input when read."""
         names: list[str] = []
-        tests = [
-            one
-            for one in (in_window(table, choice), test_of(choice.where, table.fields(names)))
-            if one is not None
-        ]
+        tests = self._tests(table, choice, names)
         shown = table.body_limit if body_limit is None else body_limit
         return self._read(table, choice, tests, names, shown)
 
@@ -215,7 +333,13 @@ class Capture:
         if room == 0:
             return
         with translated():
-            decode = self._decode(table, choice, body_limit)
+            decode = self._decode(
+                choice if table.windowed else Choice(),
+                conversations=table.name == tables.CONNECTIONS,
+                messages=table.name == tables.MESSAGES,
+                body_limit=body_limit,
+                jobs=1 if table.name == tables.COMMANDS else self._jobs,
+            )
             names[:] = decode.sources
             show = table.shown
             for batch in table.batches(decode):
@@ -226,27 +350,30 @@ class Capture:
                     if not room:
                         return
 
-    def _decode(self, table: Table[Any], choice: Choice, body_limit: int) -> Decode:
-        """Return a run that makes the rows of a table."""
-        windowed = table.windowed
+    def _tests(
+        self, table: Table[Any], choice: Choice, names: Sequence[str]
+    ) -> list[Callable[[object], bool]]:
+        """Return what decides whether a row is given; `names` are the captures, by index."""
+        tests = (in_window(table, choice), test_of(choice.where, table.fields(names)))
+        return [one for one in tests if one is not None]
+
+    def _decode(
+        self,
+        choice: Choice,
+        *,
+        conversations: bool = False,
+        messages: bool = False,
+        body_limit: int = 0,
+        jobs: int | None = None,
+    ) -> Decode:
+        """Return a run over the input, from its beginning."""
         options = DecodeOptions(
             decode_as=self._decode_as,
-            since=choice.since if windowed else None,
-            until=choice.until if windowed else None,
-            conversations=table.name == tables.CONNECTIONS,
-            messages=table.name == tables.MESSAGES,
+            follow=self._inputs.live,
+            since=choice.since,
+            until=choice.until,
+            conversations=conversations,
+            messages=messages,
             body_limit=body_limit,
         )
-        jobs = 1 if table.name == tables.COMMANDS else self._jobs
-        return decode_of(self._inputs.opened(), options, jobs)
-
-
-def read(*given: Given, decode_as: Iterable[int] = (), jobs: int = 1) -> Capture:
-    """Return the capture in what is given: names of files and folders, bytes, or lists of them.
-
-    ``-`` is standard input. All captures together are one: a connection goes on from one to the
-    next. `decode_as` are TCP ports of which every connection is taken to be RocketMQ; `jobs` is the
-    number of processes that decode. Nothing is read yet. Raise ReadError for a name that does not
-    exist, ArgumentError for what is no input.
-    """
-    return Capture(inputs_of(given), frozenset(decode_as), jobs)
+        return decode_of(self._inputs.opened(), options, self._jobs if jobs is None else jobs)

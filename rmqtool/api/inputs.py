@@ -20,6 +20,8 @@ Part = str | Callable[[], Source]
 """The name of a file, or what opens something else."""
 BYTES_NAME: Final = "bytes"
 """what rows call a capture in memory"""
+PACKETS_NAME: Final = "packets"
+"""what rows call a list of packets"""
 
 
 @dataclass(slots=True)
@@ -29,6 +31,8 @@ class Inputs:
     parts: Sequence[Part]
     once: str | None = None
     """what of it can be read only once; None: nothing"""
+    live: bool = False
+    """packets come as they happen"""
     _spent: bool = field(default=False, init=False)
 
     @property
@@ -67,8 +71,46 @@ def _parts_of(one: object) -> list[Part]:
     if isinstance(one, (bytes, bytearray, memoryview)):
         data = bytes(one)
         return [lambda: BytesSource(BYTES_NAME, data)]
+    if _is_packet(one):
+        return _packets_part([one])
     if isinstance(one, Iterable):
+        one = list(one)
+        if one and all(map(_is_packet, one)):
+            return _packets_part(one)
         return [part for each in one for part in _parts_of(each)]
     raise ArgumentError(
         f"cannot read {type(one).__name__}", hint="give a name, a folder, bytes, or scapy packets"
     )
+
+
+def _is_packet(one: object) -> bool:
+    """Return whether something is a packet of scapy, which is not imported for that."""
+    return any(cls.__module__ == "scapy.packet" for cls in type(one).__mro__)
+
+
+def _packets_part(packets: Sequence[object]) -> list[Part]:
+    def opened() -> Source:
+        from .opened import packets_source
+
+        return packets_source(PACKETS_NAME, packets)
+
+    return [opened]
+
+
+def interface_inputs(
+    interface: str,
+    packet_filter: str,
+    duration: float | None,
+    promiscuous: bool,
+    drop_privileges: bool,
+) -> Inputs:
+    """Return an interface as what is read; it is opened by each question."""
+    if duration is not None and duration <= 0:
+        raise ArgumentError(f"duration: {duration} seconds are no time")
+
+    def opened() -> Source:
+        from .opened import interface_source
+
+        return interface_source(interface, packet_filter, duration, promiscuous, drop_privileges)
+
+    return Inputs([opened], live=True)

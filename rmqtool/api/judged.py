@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from analytics.diagnosis.engine import Engine
-from analytics.diagnosis.registry import with_finders
+from analytics.diagnosis.registry import rule_of, rules, with_finders
 from analytics.diagnosis.rule import DiagnosisRule
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.record import ExchangeRecord
+from dissectors.where.fields import suggestion
+
+from ..errors import ArgumentError
+
+
+def rules_named(names: Iterable[str]) -> Sequence[DiagnosisRule]:
+    """Return the rules of these ids, all without ids; raise ArgumentError for an unknown one."""
+    found = []
+    for name in dict.fromkeys(names):
+        rule = rule_of(name)
+        if rule is None:
+            near = suggestion(name, [one.id for one in rules()], "rules")
+            raise ArgumentError(f"there is no rule {name!r}{near}")
+        found.append(rule)
+    return found or rules()
 
 
 def engine_of(rules: Sequence[DiagnosisRule]) -> Engine:

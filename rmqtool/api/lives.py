@@ -1,9 +1,10 @@
-"""Looks for messages in what is decoded, in one pass."""
+"""Looks for messages in what is decoded, in one pass, and tells their lives."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from analytics.life.life import Life, Surroundings, life_of
 from analytics.life.search import MessageSearch
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.message_record import MessageRecord
@@ -55,3 +56,20 @@ class Given:
         if holds is not None:
             rows = [row for row in rows if holds(row.response_time) or holds(row.request_time)]
         self._search.add_exchanges(rows)
+
+
+def lives_in(decode: Decode, key: str | None, test: Callable[[object], bool] | None) -> list[Life]:
+    """Return the lives of the messages of a key, or for which a test of their rows holds."""
+    search = MessageSearch(key, test)
+    for _ in searched(decode, search):
+        pass
+    stats = decode.stats
+    around = Surroundings(
+        search.fetches,
+        search.senders_seen,
+        search.client_ids,
+        stats.gap_bytes,
+        sum(stats.not_decoded.values()),
+        stats.replications,
+    )
+    return [life_of(found, around) for found in search.messages]

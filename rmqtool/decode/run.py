@@ -215,16 +215,12 @@ class _Loop(Generic[Row]):
                 self.counts.add(cast(Sequence[ExchangeRecord], batch))
             self._sink.write(batch)
         if self._request.message_rows:
-            self._take_messages(cast(Sequence[ExchangeRecord], batch), len(batch) < given)
+            from ..api.tables.messages import messages_of
 
-    def _take_messages(self, chosen: Sequence[ExchangeRecord], some: bool) -> None:
-        """Pass on the messages of the exchanges that were chosen; `some`: these are not all."""
-        carried = self._decode.take_messages()
-        if some:
-            numbers = set(map(id, chosen))
-            carried = [one for one in carried if id(one.exchange) in numbers]
-        if carried:
-            self._sink.write_messages([row for one in carried for row in one.messages])
+            chosen = cast(Sequence[ExchangeRecord], batch)
+            messages = messages_of(self._decode, chosen, len(batch) < given)
+            if messages:
+                self._sink.write_messages(messages)
 
     def _take_findings(self) -> None:
         findings = self._decode.take_experts()

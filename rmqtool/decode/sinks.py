@@ -18,7 +18,7 @@ from dissectors.budget import Budget
 from dissectors.expert import ExpertInfo
 from dissectors.rows.record import ExchangeRecord
 
-from ..summary.summary import Summary
+from ..api.summarised import SummaryFold
 from ..ui.columns import LineTable
 from ..ui.console import Terminal
 from ..ui.figures import counted, size
@@ -27,7 +27,6 @@ from ..ui.output import Output, naming
 from ..version import VERSION
 
 if TYPE_CHECKING:
-    from analytics.diagnosis.engine import Engine
     from dissectors.decode.pipeline import Decode
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.message_record import MessageRecord
@@ -275,41 +274,30 @@ class SummarySink(TextSink[ExchangeRecord]):
         say.
         """
         super().__init__(output, list)
-        self._engine: Engine | None = None
-        if diagnosed:
-            from analytics.diagnosis.engine import Engine
-            from analytics.diagnosis.registry import rules
-
-            self._engine = Engine(rules())
+        self._fold = SummaryFold(diagnosed)
         self._as_json = as_json
-        self._summary = Summary()
         self._terminal = terminal
         self._names = names
 
     def write(self, rows: Sequence[ExchangeRecord]) -> None:
-        self._summary.add(rows)
-        if self._engine is not None:
-            self._engine.add_exchanges(rows)
+        self._fold.add(rows)
 
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
-        self._summary.add_findings(findings)
-        if self._engine is not None:
-            self._engine.add_findings(findings)
+        self._fold.add_findings(findings)
 
     def write_conversations(self, rows: Sequence[ConversationRecord]) -> None:
-        if self._engine is not None:
-            self._engine.add_connections(rows)
+        self._fold.add_connections(rows)
 
     def finish(self, decode: Decode) -> str:
-        found = self._engine.diagnosis() if self._engine is not None else None
+        summary, found = self._fold.summary, self._fold.diagnosis()
         if self._as_json:
             from ..summary.summary_json import summary_json
 
-            data = summary_json(self._summary, decode.stats, found)
+            data = summary_json(summary, decode.stats, found)
             self._output.write(visible_json(data) if self._terminal.is_terminal else data)
         else:
             from ..summary.summary_text import summary_lines
 
-            lines = summary_lines(self._summary, decode.stats, self._names, self._terminal, found)
+            lines = summary_lines(summary, decode.stats, self._names, self._terminal, found)
             self.write_lines(lines)
         return super().finish(decode)

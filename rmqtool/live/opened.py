@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import sys
 
-from dissectors.live.interface import Interface, LiveCapture
+from dissectors.live.interface import LiveCapture
 from dissectors.live.privileges import Account, account_of, give_up, is_root
 
+from ..api.opened import open_interface
 from .request import LiveRequest
 
 
 def opened_capture(live: LiveRequest, quiet: bool) -> LiveCapture:
     """Return the open capture; from here on the process has no right that its user lacks."""
-    from dissectors.with_scapy.sockets import open_capture
-
     account = account_of(live.user, os.environ)
-    capture = open_capture(
+    capture = open_interface(
         live.interface,
         live.filter_text,
         promiscuous=live.promiscuous,
@@ -41,10 +40,3 @@ def said_of(interface: str, account: Account | None) -> str:
         f"root opened {interface}, then gave up its capabilities; files are root's "
         "(--user NAME: another user; without root: rmqtool help live)"
     )
-
-
-def interfaces() -> list[Interface]:
-    """Return the interfaces of this machine."""
-    from dissectors.with_scapy.sockets import list_interfaces
-
-    return list_interfaces()

@@ -16,12 +16,13 @@ from dissectors.live.interface import Interface, LiveCapture, LiveSource
 from dissectors.live.packet_ring import RingPacket
 from dissectors.tcp.pcapng_writer import PcapngWriter
 
+from ..api.opened import interfaces
 from ..decode.options import DecodeRequest, duration_option, usage_error
 from ..decode.run import decode_options, run_decode
 from ..ui.figures import count, counted, size
 from ..ui.output import Output, naming
 from ..ui.status import CommandError, ExitStatus
-from .opened import interfaces, opened_capture
+from .opened import opened_capture
 from .request import LiveRequest
 
 LOOK = 2.0

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import rmqtool
 
@@ -17,12 +18,23 @@ TEXT = PAGE.read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
-@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+WITH_SPARK = {number for number, code in enumerate(EXAMPLES) if "pyspark" in code}
+WITHOUT_SPARK = [number for number in range(len(EXAMPLES)) if number not in WITH_SPARK]
+
+
+@pytest.mark.parametrize("number", WITHOUT_SPARK)
 def test_an_example_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copy(ROOT / "samples" / "consumer-lag-5x.pcap", "incident.pcapng")
     shutil.copytree(ROOT / "samples", "captures", ignore=_all_but_one)
     exec(compile(EXAMPLES[number], f"{PAGE.name}, example {number + 1}", "exec"), {})
+
+
+@pytest.mark.parametrize("number", sorted(WITH_SPARK))
+def test_an_example_runs_on_spark(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    test_an_example_runs(number, tmp_path, monkeypatch)
 
 
 def _all_but_one(_folder: str, names: list[str]) -> list[str]:

@@ -1,0 +1,46 @@
+"""A table of captures as a DataFrame that Spark's tasks decode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dissectors.times import Moment
+
+from ..kept import Kept
+from ..report import ReportInput
+from ..schema import SOURCE
+from .capture_source import NAME, CaptureSource
+from .filters import chosen
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def capture_frame(
+    spark: SparkSession,
+    paths: Sequence[str],
+    table: str,
+    decode_as: Sequence[int] = (),
+    where: str = "",
+    since: int | None = None,
+    until: int | None = None,
+) -> DataFrame:
+    """Return one table of `capture_source` with its own columns.
+
+    `where`, `since` and `until` (nanoseconds since the epoch) are for exchanges.
+    """
+    spark.dataSource.register(CaptureSource)
+    tasks = max(1, spark.sparkContext.defaultParallelism)
+    reader = spark.read.format(NAME).options(
+        table=table, tasks=str(tasks), decode_as=",".join(map(str, decode_as))
+    )
+    frame = reader.load(list(paths)).drop(SOURCE)
+    if not where and since is None and until is None:
+        return frame
+    given = ReportInput(frame, None, None, Kept())
+    return chosen(given, where, _moment_of(since), _moment_of(until)).exchanges
+
+
+def _moment_of(ns: int | None) -> Moment | None:
+    return None if ns is None else Moment(ns, True)

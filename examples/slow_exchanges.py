@@ -1,0 +1,20 @@
+"""The slowest answers of captures: python examples/slow_exchanges.py CAPTURE..."""
+
+from __future__ import annotations
+
+import heapq
+import sys
+
+import rmqtool
+
+
+def main(*captures: str) -> None:
+    """Print the ten slowest exchanges that nobody made wait on purpose."""
+    exchanges = rmqtool.read(captures).exchanges("has latency_us and not request ~ '^(PULL|POP)'")
+    for one in heapq.nlargest(10, exchanges, key=lambda row: row.latency_us or 0):
+        milliseconds = (one.latency_us or 0) / 1000
+        print(f"{milliseconds:9.3f} ms  {one.request_name}  {one.topic or '-'}  {one.responder}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,158 @@
+"""The summary of a capture: counted while it is read, then text, data, or a part of a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from dissectors.printable import printable
+
+from ..summary.summary import Summary
+
+if TYPE_CHECKING:
+    from analytics.diagnosis.engine import Diagnosis, Engine
+    from analytics.diagnosis.problem import Problem
+    from dissectors.decode.pipeline import Decode
+    from dissectors.decode.totals import DecodeStats
+    from dissectors.expert import ExpertInfo
+    from dissectors.rows.conversation_record import ConversationRecord
+    from dissectors.rows.record import ExchangeRecord
+
+MOST_ROWS: Final = 20
+"""rows of a table that a notebook shows"""
+_OPERATION: Final = ("count", "failed", "unanswered", "p50_us", "p99_us")
+_CLIENT: Final = ("address", "language", "version", "connections", "exchanges", "failed")
+_TABLES: Final = (
+    ("Operations", "operations", ("request_name", *_OPERATION)),
+    ("Responders", "responders", ("responder", *_OPERATION)),
+    ("Clients", "clients", _CLIENT),
+    ("Findings", "findings", ("kind", "severity", "count", "meaning")),
+)
+"""title, table of the summary, its columns that a notebook shows"""
+
+
+class SummaryFold:
+    """Counts what a run gives."""
+
+    def __init__(self, diagnosed: bool) -> None:
+        """`diagnosed`: it says what is wrong, too, for which it must be given all rows."""
+        self.summary = Summary()
+        self._engine: Engine | None = None
+        if diagnosed:
+            from analytics.diagnosis.engine import Engine
+            from analytics.diagnosis.registry import rules
+
+            self._engine = Engine(rules())
+
+    def add(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Count exchanges."""
+        self.summary.add(rows)
+        if self._engine is not None:
+            self._engine.add_exchanges(rows)
+
+    def add_findings(self, findings: Sequence[ExpertInfo]) -> None:
+        """Count findings."""
+        self.summary.add_findings(findings)
+        if self._engine is not None:
+            self._engine.add_findings(findings)
+
+    def add_connections(self, rows: Sequence[ConversationRecord]) -> None:
+        """Take TCP connections, of which the diagnosis wants to know."""
+        if self._engine is not None:
+            self._engine.add_connections(rows)
+
+    def diagnosis(self) -> Diagnosis | None:
+        """Return what is wrong; None where nobody asked."""
+        return self._engine.diagnosis() if self._engine is not None else None
+
+
+class CaptureSummary:
+    """What a capture comes to; a notebook shows it as tables, `print` as text."""
+
+    def __init__(
+        self,
+        summary: Summary,
+        stats: DecodeStats,
+        names: Sequence[str],
+        diagnosis: Diagnosis | None,
+    ) -> None:
+        self._summary = summary
+        self._stats = stats
+        self._names = names
+        self._diagnosis = diagnosis
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong, the gravest first; empty where only a part was looked at."""
+        return self._diagnosis.problems if self._diagnosis is not None else []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of its tables in types that JSON has, as of ``--summary -T jsonl``."""
+        from msgspec.json import Decoder
+
+        from dissectors.foreign import json_of
+
+        from ..summary.summary_json import summary_json
+
+        return json_of(
+            Decoder(dict[str, Any]), summary_json(self._summary, self._stats, self._diagnosis)
+        )
+
+    def __str__(self) -> str:
+        from ..summary.summary_text import summary_lines
+        from ..ui.console import Terminal
+
+        terminal = Terminal(False, 100, False)
+        return "\n".join(
+            summary_lines(self._summary, self._stats, self._names, terminal, self._diagnosis)
+        )
+
+    def __repr__(self) -> str:
+        return f"CaptureSummary({self._summary.exchanges} exchanges, {len(self.problems)} problems)"
+
+    def _repr_html_(self) -> str:
+        data = self.to_dict()
+        parts = ["<div>"]
+        if self._diagnosis is not None:
+            from ..summary.verdict import verdict
+
+            parts.append(f"<h4>{_cell(verdict(self._diagnosis))}</h4>")
+            rows = [{**one, **one["subject"]} for one in data["problems"]]
+            parts += _table(rows, ("severity", "title", "rule", "count", "first_time"))
+        times = f"{data['first_time'] or '-'} to {data['last_time'] or '-'}"
+        parts.append(f"<p>{_cell(data['exchanges'])} exchanges, {_cell(times)}</p>")
+        for title, name, columns in _TABLES:
+            if data[name]:
+                parts.append(f"<h4>{title}</h4>")
+                parts += _table(data[name], columns)
+        return "\n".join([*parts, "</div>"])
+
+
+def summarised(decode: Decode) -> CaptureSummary:
+    """Return the summary of a whole run."""
+    fold = SummaryFold(diagnosed=True)
+    for batch in decode.records():
+        fold.add(batch)
+        fold.add_connections(decode.take_conversations())
+        fold.add_findings(decode.take_experts())
+    fold.add_connections(decode.take_conversations())
+    fold.add_findings(decode.take_experts())
+    return CaptureSummary(fold.summary, decode.stats, decode.sources, fold.diagnosis())
+
+
+def _table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> Iterable[str]:
+    """Give the lines of a table; what is from the wire is printable and escaped."""
+    if not rows:
+        return
+    yield "<table><thead><tr>" + "".join(f"<th>{name}</th>" for name in columns) + "</tr></thead>"
+    for row in rows[:MOST_ROWS]:
+        cells = "".join(f"<td>{_cell(row.get(name))}</td>" for name in columns)
+        yield f"<tr>{cells}</tr>"
+    yield "</table>"
+    if len(rows) > MOST_ROWS:
+        yield f"<p>… and {len(rows) - MOST_ROWS} more</p>"
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else escape(printable(str(value)))
