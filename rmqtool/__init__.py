@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         Error,
         FilterError,
         MissingExtraError,
+        PluginError,
         ReadError,
         WriteError,
     )
@@ -27,6 +28,7 @@ __all__ = [
     "Error",
     "FilterError",
     "MissingExtraError",
+    "PluginError",
     "ReadError",
     "WriteError",
     "__version__",
@@ -38,10 +40,7 @@ _PLACES = {
     "Capture": ("api.capture", ""),
     "CaptureSummary": ("api.summarised", ""),
     "read": ("api.read", ""),
-    **dict.fromkeys(
-        ("ArgumentError", "Error", "FilterError", "MissingExtraError", "ReadError", "WriteError"),
-        ("errors", ""),
-    ),
+    **{name: ("errors", "") for name in __all__ if name.endswith("Error")},
 }
 """name → module of this package, and the name there; empty: the same"""
 

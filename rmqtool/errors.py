@@ -5,6 +5,7 @@
     ├─ FilterError            a filter is none; the text points at the place
     ├─ ArgumentError          an argument makes no sense: an unknown table, a time that is none
     ├─ WriteError             a result cannot be written where it should go
+    ├─ PluginError            a plug-in is not there, or cannot be loaded
     └─ MissingExtraError      a library of an extra is not installed
 
 Whatever a capture contains is no error: it is a finding.
@@ -55,6 +56,10 @@ class ArgumentError(Error, ValueError):
 
 class WriteError(Error):
     """A result cannot be written."""
+
+
+class PluginError(Error):
+    """A plug-in is not there, or cannot be loaded."""
 
 
 class MissingExtraError(Error, ImportError):

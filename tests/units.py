@@ -298,7 +298,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "rmqtool.owners": (VERSION,),
     "rmqtool.cli": ("rmqtool", "dissectors.temporary"),
     "rmqtool.ui": (
-        *(VERSION, "dissectors.printable", "dissectors.temporary", "dissectors.times"),
+        *(VERSION, ERRORS, "dissectors.printable", "dissectors.temporary", "dissectors.times"),
         "dissectors.owned_folder",
     ),
     "rmqtool.summary": ("rmqtool.ui", "analytics.diagnosis", "dissectors"),

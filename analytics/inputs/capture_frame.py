@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,12 @@ def capture_frame(
     reader = spark.read.format(NAME).options(
         table=table, tasks=str(tasks), decode_as=",".join(map(str, decode_as))
     )
-    frame = reader.load(list(paths)).drop(SOURCE)
+    # a worker, and what plans its tasks, may be in another folder than this process
+    names = {os.path.abspath(path): path for path in paths}
+    frame = reader.load(list(names)).drop(SOURCE)
+    others = {whole: name for whole, name in names.items() if whole != name}
+    if others:
+        frame = frame.replace(others, subset=["capture"])
     if not where and since is None and until is None:
         return frame
     given = ReportInput(frame, None, None, Kept())

@@ -88,16 +88,24 @@ def _words(step: Step) -> str:
 def _table(life: Life) -> str:
     heads = ("time (UTC)", "from", "to", "what", "capture", "packet", "conversation")
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
+    if any(step.row.body is not None for step in life.steps):
+        head += '<th scope="col">body</th>'
     rows = "".join(
         f"<tr><td>{text_of_time(step.time)}</td><td>{escaped(step.source.name)}</td>"
         f"<td>{escaped(step.target.name)}</td>"
         f'<td title="{escaped(_words(step))}">{escaped(_words(step))}</td>'
         f"<td>{escaped(step.row.capture)}</td>"
         f'<td class="n">{"–" if step.row.packet is None else step.row.packet}</td>'
-        f'<td class="n">{step.row.conversation}</td></tr>'
+        f'<td class="n">{step.row.conversation}</td>{_body_cell(step)}</tr>'
         for step in life.steps
     )
     return (
         '<details open><summary><h3>Steps</h3></summary><div class="rows"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
     )
+
+
+def _body_cell(step: Step) -> str:
+    """Return the cell of a body, where rows have one; its text is escaped like all others."""
+    body = step.row.body
+    return "" if body is None else f'<td title="{escaped(body)}">{escaped(short(body, 200))}</td>'

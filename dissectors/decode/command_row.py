@@ -19,6 +19,7 @@ from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..remoting.bodies import Body, body_form, body_value, decode_body, message_value
 from ..remoting.bodies.body import RAW
+from ..remoting.bodies.custom import take_problems
 from ..remoting.code_names import request_name, response_name
 from ..remoting.headers import TypedHeader, mask_secret, typed_header
 from ..remoting.ids.parts import header_parts, property_parts
@@ -263,6 +264,11 @@ def findings_of(seen: CommandSeen, header: TypedHeader, body: Body) -> list[Expe
     return found
 
 
+def plugin_findings(seen: CommandSeen) -> list[ExpertInfo]:
+    """Return what went wrong in plug-ins that looked at the messages of a command."""
+    return [seen.pdu.say(ExpertKind.BAD_BODY, text) for text in take_problems()]
+
+
 def shown_finding(info: ExpertInfo) -> dict[str, object]:
     """Return a finding in JSON types."""
     return {
@@ -289,13 +295,10 @@ def taken_apart(seen: CommandSeen, limit: int, budget: Budget | None = None) -> 
         budget.earn(seen.pdu.header_length + len(seen.pdu.body))
     try:
         header, body = header_of(seen), body_of(seen, budget)
-        return TakenApart(
-            header,
-            header_parts_of(seen, header),
-            shown_body(body, seen.pdu.body, limit),
-            shown_messages(seen, body, limit, budget),
-            findings_of(seen, header, body),
-        )
+        shown = shown_body(body, seen.pdu.body, limit)
+        messages = shown_messages(seen, body, limit, budget)
+        findings = [*findings_of(seen, header, body), *plugin_findings(seen)]
+        return TakenApart(header, header_parts_of(seen, header), shown, messages, findings)
     except Exception as error:  # the last line of defence: one command never ends a run
         fields: dict[str, object] = dict(shown_ext_fields(seen.pdu.command.ext_fields))
         header, body = TypedHeader(None, fields, ()), Body(RAW, problem=undecoded(error))

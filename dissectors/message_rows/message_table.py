@@ -15,6 +15,7 @@ from ..budget import Budget
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..foreign import natural_of
+from ..remoting.bodies.custom import take_problems
 from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
 from ..remoting.row_facts.names import CLIENT, fact_in
@@ -124,6 +125,8 @@ class MessageTable:
             rows.extend(islice(make(seen), most + 1))
         except Exception as error:  # the last line of defence: one message never ends a run
             experts.append(request.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
+        if self._body_limit:
+            experts += [request.say(ExpertKind.BAD_BODY, text) for text in take_problems()]
         is_more = len(rows) > most
         if is_more:
             del rows[most:]

@@ -213,6 +213,8 @@ def body_of(
 ) -> tuple[str | None, str | None]:
     """Return form and text of a body's first bytes, decompressed; two times None for limit 0.
 
+    What a plug-in makes of the body comes in its place.
+
     Of a compressed body no more than `budget` has room for.
     """
     if limit <= 0:
@@ -220,4 +222,10 @@ def body_of(
     from ..remoting.bodies.messages import message_value
 
     value: dict[str, Any] = message_value(message, limit, budget)
+    if "content" in value:
+        from ..remoting.bodies.custom import decoded_text
+
+        decoded = decoded_text(value["content"])
+        if decoded is not None:
+            return decoded[0], decoded[1][:limit]
     return value["bodyForm"], value["body"]

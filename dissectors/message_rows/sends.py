@@ -75,7 +75,7 @@ def rows_of_send(seen: SeenExchange) -> Iterator[MessageRecord]:
     in_queue = event in (STORED, RETURNED, DEAD) and _LATER.isdisjoint(properties)
     form = body = None
     if seen.body_limit:
-        message = StoredMessage(row.topic or "", seen.request.body, sys_flag=sys_flag)
+        message = StoredMessage(row.topic or "", seen.request.body, properties, sys_flag=sys_flag)
         form, body = body_of(message, seen.body_limit, seen.budget)
     facts = made_facts(
         Facts,
@@ -165,7 +165,8 @@ def rows_of_pushed_reply(seen: SeenExchange) -> Iterator[MessageRecord]:
     fields = seen.fields
     properties = decode_properties(fields.get(V1.properties) or "")
     sys_flag = number_of(fields.get(V1.sys_flag)) or 0
-    message = StoredMessage(fields.get(V1.topic) or "", seen.request.body, sys_flag=sys_flag)
+    topic = fields.get(V1.topic) or ""
+    message = StoredMessage(topic, seen.request.body, properties, sys_flag=sys_flag)
     form, body = body_of(message, seen.body_limit, seen.budget)
     facts = Facts(
         fields.get(V1.topic),

@@ -192,9 +192,16 @@ class MessageRecord(msgspec.Struct, gc=False):
         Description("whether the body has it; null: there is none, or bytes are missing", "body"),
     ]
     body_form: Annotated[
-        str | None, Description("`text` or `base64`; null unless bodies are asked for", "body")
+        str | None,
+        Description(
+            "`text` or `base64`; `json` or `text` of a plug-in; null unless bodies are asked for",
+            "body",
+        ),
     ] = None
-    body: Annotated[str | None, Description("first bytes of the body, decompressed", "body")] = None
+    body: Annotated[
+        str | None,
+        Description("first bytes of the body, decompressed; or what a plug-in makes of it", "body"),
+    ] = None
 
 
 MESSAGE_COLUMNS: Final = columns_of(MessageRecord)

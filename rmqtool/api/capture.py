@@ -14,8 +14,9 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.shards import decode_of
 
 from ..errors import ArgumentError
-from .choice import Choice, Time, choice_of, chosen, in_window, test_of
+from .choice import Choice, Time, choice_of, in_window, test_of
 from .inputs import Inputs
+from .reading import PREVIEW, read_rows
 from .tables import named as tables
 from .tables.table import Table
 from .translated import translated
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from analytics.life.life import Life
     from dissectors.decode.command_row import CommandRow
     from dissectors.decode.decoded_log import Finding
+    from dissectors.remoting.bodies.custom import NamedDecoder
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.message_record import MessageRecord
     from dissectors.rows.record import ExchangeRecord
@@ -49,10 +51,17 @@ TASKS_DECODE: Final = {
 class Capture:
     """What was captured; `rmqtool.read` makes it."""
 
-    def __init__(self, inputs: Inputs, decode_as: frozenset[int] = frozenset(), jobs: int = 1):
+    def __init__(
+        self,
+        inputs: Inputs,
+        decode_as: frozenset[int] = frozenset(),
+        jobs: int = 1,
+        plugins: Sequence[NamedDecoder] = (),
+    ) -> None:
         self._inputs = inputs
+        self._plugins = plugins
         self._decode_as = decode_as
-        self._jobs = jobs
+        self._jobs = 1 if plugins else jobs
 
     def __repr__(self) -> str:
         names = [one if isinstance(one, str) else "…" for one in self._inputs.parts]
@@ -216,15 +225,20 @@ class Capture:
         allows to replace a decoded log, and nothing else. Raise WriteError, and what `to_batches`
         raises; then nothing is left of it.
         """
+        from dissectors.remoting.bodies.custom import decoding_with
+
         from .log import write_log
 
         table, choice = tables.table_named(tables.EXCHANGES), choice_of(where, since, until, limit)
         tests = self._tests(table, choice, [])
         decode = self._decode(
-            choice, conversations=True, messages=messages, body_limit=body_limit or 0
+            choice,
+            conversations=True,
+            messages=messages,
+            body_limit=body_limit if body_limit is not None else PREVIEW * bool(self._plugins),
         )
         target = Path(folder)
-        with translated():
+        with translated(), decoding_with(self._plugins):
             write_log(decode, target, choice, tests, replace)
         return target
 
@@ -296,14 +310,18 @@ class Capture:
         `key`: a unique key, an offset message id or a business key. Raise ArgumentError without
         either, and as `exchanges` does.
         """
+        from dissectors.remoting.bodies.custom import decoding_with
+
         from .lives import lives_in
 
         table = tables.table_named(tables.MESSAGES)
         if not key.strip() and not where.strip():
             raise ArgumentError("which messages? give a key, or where")
         test = test_of(where, table.fields([]))
-        with translated():
-            return lives_in(self._decode(Choice(), messages=True), key.strip() or None, test)
+        limit = PREVIEW if self._plugins else 0
+        with translated(), decoding_with(self._plugins):
+            decode = self._decode(Choice(), messages=True, body_limit=limit)
+            return lives_in(decode, key.strip() or None, test)
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -317,22 +335,10 @@ class Capture:
         """Give the rows that are asked for; the filter is looked at now, the input when read."""
         names: list[str] = []
         tests = self._tests(table, choice, names)
-        shown = table.body_limit if body_limit is None else body_limit
-        return self._read(table, choice, tests, names, shown)
+        if body_limit is None:
+            body_limit = PREVIEW if self._plugins and table.body_limit == 0 else table.body_limit
 
-    def _read(
-        self,
-        table: Table[Any],
-        choice: Choice,
-        tests: Sequence[Callable[[object], bool]],
-        names: list[str],
-        body_limit: int,
-    ) -> Iterator[Sequence[Any]]:
-        """Read to the end, or to the limit; `names` becomes those of the captures."""
-        room = choice.limit
-        if room == 0:
-            return
-        with translated():
+        def started() -> Decode:
             decode = self._decode(
                 choice if table.windowed else Choice(),
                 conversations=table.name == tables.CONNECTIONS,
@@ -341,14 +347,9 @@ class Capture:
                 jobs=1 if table.name == tables.COMMANDS else self._jobs,
             )
             names[:] = decode.sources
-            show = table.shown
-            for batch in table.batches(decode):
-                rows = chosen(batch, tests, room)
-                yield rows if show is None else [show(row, names, body_limit) for row in rows]
-                if room is not None:
-                    room -= len(rows)
-                    if not room:
-                        return
+            return decode
+
+        return read_rows(table, started, choice.limit, tests, self._plugins, body_limit)
 
     def _tests(
         self, table: Table[Any], choice: Choice, names: Sequence[str]

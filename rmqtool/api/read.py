@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
 from .capture import Capture
 from .inputs import inputs_of, interface_inputs
+
+if TYPE_CHECKING:
+    from dissectors.remoting.bodies.custom import NamedDecoder
+
+    from .plugins import BodyDecoder
 
 Given = str | os.PathLike[str] | bytes | bytearray | memoryview | Iterable[Any]
 
@@ -22,13 +27,15 @@ def read(
     drop_privileges: bool = False,
     decode_as: Iterable[int] = (),
     jobs: int = 1,
+    plugins: Iterable[str | os.PathLike[str] | BodyDecoder] = (),
 ) -> Capture:
     """Return the capture in what is given, or on an interface.
 
     Given are names of files and folders, ``-`` for standard input, bytes, lists of scapy packets,
     or lists of them. All together are one: a connection goes on from one to the next. `decode_as`
     are TCP ports of which every connection is taken to be RocketMQ; `jobs` is the number of
-    processes that decode.
+    processes that decode. `plugins` decode bodies of messages: functions of a message, names of
+    files that define ``decode_body``, names of installed ones; with them, one process decodes.
 
     `interface`: each question captures from it anew, for `duration` seconds or until nobody asks
     for more rows; `packet_filter` is tcpdump's. The right to capture is needed, and kept: unlike
@@ -36,11 +43,17 @@ def read(
     may give up its rights for good once the interface is open.
 
     Nothing is read yet. Raise ReadError for a name that does not exist, ArgumentError for what is
-    no input.
+    no input, PluginError for a plug-in that cannot be loaded.
     """
+    named = [plugins] if isinstance(plugins, (str, os.PathLike)) else list(plugins)
+    decoders: Sequence[NamedDecoder] = ()
+    if named:
+        from .plugins import decoders_of
+
+        decoders = decoders_of(named)
     if interface is None:
-        return Capture(inputs_of(given), frozenset(decode_as), jobs)
+        return Capture(inputs_of(given), frozenset(decode_as), jobs, decoders)
     if given:
         raise ArgumentError("an interface and other inputs", hint="read them one after the other")
     live = interface_inputs(interface, packet_filter, duration, promiscuous, drop_privileges)
-    return Capture(live, frozenset(decode_as))
+    return Capture(live, frozenset(decode_as), plugins=decoders)

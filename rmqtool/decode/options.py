@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dissectors.foreign import natural_of
 from dissectors.quantities import duration_ns, size_bytes
@@ -20,6 +21,9 @@ from ..ui.figures import show_times_in
 from ..ui.status import CommandError, ExitStatus
 from .arguments import DecodeArguments
 from .fail_on import Condition, condition_of
+
+if TYPE_CHECKING:
+    from dissectors.remoting.bodies.custom import NamedDecoder
 
 
 class View(StrEnum):
@@ -76,6 +80,8 @@ class DecodeRequest:
     """bytes that may be made of compressed bodies; None: as much as the budget has by default"""
     decode_as: frozenset[int] = frozenset()
     """ports whose conversations are RocketMQ"""
+    plugins: tuple[NamedDecoder, ...] = ()
+    """what decodes bodies of messages"""
     follow: bool = False
     """the capture is still being written"""
     jobs: int = 1
@@ -163,11 +169,12 @@ def request_of(given: DecodeArguments) -> DecodeRequest:
         zone=zone,
         limit=given.limit,
         sorted=sort_option(given, view),
-        body_limit=size_option("--body-limit", given.body_limit),
+        body_limit=body_limit_option(given.body_limit, given.plugin, view),
         max_output=size_option("--max-output", given.max_output),
         decode_as=ports_of(given.decode_as or []),
         follow=given.follow,
-        jobs=given.jobs,
+        jobs=1 if given.plugin else given.jobs,
+        plugins=plugins_option(given.plugin),
         check=given.check,
         fail_on=conditions_of(given.fail_on or [], view),
         quiet=given.quiet,
@@ -175,6 +182,25 @@ def request_of(given: DecodeArguments) -> DecodeRequest:
         conversation=given.follow_conversation,
         wants_message_rows=not given.no_message_rows,
     )
+
+
+def plugins_option(names: Sequence[str] | None) -> tuple[NamedDecoder, ...]:
+    """Return the plug-ins that were named, loaded; raise PluginError."""
+    if not names:
+        return ()
+    from ..api.plugins import decoders_of
+
+    return tuple(decoders_of(names))
+
+
+def body_limit_option(text: str | None, plugins: Sequence[str] | None, view: View) -> int | None:
+    """Return the bytes of bodies that are shown; rows of messages have some where plug-ins are."""
+    limit = size_option("--body-limit", text)
+    if limit is not None or not plugins or view not in (View.list_messages, View.exchanges):
+        return limit
+    from dissectors.remoting.bodies.messages import PREVIEW_LIMIT
+
+    return PREVIEW_LIMIT
 
 
 def view_of(

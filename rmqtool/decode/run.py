@@ -43,6 +43,15 @@ def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStat
 
     `decode` reads what is no file; None: the captures that the request names.
     """
+    if not request.plugins:
+        return _run_decode(request, decode)
+    from dissectors.remoting.bodies.custom import decoding_with
+
+    with decoding_with(request.plugins):
+        return _run_decode(request, decode)
+
+
+def _run_decode(request: DecodeRequest, decode: Decode | None) -> ExitStatus:
     if decode is None:
         decode = decode_of(request.sources, decode_options(request), request.jobs)
     refuse_inputs(request.output, decode.sources)

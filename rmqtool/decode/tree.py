@@ -16,6 +16,7 @@ from dissectors.decode.command_row import (
     header_parts_of,
     kind_of,
     name_of,
+    plugin_findings,
     shown_body,
     shown_ext_fields,
     shown_messages,
@@ -172,6 +173,8 @@ class Tree:
         for number, message in enumerate(messages, 1):
             yield f"{STEP}{self._styled(f'message {number} of {len(messages)}', Style.CYAN)}"
             yield from indented(2, _message_lines(message))
+        for info in plugin_findings(seen):
+            yield STEP + self._finding_line(info, one_line(info.detail))
 
     def _finding_line(self, info: ExpertInfo, text: str) -> str:
         severity = info.kind.severity

@@ -105,6 +105,8 @@ class _Ladder:
         packet = f"packet {step.row.packet}: " if step.row.packet is not None else ""
         words = packet + step.words + (f" ({step.why})" if step.why else "")
         self._text(words, 4)
+        if step.row.body is not None:
+            self._text(f"body ({step.row.body_form}): {step.row.body}", 4, Style.DIM)
 
     def _arrow(self, step: Step) -> str:
         lanes = self._lanes

@@ -16,6 +16,8 @@ from analytics.life.search import MOST_MESSAGES, MessageSearch
 from dissectors.decode.decoded_log import Manifest, is_decoded_log
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.shards import decode_of
+from dissectors.remoting.bodies.custom import decoding_with
+from dissectors.remoting.bodies.messages import PREVIEW_LIMIT
 from dissectors.replication.progress import Replication
 from dissectors.rows.tables import encodable_value
 from dissectors.times import Moment, moment_of
@@ -23,7 +25,7 @@ from dissectors.where.filter import Test, WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 
 from ..api.lives import Given, searched
-from ..decode.options import ports_of, time_option, zone_option
+from ..decode.options import plugins_option, ports_of, time_option, zone_option
 from ..decode.undecoded import nothing_decoded
 from ..ui.console import UNLIMITED, Terminal, terminal_of
 from ..ui.errors import said
@@ -60,7 +62,8 @@ def run_trace(given: TraceArguments) -> ExitStatus:
             ) from None
     refuse_inputs(given.output, inputs)
     search = MessageSearch(key, test)
-    around = _read(given, inputs, search)
+    with decoding_with(plugins_option(given.plugin)):
+        around = _read(given, inputs, search)
     lives = [life_of(found, around) for found in search.messages]
     if not lives:
         named = f"the key {key}" if key is not None else "this filter"
@@ -171,8 +174,9 @@ def _read_captures(given: TraceArguments, names: Sequence[str], search: MessageS
     options = DecodeOptions(
         decode_as=ports_of(given.decode_as or []),
         messages=True,
+        body_limit=PREVIEW_LIMIT if given.plugin else 0,
     )
-    decode = decode_of(names, options, given.jobs)
+    decode = decode_of(names, options, 1 if given.plugin else given.jobs)
     progress = Progress(sys.stderr, not given.quiet, "messages")
     rows = 0
     try:

@@ -180,6 +180,16 @@ MaxOutput = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py|NAME",
+        help="Decode bodies of messages by this program, or by an installed plug-in; repeatable."
+        " It is run: name only what you trust.",
+        rich_help_panel=_READ,
+    ),
+]
 Color = Annotated[When, typer.Option("--color", help="Colours.", rich_help_panel=_OUTPUT)]
 Pager = Annotated[
     bool,

@@ -16,6 +16,7 @@ from typing import Final
 from dissectors.printable import printable
 from dissectors.times import UTC_ZONE
 
+from ..errors import Error
 from ..version import VERSION
 from .extras import missing_library, way_out
 from .figures import show_times_in
@@ -103,6 +104,8 @@ def silence_stdout() -> None:
 
 def _known(error: Exception) -> ExitStatus | None:
     """Say an error of the libraries; their modules are imported only if they raised it."""
+    if isinstance(error, Error):
+        return said(str(error))
     names = {cls.__name__ for cls in type(error).__mro__}
     if "MemoryError" in names:
         return said("not enough memory", "less of the input: --since, --until, --where, --limit")

@@ -20,6 +20,7 @@ from ..messages.properties import decode_properties
 from ..sysflag import COMPRESSION_BITS
 from .body import RAW, Body, BodyInput
 from .contents import content_of
+from .custom import custom_content, has_decoders
 
 PREVIEW_LIMIT: Final = 4096
 """Bytes of a message body that are shown unless more are asked for."""
@@ -188,18 +189,22 @@ def _stored_value(message: StoredMessage) -> dict[str, object]:
 
 
 def _body_value(message: StoredMessage, preview: int, budget: Budget | None) -> dict[str, object]:
-    output = message.decompressed(preview, budget)
-    text, form = _shown(output.data, cut=output.truncated or message.missing > 0)
+    output = message.decompressed(DEFAULT_LIMIT if has_decoders() else preview, budget)
+    cut, data = output.truncated or message.missing > 0, output.data
+    content = None if output.truncated else content_of(message, data)
+    if content is None and not cut and output.problem is None:
+        content = custom_content(message, data)
+    truncated = output.truncated or len(data) > preview
+    text, form = _shown(data[:preview], cut=cut or truncated)
     value: dict[str, object] = {
         "compression": message.compression,
         "bodySize": len(message.body),
         "bodyForm": form,
         "body": text,
-        "bodyTruncated": output.truncated,
+        "bodyTruncated": truncated,
     }
     if output.problem is not None and not message.missing:
         value["bodyProblem"] = output.problem
-    content = None if output.truncated else content_of(message, output.data)
     if content is not None:
         value["content"] = {"kind": content.kind, "value": content.value}
         if content.problem is not None:

@@ -26,6 +26,14 @@ def test_rows_are_those_of_arrow(table: str, where: str, spark: SparkSession) ->
     assert found
 
 
+def test_names_are_those_that_were_given(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(SAMPLE.parent)
+    frame = rmqtool.read(SAMPLE.name).to_spark(spark, where=f"capture = '{SAMPLE.name}'")
+    assert {row["capture"] for row in frame.select("capture").distinct().collect()} == {SAMPLE.name}
+
+
 def test_bytes_and_windows_work_too(spark: SparkSession) -> None:
     capture = rmqtool.read(SAMPLE.read_bytes())
     assert capture.to_spark(spark).count() == len(capture.to_arrow())

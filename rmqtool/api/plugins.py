@@ -1,0 +1,91 @@
+"""Finds the plug-ins that decode bodies: by a file's name, or by that of an entry point.
+
+Rules: a plug-in is code, so it is run only where a user or a program names it; nothing that is
+read names one, and an installed one that nobody names is not loaded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from dissectors.remoting.bodies.custom import MessageBody, NamedDecoder
+
+from ..errors import PluginError
+
+GROUP: Final = "rmqtool.bodies"
+"""group of entry points"""
+FUNCTION: Final = "decode_body"
+"""what a file must define"""
+
+BodyDecoder = Callable[[MessageBody], object]
+
+
+def decoders_of(plugins: Iterable[str | os.PathLike[str] | BodyDecoder]) -> list[NamedDecoder]:
+    """Return the decoders that are named, or given as functions; raise PluginError."""
+    return [_decoder_of(one) for one in plugins]
+
+
+def _decoder_of(one: str | os.PathLike[str] | BodyDecoder) -> NamedDecoder:
+    if callable(one):
+        return NamedDecoder(getattr(one, "__name__", type(one).__name__), one)
+    name = os.fspath(one)
+    if name.endswith(".py"):
+        return NamedDecoder(Path(name).stem, _function_in(Path(name)))
+    found = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    for point in found:
+        if point.name == name:
+            try:
+                return NamedDecoder(name, _checked(name, point.load()))
+            except PluginError:
+                raise
+            except Exception as error:
+                raise PluginError(_told(error), f"plug-in {name}") from error
+    known = ", ".join(point.name for point in found) or "none"
+    raise PluginError(
+        "there is no such plug-in",
+        name,
+        hint=f"give FILE.py, or the name of an installed one ({known} in group {GROUP})",
+    )
+
+
+def _function_in(path: Path) -> BodyDecoder:
+    """Run a file and return its function."""
+    module = ModuleType(f"rmqtool_plugin_{path.stem}")
+    module.__file__ = str(path)
+    try:
+        source = path.read_bytes()
+        exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
+    except OSError as error:
+        raise PluginError(error.strerror or str(error), str(path)) from error
+    except (Exception, SystemExit) as error:
+        raise PluginError(_told(error), str(path)) from error
+    if not hasattr(module, FUNCTION):
+        raise PluginError(
+            f"it has no function {FUNCTION}",
+            str(path),
+            hint=f"def {FUNCTION}(message): return JSON types or a text; None: not its own",
+        )
+    return _checked(str(path), getattr(module, FUNCTION))
+
+
+def _checked(name: str, function: object) -> BodyDecoder:
+    if not callable(function):
+        raise PluginError(f"{type(function).__name__} is no function", name)
+    return function
+
+
+def _told(error: BaseException) -> str:
+    line = ""
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        line = f", line {error.lineno}"
+    elif error.__traceback__ is not None:
+        last = error.__traceback__
+        while last.tb_next is not None:
+            last = last.tb_next
+        line = f", line {last.tb_lineno}"
+    return f"it cannot be loaded: {type(error).__name__}: {error}{line}"
