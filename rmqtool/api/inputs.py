@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
+from dissectors.decode.decoded_log import MANIFEST
 from dissectors.tcp.source import STDIN, BytesSource, Source, expand_sources
 
 from ..errors import ArgumentError, ReadError
@@ -66,8 +68,16 @@ def inputs_of(given: Iterable[object]) -> Inputs:
 
 def _parts_of(one: object) -> list[Part]:
     if isinstance(one, (str, os.PathLike)):
+        name = os.fspath(one)
+        if (Path(name) / MANIFEST).is_file():
+            raise ReadError(
+                "a decoded log, not a capture",
+                name,
+                hint=f"its tables are files: pandas.read_parquet('{name}/exchanges');"
+                " problems and reports of it: rmqtool diagnose, rmqtool report",
+            )
         with translated():
-            return list(expand_sources([os.fspath(one)]))
+            return list(expand_sources([name]))
     if isinstance(one, (bytes, bytearray, memoryview)):
         data = bytes(one)
         return [lambda: BytesSource(BYTES_NAME, data)]

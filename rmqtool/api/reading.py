@@ -38,6 +38,7 @@ def read_rows(
             batch = next(batches, None)
             if batch is None:
                 return
+            decode.take_experts()  # the table that wants them has them
             rows = chosen(batch, tests, room)
             if show is not None:
                 shown = [show(row, decode.sources, body_limit) for row in rows]
