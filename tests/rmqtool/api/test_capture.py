@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
+import warnings
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -120,6 +123,33 @@ def test_ports_are_taken_to_be_rocketmq() -> None:
 
 def test_a_capture_shows_what_it_reads() -> None:
     assert repr(rmqtool.read(SAMPLE)) == f"Capture({str(SAMPLE)!r})"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLES)
+def test_memory_does_not_depend_on_the_size_of_the_input(name: str) -> None:
+    def peak(times: int) -> int:
+        rows = getattr(rmqtool.read([SAMPLE] * times), name)()
+        tracemalloc.start()
+        try:
+            for _ in rows:
+                pass
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(1)  # what is imported and cached once
+    few, many = peak(3), peak(15)
+    assert many < few * 1.3
+
+
+def test_a_program_that_stops_early_leaves_nothing_open() -> None:
+    capture = rmqtool.read(SAMPLE)
+    for _ in capture.exchanges():
+        break
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gc.collect()
 
 
 # -- errors -------------------------------------------------------------------------------------
