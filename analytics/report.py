@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .kept import Kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+WITH_MESSAGES: Final = frozenset({"delivery"})
+"""names of the reports that take the table of messages; captures are decoded to it only for them"""
 Row = Mapping[str, object]
 """A row of a table that was computed: column -> value; a time is a datetime in UTC."""
 Rows = Mapping[str, Sequence[Row]]
@@ -156,8 +158,11 @@ class Report:
     """tables as computed -> sentences shown above them: what a reader must know first"""
     shares: tuple[str, ...] = ()
     """what it takes from `ReportInput.kept` that other reports may have made, or may use"""
-    messages: bool = False
-    """it takes the table of messages, which captures are decoded to only where one does"""
+
+    @property
+    def messages(self) -> bool:
+        """Whether it takes the table of messages."""
+        return self.name in WITH_MESSAGES
 
 
 def conforming(frame: DataFrame, table: ReportTable) -> DataFrame:

@@ -92,7 +92,7 @@ def _installed(record: str) -> Mapping[str, int]:
             fields = [line.rstrip("\n").rsplit(",", 2) for line in lines]
     except OSError:
         return {}
-    return {path: int(size) for path, _, size in fields if size.isdecimal()}
+    return {path: int(size) for path, _, size in fields if size.isdecimal() and len(size) < 20}
 
 
 def _owner_of(paths: list[str]) -> tuple[str, str] | None:

@@ -38,6 +38,9 @@ EXCEPTIONS = {
     "dissectors/decode/shards.py": "what processes of one run tell each other: both ends are ours",
     "analytics/reports/diagnosis.py": "what the tasks of one Spark job tell each other",
     "analytics/reports/diagnosis_tasks.py": "what the tasks of one Spark job tell each other",
+    "analytics/reports/keyed_folds.py": "what the tasks of one Spark job tell each other",
+    "analytics/consuming/delivery.py": "items of its own, which tasks of one Spark job hand on",
+    "analytics/consuming/group_fold.py": "items of its own, which tasks of one Spark job hand on",
     "rmqtool/ui/by_time.py": "rows of this run, in a file that has no name",
     "rmqtool/api/plugins.py": "a plug-in, the user's own Python file, named by the user",
     "replay/plan/rewrite_files.py": "the user's own Python file, named on the command line",
@@ -45,6 +48,7 @@ EXCEPTIONS = {
 """module → why it may parse"""
 NUMBERS = {
     "dissectors/remoting/fastjson/reader.py": "the tolerant reader: a pattern bounds the digits",
+    "rmqtool/owners.py": "pip's record, of few digits; `dissectors` may be somebody else's there",
 }
 """module → why it may read numbers from text"""
 

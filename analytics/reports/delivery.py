@@ -98,5 +98,4 @@ REPORT = Report(
     ),
     remarks=remarks,
     shares=(SHARE,),
-    messages=True,
 )

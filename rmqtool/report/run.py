@@ -166,6 +166,8 @@ def _decoded(
 
 
 def _decode(request: ReportRequest, captures: Input, steps: StageLine, log: TemporaryLog) -> Input:
+    from analytics.report import WITH_MESSAGES
+
     seen = [0, 0]
 
     def far() -> Far:
@@ -177,7 +179,8 @@ def _decode(request: ReportRequest, captures: Input, steps: StageLine, log: Temp
         seen[:] = read, found
 
     steps.at("decoding", far)
-    messages = any(report.messages for report in _chosen_reports(request))
+    # Without loading the reports: Spark's modules are being loaded by the thread that starts it.
+    messages = not WITH_MESSAGES.isdisjoint(request.reports)
     return log.write(captures, sorted(request.decode_as), VERSION, note, messages)
 
 

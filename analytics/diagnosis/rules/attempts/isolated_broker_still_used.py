@@ -255,7 +255,7 @@ RULE = DiagnosisRule(
         "apache/rocketmq#6272",
     ),
     limits=(
-        "Nothing is said without numpy (rmqtool[reports]), without a failure or slow answer, or"
+        "Nothing is said without numpy (rmqtool[spark]), without a failure or slow answer, or"
         " where too few sends could have met an isolated broker."
     ),
     needs=frozenset((Need.SENDS,)),
