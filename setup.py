@@ -13,6 +13,7 @@ import tarfile
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
@@ -108,4 +109,16 @@ class Reproducible(sdist):
         return name
 
 
-setup(ext_modules=_extensions(), cmdclass={"build_py": WithDocuments, "sdist": Reproducible})
+class PlainModes(bdist_wheel):
+    """Gives files and folders their usual modes: those of the sources follow somebody's umask."""
+
+    def write_wheelfile(self, wheelfile_base: str, *rest: str) -> None:
+        super().write_wheelfile(wheelfile_base, *rest)
+        for path in Path(self.bdist_dir).rglob("*"):
+            path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+
+
+setup(
+    ext_modules=_extensions(),
+    cmdclass={"build_py": WithDocuments, "sdist": Reproducible, "bdist_wheel": PlainModes},
+)

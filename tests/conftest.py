@@ -26,6 +26,8 @@ if wants_sources():
 profiles.load()
 _OTHER_PROCESSES = ("cluster", "spark", "tshark", "slow")
 """marks of tests that wait for processes of their own"""
+_WHOLE_COMMANDS = ("tests/rmqtool/replay/", "tests/rmqtool/send/")
+"""folders whose tests run commands against a sandbox over loopback: no unit tests"""
 _SECOND_TRY = pytest.mark.flaky(reruns=1, reruns_delay=2)
 """A busy machine can delay other processes past any wait; the summary names what ran twice."""
 _QUIET = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -43,6 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.examples)
+        if item.nodeid.startswith(_WHOLE_COMMANDS):
+            item.add_marker(pytest.mark.commands)
         if item.get_closest_marker("spark"):
             item.add_marker(_QUIET)
         if any(item.get_closest_marker(mark) for mark in _OTHER_PROCESSES):

@@ -41,6 +41,10 @@ LANES: Final = (
         (
             "tests/analytics/*",
             "tests/dissectors/decode/test_decoded_log.py::test_spark_reads_it",
+            *(
+                f"tests/rmqtool/api/test_{name}.py::*"
+                for name in ("capture_spark", "docs", "examples")
+            ),
             *("!*/page/*", "!*/diagnosis/*", "!*/isolation/*"),
         ),
     ),

@@ -25,7 +25,10 @@ pytestmark = [
 ]
 ROOT = Path(__file__).resolve().parents[3]
 CAPTURE = ROOT / "samples" / "fault-kill-5x.pcap"
-TABLES = ("latency", "latency_network", "retry_totals", "isolation_windows", "errors", "findings")
+TABLES = (
+    *("latency", "latency_network", "retry_totals", "isolation_windows", "errors", "findings"),
+    *("delivery_groups", "consumer_members"),
+)
 _SPARK = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _DEPLOY = "org.apache.spark.deploy"
 _PATIENCE = 120
