@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from dissectors.times import Moment
 
-from ..kept import Kept
 from ..report import ReportInput
 from ..schema import SOURCE
 from .capture_source import NAME, CaptureSource
@@ -44,7 +43,7 @@ def capture_frame(
         frame = frame.replace(others, subset=["capture"])
     if not where and since is None and until is None:
         return frame
-    given = ReportInput(frame, None, None, Kept())
+    given = ReportInput(frame)
     return chosen(given, where, _moment_of(since), _moment_of(until)).exchanges
 
 
