@@ -8,14 +8,16 @@ COMPILED := $(VENV)/compiled
 WORKERS := 5
 # Tests of what is compiled.
 PURE_TESTS := $(addprefix tests/dissectors/,tcp decode rows remoting/framing remoting/fastjson \
-  remoting/messages/test_counting.py remoting/test_header_codec.py)
+  remoting/messages remoting/ids \
+  remoting/bodies/test_messages.py remoting/bodies/test_registry.py remoting/test_headers.py \
+  remoting/test_header_codec.py)
 HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
 
 # Bytecode is written: without it each of hundreds of processes compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit docs pictures dist reproducible sbom image-lint fuzz clean
+.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench samples audit docs pictures dist reproducible sbom installers image-steps image-lint fuzz clean
 
 help:  ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -67,6 +69,7 @@ lint: setup  ## style and format
 
 # All workers collect the tests at the same time: what is compiled before is compiled once.
 bytecode: setup
+	@$(BIN)/python -m compileall -q -j 2 dissectors replay analytics rmqtool tests
 	@said=$$($(PYTEST) --collect-only tests 2>&1) || { echo "$$said" | tail -30; exit 1; }
 
 types: setup  ## types
@@ -80,6 +83,7 @@ bench: setup  ## measure decode, producer, replay and reports against tshark, Ja
 	  tests/rmqtool/live/test_command.py
 	$(BIN)/python -m tests.bench.reports
 	$(BIN)/python -m tests.bench.reports --start
+	$(BIN)/python -m tests.bench.reports --small --runs 3
 
 samples: setup  ## record samples/ anew from real clusters and clients
 	$(BIN)/python -m tests.cluster record
@@ -104,6 +108,8 @@ $(VENV)/docs/installed: requirements-docs.txt
 
 pictures: setup  ## make the pictures of the documents anew, from samples, by rich and Chromium
 	$(BIN)/python -m tests.documents.pictures --pages
+	$(BIN)/python -m tests.documents.screens
+	$(BIN)/python -m tests.rmqtool.browse.views.test_app_snapshots
 
 dist: $(VENV)/release/installed  ## build sdist and wheels with every CPython found, test each; into dist/
 	$(VENV)/release/bin/python -m tests.release dist
@@ -111,8 +117,14 @@ dist: $(VENV)/release/installed  ## build sdist and wheels with every CPython fo
 reproducible: $(VENV)/release/installed  ## build all packages twice, elsewhere, and compare the bytes
 	$(VENV)/release/bin/python -m tests.release reproducible
 
-sbom: $(VENV)/release/installed  ## list what an installation consists of (CycloneDX), in dist/
+sbom: $(VENV)/release/installed  ## build a wheel and list what its installation consists of (CycloneDX), in dist/
 	$(VENV)/release/bin/python -m tests.release sbom
+
+installers: $(VENV)/release/installed  ## try pipx, uvx, completion of shells and man pages with a wheel
+	$(VENV)/release/bin/python -m tests.release installers
+
+image-steps: $(VENV)/release/installed  ## run the steps of the container image file, without a container
+	$(VENV)/release/bin/python -m tests.release image
 
 image-lint: $(VENV)/release/installed  ## lint the container image file
 	$(VENV)/release/bin/hadolint Containerfile

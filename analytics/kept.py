@@ -5,7 +5,8 @@ it would have made itself. A report's own frames are let go when its tables are 
 name among `Report.shares` stays until the last report that names it (`analytics.result.built`).
 Spark analyses all that a frame is made of again with each step that is added to it. Of a small
 input that takes longer than everything else, so there a kept frame is computed at once, and is
-rows without a history.
+rows without a history. They are one partition, which is grouped, joined and sorted where it is:
+without an exchange, a query is one job of one task.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from collections.abc import Callable, Collection, Hashable
 from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 T = TypeVar("T")
 
@@ -30,14 +33,38 @@ class Kept:
         self.small = small
         self._frames: dict[str, list[DataFrame]] = {}
         self._made: dict[str, tuple[Hashable, object]] = {}
+        self._inputs: list[tuple[DataFrame, pyarrow.Table]] = []
 
     def frame(self, frame: DataFrame, share: str = OWN) -> DataFrame:
         """Return a frame that is computed once: a small one now, others when first asked for."""
         if self.small:
-            return frame.sparkSession.createDataFrame(frame.toArrow(), frame.schema)
+            return self.in_one_piece(frame.sparkSession, frame.toArrow(), frame.schema)
         kept = frame.persist()
         self._frames.setdefault(share, []).append(kept)
         return kept
+
+    def input(self, frame: DataFrame) -> DataFrame:
+        """Return a table of the input: a small one is read now, and never again."""
+        if not self.small:
+            return frame
+        rows = frame.toArrow()
+        read = self.in_one_piece(frame.sparkSession, rows, frame.schema)
+        self._inputs.append((read, rows))
+        return read
+
+    @staticmethod
+    def in_one_piece(session: SparkSession, rows: pyarrow.Table, schema: StructType) -> DataFrame:
+        """Return rows that this process holds as a frame of one partition."""
+        return session.createDataFrame(rows, schema).coalesce(1)
+
+    def rows(self, frame: DataFrame) -> pyarrow.Table:
+        """Return the rows of a frame; those of a table that was read are here already."""
+        rows: pyarrow.Table
+        for one, rows in self._inputs:
+            if one is frame:
+                return rows
+        rows = frame.toArrow()
+        return rows
 
     def once(self, share: str, of: Hashable, make: Callable[[], T]) -> T:
         """Return what `make` returns, or returned when it was last asked for with an equal `of`."""

@@ -24,7 +24,7 @@ class ExpertKind(Enum):
     """The closed list of findings: severity and meaning of each."""
 
     CAPTURE_TRUNCATED = (Severity.WARNING, "the capture file ends inside a packet")
-    CAPTURE_DAMAGED = (Severity.ERROR, "bytes of the capture file are no packet")
+    CAPTURE_DAMAGED = (Severity.ERROR, "bytes of the capture file are not a packet")
     UNSUPPORTED_LINKTYPE = (Severity.WARNING, "packets of a link type that is not decoded")
     PACKET_TRUNCATED = (Severity.NOTE, "the snap length cut TCP payload off")
     PACKET_MALFORMED = (Severity.NOTE, "a packet's headers do not fit the packet")
@@ -37,10 +37,19 @@ class ExpertKind(Enum):
     RESET = (Severity.NOTE, "the connection was reset")
     NOT_ROCKETMQ = (Severity.CHAT, "a conversation of another protocol, not decoded")
     PROXY_HEADER = (Severity.CHAT, "a HAProxy header before the first frame")
+    TLS_SECRET_MISSING = (Severity.NOTE, "a TLS session whose secrets are not in the key log")
+    TLS_MIDSTREAM = (Severity.NOTE, "a TLS connection of which no handshake was captured")
+    TLS_UNSUPPORTED = (Severity.NOTE, "a TLS version or cipher suite that is not decrypted")
+    TLS_GAP = (Severity.WARNING, "decryption of a direction ends at a hole")
+    TLS_BAD_RECORD = (Severity.WARNING, "decryption of a direction ends at a record that is none")
     BAD_FRAME = (Severity.ERROR, "a length prefix that cannot be one")
     FRAME_TOO_LARGE = (Severity.ERROR, "a frame over the frame limit")
     RESYNCHRONIZED = (Severity.NOTE, "decoding goes on at the next plausible frame")
     FRAME_CUT = (Severity.WARNING, "the stream ends inside a frame")
+    HEADERS_LOST = (
+        Severity.WARNING,
+        "HTTP/2 headers that the capture does not have: calls that need them are not read",
+    )
     BAD_HEADER = (Severity.ERROR, "a header that does not parse")
     BAD_FIELD = (Severity.WARNING, "a header field that is missing or does not parse")
     UNKNOWN_CODE = (Severity.NOTE, "a code that is in no known release")

@@ -1,7 +1,7 @@
 """The one place where bytes and text that others wrote are parsed: what was captured, what a peer
 says, files.
 
-Nothing here raises anything but `Unreadable`, whatever comes in: text that is no JSON, nested
+Nothing here raises anything but `Unreadable`, whatever comes in: text that is not JSON, nested
 deeper than the interpreter's stack, digits of other alphabets, numbers of a million digits.
 `read_json` gives None for what is not strict JSON; the tolerant reader (`fastjson.decode_json`)
 then says what it is, nested `DEPTH_LIMIT` deep at most. `tests/test_foreign.py` finds parsing

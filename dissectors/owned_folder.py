@@ -2,7 +2,8 @@
 
 Rules: a folder is filled beside its name and renamed when it is whole. A marker in it lists its
 files; only such a folder of the same kind is replaced, only where that was asked for, and not where
-anything else is in it or an input of the run is. What is removed is what the marker lists.
+anything else is in it or an input of the run is. What is removed is what the marker lists. Only the
+user may read a private folder that is new; one that replaces another has the modes of that one.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from typing import Final
 import msgspec
 
 from .foreign import Unreadable, json_of
-from .temporary import forget, mode_of, remove, temporary_beside
+from .temporary import PRIVATE, forget, mode_of, remove, temporary_beside
 
 MARKER: Final = ".rmqtool-files.json"
 FORMAT: Final = "rmqtool-files"
+_PRIVATE_FOLDER: Final = 0o700
+_PUBLIC_FOLDER: Final = 0o777
+"""less what the user's umask takes away"""
 _MAX_MARKER: Final = 1 << 28
 """bytes of a marker that are read: ten million files"""
 
@@ -43,12 +47,17 @@ class OwnedFolder:
     """A folder that is being filled: nothing has its name before `finish`."""
 
     def __init__(
-        self, folder: Path, kind: str, replace: bool = False, inputs: Sequence[str] = ()
+        self,
+        folder: Path,
+        kind: str,
+        replace: bool = False,
+        inputs: Sequence[str] = (),
+        private: bool = False,
     ) -> None:
         """`kind` is what the folder is; `replace` allows to replace one of the same kind.
 
-        `inputs` are names of what the run reads. Raise FolderRefused where `folder` may not be
-        written, OSError where it cannot.
+        `inputs` are names of what the run reads; `private`: only the user may read what is new.
+        Raise FolderRefused where `folder` may not be written, OSError where it cannot.
         """
         self.folder = folder
         """where it will be"""
@@ -58,7 +67,8 @@ class OwnedFolder:
         check_folder(folder, kind, replace, inputs)
         self.path = temporary_beside(folder)
         """where its files are written meanwhile"""
-        self.path.mkdir()
+        self._private = private
+        self.path.mkdir(_PRIVATE_FOLDER if private else _PUBLIC_FOLDER)
 
     def finish(self) -> None:
         """Everything is written: give the folder its name, remove the one that it replaces."""
@@ -66,6 +76,10 @@ class OwnedFolder:
         marker = Marker(self._kind, files)
         (self.path / MARKER).write_bytes(msgspec.json.encode(marker) + b"\n")
         former = check_folder(self.folder, self._kind, self._replace, self._inputs)
+        if self._private:
+            kept = mode_of(self.folder / MARKER) if former is not None else None
+            for name in (*files, MARKER):
+                (self.path / name).chmod(PRIVATE if kept is None else kept)
         mode = mode_of(self.folder)
         if mode is not None:  # a folder keeps the mode of what it replaces
             self.path.chmod(mode)
@@ -96,17 +110,17 @@ def check_folder(
     Raise FolderRefused where `folder` may not be written.
     """
     if not folder.parent.is_dir():
-        raise FolderRefused(f"{folder.parent} is no folder, so {folder} cannot be written in it")
+        raise FolderRefused(f"{folder.parent} is not a folder, so {folder} cannot be written in it")
     if not os.path.lexists(folder):
         return None
     if folder.is_symlink() or not folder.is_dir():
-        raise FolderRefused(f"{folder} exists and is no folder; give another name")
+        raise FolderRefused(f"{folder} exists and is not a folder; give another name")
     if not any(folder.iterdir()):
         return None
     marker = _marker_of(folder)
     if marker is None or marker.kind != kind:
         raise FolderRefused(
-            f"{folder} exists and is no {kind} that rmqtool wrote; give another name"
+            f"{folder} exists and is not a {kind} that rmqtool wrote; give another name"
         )
     if not replace:
         raise FolderRefused(f"{folder} is a {kind} already; --force replaces it")

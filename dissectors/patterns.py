@@ -2,7 +2,7 @@ r"""Regular expressions in linear time: whatever the pattern, no text from the n
 
 Filters (``~``) and rewrite rules use them; RE2 does the work. The rules here:
 
-* Text is bytes of UTF-8; a character is a character, also in classes, and what is no UTF-8 matches
+* Text is bytes of UTF-8; a character is a character, also in classes, and what is not UTF-8 matches
   nothing but ``\C`` (any byte).
 * A search takes at most (size of the pattern) x (bytes of the text) steps. Both are bounded: a
   pattern by `MAX_SIZE`, their product by `MAX_STEPS`.
@@ -44,7 +44,7 @@ _REASONS: Final = {
     "pattern too large - compile failed": "the pattern is too large",
 }
 _PARENTHESES: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", re.DOTALL)
-"""what an escape and a class hold is no parenthesis"""
+"""what an escape and a class hold is not a parenthesis"""
 _CONTROLS: Final = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a", "\\": "\\"}
 
 
@@ -166,7 +166,7 @@ class Replacement:
 
 
 def bytes_of(text: str) -> bytes:
-    """Return a text as patterns read it; half characters are kept and are no UTF-8."""
+    """Return a text as patterns read it; half characters are kept and are not UTF-8."""
     return text.encode("utf-8", "surrogatepass")
 
 

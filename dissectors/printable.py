@@ -7,6 +7,7 @@ could turn one round. So a character that does not print is shown as an escape, 
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 MOST_SHOWN: Final = 1000
@@ -20,7 +21,14 @@ def printable(text: str) -> str:
     """Return `text` with what does not print shown as ``\\n``, ``\\x1b`` or ``\\u202e``."""
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else _escape_of(char) for char in text)
+    return _UNUSUAL.sub(_visible, text)
+
+
+_UNUSUAL = re.compile("[^ -~]+")
+
+
+def _visible(found: re.Match[str]) -> str:
+    return "".join(char if char.isprintable() else _escape_of(char) for char in found[0])
 
 
 def _escape_of(char: str) -> str:

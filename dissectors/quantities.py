@@ -38,13 +38,13 @@ _QUANTITY = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([a-zµμ]*)", re.ASCII)
 def duration_ns(text: str, bare: str = "") -> Fraction | None:
     """Return the nanoseconds of ``200ms``, ``1.5 s``, ``5m`` or ``5min``; None if it is none.
 
-    `bare` is the unit of a number without one; empty: such a number is no duration.
+    `bare` is the unit of a number without one; empty: such a number is not a valid duration.
     """
     return _value(text, DURATION_UNITS, bare)
 
 
 def size_bytes(text: str) -> int | None:
-    """Return the bytes of ``512``, ``4KiB`` or ``1.5 MB``; None if it is no size."""
+    """Return the bytes of ``512``, ``4KiB`` or ``1.5 MB``; None if it is not a valid size."""
     value = _value(text, SIZE_UNITS, "b")
     return None if value is None else int(value)
 

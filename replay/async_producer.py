@@ -256,10 +256,11 @@ class AsyncProducer:
         """Answer a broker that asks what became of a transaction."""
         core = self._core
         if core is None:
-            return
+            return  # closed meanwhile
         task = core.loop.create_task(self._answer(core, check))
         core.checks.add(task)
         task.add_done_callback(core.checks.discard)
+        task.add_done_callback(lambda _: core.transactions.asked(check))
 
     async def _answer(self, core: _Core, check: Check) -> None:
         listener = self.config.check_listener

@@ -133,7 +133,7 @@ class ProducerConfig:
     connect_timeout_ms: int = 3000
     """time to open a connection, within that of the request"""
     max_idle_ms: int = 120_000
-    """connections that were silent for so long are closed (clientChannelMaxIdleTimeSeconds)"""
+    """idle time after which connections are closed (clientChannelMaxIdleTimeSeconds)"""
     heartbeat_ms: int = 30_000
     """time between heartbeats to masters (heartbeatBrokerInterval)"""
     poll_namesrv_ms: int = 30_000
@@ -202,7 +202,7 @@ def version_of_release(release: str) -> int:
     """
     ordinal = ordinal_of(release)
     if ordinal is None:
-        raise ConfigError(f"no release {release!r}", "write it as 4.9.8 or 5.3.3")
+        raise ConfigError(f"not a release: {release!r}", "write it as 4.9.8 or 5.3.3")
     return ordinal
 
 
@@ -216,5 +216,7 @@ def addresses_of(text: str) -> tuple[str, ...]:
         raise NameServerError("no NameServer is named", hint)
     for address in addresses:
         if split_endpoint(address) is None:
-            raise NameServerError(f"{address!r} is no address", "write host:port or [ipv6]:port")
+            raise NameServerError(
+                f"{address!r} is not a valid address", "write host:port or [ipv6]:port"
+            )
     return addresses

@@ -96,7 +96,7 @@ class SendTimeoutError(TransportError):
 
 
 class ProtocolError(TransportError):
-    """The peer sent what is no RocketMQ."""
+    """The peer sent what is not RocketMQ."""
 
 
 class AnswerError(ClientError):

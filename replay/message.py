@@ -99,7 +99,7 @@ class Message:
 
     @property
     def delay_level(self) -> int:
-        """The delay level, 0 without one or where the text is no number."""
+        """The delay level, 0 without one or where the text is not a number."""
         return natural_of(self.properties.get("DELAY", "0")) or 0
 
     @property

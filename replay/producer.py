@@ -29,7 +29,7 @@ from .wire.steps import Steps
 T = TypeVar("T")
 
 _QUIET_NS = 1_000_000_000
-"""after so long without a call, the sockets are looked at before anything is written"""
+"""time without a call after which the sockets are read before anything is written"""
 
 
 class Producer:
@@ -210,11 +210,13 @@ class Producer:
         dealt with.
         """
         listener = self.config.check_listener
-        if listener is None:
-            return
+        assert listener is not None  # else no question gets here
 
         def answer() -> None:
-            state, problem = _outcome_of(listener, check.message)
+            try:
+                state, problem = _outcome_of(listener, check.message)
+            finally:
+                self._transactions.asked(check)
             self._client.runner.start(self._transactions.answer(check, state, problem))
 
         self._network.call_soon(answer)

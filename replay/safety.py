@@ -32,6 +32,7 @@ _LAST_32_BITS: Final = tuple(
 )
 """compatible, translated (SIIT), NAT64 with the well-known and the local prefix"""
 _LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
+_MAPPED_BITS: Final = 96
 _ISATAP: Final = (0x00005EFE, 0x02005EFE)
 
 
@@ -51,7 +52,7 @@ class Agreement:
     def __init__(self, everything: bool = False, allowed: Iterable[str] = ()) -> None:
         """Agree to `allowed`: networks (``10.0.0.0/8``), addresses or names of hosts.
 
-        Raise ValueError for a text that is none of them.
+        Raise ValueError for a text that is none of them, or that may mean more than it seems to.
         """
         self.everything = everything
         """no host is asked for"""
@@ -59,20 +60,19 @@ class Agreement:
         self._hosts: set[str] = set()
         for text in allowed:
             if "/" in text:
-                self._networks.append(ipaddress.ip_network(text, strict=False))
-            elif not text or (":" in text.strip("[]") and _address_of(text.strip("[]")) is None):
-                raise ValueError(f"{text!r} is no network, address or name of a host")
+                self._networks.append(_network_of(text))
             else:
-                self._hosts.add(_host_name(text.strip("[]")))
+                self._hosts.add(_allowed_host_of(text))
 
     def add(self, addresses: Iterable[str]) -> None:
         """Agree to the hosts of these ``host:port``."""
-        self._hosts |= {_host_name(host_and_port(address)[0]) for address in addresses}
+        self._hosts |= {_host_name(host_and_port(address)[0], scoped=True) for address in addresses}
 
     def covers(self, address: str) -> bool:
         """Whether the host of ``host:port`` may be used; a name is not looked up."""
         host = host_and_port(address)[0]
-        if self.everything or is_loopback(host) or _host_name(host) in self._hosts:
+        names = _host_name(host), _host_name(host, scoped=True)
+        if self.everything or is_loopback(host) or not self._hosts.isdisjoint(names):
             return True
         found = _address_of(host)
         return found is not None and any(found in network for network in self._networks)
@@ -192,10 +192,46 @@ def is_loopback(host: str) -> bool:
     return address is not None and address.is_loopback
 
 
-def _host_name(host: str) -> str:
-    """Return the one spelling of a host, an address or a name."""
+def _host_name(host: str, scoped: bool = False) -> str:
+    """Return the one spelling of a host, an address or a name.
+
+    `scoped`: with the interface of an address that is one of a link (``fe80::1%eth0``).
+    """
     address = _address_of(host)
-    return host.lower().rstrip(".") if address is None else str(address)
+    if address is not None:
+        return str(address) + ("".join(host.partition("%")[1:]) if scoped else "")
+    name = host.lower().rstrip(".")
+    # "10.0.0.1." is not a valid address to the system: it asks the DNS for it
+    return name if _address_of(name) is None else host.lower()
+
+
+def _network_of(text: str) -> _Network:
+    """Return a network; an IPv4 one where it is mapped. Raise ValueError for what is none."""
+    if "%" in text:
+        raise ValueError(f"{text!r}: a network has no scope")
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a network, such as 10.0.0.0/8") from None
+    mapped = network[0].ipv4_mapped if isinstance(network[0], ipaddress.IPv6Address) else None
+    if mapped is not None and network.prefixlen >= _MAPPED_BITS:
+        return ipaddress.IPv4Network((mapped, network.prefixlen - _MAPPED_BITS))
+    return network
+
+
+def _allowed_host_of(text: str) -> str:
+    """Return the one spelling of an address or a name; raise ValueError for what is none."""
+    host = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    name = _host_name(host, scoped=True)
+    if _address_of(host) is not None:
+        return name
+    if not name or not all(one.isalnum() or one in "-._" for one in name):
+        raise ValueError(f"{text!r} is not a network, address or name of a host")
+    # 167772161, 0x0a000001, 012.0.0.1, 10.1, digits of other alphabets: 10.0.0.1 to some resolvers
+    last = name.rstrip(".").rpartition(".")[2]
+    if last[0].isnumeric() and (last.isnumeric() or last[1:2] == "x"):
+        raise ValueError(f"{text!r}: write an address in full, such as 10.0.0.1")
+    return name
 
 
 def _names_of(host: str, is_own: Callable[[str], bool]) -> set[str]:
@@ -204,7 +240,9 @@ def _names_of(host: str, is_own: Callable[[str], bool]) -> set[str]:
         return {THIS_MACHINE}
     address = _address_of(host)
     if address is None:
-        return {_host_name(host)}
+        bare = host.rstrip(".")
+        is_like_address = bare != host and _address_of(bare) is not None
+        return {_host_name(host), *(_names_of(bare, is_own) if is_like_address else ())}
     found: set[str] = set()
     for one in (address, *_inner_addresses(address)):
         name = str(one)

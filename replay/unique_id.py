@@ -24,7 +24,7 @@ class UniqueIds:
     def __init__(self, address: str, pid: int, instance: int) -> None:
         """`address` is the client's IP (v4 or v6), `instance` 32 bits that tell clients apart.
 
-        Raises ValueError for what is no address.
+        Raises ValueError for what is not a valid address.
         """
         packed = ip_address(address).packed
         packed += (pid & 0xFFFF).to_bytes(2, "big") + (instance & 0xFFFFFFFF).to_bytes(4, "big")

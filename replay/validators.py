@@ -68,7 +68,9 @@ def why_not_topic(topic: str) -> Invalid | None:
 def why_not_group(group: str) -> Invalid | None:
     """Why no producer can have this group; None if one can."""
     if group == DEFAULT_GROUP:
-        return Invalid(-1, f"{group} is no name for a group", "name a producer group of your own")
+        return Invalid(
+            -1, f"{group} is not a valid name for a group", "name a producer group of your own"
+        )
     return _why_not_name(group, "group", GROUP_LENGTH)
 
 

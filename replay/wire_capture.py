@@ -219,7 +219,7 @@ def _complement(words: int) -> int:
 
 
 def _end_of(address: str) -> _End:
-    """Return the parts of `address:port`; a name that is no address gives 0.0.0.0."""
+    """Return the parts of `address:port`; a name that is not a valid address gives 0.0.0.0."""
     host, port = host_and_port_text(address)
     try:
         return ip_address(host.partition("%")[0]), (natural_of(port) or 0) & 0xFFFF

@@ -15,6 +15,7 @@ import typer
 from dissectors.temporary import remove_all
 
 from .broker import command as cli_broker
+from .browse import command as cli_browse
 from .codes import options as codes_options
 from .decode import command as cli_decode
 from .diagnose import command as cli_diagnose
@@ -43,6 +44,7 @@ Examples:
   rmqtool diagnose incident.pcap        what is wrong, why, what to do
   rmqtool trace incident.pcap order-4711   one message: sent, stored, delivered, acknowledged
   rmqtool decode pcap incident.pcap --summary
+  rmqtool browse incident.pcap          all of it, with keys and mouse
   rmqtool decode pcap --help
   rmqtool help                          documents: columns, filters, reports, faults
 """
@@ -89,6 +91,7 @@ decode_app.command("pcap")(cli_decode.decode_pcap)
 decode_app.command("live")(cli_live.decode_live)
 decode_app.command("hex")(cli_hex.decode_hex)
 decode_app.command("stream")(cli_hex.decode_stream)
+app.command("browse")(cli_browse.browse)
 app.command("replay")(cli_replay.replay)
 app.command("report")(cli_report.report)
 app.command("diagnose")(cli_diagnose.diagnose)

@@ -8,7 +8,7 @@
     ├─ PluginError            a plug-in is not there, or cannot be loaded
     └─ MissingExtraError      a library of an extra is not installed
 
-Whatever a capture contains is no error: it is a finding.
+Whatever a capture contains is not an error: it is a finding.
 """
 
 from __future__ import annotations

@@ -69,5 +69,5 @@ class Lanes:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.pluginmanager.hasplugin("dsession"):
+    if config.pluginmanager.hasplugin("xdist"):  # its session is made after this
         config.pluginmanager.register(Lanes())

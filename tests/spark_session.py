@@ -24,13 +24,12 @@ def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
         pytest.skip("no Java")
-    from analytics.spark.session import SessionOptions, settings_of, start_session
+    from analytics.spark.session import SessionOptions, start_session
 
-    # Queries are planned as for small inputs, but Java runs for minutes: it goes on compiling, and
-    # makes no archive.
-    small = settings_of(SessionOptions("local[2]", memory="4g"), 2)
+    # As for small inputs: planning is most of the work, and Java's second compiler costs more than
+    # it saves. No archive: nobody starts this Java again.
     session = start_session(
-        SessionOptions("local[2]", small=False, archive=False, settings=small | _SETTINGS)
+        SessionOptions("local[2]", memory="4g", archive=False, settings=_SETTINGS)
     )
     yield session.spark
     session.stop()
@@ -39,11 +38,14 @@ def spark() -> Iterator[SparkSession]:
 _ENDED = count(1)
 _RELEASED_EVERY = 3
 _SETTINGS = {
+    # large inputs are tested in this session, too: they take hints and broadcasts
+    "spark.sql.optimizer.disableHints": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "10MB",
     "spark.sql.ui.retainedExecutions": "5",
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
 }
-"""Spark remembers little of ended queries: their plans would fill the heap."""
+"""The last three: Spark remembers little of ended queries, whose plans would fill the heap."""
 
 
 @pytest.fixture(autouse=True)

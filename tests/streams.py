@@ -71,7 +71,7 @@ def streams_of(path: Path) -> list[Stream]:
 
 
 def frames_of(stream: Stream) -> list[bytes]:
-    """The frames of a whole stream, length prefix included, up to where it is no RocketMQ."""
+    """The frames of a whole stream, length prefix included, up to where it is not RocketMQ."""
     frames: list[bytes] = []
     at = 0
     data = stream.data

@@ -41,17 +41,18 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pandas": ("analytics", API),
     "pyarrow": ("dissectors.rows.parquet", "analytics", API),
     "typer": ("rmqtool",),
-    "rich": ("rmqtool.ui.screen", "rmqtool.ui.console"),
+    "rich": ("rmqtool.ui.screen", "rmqtool.ui.console", "rmqtool.browse.views"),
+    "textual": ("rmqtool.browse.views",),
     "socket": (*NETWORK, MASTER),
     **dict.fromkeys(("socketserver", "selectors", "ssl"), NETWORK),
-    "asyncio": (*NETWORK, "replay.async_producer", "replay.consent"),
+    "asyncio": (*NETWORK, "replay.async_producer", "replay.consent", "rmqtool.browse.views.ending"),
     **dict.fromkeys(("http", "urllib", "requests", "pytest", "hypothesis", "atheris"), ()),
 }
 """module → the only units that import it"""
 
 PRINTS = ("rmqtool",)
 """units that call `print`"""
-HEAVY = ("scapy", "pyspark", "pandas", "pyarrow", "numpy", "duckdb", "asyncio", "py4j")
+HEAVY = ("scapy", "pyspark", "pandas", "pyarrow", "numpy", "duckdb", "asyncio", "py4j", "textual")
 """what `import rmqtool.cli` must not load"""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from replay.plan.rewrite import RewriteError, rules_of
 from replay.run.journal import read_run, read_skipped, read_steps
 from replay.run.journal_rows import RUN, SKIPPED, STEPS, JournalError
 from replay.sandbox import SandboxError, injections_of_file
+from tests.expected import SAMPLES
+from tests.rmqtool.command import rmqtool
 
 NESTED = b"[" * 100_000
 DIGITS = "9" * 5000
@@ -97,3 +101,62 @@ def test_ports_of_brokers_are_any_text(port: str) -> None:
 @pytest.mark.parametrize("level", [DIGITS, "٣", "²", "-1", ""])
 def test_a_delay_level_is_any_text(level: str) -> None:
     assert Message("T", b"", properties={"DELAY": level}).delay_level == 0
+
+
+KEY = "C000020A05274E0E2F2A67850EAA0000"
+VALUES = (
+    *(None, True, -1, 2**63, 2**64, 1e308, "", "x" * 100_000, [], [[[1]]], {"a": 1}, "9" * 5000),
+    *("\u00b2", "NaN", "\x1b[2J", 9_999_999_999_999_999, -(2**63)),
+)
+"""values that a column never has"""
+
+
+@pytest.fixture(scope="module")
+def decoded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A decoded log of a message that came again and died."""
+    folder = tmp_path_factory.mktemp("decoded") / "log"
+    sample = SAMPLES / "push-retry-dlq-5x.pcap"
+    done = rmqtool("decode", "pcap", sample, "-T", "jsonl", "-o", f"{folder}/")
+    assert done.status == 0, done.err
+    return folder
+
+
+def _reads(folder: Path, *arguments: str) -> None:
+    done = rmqtool(arguments[0], folder, *arguments[1:])
+    assert done.status in (0, 1), (arguments, done)
+    assert "should not have happened" not in done.err, (arguments, done)
+    if "otlp" not in arguments:  # JSON that is no terminal's has what there is
+        assert "\x1b" not in done.out + done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["messages", "exchanges"])
+def test_rows_of_somebody_elses_log(table: str, decoded: Path) -> None:
+    (part,) = (decoded / table).glob("*.jsonl")
+    whole = part.read_text()
+    rows = [json.loads(line) for line in whole.splitlines()]
+    values = cycle(VALUES)
+    try:
+        for column in rows[0]:
+            value = next(values)
+            lines = (json.dumps({**row, column: value}) for row in rows)
+            part.write_text("\n".join(lines) + "\n")
+            _reads(decoded, "trace", KEY)
+            _reads(decoded, "diagnose")
+    finally:
+        part.write_text(whole)
+
+
+@pytest.mark.parametrize("event", ["\x1b[2J", "", "sent later", {"a": 1}])
+@pytest.mark.parametrize("form", ["ladder", "jsonl", "otlp", "html"])
+def test_an_event_that_is_not_known(event: object, form: str, decoded: Path) -> None:
+    """As logs of a later release may have."""
+    (part,) = (decoded / "messages").glob("*.jsonl")
+    whole = part.read_text()
+    rows = [json.loads(line) for line in whole.splitlines()]
+    try:
+        lines = (json.dumps({**row, "event": event}) for row in rows)
+        part.write_text("\n".join(lines) + "\n")
+        _reads(decoded, "trace", KEY, "-T", form)
+    finally:
+        part.write_text(whole)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dissectors.decode.pipeline import Decode
+from dissectors.grpc.command import CallCommand
 from dissectors.remoting.framing.layout import encode_frame
 from dissectors.remoting.header_codec import decode_header, encode_header
 from tests.cluster.oracle import JavaCommand, decode_frames
@@ -57,7 +58,10 @@ def java(
     }
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+# What is inside TLS is held to tshark: test_session_tshark.
+@pytest.mark.parametrize(
+    "path", [path for path in CAPTURES if "-keys-" not in path.name], ids=lambda path: path.name
+)
 def test_java_reads_the_same(
     path: Path,
     raw_frames: dict[str, dict[tuple[str, str], list[bytes]]],
@@ -66,7 +70,8 @@ def test_java_reads_the_same(
     ours = defaultdict(list)
     for batch in Decode([str(path)]).commands():
         for seen in batch:
-            ours[seen.pdu.src, seen.pdu.dst].append(seen.pdu)
+            if not isinstance(seen.pdu.command, CallCommand):
+                ours[seen.pdu.src, seen.pdu.dst].append(seen.pdu)
     compared = 0
     for direction, frames in raw_frames[path.name].items():
         taken = [frame for frame in frames if frame in java]
@@ -90,7 +95,7 @@ def test_java_reads_the_same(
             assert pdu.frame_bytes == len(frame)
             compared += 1
     if "foreign" not in path.name and "tls" not in path.name and raw_frames[path.name]:
-        assert compared > 0
+        assert compared or path.name.startswith("grpc-")
 
 
 def test_java_reads_its_own_frames_from_us() -> None:
@@ -116,7 +121,7 @@ def test_java_reads_what_we_encode() -> None:
         for path in CAPTURES
         for batch in Decode([str(path)]).commands()
         for seen in batch
-        if not seen.pdu.missing
+        if not (seen.pdu.missing or isinstance(seen.pdu.command, CallCommand))
     ]
     for serialize_type in (0, 1):
         frames = [

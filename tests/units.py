@@ -63,6 +63,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.owned_folder": ("dissectors.temporary",),
     # the protocol and the captures do not know each other
     "dissectors.tcp": ("dissectors.expert",),
+    "dissectors.tls": ("dissectors.expert",),
     "dissectors.remoting": ("dissectors.remoting",),
     "dissectors.remoting.bodies": ("dissectors.remoting", "dissectors.budget", "dissectors.expert"),
     "dissectors.remoting.header_tables": (),
@@ -86,10 +87,19 @@ UNITS: dict[str, tuple[str, ...]] = {
         "dissectors.remoting.header_codec",
         "dissectors.expert",
     ),
+    # HTTP/2 and the calls in it
+    "dissectors.http2": (),
+    "dissectors.grpc": (
+        "dissectors.http2",
+        *(f"dissectors.remoting.{name}" for name in ("command", "headers", "row_facts")),
+        "dissectors.budget",
+    ),
+    "dissectors.grpc.tables": (),
     "dissectors.replication": ("dissectors.expert", "dissectors.histogram"),
     # rows: what is written and filtered, without a capture
     "dissectors.rows": ("dissectors.printable", "dissectors.times"),
     "dissectors.where": (
+        "dissectors.grpc",
         "dissectors.rows",
         "dissectors.remoting",
         ENDPOINT,
@@ -101,15 +111,20 @@ UNITS: dict[str, tuple[str, ...]] = {
     # the way of a datum
     "dissectors.conversations": (
         "dissectors.tcp",
+        "dissectors.tls",
         "dissectors.remoting",
         "dissectors.replication",
+        "dissectors.http2",
+        "dissectors.grpc",
         "dissectors.rows",
         ENDPOINT,
+        "dissectors.budget",
         "dissectors.expert",
     ),
     "dissectors.message_rows": (
         "dissectors.budget",
         "dissectors.conversations",
+        "dissectors.grpc",
         "dissectors.remoting",
         "dissectors.rows",
         "dissectors.expert",
@@ -117,8 +132,10 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.decode": (
         "dissectors.budget",
         "dissectors.conversations",
+        "dissectors.grpc",
         "dissectors.message_rows",
         "dissectors.tcp",
+        "dissectors.tls",
         "dissectors.remoting",
         "dissectors.replication",
         "dissectors.rows",
@@ -325,6 +342,17 @@ UNITS: dict[str, tuple[str, ...]] = {
         "rmqtool.summary",
         "analytics.diagnosis",
         "analytics.inputs",
+        "dissectors",
+    ),
+    "rmqtool.browse": (
+        *VIEWS,
+        "rmqtool.api",
+        "rmqtool.diagnose.text",
+        "rmqtool.live",
+        "rmqtool.summary",
+        "rmqtool.trace.ladder_lines",
+        *(f"analytics.{name}" for name in ("diagnosis", "inputs", "life")),
+        *(f"replay.{name}" for name in ("config", "errors", "safety")),
         "dissectors",
     ),
     "rmqtool.live": (*VIEWS, "rmqtool.api", "dissectors"),

@@ -12,8 +12,8 @@ _GROUP: Final = TableColumn("group", "string", "", "consumer group")
 GROUPS: Final = ReportTable(
     "delivery_groups",
     "Delivery by topic and group",
-    "A row a topic and consumer group, and one for a topic that nobody is seen to fetch; by topic."
-    " What comes from a retry topic counts for the topic that it was sent to.",
+    "One row per topic and consumer group, and one for a topic that nobody is seen to fetch; by"
+    " topic. What comes from a retry topic counts for the topic that it was sent to.",
     (
         _TOPIC,
         _GROUP,
@@ -70,8 +70,8 @@ GROUPS: Final = ReportTable(
 TIMES: Final = ReportTable(
     "delivery_times",
     "From born to delivered",
-    "A row a topic, group and stage: how long the first delivery of a message took, without those"
-    " that are due later. Stored is when the capture saw the answer of the broker.",
+    "One row per topic, group and stage: how long the first delivery of a message took, without"
+    " those that are due later. Stored is when the capture saw the answer of the broker.",
     (
         _TOPIC,
         TableColumn("group", "string", "", "consumer group; absent: the stage has none"),
@@ -98,7 +98,7 @@ TIMES: Final = ReportTable(
 DUPLICATES: Final = ReportTable(
     "delivery_duplicates",
     "Delivered again",
-    "A row a topic, group and cause; the most frequent first.",
+    "One row per topic, group and cause; the most frequent first.",
     (
         _TOPIC,
         _GROUP,
@@ -128,7 +128,7 @@ DUPLICATES: Final = ReportTable(
 LAG: Final = ReportTable(
     "delivery_lag",
     "Lag over time",
-    "A row a window, group and topic in which the group fetched or committed; by time. Where a"
+    "One row per window, group and topic in which the group fetched or committed; by time. Where a"
     " queue ends is known from answers to pulls only.",
     (
         TableColumn("start", "time", "", "begin of the window"),

@@ -19,8 +19,8 @@ _LAST: Final = TableColumn("last_time", "time", "", "the last one")
 MEMBERS: Final = ReportTable(
     "consumer_members",
     "Members over time",
-    "A row a group, client and time in which it was a member, as its heartbeats and pulls show; by"
-    " group and time.",
+    "One row per group, client and period in which it was a member, as its heartbeats and pulls"
+    " show; by group and time.",
     (
         _GROUP,
         _CLIENT,
@@ -50,7 +50,8 @@ MEMBERS: Final = ReportTable(
 REBALANCES: Final = ReportTable(
     "consumer_rebalances",
     "Why queues were shared out anew",
-    "A row a change after which the members of a group share out their queues; by group and time.",
+    "One row per change after which the members of a group share out their queues; by group and "
+    "time.",
     (
         _GROUP,
         TableColumn("time", "time", "", "when it happened"),
@@ -80,8 +81,8 @@ REBALANCES: Final = ReportTable(
 QUEUES: Final = ReportTable(
     "consumer_queues",
     "Who pulled which queue when",
-    "A row a group, queue and time in which one client pulled it; by group, queue and time. POP"
-    " names no queues.",
+    "One row per group, queue and period in which one client pulled it; by group, queue and"
+    " time. POP names no queues.",
     (
         _GROUP,
         _TOPIC,
@@ -105,7 +106,7 @@ QUEUES: Final = ReportTable(
 ODD: Final = ReportTable(
     "consumer_queues_odd",
     "Queues that nobody or two clients pulled",
-    "A row a group, queue and time; by group and queue. Groups that broadcast are left out, and"
+    "One row per group, queue and time; by group and queue. Groups that broadcast are left out, and"
     " times below a second in which nobody pulled.",
     (
         _GROUP,
@@ -133,7 +134,7 @@ ODD: Final = ReportTable(
 PULLS: Final = ReportTable(
     "consumer_pulls",
     "Pulls by result",
-    "A row a group, topic, client, operation and result; the most frequent first. The time of a"
+    "One row per group, topic, client, operation and result; the most frequent first. The time of a"
     " long poll is how long the broker had nothing.",
     (
         _GROUP,
@@ -158,7 +159,8 @@ PULLS: Final = ReportTable(
 SLAVES: Final = ReportTable(
     "consumer_slaves",
     "Reads from slaves",
-    "A row a group, topic and slave that was pulled from; by group. Slaves are known from routes.",
+    "One row per group, topic and slave that was pulled from; by group. Slaves are known from "
+    "routes.",
     (
         _GROUP,
         _TOPIC,
@@ -183,7 +185,7 @@ SLAVES: Final = ReportTable(
 LOCKS: Final = ReportTable(
     "consumer_locks",
     "Locks of orderly consumers",
-    "A row a group, client and broker; by group. Which queues were not locked, and"
+    "One row per group, client and broker; by group. Which queues were not locked, and"
     " whether a lock was lost or never had, is not in the rows.",
     (
         _GROUP,
@@ -204,8 +206,8 @@ LOCKS: Final = ReportTable(
 OFFSETS: Final = ReportTable(
     "consumer_offsets",
     "Offsets that jumped",
-    "A row a pull or commit of a group that does not go on where the one before ended; by group and"
-    " time.",
+    "One row per pull or commit of a group that does not go on where the one before ended; by"
+    " group and time.",
     (
         _GROUP,
         TableColumn("time", "time", "", "when"),
@@ -235,7 +237,7 @@ OFFSETS: Final = ReportTable(
 SUBSCRIPTIONS: Final = ReportTable(
     "consumer_subscriptions",
     "Subscriptions of members",
-    "A row a group, push client and form of its subscription; by group and client.",
+    "One row per group, push client and form of its subscription; by group and client.",
     (
         _GROUP,
         _CLIENT,

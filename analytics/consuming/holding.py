@@ -24,12 +24,12 @@ MAX_STRETCHES: Final = 20_000
 MAX_JUMPS: Final = 20_000
 MICRO: Final = 1000
 PAUSE_NS: Final = 60_000_000_000
-"""without a request for so long, a client no longer holds a queue: long polls end after 30 s"""
+"""time without a request after which a client no longer holds a queue: long polls end after 30 s"""
 TURNS: Final = 3
 """changes of who asks, between the same two: a queue that is handed over changes once"""
 MAX_SHARED: Final = 256
 SHORT_NS: Final = 1_000_000_000
-"""a queue that nobody asks for so long while it moves is normal"""
+"""a queue may move for this time without a request of anybody"""
 _MOVED_NAME: Final = ResponseCode(OFFSET_MOVED).name
 Place = tuple[str, str, int]
 """topic, broker, queue"""

@@ -12,6 +12,7 @@ from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.rows.message_record import COMMITTED, DEAD, DELIVERED, RETURNED, STORED
+from dissectors.rows.outcome import is_call, is_send
 
 from ..diagnosis.rules.consumers.returns import ReturnedMessage
 from ..life.again import Again, record_of, why_again
@@ -69,10 +70,12 @@ def _end_of(row: SeenMessage) -> int:
 
 def _is_inside(row: SeenMessage, outer: SeenMessage) -> bool:
     host = host_of(row.client_address)
+    # Who speaks gRPC does it with a proxy, which then speaks remoting, from whatever address.
+    relayed = is_call(outer.request_name) and not is_call(row.request_name)
+    relayed |= host_of(outer.broker_address) == host and host_of(outer.client_address) != host
     return (
         row.consumer_group == outer.consumer_group
-        and host_of(outer.broker_address) == host
-        and host_of(outer.client_address) != host
+        and relayed
         and outer.broker_address != row.broker_address
         and _begin_of(outer) <= _begin_of(row)
         and _end_of(row) <= _end_of(outer)
@@ -81,11 +84,7 @@ def _is_inside(row: SeenMessage, outer: SeenMessage) -> bool:
 
 def _add_sends(rows: Sequence[SeenMessage], topic: str, sums: Sums) -> int | None:
     """Add what the producer did; return when the message was stored first, by the capture, ns."""
-    sends = [
-        row
-        for row in rows
-        if (row.request_name or "").startswith("SEND_") and not is_own(row.topic)
-    ]
+    sends = [row for row in rows if is_send(row.request_name) and not is_own(row.topic)]
     ends = [row for row in rows if row.event == COMMITTED]
     stored = [row for row in (*sends, *ends) if row.event in (STORED, COMMITTED)]
     if not sends and not ends:

@@ -27,7 +27,7 @@ class AnsweredRoute:
     """(name, address) of brokers"""
     addresses: frozenset[str]
     slaves: Mapping[str, str]
-    """address -> id of those that are no master"""
+    """address -> id of those that are not a master"""
 
 
 def answered_route(row: ExchangeRecord) -> AnsweredRoute:

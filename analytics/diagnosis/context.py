@@ -24,7 +24,7 @@ from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 
 from .answered_routes import answered_route
 from .keys import Add, Flow
-from .need import Need
+from .need import CALLS_OF_CLIENTS, GROUPS, TRANSACTIONS, Need
 
 MAX_NAMES: Final = 20_000
 """addresses, clients, topics that are named"""
@@ -35,25 +35,14 @@ ACTIVELY: Final = "CONSUME_ACTIVELY"
 _LAST_PORT: Final = 65_535
 BROKER: Final = "broker"
 NAMESRV: Final = "namesrv"
+PROXY: Final = "proxy"
+ROLES: Final = (PROXY, NAMESRV, BROKER)
+"""of two that an address shows the last one counts"""
 ASKED, SERVED, TOLD = 1, 2, 3
 """where a name is from: a request, one that was answered well, a route or registration"""
 ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
-_GROUPS: Final = frozenset(
-    int(code)
-    for code in (
-        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
-        RequestCode.CONSUMER_SEND_MSG_BACK,
-        RequestCode.LOCK_BATCH_MQ,
-        RequestCode.UPDATE_CONSUMER_OFFSET,
-        RequestCode.QUERY_CONSUMER_OFFSET,
-        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
-    )
-)
-_TRANSACTIONS: Final = frozenset(
-    (int(RequestCode.END_TRANSACTION), int(RequestCode.CHECK_TRANSACTION_STATE))
-)
 _TO_NAMESRV: Final = frozenset(
     (int(RequestCode.REGISTER_BROKER), int(RequestCode.GET_BROKER_CLUSTER_INFO))
 )
@@ -139,7 +128,7 @@ class Context:
     route_times: dict[str, int] = field(default_factory=dict)
     """topic -> time of that route, ns"""
     servers: dict[str, str] = field(default_factory=dict)
-    """`address:port` that answered as a server -> `namesrv` or `broker`"""
+    """`address:port` that answered as a server -> `namesrv`, `broker`, or of gRPC `proxy`"""
     ranks: dict[str, tuple[int, str]] = field(default_factory=dict)
     """address of a broker -> time of the last route that names it, and the broker's id there"""
     versions: dict[str, str] = field(default_factory=dict)
@@ -226,14 +215,18 @@ class Context:
         elif code in FETCHES:
             self.needs.add(Need.PULLS)
             self._server(row.responder, BROKER)
-        elif code in _GROUPS:
+        elif code in GROUPS:
             self.needs.add(Need.GROUPS)
-        elif code in _TRANSACTIONS:
+        elif code in TRANSACTIONS:
             self.needs.add(Need.TRANSACTIONS)
         elif code in _TO_NAMESRV:
             self._server(row.responder, NAMESRV)
         elif code == _UNREGISTER and row.broker_name and row.request_time is not None:
             self._left(row.broker_name, row.request_time)
+        elif code is None and row.request_name in CALLS_OF_CLIENTS:
+            self._server(row.responder, PROXY)
+            if client := fact_in(row.facts, CLIENT):
+                self._client(row.requester, client)
         if row.status in _UNPAIRED:
             _remember(self.quality.unpaired, row)
         if row.brokers:
@@ -392,7 +385,7 @@ class Context:
     def _server(self, endpoint: str, role: str) -> None:
         """Note what answered; what serves messages and routes, as a proxy does, is a broker."""
         if endpoint in self.servers:
-            if role == BROKER:
+            if ROLES.index(role) > ROLES.index(self.servers[endpoint]):
                 self.servers[endpoint] = role
         elif len(self.servers) < MAX_NAMES:
             self.servers[endpoint] = role

@@ -17,11 +17,11 @@ from dissectors.expert import ExpertInfo
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
-from .context import Context
+from .context import PROXY, Context
 from .incidents import grouped, merged
 from .keys import Add, Flow
 from .messages import AttemptStore, ObservedMessage, span_of_message
-from .need import Need
+from .need import BY_REMOTING, Need
 from .problem import LOWER, OVER, Case, Confidence, Problem, ProblemState, filter_of
 from .registry import Takers, rule_of
 from .rule import DiagnosisRule, Exchanges, Fold
@@ -297,7 +297,7 @@ def found_by(rule: DiagnosisRule, folds: Iterable[Fold], context: Context) -> li
     for fold in folds:
         for case in fold.cases(context):
             of = rule if case.rule is None else rule_of(case.rule)
-            assert of is not None, f"{rule.id} has cases of {case.rule}, which is no rule"
+            assert of is not None, f"{rule.id} has cases of {case.rule}, which is not a rule"
             found.append(_problem(of, case, doubts if of.rests_on_absence else []))
     return found
 
@@ -367,13 +367,18 @@ def not_judged(diagnosis: Diagnosis) -> list[str]:
     lines = [f"Not the whole capture: {one}." for one in quality.reasons()]
     if quality.truncated:
         lines.append("A capture file ends inside a packet: what came after it is not known.")
-    return lines + [f"The capture has {line}." for line in needs_said(diagnosis.silent)]
+    calls = PROXY in diagnosis.context.servers.values()
+    return lines + [f"The capture has {line}." for line in _needs_said(diagnosis.silent, calls)]
 
 
-def needs_said(silent: dict[str, list[str]]) -> list[str]:
-    """Return a sentence for each thing that the capture does not have."""
+def _needs_said(silent: dict[str, list[str]], calls: bool) -> list[str]:
+    """Return a sentence for each thing that the capture does not have; `calls`: it has gRPC."""
+    missing = {
+        need: f"{Need(need)}{' by remoting' if calls and need in BY_REMOTING else ''}"
+        for need in silent
+    }
     return [
-        f"no {Need(need)}: {len(rules)} rule{'s' if len(rules) > 1 else ''} could not speak"
+        f"no {missing[need]}: {len(rules)} rule{'s' if len(rules) > 1 else ''} could not speak"
         f" ({', '.join(rules[:6])}"
         f"{', …' if len(rules) > 6 else ''})"
         for need, rules in silent.items()

@@ -19,7 +19,7 @@ from .spells import HOUR, spells
 MAX_CASES: Final = 200
 """problems of one rule; those over it are counted in the last"""
 NEAR: Final = 30_000_000_000
-"""ns between the times of a cause and what follows from it: a route is asked for so often"""
+"""ns between the times of a cause and of what follows from it: the interval of route requests"""
 
 
 def merged(problems: Iterable[Problem], limits: list[str]) -> list[Problem]:

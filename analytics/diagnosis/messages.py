@@ -107,7 +107,7 @@ class AttemptStore:
             add([row])
 
     def adder_of(self, flow: Flow) -> Add | None:
-        """Return what takes the exchanges of a flow; None: they are no sends of a client."""
+        """Return what takes the exchanges of a flow; None: they are not sends of a client."""
         if flow.request_code not in SENDS or flow.status == ORPHAN:
             return None
         oneway = flow.status == ONEWAY

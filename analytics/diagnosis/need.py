@@ -3,6 +3,38 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode
+
+GROUPS: Final = frozenset(
+    int(code)
+    for code in (
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+        RequestCode.LOCK_BATCH_MQ,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
+    )
+)
+"""requests that show that there are consumer groups"""
+TRANSACTIONS: Final = frozenset(
+    (int(RequestCode.END_TRANSACTION), int(RequestCode.CHECK_TRANSACTION_STATE))
+)
+"""requests that show that there are transactions"""
+CALLS_OF_CLIENTS: Final = frozenset(
+    (
+        "QueryRoute",
+        "QueryAssignment",
+        "Heartbeat",
+        "SendMessage",
+        "ReceiveMessage",
+        "AckMessage",
+        "ForwardMessageToDeadLetterQueue",
+    )
+)
+"""calls of gRPC that clients make of a proxy, which calls them for other things"""
 
 
 class Need(StrEnum):
@@ -17,3 +49,9 @@ class Need(StrEnum):
     GROUPS = "requests of consumer groups"
     TRANSACTIONS = "transactional messages"
     ADMIN = "requests of administrators"
+
+
+BY_REMOTING: Final = frozenset(
+    (Need.ROUTES, Need.SENDS, Need.PULLS, Need.HEARTBEATS, Need.GROUPS, Need.TRANSACTIONS)
+)
+"""needs that calls of gRPC do not meet"""

@@ -35,7 +35,7 @@ from .spells import HOUR
 MAX_EVENTS: Final = 4096
 """connections and requests of one server that are looked at one by one"""
 LONG_IDLE_MS: Final = 60_000
-"""connections that were idle for so long are closed by design"""
+"""idle time after which connections are closed by design"""
 AWAY: Final = 3_000_000_000
 """ns without any new connection after several were ended at once: the server was gone"""
 AT_ONCE: Final = 1_000_000_000

@@ -25,15 +25,20 @@ def capture_frame(
     where: str = "",
     since: int | None = None,
     until: int | None = None,
+    tls_keylog: str = "",
 ) -> DataFrame:
     """Return one table of `capture_source` with its own columns.
 
-    `where`, `since` and `until` (nanoseconds since the epoch) are for exchanges.
+    `where`, `since` and `until` (nanoseconds since the epoch) are for exchanges; `tls_keylog` is a
+    file with secrets of TLS.
     """
     spark.dataSource.register(CaptureSource)
     tasks = max(1, spark.sparkContext.defaultParallelism)
     reader = spark.read.format(NAME).options(
-        table=table, tasks=str(tasks), decode_as=",".join(map(str, decode_as))
+        table=table,
+        tasks=str(tasks),
+        decode_as=",".join(map(str, decode_as)),
+        tls_keylog=os.path.abspath(tls_keylog) if tls_keylog else "",
     )
     # a worker, and what plans its tasks, may be in another folder than this process
     names = {os.path.abspath(path): path for path in paths}
@@ -44,8 +49,9 @@ def capture_frame(
     if not where and since is None and until is None:
         return frame
     given = ReportInput(frame)
-    return chosen(given, where, _moment_of(since), _moment_of(until)).exchanges
+    return chosen(given, where, moment_at(since), moment_at(until)).exchanges
 
 
-def _moment_of(ns: int | None) -> Moment | None:
+def moment_at(ns: int | None) -> Moment | None:
+    """Return a time in nanoseconds since the epoch as a moment."""
     return None if ns is None else Moment(ns, True)

@@ -2,7 +2,8 @@
 
 Register it once: ``spark.dataSource.register(CaptureSource)``. Options: `table` (`exchanges`,
 `conversations`, `findings`, `messages`, or `all` of them for one pass), `messages` (`true`: `all`
-has those, too), `tasks` (how many at most), `decode_as` (ports, separated by commas), `each`
+has those, too), `tasks` (how many at most), `decode_as` (ports, separated by commas),
+`tls_keylog` (file with secrets of TLS, under the same path for all tasks), `each`
 (`true`: every capture has whole conversations, so a task decodes one capture and reads no other),
 `task_bytes` (captures below this size are one task's).
 
@@ -51,7 +52,7 @@ EXCHANGES, CONVERSATIONS, FINDINGS = "exchanges", "conversations", "findings"
 MESSAGES, ALL = "messages", "all"
 TABLES = (EXCHANGES, CONVERSATIONS, FINDINGS, MESSAGES, ALL)
 KIND, OTHER = "row_kind", "other_row"
-"""Columns of the table `all`: which table a row is of; as JSON, the row if it is no exchange."""
+"""Columns of the table `all`: the table of a row; as JSON, the row if it is not an exchange."""
 BATCH_ROWS = 8192
 """Rows of an Arrow batch."""
 MAX_TASKS = 64
@@ -109,6 +110,7 @@ class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
             _is_set(self.options, "each"),
             _ports_of(self.options.get("decode_as", "")),
             self._table() == MESSAGES or _is_set(self.options, "messages"),
+            str(self.options.get("tls_keylog", "")),
         )
 
     def _table(self) -> str:
@@ -130,6 +132,7 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         each: bool,
         decode_as: frozenset[int],
         messages: bool = False,
+        tls_keylog: str = "",
     ) -> None:
         self.paths = paths
         self.table = table
@@ -138,6 +141,7 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         self.each = each
         self.decode_as = decode_as
         self.messages = messages
+        self.tls_keylog = tls_keylog
 
     def partitions(self) -> list[InputPartition]:
         """Return the tasks; raise CaptureError where a capture is not there."""
@@ -148,6 +152,7 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         assert isinstance(partition, CaptureTask)
         options = DecodeOptions(
             decode_as=self.decode_as,
+            tls_keylog=self.tls_keylog,
             shard=partition.shard,
             shards=partition.shards,
             conversations=self.table in (CONVERSATIONS, ALL),
@@ -270,7 +275,7 @@ _OTHERS: dict[str, list[tuple[str, str]]] = {
     FINDINGS: [(column.name, column.type) for column in FINDING_COLUMNS],
     MESSAGES: [(column.name, column.type) for column in MESSAGE_COLUMNS],
 }
-"""Tables of what is no exchange -> their columns with types."""
+"""Tables of what is not an exchange -> their columns with types."""
 
 
 def _table_of(columns: list[tuple[str, str]]) -> RowTable:

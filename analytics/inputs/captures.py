@@ -49,13 +49,18 @@ class TemporaryLog:
         version: str,
         seen: OnProgress,
         messages: bool = False,
+        tls_keylog: str = "",
     ) -> Input:
         """Decode captures into the log; return it as an input under the captures' name.
 
-        `messages`: with the table of messages. Raise CaptureError where a capture cannot be read.
+        `messages`: with the table of messages; `tls_keylog`: file with secrets of TLS. Raise
+        CaptureError where a capture or that file cannot be read.
         """
         options = DecodeOptions(
-            decode_as=frozenset(decode_as), conversations=True, messages=messages
+            decode_as=frozenset(decode_as),
+            tls_keylog=tls_keylog,
+            conversations=True,
+            messages=messages,
         )
         jobs = 1 if captures.bytes < SHARE_BYTES else os.cpu_count() or 1
         decode = decode_of(captures.exchanges, options, jobs)

@@ -105,7 +105,14 @@ def chosen(
     messages = given.messages
     if messages is not None and exchanges is not given.exchanges:
         messages = _messages_in(messages, exchanges)
-    return ReportInput(exchanges, conversations, given.findings, messages, Kept(given.small))
+    kept = Kept(given.small)
+
+    def read(frame: DataFrame | None) -> DataFrame | None:
+        return None if frame is None else kept.input(frame)
+
+    return ReportInput(
+        kept.input(exchanges), read(conversations), read(given.findings), read(messages), kept
+    )
 
 
 _OF_EXCHANGE = (SOURCE, "conversation", "capture", "request_packet", "request_name", "latency_us")

@@ -1,8 +1,8 @@
 """What a report is given: decoded logs, exchanges in single files, captures; told apart by content.
 
 Rules: nothing of Spark here, so that what is wrong with an input is said before Java is started. A
-Parquet file is looked at by its footer and a JSON file by its first line: what is no log, damaged,
-or newer than this program is an `InputError` that names the file and says what to do.
+Parquet file is looked at by its footer and a JSON file by its first line: what is not a log,
+damaged, or newer than this program is an `InputError` that names the file and says what to do.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dissectors.tcp.source import CaptureError, expand_sources
 from ..errors import ReportError
 
 _LEAST_COLUMNS = frozenset(("requester", "responder", "status", "opaque"))
-"""Columns without which a row is no exchange."""
+"""Columns without which a row is not an exchange."""
 _VERSION_KEY = b"rmqtool.schema_version"
 
 
@@ -242,7 +242,7 @@ def _check_jsonl(file: str) -> None:
         first = json_of(_JSON, line)
     except Unreadable as problem:
         raise InputError(
-            f"{file}: its first line is no JSON object: {problem}",
+            f"{file}: its first line is not a JSON object: {problem}",
             "JSON lines have one object a line: rmqtool decode pcap … -T jsonl",
         ) from None
     names = set(first) if isinstance(first, dict) else set()

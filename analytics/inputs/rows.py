@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from dissectors.budget import FREE_BYTES, MOST_TIMES
-from dissectors.decode.decoded_log import FINDING_COLUMNS
+from dissectors.decode.decoded_log import FINDING_COLUMNS, Finding
 from dissectors.expert import ExpertInfo, ExpertKind
 from dissectors.foreign import read_json
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
@@ -45,7 +45,7 @@ _ABSENT: Final[dict[str, object]] = {
 }
 _OPTIONAL: Final = frozenset(
     (row, name)
-    for row in (ExchangeRecord, ConversationRecord, MessageRecord)
+    for row in (ExchangeRecord, ConversationRecord, MessageRecord, Finding)
     for name, type_ in row.__annotations__.items()
     if "None" in str(type_)
 )
@@ -60,7 +60,7 @@ _TYPES: Final[dict[str, type]] = {
 
 
 def exchange_rows(given: Input) -> Iterator[list[ExchangeRecord]]:
-    """Yield the exchanges of an input that is no capture, in batches."""
+    """Yield the exchanges of an input that is not a capture, in batches."""
     for file in given.exchanges:
         for values in _values_of(file, COLUMNS):
             yield [ExchangeRecord(**_cleaned(one, COLUMNS, ExchangeRecord)) for one in values]  # type: ignore[arg-type]
@@ -94,6 +94,13 @@ def finding_rows(given: Input) -> Iterator[list[ExpertInfo]]:
             for one in values
             if str(one.get("kind")) in kinds
         ]
+
+
+def finding_records(given: Input) -> Iterator[list[Finding]]:
+    """Yield the findings of an input with their places, in batches; nothing where it has none."""
+    if given.findings is not None:
+        for values in _values_of(given.findings, FINDING_COLUMNS):
+            yield [Finding(**_cleaned(one, FINDING_COLUMNS, Finding)) for one in values]  # type: ignore[arg-type]
 
 
 def _values_of(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[str, object]]]:
@@ -207,7 +214,7 @@ def _json_values(file: str, columns: Sequence[Column]) -> Iterator[list[Mapping[
         value = read_json(_JSON, line)
         if not isinstance(value, dict):
             raise InputError(
-                f"{file}: line {number} is no JSON object", "a log whose writing was stopped?"
+                f"{file}: line {number} is not a JSON object", "a log whose writing was stopped?"
             )
         for name in times:
             text = value.get(name)

@@ -8,6 +8,7 @@ two of them, else all together by shares of the connections.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -58,6 +59,8 @@ class _Parts:
     """inputs that have no connections"""
     with_messages: bool = False
     """messages are wanted"""
+    tls_keylog: str = ""
+    """file with secrets of TLS; empty: none"""
     without_messages: list[str] = field(default_factory=list)
     """inputs that have none"""
 
@@ -67,13 +70,15 @@ def read_inputs(
     inputs: Sequence[Input],
     decode_as: Sequence[int] = (),
     messages: bool = False,
+    tls_keylog: str = "",
 ) -> Tables:
     """Return the tables of all inputs together; raise ReportError where one cannot be read.
 
     Connections are given only if every input has them: what is known of half the rows would look
-    like knowledge of all. So are messages, and only if they are wanted.
+    like knowledge of all. So are messages, and only if they are wanted. `tls_keylog` is a file
+    with secrets of TLS, which tasks must see under the same path.
     """
-    parts = _Parts(with_messages=messages)
+    parts = _Parts(with_messages=messages, tls_keylog=tls_keylog)
     for one in inputs:
         if one.kind is InputKind.captures:
             _add_captures(spark, one, decode_as, parts)
@@ -159,7 +164,7 @@ def _read_jsonl(
         example = broken.select(_BROKEN).first()
         start = str(example[0])[:40] if example is not None else ""
         parts.remarks.append(
-            f"{source}: {count:,} lines are no exchanges and were left out, the first begins"
+            f"{source}: {count:,} lines are not exchanges and were left out, the first begins"
             f" with {start!r}"
         )
     return frame.where(F.col(_BROKEN).isNull()).drop(_BROKEN).withColumn(SOURCE, F.lit(source))
@@ -204,10 +209,10 @@ def _uri(file: str) -> str:
 def _add_captures(spark: SparkSession, one: Input, decode_as: Sequence[int], parts: _Parts) -> None:
     spark.dataSource.register(CaptureSource)
     each = len(one.exchanges) > 1
-    rows = _decoded(spark, one, decode_as, each, parts.with_messages)
+    rows = _decoded(spark, one, decode_as, each, parts)
     if each and _cut(_others(rows, capture_source.CONVERSATIONS, conversation_schema())):
         rows.unpersist()
-        rows = _decoded(spark, one, decode_as, False, parts.with_messages)
+        rows = _decoded(spark, one, decode_as, False, parts)
     names = exchange_schema().fieldNames()
     exchanges = rows.where(f"{KIND} = {text(capture_source.EXCHANGES)}")
     parts.exchanges.append(exchanges.select(*names, SOURCE))
@@ -218,15 +223,16 @@ def _add_captures(spark: SparkSession, one: Input, decode_as: Sequence[int], par
 
 
 def _decoded(
-    spark: SparkSession, one: Input, decode_as: Sequence[int], each: bool, messages: bool
+    spark: SparkSession, one: Input, decode_as: Sequence[int], each: bool, parts: _Parts
 ) -> DataFrame:
     """Return the table `all`, which is decoded once and kept."""
     reader = spark.read.format(capture_source.NAME).options(
         table=ALL,
         each=str(each).lower(),
-        messages=str(messages).lower(),
+        messages=str(parts.with_messages).lower(),
         tasks=str(max(1, spark.sparkContext.defaultParallelism)),
         decode_as=",".join(map(str, decode_as)),
+        tls_keylog=os.path.abspath(parts.tls_keylog) if parts.tls_keylog else "",
     )
     return reader.load(list(one.exchanges)).persist()
 
@@ -255,9 +261,15 @@ def _cut(conversations: DataFrame) -> bool:
     return bool(pairs.where("sources > 1 and cut").limit(1).count())
 
 
+def _has_rows(given: ReportInput) -> bool:
+    if given.small:
+        return bool(given.kept.rows(given.exchanges).num_rows)
+    return bool(given.exchanges.limit(1).count())
+
+
 def refuse_nothing(tables: Tables) -> None:
     """Raise ReportError where there is not one exchange."""
-    if tables.given.exchanges.limit(1).count() == 0:
+    if not _has_rows(tables.given):
         raise ReportError(
             "no exchange in the input",
             "rmqtool decode pcap CAPTURE --summary says what a capture has",

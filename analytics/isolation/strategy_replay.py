@@ -252,7 +252,8 @@ def _answers(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which brokers the strategy allows for each of some attempts, which come by time.
 
-    A row an attempt, one column per broker; and for each attempt, whether no broker was available.
+    One row per attempt, one column per broker; and for each attempt, whether no broker was
+    available.
     """
     strategy = FaultStrategy(settings)
     routes, route_of = producer.routes

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from dissectors.rows.message_record import DELIVERED, RETURNED
+from dissectors.rows.outcome import is_pop
 
 
 class Delivery(Protocol):
@@ -50,7 +51,7 @@ def why_again(row: Delivery, before: Sequence[Delivery]) -> Again | None:
     if not same and row.reconsume_times:
         if any(one.event == RETURNED and one.consumer_group == group for one in before):
             return Again.RETURNED
-        popped = (row.request_name or "").startswith("POP_")
+        popped = is_pop(row.request_name)
         return Again.EXPIRED if popped else Again.RETURNED_UNSEEN
     if not same:
         return Again.STORED_AGAIN

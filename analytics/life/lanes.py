@@ -1,4 +1,4 @@
-"""Who took part in a message's life: producers, brokers and consumers, each with one name."""
+"""Who took part in a message's life: producers, proxies, brokers, consumers, each by one name."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from dissectors.rows.message_record import CHECKED, DELIVERED, VIEWED, MessageRecord
+from dissectors.rows.outcome import is_call
 
 PRODUCER: Final = "producer"
+PROXY: Final = "proxy"
+"""what clients speak gRPC with; in local mode it is the broker, too"""
 BROKER: Final = "broker"
 CONSUMER: Final = "consumer"
 SLAVE: Final = "slave"
-KINDS: Final = (PRODUCER, BROKER, SLAVE, CONSUMER)
+KINDS: Final = (PRODUCER, PROXY, BROKER, SLAVE, CONSUMER)
 """kinds in the order in which they stand side by side"""
 
 
@@ -25,7 +28,7 @@ class Lane(NamedTuple):
 
 
 REPLICATED: Final = "replicated"
-"""a step that is no row of a table: the offset of the message passed to a slave"""
+"""a step that is not a row of a table: the offset of the message passed to a slave"""
 
 
 def is_of_consumer(row: MessageRecord) -> bool:
@@ -44,7 +47,7 @@ class Parties:
         names: dict[str, str] = {}
         hosts: dict[str, set[str]] = {}
         for row in rows:
-            if row.broker_name is not None:
+            if row.broker_name is not None and not is_call(row.request_name):
                 names.setdefault(row.broker_address, row.broker_name)
                 hosts.setdefault(row.broker_name, set()).add(row.broker_address.rpartition(":")[0])
         self._brokers = {
@@ -52,19 +55,23 @@ class Parties:
             for address, name in names.items()
         }
 
-    def client(self, row: MessageRecord) -> Lane:
-        """Return the client of a row."""
+    def client(self, row: MessageRecord, call: MessageRecord | None = None) -> Lane:
+        """Return the client of a row; of what is behind a call it is the proxy."""
+        if call is not None:
+            return Lane(PROXY, call.broker_address)
         key = row.conversation, row.client_address
         name = row.client_id or self._clients.get(key) or row.client_address
         return Lane(CONSUMER if is_of_consumer(row) else PRODUCER, name)
 
     def broker(self, row: MessageRecord) -> Lane:
-        """Return the broker of a row."""
+        """Return the broker of a row, or the proxy."""
+        if is_call(row.request_name):
+            return Lane(PROXY, row.broker_address)
         return Lane(BROKER, self._brokers.get(row.broker_address, row.broker_address))
 
-    def ends(self, row: MessageRecord) -> tuple[Lane, Lane]:
-        """Return who spoke and to whom, as far as the message goes."""
+    def ends(self, row: MessageRecord, call: MessageRecord | None = None) -> tuple[Lane, Lane]:
+        """Return who spoke and to whom, as far as the message goes; `call`: what it is behind."""
         if row.event == REPLICATED:
             return self.broker(row), Lane(SLAVE, row.client_address)
-        client, broker = self.client(row), self.broker(row)
+        client, broker = self.client(row, call), self.broker(row)
         return (broker, client) if row.event in (DELIVERED, VIEWED, CHECKED) else (client, broker)

@@ -17,8 +17,10 @@ from dissectors.rows.message_record import (
     STORED,
     MessageRecord,
 )
+from dissectors.rows.outcome import is_send
 
 from .again import Again, record_of, why_again
+from .hops import hop_words, inner_hops
 from .lanes import KINDS, Lane, Parties
 from .replicated import replicated_rows
 from .search import Fetches, Found
@@ -71,10 +73,14 @@ def life_of(found: Found, around: Surroundings) -> Life:
     parties = Parties(rows, around.client_ids)
     steps = []
     before = _Before()
+    inner = inner_hops(rows)
     for row in rows:
-        source, target = parties.ends(row)
-        steps.append(Step(row.time or 0, source, target, step_words(row), before.why(row), row))
-        before.add(row)
+        call = inner.get(id(row))
+        source, target = parties.ends(row, call)
+        why = before.why(row) if call is None else hop_words(row, call)
+        steps.append(Step(row.time or 0, source, target, step_words(row), why, row))
+        if call is None:
+            before.add(row)
     lanes = sorted(
         dict.fromkeys(lane for step in steps for lane in (step.source, step.target)),
         key=lambda lane: KINDS.index(lane.kind),
@@ -91,7 +97,7 @@ def life_of(found: Found, around: Surroundings) -> Life:
         _first(own, "tags"),
         steps,
         lanes,
-        _summary(_in_order(own)),
+        _summary([row for row in _in_order(own) if id(row) not in inner]),
         unseen,
     )
 
@@ -120,7 +126,7 @@ def _name_of(found: Found) -> str:
 
 
 def _is_send(row: MessageRecord) -> bool:
-    return (row.request_name or "").startswith("SEND_")
+    return is_send(row.request_name)
 
 
 class _Before:

@@ -31,7 +31,7 @@ from dissectors.rows.message_record import (
     MessageRecord,
 )
 
-from .lanes import CONSUMER, REPLICATED
+from .lanes import BROKER, CONSUMER, PROXY, REPLICATED
 from .life import Life, Step
 
 _CLIENT, _PRODUCER = 3, 4  # SpanKind
@@ -91,7 +91,10 @@ def otlp_of(lives: Sequence[Life], version: str) -> dict[str, object]:
 def _service(step: Step) -> str:
     """Return whose span it is: the client's, by its group where one is known."""
     row = step.row
-    client = step.source if step.source.kind != "broker" else step.target
+    ends = (step.source, step.target)
+    client = next((one for one in ends if one.kind not in (BROKER, PROXY)), None)
+    if client is None:  # behind a proxy
+        return next(one for one in ends if one.kind == PROXY).name
     group = row.consumer_group if client.kind == CONSUMER else row.producer_group
     return group or client.name
 
@@ -131,7 +134,7 @@ def _operation(row: MessageRecord) -> _Operation:
         if name.startswith("SEND_"):
             return _SEND
         return _Operation(name.lower() or "refused", None, _CLIENT)
-    return _OPERATIONS[row.event]
+    return _OPERATIONS.get(row.event) or _Operation(row.event or "unknown", None, _CLIENT)
 
 
 def _attributes(life: Life, step: Step, operation: _Operation) -> list[dict[str, object]]:

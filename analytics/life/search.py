@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissectors.rows.message_record import ACKNOWLEDGED, BEFORE, MessageRecord
-from dissectors.rows.outcome import LONG_POLLS
+from dissectors.rows.outcome import LONG_POLLS, is_send
 from dissectors.rows.record import ExchangeRecord
 
 MOST_MESSAGES: Final = 200
-"""messages that are followed; a business key that names more is no name of one"""
+"""messages that are followed; a business key that names more is not a name of one"""
 MOST_ROWS: Final = 2000
 """rows of one message"""
 MOST_PLACES: Final = 100
@@ -101,7 +101,7 @@ class MessageSearch:
                 continue
             if name in LONG_POLLS and row.topic is not None and name != "NOTIFICATION":
                 self._note_fetch(row.topic, row.group or "", row.request_time)
-            elif name.startswith("SEND_"):
+            elif is_send(name):
                 self.senders_seen += 1
 
     def _note_fetch(self, topic: str, group: str, time: int | None) -> None:

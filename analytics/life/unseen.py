@@ -20,6 +20,7 @@ from dissectors.rows.message_record import (
     STORED,
     MessageRecord,
 )
+from dissectors.rows.outcome import is_send
 
 from .search import Fetches, Found
 
@@ -70,7 +71,7 @@ def _events(rows: Iterable[MessageRecord]) -> set[str]:
 
 
 def _sends(rows: Sequence[MessageRecord]) -> list[MessageRecord]:
-    return [row for row in rows if (row.request_name or "").startswith("SEND_")]
+    return [row for row in rows if is_send(row.request_name)]
 
 
 def _of_sending(rows: Sequence[MessageRecord], around: Surroundings) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from dissectors.grpc.names import OK
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,
     BEFORE,
@@ -56,7 +57,9 @@ def times_text(number: int) -> str:
 
 def step_words(row: MessageRecord) -> str:
     """Return what happened, in one sentence without its end."""
-    words = _WORDS[row.event]
+    words = _WORDS.get(row.event)
+    if words is None:  # a log of another release, or of somebody else
+        return f"{row.event or 'something'!r}, which this rmqtool does not know"
     return words(row)
 
 
@@ -74,10 +77,10 @@ def _after(row: MessageRecord) -> str:
 
 
 def _answer(row: MessageRecord) -> str:
-    """Return how the broker answered, where that was no plain success."""
+    """Return how the broker answered, where that was not a plain success."""
     if row.response_code is None:
         return "; no answer seen"
-    return "" if row.response_code == 0 else f"; answer {row.response_name}"
+    return "" if row.response_code in (0, OK) else f"; answer {row.response_name}"
 
 
 def _sent(row: MessageRecord) -> str:

@@ -1,7 +1,7 @@
 """Consumer groups: members, rebalances, who pulled which queue, locks, offsets, subscriptions.
 
 Rules: the fold of one group is `analytics.consuming.group_fold`; what the capture does not show, as
-a member whose connections are elsewhere, is no row.
+a member whose connections are elsewhere, is not a row.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def _in_one_pass(given: ReportInput) -> DataFrame:
     import pyarrow
 
     engine = Engine(rules())
-    exchanges = _by_source(given.exchanges)
-    connections = _by_source(given.conversations)
+    exchanges = _by_source(given, given.exchanges)
+    connections = _by_source(given, given.conversations)
     for source in sorted(exchanges.keys() | connections.keys()):
         engine.begin_input(source)
         for batch in exchanges.get(source, ()):
@@ -94,20 +94,20 @@ def _in_one_pass(given: ReportInput) -> DataFrame:
         for batch in connections.get(source, ()):
             engine.add_connections(connections_in(batch))
     if given.findings is not None:
-        for batch in given.findings.select("kind").toArrow().to_batches():
+        for batch in given.kept.rows(given.findings).select(["kind"]).to_batches():
             engine.add_findings(findings_in(batch))
     rows = rows_of(engine.diagnosis())
     table = pyarrow.Table.from_pylist(rows, schema=arrow_schema(ALL_COLUMNS))
     return given.exchanges.sparkSession.createDataFrame(table, schema_of(ALL_COLUMNS))
 
 
-def _by_source(frame: DataFrame | None) -> dict[str, list[pyarrow.RecordBatch]]:
+def _by_source(given: ReportInput, frame: DataFrame | None) -> dict[str, list[pyarrow.RecordBatch]]:
     """Return the rows of each input."""
     if frame is None:
         return {}
     import pyarrow.compute
 
-    table = frame.toArrow()
+    table = given.kept.rows(frame)
     return {
         str(source): table.filter(pyarrow.compute.field(SOURCE) == source).to_batches()
         for source in table.column(SOURCE).unique().to_pylist()

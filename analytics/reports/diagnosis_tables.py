@@ -33,7 +33,7 @@ PROBLEM_COLUMNS: Final = (
     TableColumn("topic", "string", "", "topic"),
     TableColumn("group", "string", "", "group"),
     TableColumn("client", "string", "", "client id, else address"),
-    TableColumn("server", "string", "", "address of a NameServer, or of what is no broker either"),
+    TableColumn("server", "string", "", "address of a NameServer or of another server"),
     TableColumn("queue_id", "int", "", "queue"),
     TableColumn("message", "string", "", "message id"),
     TableColumn("evidence", "list", "", "packets that prove it: time, capture, packet, what"),
@@ -50,7 +50,7 @@ LIMIT_COLUMNS: Final = (
 PROBLEMS: Final = ReportTable(
     "diagnosis_problems",
     "What is wrong",
-    "A row a problem; by incident, the gravest first, in it the cause first.",
+    "One row per problem; by incident, the gravest first, in it the cause first.",
     PROBLEM_COLUMNS,
     order=("incident", "place"),
     brief=("severity", "title", "rule", "count", "first_time", "confidence", "incident"),
@@ -59,7 +59,8 @@ PROBLEMS: Final = ReportTable(
 LIMITS: Final = ReportTable(
     "diagnosis_limits",
     "What could not be judged",
-    "A row a thing that the capture does not have, and the rules that could therefore not speak.",
+    "One row per thing that the capture does not have, and the rules that could therefore not "
+    "speak.",
     LIMIT_COLUMNS,
     order=("place",),
     shown=10,

@@ -36,7 +36,7 @@ from ..isolation.isolation_table import (
 from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
 from ..schema import schema_of
 from ..sends import attempts, sends
-from ..sends.attempt_table import STITCHED, Stitched, stitched
+from ..sends.attempt_table import STITCHED, Stitched, arrow_table, stitched
 from ..sends.broker_names import BROKER_NAMES, with_names
 from ..sends.hops import OWN, RELAYS
 from ..sends.unavailable import BUCKET, UNAVAILABLE, failed_connects, gone_by_time
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 PRODUCERS = ReportTable(
     "isolation_producers",
     "Producers and their fault strategy",
-    "A row a producer, those with attempts at isolated brokers first.",
+    "One row per producer, those with attempts at isolated brokers first.",
     PRODUCER_COLUMNS,
     order=("-not_followed", "-windows", "-attempts", *WHO),
     brief=(
@@ -70,7 +70,8 @@ PRODUCERS = ReportTable(
 WINDOWS = ReportTable(
     "isolation_windows",
     "Isolated brokers",
-    "A row a time in which a producer avoids a broker, or would if its strategy were on; by time.",
+    "One row per period in which a producer avoids a broker, or would if its strategy were on; by "
+    "time.",
     WINDOW_COLUMNS,
     order=("start", *WHO, "broker"),
     brief=(
@@ -92,7 +93,8 @@ WINDOWS = ReportTable(
 SENDS = ReportTable(
     "isolation_sends",
     "Attempts at isolated brokers",
-    "A row an attempt at a broker while it was isolated, by time; the first 1,000 of a producer.",
+    "One row per attempt at a broker while it was isolated, by time; the first 1,000 of a "
+    "producer.",
     SEND_COLUMNS,
     order=("time", *WHO, "unique_key", "attempt"),
     brief=("time", "client", "broker", "why", "outcome", "topic", "capture", "request_packet"),
@@ -101,7 +103,7 @@ SENDS = ReportTable(
 BROKERS = ReportTable(
     "isolation_brokers",
     "Share of time and traffic",
-    "A row a producer and broker, those isolated longest first.",
+    "One row per producer and broker, those isolated longest first.",
     BROKER_COLUMNS,
     order=("-isolated_us", "-attempts", *WHO, "broker"),
     brief=(
@@ -122,15 +124,15 @@ BROKERS = ReportTable(
 SETTINGS = ReportTable(
     "isolation_settings",
     "What other settings would have done",
-    "A row a producer and generation of the strategy: what it gives on the attempts that were seen."
-    " Attempts that would have been made instead are not known.",
+    "One row per producer and generation of the strategy: what it gives on the attempts that were"
+    " seen. Attempts that would have been made instead are not known.",
     SETTING_COLUMNS,
     order=(*WHO, "setting"),
 )
 TOPIC_SKEW = ReportTable(
     "skew_topics",
     "Load of queues by topic",
-    "A row a topic, the most uneven first. Queues that were never used are not known.",
+    "One row per topic, the most uneven first. Queues that were never used are not known.",
     (
         TableColumn("topic", "string", "", "topic"),
         TableColumn("brokers", "int", "", "brokers that it was sent to"),
@@ -140,7 +142,7 @@ TOPIC_SKEW = ReportTable(
         TableColumn("most", "int", "", "attempts at the queue with the most"),
         TableColumn("chi_square", "float", "", "distance from evenly loaded queues"),
         TableColumn(
-            "deviations", "float", "", "the same in standard deviations: above 3.1 is no chance"
+            "deviations", "float", "", "the same in standard deviations: above 3.1 is not chance"
         ),
         TableColumn(
             "uneven",
@@ -155,7 +157,7 @@ TOPIC_SKEW = ReportTable(
 QUEUE_SKEW = ReportTable(
     "skew_queues",
     "Load of each queue",
-    "A row a queue, by topic, broker and queue.",
+    "One row per queue, by topic, broker and queue.",
     (
         TableColumn("topic", "string", "", "topic"),
         TableColumn("broker", "string", "", "broker"),
@@ -189,9 +191,14 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
         options.fault_strategy,
     )
     events = _with_connects(_events(stitch, limits.timeout_us), stitch, failed_connects(given))
-    producers = adding(events, {"producer": NUMBER}).groupBy("producer")
-    rows = producers.applyInArrow(isolation_rows(assumed), schema_of(ALL_COLUMNS))
-    rows = given.kept.frame(rows)
+    fold, schema = isolation_rows(assumed), schema_of(ALL_COLUMNS)
+    if given.small:  # to start Python for Spark's tasks takes longer
+        seen = events.toArrow()
+        found = fold(seen) if seen.num_rows else arrow_table((), ALL_COLUMNS)
+        rows = given.kept.in_one_piece(events.sparkSession, found, schema)
+    else:
+        producers = adding(events, {"producer": NUMBER}).groupBy("producer")
+        rows = given.kept.frame(producers.applyInArrow(fold, schema))
     tables = {name: rows.where(f"{KIND.name} = '{kind}'") for name, kind in _KINDS.items()}
     queues = given.kept.frame(_queues(stitch))
     return {**tables, TOPIC_SKEW.name: _topics(queues), QUEUE_SKEW.name: queues}

@@ -20,7 +20,7 @@ from ..consuming.known import Known
 from ..inputs.rows import connections_in, exchanges_in, json_text_of, messages_in
 from ..report import ReportInput, ReportTable, TableColumn
 from ..schema import TYPES, schema_of
-from ..spark.expressions import text
+from ..spark.expressions import numbers, text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -68,7 +68,7 @@ def known_of(given: ReportInput) -> Known:
 def _known_of(given: ReportInput) -> Known:
     known = Known(with_connections=given.conversations is not None)
     if given.small:
-        for batch in given.exchanges.toArrow().to_batches():
+        for batch in given.kept.rows(given.exchanges).to_batches():
             known.add_exchanges(exchanges_in(batch))
         return known
     for row in given.exchanges.mapInArrow(_known_rows, schema_of(_TEXT)).toLocalIterator():
@@ -87,31 +87,31 @@ def folded(
     given: ReportInput, folding: Folding[T], known: Known, tables: Iterable[ReportTable]
 ) -> Mapping[str, DataFrame]:
     """Return the tables."""
-    codes = ", ".join(map(str, sorted(folding.requests)))
-    exchanges = given.exchanges.where(f"request_code in ({codes})")
     if given.small:
-        return _here(given, exchanges, folding, known, tables)
+        return _here(given, folding, known, tables)
+    exchanges = given.exchanges.where(f"request_code in {numbers(folding.requests)}")
     whole = given.kept.frame(_by_tasks(given, exchanges, folding, known))
     return {table.name: _rows_of(whole, table) for table in tables}
 
 
 def _here(
     given: ReportInput,
-    exchanges: DataFrame,
     folding: Folding[T],
     known: Known,
     tables: Iterable[ReportTable],
 ) -> Mapping[str, DataFrame]:
     import pyarrow
+    import pyarrow.compute
 
     items: list[Item] = []
-    for batch in exchanges.toArrow().to_batches():
+    taken = pyarrow.compute.field("request_code").isin(sorted(folding.requests))
+    for batch in given.kept.rows(given.exchanges).filter(taken).to_batches():
         items += folding.exchanges(exchanges_in(batch), known)
     if folding.messages is not None and given.messages is not None:
-        for batch in given.messages.toArrow().to_batches():
+        for batch in given.kept.rows(given.messages).to_batches():
             items += folding.messages(messages_in(batch), known)
     if folding.connections is not None and given.conversations is not None:
-        for batch in given.conversations.toArrow().to_batches():
+        for batch in given.kept.rows(given.conversations).to_batches():
             items += folding.connections(connections_in(batch), known)
     items.sort()
     rows = folding.tables(folding.fold(items, known), known)

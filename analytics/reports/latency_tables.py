@@ -50,7 +50,7 @@ _COARSE = (
 OPERATIONS = ReportTable(
     "latency_operations",
     "Latency by operation",
-    "A row an operation, the most frequent first.",
+    "One row per operation, the most frequent first.",
     (_OPERATION, _WAITS, *_ANSWERS, _RATE, *_LATENCY),
     order=("long_poll", "-exchanges", "operation"),
     brief=(
@@ -73,7 +73,7 @@ OPERATIONS = ReportTable(
 BROKERS = ReportTable(
     "latency_brokers",
     "Latency by broker",
-    "A row a broker or name server, long polls apart; the most frequent first.",
+    "One row per broker or name server, long polls apart; the most frequent first.",
     (_BROKER, _WAITS, *_ANSWERS, _RATE, *_LATENCY),
     order=("long_poll", "-exchanges", "broker"),
     brief=(
@@ -126,7 +126,7 @@ GROUPS = ReportTable(
 OVER_TIME = ReportTable(
     "latency_over_time",
     "Latency over time",
-    "A row a window and broker (absent: all of them), long polls left out.",
+    "One row per window and broker (absent: all of them), long polls left out.",
     (_WINDOW, _WINDOW_US, _BROKER, *_ANSWERS, _RATE, *_LATENCY),
     order=("window_start", "broker"),
     shown=0,
@@ -134,7 +134,7 @@ OVER_TIME = ReportTable(
 HISTOGRAM = ReportTable(
     "latency_histogram",
     "Histogram of latencies",
-    "A row an operation and bucket that has something in it; buckets are powers of two.",
+    "One row per operation and bucket that has something in it; buckets are powers of two.",
     (
         _OPERATION,
         _WAITS,
@@ -148,7 +148,7 @@ HISTOGRAM = ReportTable(
 HEAT = ReportTable(
     "latency_heat",
     "Latencies over time, how many",
-    "A row a window and bucket that has something in it, long polls left out.",
+    "One row per window and bucket that has something in it, long polls left out.",
     (_WINDOW, _WINDOW_US, *_COARSE, TableColumn("exchanges", "int", "", "answered exchanges")),
     order=("window_start", "from_us"),
     shown=0,
@@ -156,7 +156,7 @@ HEAT = ReportTable(
 SLOWEST = ReportTable(
     "latency_slowest",
     "Slowest exchanges",
-    "A row an exchange, the slowest first, long polls left out.",
+    "One row per exchange, the slowest first, long polls left out.",
     (
         TableColumn("latency_us", "int", "µs", "from request to answer"),
         TableColumn("time", "time", "", "time of the request"),
@@ -198,7 +198,7 @@ SLOWEST = ReportTable(
 NETWORK = ReportTable(
     "latency_network",
     "Network and broker",
-    "A row a client and server, by the connections between them; the most exchanges first.",
+    "One row per client and server, by the connections between them; the most exchanges first.",
     (
         TableColumn("client", "string", "", "address that connected, without port"),
         TableColumn("server", "string", "", "`address:port` it connected to"),
@@ -250,7 +250,7 @@ NETWORK = ReportTable(
 OUTAGES = ReportTable(
     "latency_unavailable",
     "Brokers that could not be reached",
-    "A row a server and a time in which connects to it failed: a latency that no exchange has.",
+    "One row per server and period in which connects to it failed: a latency that no exchange has.",
     OUTAGE_COLUMNS,
     order=("first_time", "broker", "server"),
     brief=("broker", "first_time", "lasted_us", "connects", "producers", "clients", "strangers"),
@@ -258,7 +258,7 @@ OUTAGES = ReportTable(
 RELAYED = ReportTable(
     "latency_relays",
     "Proxies and other relays",
-    "A row an address that takes sends and makes them again, and the server behind it; both hops"
+    "One row per address that takes sends and makes them again, and the server behind it; both hops"
     " are in the other tables, each for itself.",
     RELAY_COLUMNS,
     order=("-sends", "relay", "server", "from_host"),

@@ -97,7 +97,7 @@ UNANSWERED = ReportTable(
 UNREACHABLE = ReportTable(
     "unreachable",
     "Connects that failed",
-    "A row a server and client address whose connects failed, the most frequent first.",
+    "One row per server and client address whose connects failed, the most frequent first.",
     CONNECT_COLUMNS,
     order=("-connects", "broker", "server", "client"),
     brief=("broker", "client", "who", "connects", "first_time", "last_time", "silent", "server"),
@@ -105,8 +105,8 @@ UNREACHABLE = ReportTable(
 RELAYED = ReportTable(
     "relays",
     "Proxies and other relays",
-    "A row an address that takes sends and makes them again, and the server behind it: what it made"
-    " is counted in the other tables, too. `latency_relays` has the latency of both hops.",
+    "One row per address that takes sends and makes them again, and the server behind it: what it"
+    " made is counted in the other tables, too. `latency_relays` has the latency of both hops.",
     RELAY_COLUMNS[:3],
     order=("relay", "server", "from_host"),
 )

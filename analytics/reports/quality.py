@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXCHANGES = ReportTable(
     "quality_exchanges",
     "Exchanges by input",
-    "A row an input; what is missing of its exchanges.",
+    "One row per input; what is missing of its exchanges.",
     (
         TableColumn("source", "string", "", "input"),
         TableColumn("exchanges", "int", "", "rows"),
@@ -36,7 +36,7 @@ EXCHANGES = ReportTable(
 CONNECTIONS = ReportTable(
     "quality_connections",
     "Connections by capture",
-    "A row a capture; what its RocketMQ connections lack.",
+    "One row per capture; what its RocketMQ connections lack.",
     (
         TableColumn("capture", "string", "", "capture in which they begin"),
         TableColumn("connections", "int", "", "RocketMQ connections"),
@@ -55,7 +55,7 @@ CONNECTIONS = ReportTable(
 FINDINGS = ReportTable(
     "findings",
     "Findings",
-    "A row a kind of finding, the gravest and most frequent first.",
+    "One row per kind of finding, the gravest and most frequent first.",
     (
         TableColumn("severity", "string", "", "error, warning, note or chat"),
         TableColumn("kind", "string", "", "what was found"),

@@ -25,7 +25,7 @@ SUMS: tuple[TableColumn, ...] = (
 TOTALS = ReportTable(
     "retry_totals",
     "Retries by topic, group and client",
-    "A row a producing process, group and topic, the one with the most retries first.",
+    "One row per producing process, group and topic, the one with the most retries first.",
     (
         TableColumn("topic", "string", "", "topic of the messages"),
         TableColumn("group", "string", "", "producer group"),
@@ -57,7 +57,7 @@ TOTALS = ReportTable(
 CAUSES = ReportTable(
     "retry_causes",
     "Why attempts that were seen failed",
-    "A row a broker and cause, the most frequent first.",
+    "One row per broker and cause, the most frequent first.",
     (
         TableColumn("broker", "string", "", "broker of the attempts"),
         TableColumn("cause", "string", "", "name of the error code, else what happened"),
@@ -78,8 +78,8 @@ CAUSES = ReportTable(
 CONNECTS = ReportTable(
     "retry_connects",
     "Connects that failed",
-    "A row a broker and client address; the attempts to send that are inferred from them are among"
-    " the attempts, of the others no message is known.",
+    "One row per broker and client address; the attempts to send that are inferred from them are"
+    " among the attempts, of the others no message is known.",
     (
         *CONNECT_COLUMNS,
         TableColumn("attempts", "int", "", "attempts to send that are inferred from them"),
@@ -118,7 +118,7 @@ FLOWS = ReportTable(
 VERDICTS = ReportTable(
     "retry_verdicts",
     "Retries without sense, and missing ones",
-    "A row a verdict, cause and client version, the most frequent first.",
+    "One row per verdict, cause and client version, the most frequent first.",
     (
         TableColumn("verdict", "string", "", "what is odd"),
         TableColumn("cause", "string", "", "name of the last error code, else what happened"),
@@ -133,7 +133,7 @@ VERDICTS = ReportTable(
 MESSAGES = ReportTable(
     "retry_messages",
     "Messages with retries or failures",
-    "A row a message that was tried more than once or was not stored, by time.",
+    "One row per message that was tried more than once or was not stored, by time.",
     (
         *MESSAGE_COLUMNS,
         TableColumn("capture", "string", "", "capture file of the first request"),
@@ -145,7 +145,7 @@ MESSAGES = ReportTable(
 ATTEMPTS = ReportTable(
     "retry_attempts",
     "Attempts of these messages",
-    "A row an attempt, by message and number.",
+    "One row per attempt, by message and number.",
     (
         *(column for column in MESSAGE_COLUMNS if column.name in ("unique_key", "topic", "group")),
         TableColumn("client", "string", "", "address of the client, without port"),
@@ -170,7 +170,7 @@ ATTEMPTS = ReportTable(
 CONSUMERS = ReportTable(
     "consumer_retries",
     "Consumers' retries",
-    "A row a consumer group whose messages were sent back, delivered again or given up.",
+    "One row per consumer group whose messages were sent back, delivered again or given up.",
     (
         TableColumn("group", "string", "", "consumer group"),
         TableColumn("sent_back", "int", "", "requests to deliver a message again (36)"),

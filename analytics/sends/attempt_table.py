@@ -132,7 +132,12 @@ def _stitched(given: ReportInput, limits: Limits) -> Stitched:
     chosen = produced.join(F.broadcast(keys), F.expr(f"{sends.KEY} = key"), "left_semi")
     telling = kept(sends.described(chosen, names))
     connected = sends.with_connections(telling, given.conversations)
-    attempts = kept(with_attempts(connected, failures, limits))
+    if given.small:
+        rows = _attempts_here(connected, failures, limits)
+        schema = schema_of((*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
+        attempts = given.kept.in_one_piece(given.exchanges.sparkSession, rows, schema)
+    else:
+        attempts = kept(with_attempts(connected, failures, limits))
     return Stitched(produced, names, keys, telling, attempts)
 
 
@@ -142,11 +147,43 @@ def with_attempts(chosen: DataFrame, failures: DataFrame | None, limits: Limits)
     `chosen` are all sends of the messages in question, with their connections.
     """
     schema = schema_of((*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
-    renamed = chosen.withColumnRenamed("broker_name", "asked_broker")
-    hosts = renamed.select(*SEND_SELECTION, "process").groupBy("host")
+    hosts = _selected(chosen).groupBy("host")
     if failures is None:
         return hosts.applyInArrow(_of_one_host(limits), schema)
     return hosts.cogroup(failures.groupBy("host")).applyInArrow(_with_failures(limits), schema)
+
+
+def _selected(chosen: DataFrame) -> DataFrame:
+    renamed = chosen.withColumnRenamed("broker_name", "asked_broker")
+    return renamed.select(*SEND_SELECTION, "process")
+
+
+def _attempts_here(chosen: DataFrame, failures: DataFrame | None, limits: Limits) -> pyarrow.Table:
+    """Return what `with_attempts` does, stitched in this process: of few sends.
+
+    To start Python for Spark's tasks takes longer.
+    """
+    import pyarrow
+
+    columns = (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS)
+    sent = _selected(chosen).toArrow()
+    failed = None if failures is None else failures.toArrow()
+    parts = [arrow_table((), columns)]
+    for host in sent.column("host").unique():
+        same = _of_host(sent, host)
+        if failed is None:
+            parts.append(_of_one_host(limits)(same))
+        else:
+            parts.append(_with_failures(limits)(same, _of_host(failed, host)))
+    return pyarrow.concat_tables(parts)
+
+
+def _of_host(table: pyarrow.Table, host: pyarrow.Scalar[pyarrow.DataType]) -> pyarrow.Table:
+    """Return the rows of one host; those without one are of one, as Spark groups them."""
+    import pyarrow.compute
+
+    column = pyarrow.compute.field("host")
+    return table.filter(column == host if host.is_valid else column.is_null())
 
 
 def _of_one_host(limits: Limits) -> Callable[[pyarrow.Table], pyarrow.Table]:

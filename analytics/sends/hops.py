@@ -5,6 +5,8 @@ exchange that took longer is the outer hop, the other the inner one. So is topol
 message from the address that was asked to send it, and not from the one that asked. What proves a
 relay once (its address, from which address it asks, whom) tells the hops of other sends from
 attempts, also of refused, unanswered and one-way ones, by their time within the outer exchange.
+What a proxy that speaks gRPC asks meanwhile for the same message is told by both alone: its calls
+are no sends of remoting, so nothing is counted twice.
 RocketMQ: RemotingProtocolServer, SendMessageActivity of the proxy.
 """
 
@@ -41,7 +43,7 @@ RELAY_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("own_p99_us", "int", "µs", "of the difference"),
     TableColumn("own_max_us", "int", "µs", "the largest difference"),
 )
-"""A row a relay and server behind it."""
+"""One row per relay and server behind it."""
 
 _HOP = "struct(latency_us, responder, requester, id)"
 _SEND = "struct(request_time, responder, requester)"
@@ -133,16 +135,9 @@ def relay_latencies(given: ReportInput) -> DataFrame:
     placed = adding(produced, {"from_host": sends.host_of("requester"), "key": sends.KEY})
     inner = placed.join(behind, ["from_host", "responder"], "left_semi")
     both = inner.alias("one").join(_outer(produced, known).alias("of"), F.expr(_IS_INNER))
-    told = both.where("one.latency_us is not null and of.latency_us is not null").selectExpr(
-        "of.relay as relay",
-        "of.server as server",
-        "of.from_host as from_host",
-        "of.latency_us as outer_us",
-        "one.latency_us as inner_us",
-        "greatest(of.latency_us - one.latency_us, 0L) as own_us",
-    )
+    told = both.where("one.latency_us is not null and of.latency_us is not null")
     return grouped(
-        told,
+        told.selectExpr("of.server as server", *_BOTH).unionByName(_behind_calls(placed, given)),
         _FOUND,
         {
             "sends": "count(*)",
@@ -154,3 +149,31 @@ def relay_latencies(given: ReportInput) -> DataFrame:
             "own_max_us": "max(own_us)",
         },
     )
+
+
+def _behind_calls(placed: DataFrame, given: ReportInput) -> DataFrame:
+    """Return sends (with `key` and `from_host`) that a proxy made while a call of it waited."""
+    calls = given.exchanges.where(_CALL).selectExpr(
+        f"{sends.KEY} as key", "responder as relay", "request_time", "response_time", "latency_us"
+    )
+    answered = placed.where("key is not null and latency_us is not null")
+    both = answered.alias("one").join(calls.alias("of"), F.expr(_IS_BEHIND))
+    return both.selectExpr("one.responder as server", *_BOTH)
+
+
+_CALL = "request_name = 'SendMessage' and unique_key is not null and latency_us is not null"
+"""SQL: a send by gRPC that was answered."""
+_IS_BEHIND = (
+    "one.key = of.key and one.responder != of.relay"
+    " and one.request_time between of.request_time and of.response_time"
+    " and one.latency_us <= of.latency_us"
+)
+"""SQL: a proxy made a send for a call."""
+_BOTH = (
+    "of.relay as relay",
+    "one.from_host as from_host",
+    "of.latency_us as outer_us",
+    "one.latency_us as inner_us",
+    "greatest(of.latency_us - one.latency_us, 0L) as own_us",
+)
+"""SQL: what is told of a send on both sides of a relay."""

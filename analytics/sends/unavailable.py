@@ -75,7 +75,7 @@ CONNECT_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("capture", "string", "", "capture of the first of them"),
     TableColumn("conversation", "int", "", "its TCP connection"),
 )
-"""A row a server and client address with connects that failed."""
+"""One row per server and client address with connects that failed."""
 OUTAGE_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("broker", "string", "", "broker name, else address"),
     TableColumn("server", "string", "", "`address:port`"),
@@ -88,11 +88,11 @@ OUTAGE_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("clients", "int", "", "addresses of other clients"),
     TableColumn("strangers", "int", "", "addresses that never asked for anything there"),
 )
-"""A row a time in which connects to a server failed."""
+"""One row per period in which connects to a server failed."""
 
 
 def failed_connects(given: ReportInput) -> DataFrame | None:
-    """Return a row a failed connect, with who it was of; None: the input has no connections."""
+    """Return one row per failed connect, with who it was of; None: the input has no connections."""
     if given.conversations is None:
         return None
     return given.kept.once(UNAVAILABLE, None, lambda: _failed_connects(given))

@@ -28,7 +28,7 @@ HOW_TO_INSTALL = (
 )
 _ALWAYS = (
     "-Xshare:auto",
-    "-Xlog:disable",  # an archive that does not fit is no news for the user
+    "-Xlog:disable",  # an archive that does not fit is not news for the user
     "-Xlog:all=error:stderr",
     "-XX:-UsePerfData",
     "-Djava.net.preferIPv6Addresses=false",

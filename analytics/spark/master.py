@@ -41,7 +41,8 @@ def _address_of(text: str, master: str) -> tuple[str, int]:
     parts = split_endpoint(text)
     if parts is None:
         raise ReportError(
-            f"{master} is no address of a Spark master", "it is spark://HOST:PORT, the port is 7077"
+            f"{master} is not an address of a Spark master",
+            "it is spark://HOST:PORT, the port is 7077",
         )
     return parts
 

@@ -1,9 +1,9 @@
 """Percentiles of many groups in one pass: the buckets of `dissectors.histogram` in Spark.
 
 Rules: values are counted in the same buckets as there (each power of two is cut into 64), so a
-percentile is at most 0.8 % off, equals what `rmqtool decode --summary` shows, and does not depend
-on how the rows were spread. Cells (one row per group and bucket) are small and are added up to any
-coarser group without another look at the exchanges.
+percentile is at most 0.8 % off, equals what `rmqtool decode pcap --summary` shows, and does not
+depend on how the rows were spread. Cells (one row per group and bucket) are small and are added up
+to any coarser group without another look at the exchanges.
 """
 
 from __future__ import annotations

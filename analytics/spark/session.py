@@ -22,6 +22,7 @@ from .java import ClassArchive, cache_folder, java_of, options_of
 from .master import check_master
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
@@ -29,6 +30,7 @@ LOCAL = "local[*]"
 _LEAST_MEMORY, _MOST_MEMORY = 1 << 30, 8 << 30
 _LONGEST_END = 120
 """Seconds that Java may take to end, the archive of its classes included."""
+_LISTS = "PythonUtils"
 _LOGGING = """\
 status = error
 appender.file.type = Console
@@ -135,6 +137,12 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
             "spark.sql.shuffle.partitions": "1",  # Spark's own 200 tasks would each do nothing
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            # what is kept is one partition: joins need no exchange, and no broadcast, each a job
+            "spark.sql.optimizer.disableHints": "true",
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.lightweightPlanChangeValidation": "false",
+            "spark.sql.ui.explainMode": "simple",  # made of each query, and shown nowhere
+            "spark.sql.debug.maxToStringFields": "5",
         }
     return {**settings, **options.settings}
 
@@ -167,6 +175,7 @@ def start_session(options: SessionOptions | None = None) -> Session:
             pipes = {} if log is None else {"stdout": log, "stderr": log}
             gateway = launch_gateway(conf, dict(pipes))
             context = SparkContext(conf=conf, gateway=gateway)
+            _remember_class(context)
             return Session(SparkSession(context), archive, log)
         except Exception as error:
             _forget_gateway()
@@ -211,6 +220,16 @@ def _logging_file() -> Iterator[str]:
         file.write(_LOGGING)
         file.flush()
         yield file.name
+
+
+def _remember_class(context: SparkContext) -> None:
+    """Let PySpark look up once the class that makes lists of columns.
+
+    It asks Java for it by its short name with each list, and Java looks for that name in all
+    packages that were imported, in each of hundreds of files.
+    """
+    java = context._jvm
+    vars(java)[_LISTS] = getattr(java, _LISTS)
 
 
 def _forget_gateway() -> None:

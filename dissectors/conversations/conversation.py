@@ -40,6 +40,7 @@ class Pdu:
         "flag",
         "frame_bytes",
         "groups",
+        "header",
         "header_length",
         "message_count",
         "missing",
@@ -62,6 +63,8 @@ class Pdu:
         """the body up to the first hole; empty where bodies are not kept"""
         self.body_length: i64 = frame.body_length
         """bytes of the body on the wire"""
+        self.header = frame.header
+        """the header as it was sent; empty where it was not one of RocketMQ's own framing"""
         self.header_length: i64 = len(frame.header)
         """bytes of the header"""
         self.frame_bytes: i64 = PREFIX + len(frame.header) + frame.body_length
@@ -98,8 +101,7 @@ class Pdu:
     def say(self, kind: ExpertKind, detail: str) -> ExpertInfo:
         """Attaches a finding to this frame and gives it back."""
         info = ExpertInfo(kind, detail, self.ts, self.packet, self.conversation, self.offset)
-        if self.expert is None:
-            self.expert = []
+        self.expert = self.expert or []
         self.expert.append(info)
         return info
 
@@ -179,7 +181,7 @@ class Direction:
 class ConversationState:
     """What a conversation is taken to be: what is done with its bytes."""
 
-    __slots__ = ("conversation", "is_rocketmq", "may_give_commands")
+    __slots__ = ("conversation", "earliest", "held", "inside", "is_rocketmq", "may_give_commands")
 
     def __init__(
         self, conversation: Conversation, is_rocketmq: bool, may_give_commands: bool
@@ -189,6 +191,12 @@ class ConversationState:
         """it is certain that it is RocketMQ with commands"""
         self.may_give_commands = may_give_commands
         """commands may be in what is held"""
+        self.inside: ConversationState | None = None
+        """what is carried, where this one only carries: see `carrying`"""
+        self.held: i64 = 0
+        """bytes of memory that it holds itself, about"""
+        self.earliest: i64 = -1
+        """id of the earliest packet that it holds itself and may hold a command; -1: none"""
 
     @property
     def protocol(self) -> str:
@@ -208,6 +216,9 @@ class ConversationState:
 
     def give_up(self) -> None:
         """Decide what it is, as far as that is open: no more comes."""
+
+    def release(self) -> None:
+        """Let go what it holds itself: too much memory is in use."""
 
     def replication(self) -> Replication | None:
         """Return what is known of a replication by now; None: it is none."""
@@ -292,8 +303,7 @@ class Conversation:
         """who sent the first RST"""
         self.frames: i64 = 0
         self.commands: i64 = 0
-        self._payload_seen = False
-        self._reset = False
+        self._payload_seen = self._reset = False
         self._pieces: list[Piece] = []
         self.first = Direction(self, key, keep)
         self.second = Direction(self, reversed_key(key), keep)
@@ -332,10 +342,7 @@ class Conversation:
         self.state.give_up()
 
     def release_holes(self, out: list[Pdu]) -> None:
-        """Give out what waits for holes to be filled: nothing more comes for now.
-
-        Both directions in the order of their packets, so that requests come before responses.
-        """
+        """Give out what waits for holes, by packet: requests come before their responses."""
         first: list[Piece] = []
         second: list[Piece] = []
         self.first.reassembler.finish(first)
@@ -358,15 +365,8 @@ class Conversation:
         """Id of the earliest packet that is held and may hold a command; -1: none is."""
         if not self.state.may_give_commands:
             return -1
-        return _earlier(self.first.earliest_held, self.second.earliest_held)
-
-    @property
-    def held_bytes(self) -> i64:
-        """Bytes of memory that what is held in both directions takes, about."""
-        held: i64 = self.first.decoder.held_memory + self.second.decoder.held_memory
-        return held + self.first.reassembler.held_bytes + self.second.reassembler.held_bytes
-
-    # -- inside ---------------------------------------------------------------------------------
+        held: i64 = _earlier(self.first.earliest_held, self.second.earliest_held)
+        return _earlier(held, self.state.earliest)
 
     def _control(self, direction: Direction, segment: Segment, pieces: list[Piece]) -> None:
         if segment.flags & SYN:
@@ -377,7 +377,7 @@ class Conversation:
             self._reset = True
             self._say(ExpertKind.RESET, f"by {direction.src}", segment)
         if segment.flags & RST:
-            segment.end = segment.start  # may hold a text for people, which is no data (RFC 9293)
+            segment.end = segment.start  # may hold a text for people, which is not data (RFC 9293)
             segment.missing = 0
 
     def _note_first(self, direction: Direction, segment: Segment) -> None:
@@ -388,8 +388,8 @@ class Conversation:
                 self._say(ExpertKind.MIDSTREAM, "no SYN was captured", segment)
         if segment.missing and not direction.truncated:
             direction.truncated = True
-            detail = f"{segment.missing} bytes were not captured, here and maybe further on"
-            self._say(ExpertKind.PACKET_TRUNCATED, detail, segment)
+            lost = f"{segment.missing} bytes were not captured, here and maybe further on"
+            self._say(ExpertKind.PACKET_TRUNCATED, lost, segment)
 
     def _say(self, kind: ExpertKind, detail: str, segment: Segment) -> None:
         self.experts.append(ExpertInfo(kind, detail, segment.ts, segment.packet, self.number, -1))

@@ -2,12 +2,13 @@
 
 It begins as `Undecided`, unless the user says what it is. The first frame makes it `RocketMq`, what
 a slave and its master write makes it `Replicating`, the first bytes of another protocol, or too
-many bytes without a frame, make it `Foreign`. None of these three becomes another one.
+many bytes without a frame, make it `Foreign`. None of these three becomes another one. TLS makes it
+`Tls`, which carries another one inside: it begins as `Undecided`, too.
 """
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
@@ -19,9 +20,14 @@ from ..replication.finder import ReplicationFinder
 from ..replication.progress import Reading, Replication
 from ..rows.conversation_facts import FIRST_BYTES, conversation_fact
 from ..tcp.pieces import Data, Gap, Piece
+from ..tls.key_log import KeyLog
+from .carrying import become, current_of
 from .conversation import Conversation, ConversationState, Direction, Pdu
-from .recognition import HAPROXY, HTTP2, TLS, UNKNOWN, protocol_of, refined
-from .tls_hello import tls_facts
+from .recognition import HAPROXY, HTTP2, TLS, UNKNOWN, may_be_calls, protocol_of
+from .tls_state import Tls
+
+if TYPE_CHECKING:
+    from ..http2.joining import Joining
 
 DETECT_LIMIT: Final = 1024 * 1024
 """bytes of a direction searched for a frame before the conversation is given up as unknown"""
@@ -29,39 +35,34 @@ DETECT_LIMIT_FROM_START: Final = 128 * 1024
 """the same where the start was captured: a first frame's header is not larger"""
 HEAD: Final = 1024
 """first bytes of a direction that are looked at to see which other protocol it is"""
-HELLO: Final = 4096
-"""bytes of the first segment of a TLS connection that are looked at"""
-REFINE_BYTES: Final = 16 * 1024
-"""bytes of an HTTP/2 conversation that are looked at to see whether it carries gRPC"""
 FIRST_BYTES_KEPT: Final = 16
 """first bytes of a client that are noted where nobody knows what it speaks"""
-REFINE_KEPT: Final = 15
-"""bytes that are looked at again with those that follow"""
-
-
-def open_conversation(
-    number: i64, key: bytes, keep: i64, experts: list[ExpertInfo], is_rocketmq: bool
-) -> Conversation:
-    """Return a conversation that was not seen before; `is_rocketmq`: the user says so."""
-    conversation = Conversation(number, key, keep, experts)
-    if is_rocketmq:
-        conversation.state = RocketMq(conversation, True)
-    else:
-        conversation.state = Undecided(conversation)
-    return conversation
 
 
 @final
 class Undecided(ConversationState):
     """Nothing certain was found yet: a frame, a replication and other protocols are looked for."""
 
-    __slots__ = ("_finder", "_first_head", "_frames", "_second_head")
+    __slots__ = (
+        "_finder",
+        "_first_end",
+        "_first_head",
+        "_frames",
+        "_joining",
+        "_second_end",
+        "_second_head",
+        "_secrets",
+    )
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, secrets: KeyLog) -> None:
         super().__init__(conversation, False, True)
+        self._secrets = secrets
         self._finder: ReplicationFinder | None = None
         self._first_head = b""
         self._second_head = b""
+        self._joining: Joining | None = None
+        self._first_end: i64 = 0
+        self._second_end: i64 = 0
         self._frames: list[Frame] = []
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
@@ -72,21 +73,28 @@ class Undecided(ConversationState):
         for at, piece in enumerate(pieces):
             if not isinstance(piece, Data):
                 decoder.receive_gap(piece.length, piece.packet, piece.ts, frames)
-            elif piece.offset < HEAD and self._is_foreign(direction, piece):
-                conversation.state.receive(direction, pieces[at:], out)
-                break
             else:
+                foreign = self._foreign_of(direction, piece) if piece.offset < HEAD else None
+                if foreign is not None:
+                    foreign.receive(direction, pieces[at:], out)
+                    break
+                if direction is conversation.first:
+                    self._first_end = piece.offset + piece.end - piece.start
+                else:
+                    self._second_end = piece.offset + piece.end - piece.start
                 decoder.receive(
                     piece.data, piece.start, piece.end, piece.offset, piece.packet, piece.ts, frames
                 )
-        if conversation.state is self:
+        if current_of(conversation) is self:
             if frames or decoder.synchronized:
                 self._recognize(direction)
             else:
                 self._try_replication(direction, pieces, out)
+                if current_of(conversation) is self:
+                    self._join_http2(direction, pieces, out)
         if frames:
             _give_commands(direction, frames, out)
-        elif conversation.state is self:
+        elif current_of(conversation) is self:
             self._decide(direction)
 
     def finish(self, direction: Direction, out: list[Pdu]) -> None:
@@ -114,18 +122,20 @@ class Undecided(ConversationState):
 
     def _recognize(self, direction: Direction) -> None:
         """Handle a frame, or the header of one, that was found in this direction."""
-        self.conversation.state = RocketMq(self.conversation, False)
+        become(self.conversation, RocketMq(self.conversation, False))
         peer = direction.peer
         if peer.reassembler.isn >= 0 and peer.reassembler.empty:
             peer.decoder.synchronized = True
 
-    def _is_foreign(self, direction: Direction, piece: Data) -> bool:
-        """Look at the first bytes of a direction: do they belong to another protocol?"""
+    def _foreign_of(self, direction: Direction, piece: Data) -> ConversationState | None:
+        """Look at the first bytes of a direction; return the state that goes on where they belong
+        to another protocol.
+        """
         conversation = self.conversation
         is_first = direction is conversation.first
         head = self._first_head if is_first else self._second_head
         if len(head) != piece.offset:
-            return False  # a hole is among them
+            return None  # a hole is among them
         stop: i64 = min(piece.end, piece.start + HEAD - piece.offset)
         head = head + piece.data[piece.start : stop]
         if is_first:
@@ -134,17 +144,57 @@ class Undecided(ConversationState):
             self._second_head = head
         protocol = protocol_of(head)
         if protocol is None:
-            return False
+            return None
+        if protocol == TLS and conversation.state is self:
+            conversation.protocol = TLS
+            tls = Tls(conversation, Undecided(conversation, self._secrets), self._secrets)
+            conversation.state = tls
+            return self._fed(tls, direction, piece)
+        if protocol == HTTP2:
+            _speak_http2(conversation, False)
+            return self._fed(current_of(conversation), direction, piece)
         if protocol != HAPROXY:
             _pass_over(conversation, protocol)
-            return True
+            return current_of(conversation)
         if conversation.protocol != HAPROXY:
             conversation.protocol = HAPROXY
             kind = ExpertKind.PROXY_HEADER
             conversation.experts.append(
                 ExpertInfo(kind, HAPROXY, piece.ts, piece.packet, conversation.number, 0)
             )
-        return False
+        return None
+
+    def _fed(
+        self, state: ConversationState, direction: Direction, piece: Data
+    ) -> ConversationState:
+        """Give a state what came before this piece: the first bytes of both ends."""
+        mine, other = self._first_head, self._second_head
+        behind: i64 = self._second_end - len(other)
+        if direction is not self.conversation.first:
+            mine, other = other, mine
+            behind = self._first_end - len(other)
+        for end, head in ((direction, mine[: piece.offset]), (direction.peer, other)):
+            if head:
+                early: Piece = Data(0, piece.packet, piece.ts, head, 0, len(head))
+                state.receive(end, [early], [])
+        if behind > 0:  # more than what was kept
+            state.receive(direction.peer, [Gap(len(other), piece.packet, piece.ts, behind)], [])
+        return state
+
+    def _join_http2(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
+        """Look for calls that began before the capture: a piece that begins with their headers."""
+        reassembler = direction.reassembler
+        if reassembler.isn >= 0 and reassembler.gaps == 0:
+            return
+        for at, piece in enumerate(pieces):
+            if isinstance(piece, Data) and may_be_calls(piece.data, piece.start, piece.end):
+                from ..http2.joining import Joining
+
+                joining = self._joining = self._joining or Joining()
+                if joining.is_start(piece.data[piece.start : piece.end]):
+                    _speak_http2(self.conversation, True)
+                    current_of(self.conversation).receive(direction, pieces[at:], out)
+                    return
 
     def _try_replication(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
         """No frame in these pieces: are they what a slave and its master write?"""
@@ -166,8 +216,8 @@ class Undecided(ConversationState):
             data = piece.data[piece.start : piece.end]
             reading = finder.receive(first, data, piece.offset, piece.packet, piece.ts, started)
             if reading is not None:
-                conversation.state = Replicating(conversation, reading)
-                conversation.state.receive(direction, pieces[at + 1 :], out)
+                become(conversation, Replicating(conversation, reading))
+                current_of(conversation).receive(direction, pieces[at + 1 :], out)
                 return
 
     def _decide(self, direction: Direction) -> None:
@@ -271,70 +321,33 @@ class Replicating(ConversationState):
 
 @final
 class Foreign(ConversationState):
-    """Another protocol: only counted, but of HTTP/2 it is looked whether it carries gRPC.
+    """Another protocol: only counted."""
 
-    Of TLS the first bytes of both ends are looked at.
-    """
-
-    __slots__ = ("_first_seen", "_head", "_left", "_second_seen")
+    __slots__ = ()
 
     def __init__(self, conversation: Conversation) -> None:
         super().__init__(conversation, False, False)
-        self._head = b""
-        self._left: i64 = REFINE_BYTES
-        self._first_seen = False
-        self._second_seen = False
         conversation.first.decoder.forget()
         conversation.second.decoder.forget()
-        if conversation.protocol not in (HTTP2, TLS):
-            self._ignore()
+        conversation.ignored = True
+        conversation.first.reassembler.forget()
+        conversation.second.reassembler.forget()
 
-    def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:  # noqa: ARG002
-        """Look at the bytes as long as they may tell more."""
-        conversation = self.conversation
-        if conversation.protocol == TLS:
-            self._look_at_hello(direction, pieces)
-            return
-        for piece in pieces:
-            if conversation.ignored or not isinstance(piece, Data):
-                continue
-            head = self._head + piece.data[piece.start : piece.end]
-            self._head = head[-REFINE_KEPT:]
-            conversation.protocol = refined(conversation.protocol, head)
-            self._left -= piece.end - piece.start
-            if self._left <= 0 or conversation.protocol != HTTP2:
-                self._ignore()
-
-    def _look_at_hello(self, direction: Direction, pieces: list[Piece]) -> None:
-        """Note what the first segment of each end says in the clear."""
-        conversation = self.conversation
-        first = direction is conversation.first
-        seen = self._first_seen if first else self._second_seen
-        for piece in pieces:
-            if isinstance(piece, Data) and not seen:
-                stop: i64 = min(piece.end, piece.start + HELLO)
-                if piece.offset == 0:
-                    conversation.note(tls_facts(piece.data[piece.start : stop]))
-                seen = True
-        if first:
-            self._first_seen = seen
-        else:
-            self._second_seen = seen
-        if self._first_seen and self._second_seen:
-            self._ignore()
-
-    def _ignore(self) -> None:
-        """Nothing more of the conversation is looked at."""
-        self._head = b""
-        self.conversation.ignored = True
-        self.conversation.first.reassembler.forget()
-        self.conversation.second.reassembler.forget()
+    def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
+        """Look at nothing."""
 
 
 def _pass_over(conversation: Conversation, protocol: str) -> None:
     """Only count the conversation from now on: it is not RocketMQ."""
     conversation.protocol = protocol
-    conversation.state = Foreign(conversation)
+    become(conversation, Foreign(conversation))
+
+
+def _speak_http2(conversation: Conversation, joined: bool) -> None:
+    """Read the conversation as HTTP/2, in which RocketMQ may be."""
+    from .http2_state import Http2
+
+    become(conversation, Http2(conversation, joined))
 
 
 def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) -> None:

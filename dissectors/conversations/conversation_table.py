@@ -16,11 +16,12 @@ from ..replication.progress import MAX_REPLICATIONS, Replication
 from ..rows.conversation_record import ConversationRecord
 from ..tcp.reassembly import MAX_PENDING
 from ..tcp.segment import FIN, RST, SYN, Segment
+from ..tls.key_log import KeyLog
 from .conversation import Conversation, Direction, Pdu
 from .conversation_row import conversation_row_of
-from .conversation_states import open_conversation
 from .handshake import note_ack, note_start
-from .keys import port_of, reversed_key
+from .keys import hosts_of, port_of, reversed_key
+from .opening import open_conversation
 from .recognition import NO_PAYLOAD
 
 MAX_CONVERSATIONS: Final = 16384
@@ -59,7 +60,9 @@ class ConversationTable:
         shard: i64,
         shards: i64,
         keep_ended: bool = False,
+        secrets: KeyLog | None = None,
     ) -> None:
+        """`secrets`: what TLS is decrypted by; more may be added to it."""
         self.conversations: i64 = 0
         """conversations seen so far"""
         self.rocketmq: i64 = 0
@@ -80,6 +83,7 @@ class ConversationTable:
         """the rows of ended conversations of this shard, each with the id of its first packet,
         where they were asked for"""
         self._keep_ended = keep_ended
+        self._secrets = KeyLog() if secrets is None else secrets
         self._directions: dict[bytes, Direction] = {}
         self._decode_as = decode_as
         self._keep: i64 = keep
@@ -135,7 +139,7 @@ class ConversationTable:
         for direction in self._directions.values():
             conversation = direction.conversation
             if conversation.first is direction:
-                held += conversation.held_bytes
+                held += held_bytes_of(conversation)
                 if conversation.closing and now - conversation.last_ts > conversation.linger:
                     closed.append(conversation)
         for conversation in closed:
@@ -214,13 +218,27 @@ class ConversationTable:
             is_rocketmq = (
                 port_of(key) in self._decode_as or port_of(reversed_key(key)) in self._decode_as
             )
-        conversation = open_conversation(number, key, self._keep, self._experts, is_rocketmq)
+        conversation = open_conversation(
+            number, key, self._keep, self._experts, is_rocketmq, self._secrets
+        )
         conversation.first_packet = segment.packet
         conversation.first_ts = segment.ts
-        conversation.mine = number % self._shards == self._shard
+        if self._shards > 1:
+            conversation.mine = self._place_of(number, key) % self._shards == self._shard
         self._directions[conversation.second.key] = conversation.second
         self._directions[key] = conversation.first  # last: both keys are one where ends are alike
         return conversation.first
+
+    def _place_of(self, number: i64, key: bytes) -> i64:
+        """Return what shares conversations out: their number; by hosts where a session of TLS may
+        go on in another conversation.
+        """
+        if not self._secrets.wanted:
+            return number
+        place: i64 = 0
+        for byte in hosts_of(key):
+            place = place * 31 + byte & 0xFFFF
+        return place
 
     def _end(self, conversation: Conversation) -> GivenOut:
         self._directions.pop(conversation.first.key, None)
@@ -289,19 +307,22 @@ class ConversationTable:
         holding: list[Conversation] = []
         for direction in self._directions.values():
             conversation = direction.conversation
-            if conversation.first is direction and conversation.held_bytes > 0:
+            if conversation.first is direction and held_bytes_of(conversation) > 0:
                 holding.append(conversation)
         holding.sort(key=_held_of, reverse=True)
         for conversation in holding:
             if held <= MAX_HELD // 2:
                 return
-            detail = f"{conversation.held_bytes} bytes are given up"
+            detail = f"{held_bytes_of(conversation)} bytes are given up"
             ts: i64 = conversation.last_ts
             number: i64 = conversation.number
             self._experts.append(ExpertInfo(ExpertKind.REASSEMBLY_LIMIT, detail, ts, 0, number, -1))
-            held -= conversation.held_bytes
+            held -= held_bytes_of(conversation)
             pdus: list[Pdu] = []
             waited = conversation.waiting
+            conversation.state.release()
+            if conversation.state.inside is not None:
+                conversation.state.inside.release()
             conversation.first.decoder.release()
             conversation.second.decoder.release()
             conversation.release_holes(pdus)
@@ -327,5 +348,16 @@ def _last_ts_of(conversation: Conversation) -> int:
     return conversation.last_ts
 
 
+def held_bytes_of(conversation: Conversation) -> i64:
+    """Return the bytes of memory that what is held of a conversation takes, about."""
+    held: i64 = conversation.state.held
+    inside = conversation.state.inside
+    if inside is not None:
+        held += inside.held
+    for side in (conversation.first, conversation.second):
+        held += side.decoder.held_memory + side.reassembler.held_bytes
+    return held
+
+
 def _held_of(conversation: Conversation) -> int:
-    return conversation.held_bytes
+    return held_bytes_of(conversation)

@@ -37,6 +37,13 @@ def port_of(key: bytes) -> i64:
     return (key[at] << 8) | key[at + 1]
 
 
+def hosts_of(key: bytes) -> bytes:
+    """Return what names both hosts, whichever of them sends in this direction."""
+    size: i64 = address_size(key)
+    one, other = key[:size], key[size : 2 * size]
+    return one + other if one < other else other + one
+
+
 def source_of(key: bytes) -> str:
     """`address:port` of the sender, IPv6 in brackets."""
     size: i64 = address_size(key)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from mypy_extensions import i64
+
 TLS: Final = "TLS"
 HTTP: Final = "HTTP"
 HTTP2: Final = "HTTP/2"
@@ -43,6 +45,15 @@ SIGNATURES: Final = (
 _GRPC: Final = re.compile(rb"application/grpc|\x1d\x75\xd0\x62\x0d\x26\x3d\x4c\x4d\x65\x64")
 """the content type in HTTP/2 headers, plain or in HPACK's Huffman code"""
 
+_FRAME_HEAD: Final = 9
+"""bytes of the head of a frame of HTTP/2: length, type, flags, stream"""
+_LONGEST: Final = 0x40
+"""second byte of its length: a frame has 16 KiB"""
+_FIRST_TYPES: Final = b"\x01\x04\x06\x08"
+"""frames that may begin a segment with headers: HEADERS, SETTINGS, PING, WINDOW_UPDATE"""
+_RESERVED: Final = 0x80
+"""a bit that is zero in the number of a stream"""
+
 
 def protocol_of(data: bytes) -> str | None:
     """Return the protocol that these first bytes belong to, or None where no signature fits."""
@@ -57,3 +68,10 @@ def refined(protocol: str, data: bytes) -> str:
     if protocol == HTTP2 and _GRPC.search(data):
         return GRPC
     return protocol
+
+
+def may_be_calls(data: bytes, start: i64, end: i64) -> bool:
+    """Return whether frames of HTTP/2, headers among them, may begin here: a quick look."""
+    if end - start < _FRAME_HEAD or data[start] or data[start + 1] > _LONGEST:
+        return False
+    return data[start + 3] in _FIRST_TYPES and data[start + 5] < _RESERVED

@@ -6,15 +6,18 @@ itself or its request says it. A name that only an exchange can have is an error
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from ..conversations.conversation import Pdu
 from ..endpoint import host_of
 from ..remoting.send_fields import RPC_BROKER_NAME, send_fields_of
+from ..remoting.versions import version_name
+from ..rows.command_record import COMMAND_COLUMNS
 from ..rows.outcome import is_failure
 from ..rows.record import ONEWAY, ORPHAN
-from ..tcp.capture import capture_index
+from ..tcp.capture import capture_index, packet_number
 from ..where.fields import (
     FieldSet,
     WhereField,
@@ -22,8 +25,8 @@ from ..where.fields import (
     field_of_column,
     response_names,
 )
-from .command_row import COMMAND_COLUMNS, VALUES, name_of, request_name_of
-from .pipeline import CommandSeen
+from .command_row import kind_of, name_of, request_name_of
+from .stages import CommandSeen
 
 _Get = Callable[[CommandSeen], object]
 
@@ -60,6 +63,35 @@ def _broker(seen: CommandSeen) -> list[str]:
     name = named or get(RPC_BROKER_NAME) or get("brokerName")
     return ends if name is None else [name, *ends]
 
+
+def _of_request(get: Callable[[Pdu], object]) -> _Get:
+    return lambda seen: None if seen.request is None else get(seen.request)
+
+
+_VALUES: Final[Mapping[str, _Get]] = {
+    "packet": lambda seen: packet_number(seen.pdu.packet),
+    "conversation": lambda seen: seen.pdu.conversation,
+    "src": lambda seen: seen.pdu.src,
+    "dst": lambda seen: seen.pdu.dst,
+    "kind": lambda seen: kind_of(seen.pdu),
+    "code": lambda seen: seen.pdu.command.code,
+    "name": name_of,
+    "opaque": lambda seen: seen.pdu.command.opaque,
+    "flag": lambda seen: seen.pdu.command.flag,
+    "language": lambda seen: seen.pdu.command.language or None,
+    "version": lambda seen: seen.pdu.command.version,
+    "version_name": lambda seen: version_name(seen.pdu.command.version),
+    "serialize_type": lambda seen: seen.pdu.command.serialize_type,
+    "remark": lambda seen: seen.pdu.command.remark,
+    "header_length": lambda seen: seen.pdu.header_length,
+    "body_length": lambda seen: seen.pdu.body_length,
+    "missing": lambda seen: seen.pdu.missing,
+    "request_packet": _of_request(lambda pdu: packet_number(pdu.packet)),
+    "request_code": _of_request(lambda pdu: pdu.command.code),
+    "request_name": request_name_of,
+    "latency_us": lambda seen: None if seen.latency is None else seen.latency // 1000,
+}
+"""Column → its value, of the columns that need no body."""
 
 _LIKE: Final = {
     "request": "request_name",
@@ -130,7 +162,7 @@ def _of_seen(get: _Get) -> Callable[[object], object]:
 def _getters(captures: Sequence[str]) -> dict[str, _Get]:
     """Return what a filter of commands tests; times and findings are not yet texts and objects."""
     return {
-        **VALUES,
+        **_VALUES,
         "capture": lambda seen: captures[capture_index(seen.pdu.packet)],
         "time": lambda seen: seen.pdu.ts,
         "expert": lambda seen: [info.kind.name for info in seen.pdu.expert or ()],

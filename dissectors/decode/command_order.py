@@ -31,11 +31,16 @@ class CommandOrder:
         self._responses: dict[Pdu, Exchange] = {}
         self._bytes = 0
         self._now = 0
+        self._last = 0
+        self._sorted = True
 
     def add(self, pdu: Pdu) -> None:
         """Take a command; a response without its request, which `pair` brings."""
         self._bytes += pdu.frame_bytes - pdu.body_length + len(pdu.body)
         self._now = max(self._now, pdu.ts)
+        if pdu.packet < self._last:
+            self._sorted = False
+        self._last = pdu.packet
         if pdu.flag & 1:
             one = self._responses[pdu] = Exchange(None, pdu)
             self._held.append(one)
@@ -53,7 +58,10 @@ class CommandOrder:
         held = self._held
         if not held:
             return held
-        held.sort(key=_packet_of)
+        if not self._sorted:
+            held.sort(key=_packet_of)
+            self._sorted = True
+            self._last = _packet_of(held[-1])
         excess = len(held) - MOST_HELD
         count = 0
         for one in held:

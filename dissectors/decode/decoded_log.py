@@ -233,11 +233,11 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = json_of(msgspec.json.Decoder(Manifest), path.read_bytes())
     except FileNotFoundError:
         reason = "there is no such folder" if not folder.exists() else f"it has no {MANIFEST}"
-        raise DecodedLogError(f"{folder} is no decoded log: {reason}") from None
+        raise DecodedLogError(f"{folder} is not a decoded log: {reason}") from None
     except (OSError, Unreadable) as error:
         raise DecodedLogError(f"{path} cannot be read: {error}") from None
     if manifest.format != FORMAT:
-        raise DecodedLogError(f"{folder} is no decoded log: its format is {manifest.format!r}")
+        raise DecodedLogError(f"{folder} is not a decoded log: its format is {manifest.format!r}")
     if manifest.schema_version > SCHEMA_VERSION:
         raise DecodedLogError(
             f"{folder} was written by rmqtool {manifest.rmqtool}, whose columns (schema "
@@ -277,7 +277,7 @@ class DecodedLogWriter:
         self._form = form
         exchanges = form_of_exchanges(form)
         try:
-            self._owned = OwnedFolder(folder, KIND, replace, inputs)
+            self._owned = OwnedFolder(folder, KIND, replace, inputs, private=True)
         except FolderRefused as refusal:
             raise DecodedLogError(str(refusal)) from None
         self._temporary = self._owned.path

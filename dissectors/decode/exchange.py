@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from ..conversations.conversation import Direction, Pdu
 from ..expert import ExpertInfo, ExpertKind
+from ..grpc.command import CallCommand
 from ..remoting.code_names import REQUEST_NAMES, request_name, response_name
 from ..rows.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED
 
@@ -216,7 +217,7 @@ class ExchangeMatcher:
 
     def _check_code(self, pdu: Pdu) -> None:
         code = pdu.command.code
-        if code not in REQUEST_NAMES:
+        if code not in REQUEST_NAMES and not isinstance(pdu.command, CallCommand):
             info = pdu.say(ExpertKind.UNKNOWN_CODE, f"request code {code}")
             self._experts.append(info)
 

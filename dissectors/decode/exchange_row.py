@@ -16,6 +16,7 @@ from ..conversations.conversation_row import conversation_end
 from ..conversations.handshake import round_trip_of
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..foreign import integer_of
+from ..grpc.command import CallCommand
 from ..remoting import code_sets, row_bodies, send_fields
 from ..remoting.broker_addresses import named_address
 from ..remoting.codes import RequestCode
@@ -64,8 +65,12 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
     assert one_pdu is not None
     one = one_pdu.command
     version = one.version
-    request_name, response_name = names_of(exchange)
     known = 0 <= version <= HIGHER_VERSION
+    if not known and isinstance(one, CallCommand):
+        from .call_row import call_record_of
+
+        return call_record_of(exchange, capture)
+    request_name, response_name = names_of(exchange)
     version_name = VERSIONS[version] if known else name_of_version(version)
     fields = _Fields(asked, answered)
     if fields.group is None and request is not None:

@@ -22,11 +22,13 @@ from ..replication.progress import first_of
 from ..rows.conversation_record import ConversationRecord
 from ..rows.record import ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
-from ..tcp.formats import PCAP_HEADER, PCAP_MAGICS, PCAPNG_MAGIC, reader_of
+from ..tcp.formats import PCAP_HEADER, reader_of
 from ..tcp.source import CaptureError, Source, sources_of
 from .exchange import Exchange
 from .exchange_row import records_of
 from .exchange_row import settled_by as settled_by
+from .no_capture import what_it_is
+from .secrets import secrets_of
 from .stages import MAX_EXPERTS, CommandStages, ExchangeStages, Stages
 from .stages import CommandSeen as CommandSeen
 from .totals import CaptureStats as CaptureStats
@@ -63,6 +65,8 @@ class DecodeOptions:
     """rows of messages are wanted beside those of exchanges: `Decode.take_messages`"""
     body_limit: int = 0
     """bytes of each body that these rows have; 0: none"""
+    tls_keylog: str = ""
+    """file with secrets of TLS sessions, in the key log format; empty: none"""
 
 
 class Carried(NamedTuple):
@@ -82,10 +86,12 @@ class Decode:
     ) -> None:
         """Take sources: names of files and folders, `-`, and anything else that gives a capture.
 
-        Raises CaptureError for a name that does not exist and for a folder without captures.
+        Raises CaptureError for a name that does not exist, for a folder without captures and for
+        a key log that cannot be read or has no secrets.
         """
         self.options = options or DecodeOptions()
         self._sources = sources_of(sources, follow=self.options.follow)
+        self._secrets = secrets_of(self.options.tls_keylog, growing=self.options.follow)
         self.sources = [source.name for source in self._sources]
         """names of the captures, in the order they are read"""
         self.stats = DecodeStats()
@@ -111,20 +117,18 @@ class Decode:
 
     def records(self) -> Iterator[list[ExchangeRecord]]:
         """Exchanges as rows, in the order they are settled; bodies are not kept."""
-        names = self.sources
         for batch in self._exchanges(self._keep()):
-            yield self._records_of(batch, names)
+            yield self.rows_of(batch)
 
     def ordered_records(self) -> Iterator[list[tuple[int, int, ExchangeRecord]]]:
         """Yield the rows of one shard, each behind its place among those of all shards."""
-        names = self.sources
         stages = self._exchange_stages(self._keep())
         for _ in self._drive(stages):
             exchanges, order = stages.take_ordered()
             yield [
                 (packet, place, record)
                 for (packet, place), one, record in zip(
-                    order, exchanges, self._records_of(exchanges, names), strict=True
+                    order, exchanges, self.rows_of(exchanges), strict=True
                 )
                 if self._in_time(one.request or one.response)
             ]
@@ -142,6 +146,7 @@ class Decode:
             options.shards,
             options.conversations,
             WATCHED_PATIENCE if options.follow or self.bytes_total is None else 0,
+            self._secrets,
         )
         limited = self._is_limited()
         for _ in self._drive(stages):
@@ -214,16 +219,17 @@ class Decode:
             options.shards,
             options.conversations,
             options.messages,
+            self._secrets,
         )
 
     def _keep(self) -> int:
         """Return what rows need of bodies."""
         return KEEP_ALL if self.options.messages and self.options.body_limit else KEEP_MESSAGES
 
-    def _records_of(self, batch: list[Exchange], names: list[str]) -> list[ExchangeRecord]:
-        """Return the rows of exchanges; findings that only the rows show are added."""
+    def rows_of(self, batch: list[Exchange]) -> list[ExchangeRecord]:
+        """Return the rows of exchanges; their messages and findings wait to be taken."""
         found: list[ExpertInfo] = []
-        rows = records_of(batch, names, found)
+        rows = records_of(batch, self.sources, found)
         if self._table is not None:
             for one, row in zip(batch, rows, strict=True):
                 messages = self._table.rows_of(one.request, one.response, row, found)
@@ -241,9 +247,16 @@ class Decode:
         for index, source in enumerate(self._sources):
             yield from self._read(stages, index, source)
         stages.finish()
-        self._collect_experts(stages, [])
+        self._collect_experts(stages, self._left_out())
         self._count(stages)
         yield
+
+    def _left_out(self) -> list[ExpertInfo]:
+        """Return a finding where not all secrets of the key log were taken."""
+        count = self._secrets.left_out
+        detail = f"{count} secrets of the key log: more than can be held"
+        kind = ExpertKind.TLS_SECRET_MISSING
+        return [ExpertInfo(kind, detail, 0, 0, -1, -1)] if count else []
 
     def _read(self, stages: Stages, index: int, source: Source) -> Iterator[None]:
         """Read one capture, chunk by chunk."""
@@ -284,7 +297,9 @@ class Decode:
                     break
                 stats.format = reader.format
                 chunk = b""  # the reader has it
-            _receive(stages, stats, reader.receive(chunk))
+            packets = reader.receive(chunk)
+            self._take_secrets(reader)
+            _receive(stages, stats, packets)
             self._collect_experts(stages, reader.take_experts())
             yield
         if reader is None:
@@ -295,9 +310,15 @@ class Decode:
             _receive(stages, stats, reader.finish(source.problem))
         self._collect_experts(stages, reader.take_experts())
 
+    def _take_secrets(self, reader: CaptureReader) -> None:
+        """Take the secrets that a capture brings, before what they open."""
+        for text in reader.secrets:
+            self._secrets.add_from_capture(text)
+        reader.secrets.clear()
+
     def _refuse(self, source: Source, head: bytes) -> None:
-        """Report a file that is no capture: an error if it is the only one, else a finding."""
-        reason, hint = _what_it_is(head, source.problem)
+        """Report a file that is not a capture: an error if it is the only one, else a finding."""
+        reason, hint = what_it_is(head, source.problem)
         if len(self.sources) == 1:
             raise CaptureError(source.name, reason, 0, hint)
         detail = f"{source.name}: {reason}"
@@ -372,29 +393,3 @@ def _size_of(sources: Sequence[Source]) -> int | None:
             return None
         total += source.size
     return total
-
-
-_SIGNS: tuple[tuple[bytes, str, str], ...] = (
-    (b"{", "not a capture but JSON", "a decoded log? `rmqtool report` reads those"),
-    (b"PAR1", "not a capture but Parquet", "a decoded log? `rmqtool report` reads those"),
-    (b"PK\x03\x04", "not a capture but a zip archive", "unpack it first"),
-    (b"\xa1\xb2\xcd\x34", "a pcap of a patched libpcap", "editcap -F pcapng IN OUT"),
-    (b"\x34\xcd\xb2\xa1", "a pcap of a patched libpcap", "editcap -F pcapng IN OUT"),
-    (b"snoop\0\0\0", "a snoop capture", "editcap -F pcapng IN OUT"),
-    (b"BZh", "compressed by bzip2", "decompress it first: gzip, zstd, lz4 and xz are read"),
-)
-"""first bytes of what is taken for a capture by mistake, what it is, and the way out"""
-
-
-def _what_it_is(head: bytes, problem: str | None) -> tuple[str, str]:
-    if problem:
-        return problem, "fetch or record it again"
-    if not head:
-        return "the file is empty", "a capture has at least a header of 24 bytes"
-    for sign, what, hint in _SIGNS:
-        if head.startswith(sign):
-            return what, hint
-    kind = "pcap" if head[:4] in PCAP_MAGICS else "pcapng" if head[:4] == PCAPNG_MAGIC else ""
-    if kind:
-        return f"the {kind} is cut short within its header: {len(head)} bytes", "record it again"
-    return "not a pcap or pcapng file", f"it begins with {head[:8].hex(' ')}"

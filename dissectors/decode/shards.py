@@ -48,6 +48,7 @@ class ShardTask(msgspec.Struct):
     conversations: bool = False
     messages: bool = False
     body_limit: int = 0
+    tls_keylog: str = ""
 
 
 class ShardTotals(msgspec.Struct):
@@ -158,6 +159,7 @@ def _start(decode: SharedDecode, shard: int) -> subprocess.Popen[bytes]:
         options.conversations,
         options.messages,
         options.body_limit,
+        options.tls_keylog,
     )
     root = str(Path(__file__).resolve().parents[2])
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -212,6 +214,7 @@ def run(task: ShardTask, out: IO[bytes]) -> None:
         conversations=task.conversations,
         messages=task.messages,
         body_limit=task.body_limit,
+        tls_keylog=task.tls_keylog,
     )
     decode = Decode(task.sources, options)
     try:

@@ -19,6 +19,7 @@ from ..conversations.conversation_table import (
     GivenOut,
 )
 from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..grpc.command import CallCommand
 from ..remoting import code_sets, row_bodies
 from ..remoting.broker_addresses import broker_addresses_of
 from ..remoting.framing.frame_decoder import KEEP_ALL
@@ -32,6 +33,7 @@ from ..remoting.row_facts.bodies import (
 )
 from ..tcp.capture import Packet
 from ..tcp.segment_reader import SegmentReader
+from ..tls.key_log import KeyLog
 from .command_order import CommandOrder
 from .exchange import Exchange, ExchangeMatcher
 
@@ -68,6 +70,7 @@ class Stages:
         shards: i64 = 1,
         conversations: bool = False,
         messages: bool = False,
+        secrets: KeyLog | None = None,
     ) -> None:
         """`messages`: bodies with messages are kept until their exchange is settled."""
         self.experts: list[ExpertInfo] = []
@@ -81,6 +84,7 @@ class Stages:
             shard,
             shards,
             conversations,
+            secrets,
         )
         self.matcher = ExchangeMatcher(self.experts)
         self._keep_all = keep == KEEP_ALL
@@ -248,8 +252,9 @@ class ExchangeStages(Stages):
         shards: i64 = 1,
         conversations: bool = False,
         messages: bool = False,
+        secrets: KeyLog | None = None,
     ) -> None:
-        super().__init__(decode_as, keep, shard, shards, conversations, messages)
+        super().__init__(decode_as, keep, shard, shards, conversations, messages, secrets)
         self.exchanges: list[Exchange] = []
         """exchanges since they were last taken"""
         self.order: list[tuple[int, int]] = []
@@ -290,9 +295,10 @@ class CommandStages(Stages):
         shards: i64 = 1,
         conversations: bool = False,
         patience: i64 = 0,
+        secrets: KeyLog | None = None,
     ) -> None:
         """`patience` is how long a command is held back, ns of capture time; 0: without limit."""
-        super().__init__(decode_as, KEEP_ALL, shard, shards, conversations)
+        super().__init__(decode_as, KEEP_ALL, shard, shards, conversations, False, secrets)
         self._line = CommandOrder(int(patience))
         self._late: dict[Conversation, None] = {}
         self._settled: list[Exchange] = []
@@ -353,6 +359,8 @@ class CommandStages(Stages):
 
 def _may_carry_messages(pdu: Pdu) -> bool:
     """Return whether rows of messages need the body of a command."""
+    if isinstance(pdu.command, CallCommand):
+        return True
     code = pdu.command.code
     return code == _WANTED if pdu.flag & 1 else code in _CARRIERS
 

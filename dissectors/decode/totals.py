@@ -22,7 +22,7 @@ class CaptureStats(msgspec.Struct):
     name: str
     """as the user named it"""
     format: str = ""
-    """pcap or pcapng; empty: it is no capture"""
+    """pcap or pcapng; empty: it is not a capture"""
     compression: str | None = None
     packets: int = 0
     bytes: int = 0

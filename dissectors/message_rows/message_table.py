@@ -15,12 +15,14 @@ from ..budget import Budget
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..foreign import natural_of
+from ..grpc.command import NO_CODE
 from ..remoting.bodies.custom import take_problems
 from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
 from ..remoting.row_facts.names import CLIENT, fact_in
 from ..rows.message_record import MessageRecord
 from ..rows.record import ExchangeRecord
+from .calls import rows_of_call
 from .decisions import (
     rows_of_ack,
     rows_of_batch_ack,
@@ -59,6 +61,7 @@ _MAKERS: Final[dict[int, Maker]] = {
     int(RequestCode.CONSUMER_SEND_MSG_BACK): rows_of_return,
     int(RequestCode.END_TRANSACTION): rows_of_transaction_end,
     int(RequestCode.RECALL_MESSAGE): rows_of_recall,
+    NO_CODE: rows_of_call,
 }
 """Request code → what makes the rows of its messages."""
 _NAMING: Final = frozenset(
@@ -112,7 +115,7 @@ class MessageTable:
         make = _MAKERS.get(code)
         if make is None:
             return []
-        client = self._clients.get(row.conversation)
+        client = self._clients.get(row.conversation) or fact_in(row.facts, CLIENT)
         seen = SeenExchange(request, response, row, client, self._body_limit, self._budget)
         size = len(request.body) + (len(response.body) if response is not None else 0)
         self._budget.earn(size)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from ..budget import Budget
 from ..remoting.messages.batch import is_inner_batch, unwrap_inner_batch
-from ..remoting.messages.message import StoredMessage, decode_messages
+from ..remoting.messages.message import StoredMessage
+from ..remoting.messages.records import decode_messages
 from ..rows.message_record import CHECKED, DELIVERED, VIEWED, MessageRecord
 from .seen_exchange import (
     Facts,

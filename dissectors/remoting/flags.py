@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from .sysflag import names_of
@@ -135,8 +136,12 @@ def describe_time_ms(value: int) -> str | None:
     """
     if not 0 < value <= _LAST_TIME_MS:
         return None
-    moment = _EPOCH + timedelta(milliseconds=value)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value % 1000:03d}Z"
+    return f"{_text_of_second(value // 1000)}{value % 1000:03d}Z"
+
+
+@lru_cache(maxsize=4096)
+def _text_of_second(second: int) -> str:
+    return (_EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S.")
 
 
 def describe_duration_ms(value: int) -> str | None:
@@ -160,7 +165,7 @@ def describe_broker_id(value: int) -> str | None:
 
 
 def _joined(describe: Callable[[int], list[str]]) -> Describer:
-    return lambda value: "|".join(describe(value)) or None
+    return lru_cache(maxsize=1024)(lambda value: "|".join(describe(value)) or None)
 
 
 def _one_of(names: dict[int, str]) -> Describer:
@@ -247,5 +252,6 @@ def meaning_of(header_name: str | None, field: str, value: object) -> str | None
     """
     if type(value) is not int:
         return None
-    describer = MEANINGS.get((header_name or "*", field)) or MEANINGS.get(("*", field))
+    describer = MEANINGS.get((header_name, field)) if header_name else None
+    describer = describer or _EVERYWHERE.get(field)
     return describer(value) if describer is not None else None

@@ -1,6 +1,6 @@
 """Headers to bytes and back, in both serializations: JSON and ROCKETMQ (binary).
 
-`decode_header` gives None for what is no header and never raises. Headers of other clients that
+`decode_header` gives None for what is not a header and never raises. Headers of other clients that
 only a tolerant reader takes (numbers without quotes, unquoted names) are read like Java does.
 Of keys that occur twice the last one counts. The binary form cuts codes to 16 bits; the real
 request code is given back.

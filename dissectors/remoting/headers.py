@@ -10,11 +10,10 @@ RocketMQ: RemotingCommand.decodeCommandCustomHeader, makeCustomHeaderToNet, Comm
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from ..foreign import integer_of, real_of
 from .code_names import operation_of
 from .codes import RequestCode
 from .header_tables.admin import ADMIN_HEADERS, CLASSLESS
@@ -26,6 +25,7 @@ from .header_tables.former import FORMER_HEADERS
 from .header_tables.namesrv import NAMESRV_HEADERS
 from .header_tables.pop import POP_HEADERS
 from .header_tables.pull import PULL_HEADERS
+from .header_tables.readers import READERS, Reader
 from .header_tables.send import SEND_HEADERS
 
 __all__ = [
@@ -35,11 +35,13 @@ __all__ = [
     "SECRET_WORDS",
     "FieldType",
     "HeaderField",
+    "ShownHeader",
     "TypedHeader",
     "encode_ext_fields",
     "header_fields",
     "header_name",
     "mask_secret",
+    "shown_header",
     "typed_header",
 ]
 
@@ -107,57 +109,41 @@ class TypedHeader(NamedTuple):
     """Fields that are missing or do not parse, each in one sentence."""
 
 
-def _read_int32(text: str) -> int:
-    number = integer_of(text)
-    if number is None or not -0x80000000 <= number <= 0x7FFFFFFF:
-        raise ValueError(text)
-    return number
+class ShownHeader(NamedTuple):
+    """A header as it is, and as it may be shown: with its credentials masked."""
+
+    typed: TypedHeader
+    """The ext fields, typed."""
+    shown: TypedHeader
+    """The same for people and programs."""
+    ext_fields: dict[str, str]
+    """The ext fields as on the wire, for people and programs."""
 
 
-def _read_int64(text: str) -> int:
-    number = integer_of(text)
-    if number is None:
-        raise ValueError(text)
-    return number
+_FieldRead = tuple[str, str, Reader | None]
+"""Long name of a field, its name on the wire, and what reads it."""
+_LARGEST_PLAN: Final = 64
+_LONGEST_NAMES: Final = 2048
+"""Names of a header whose plan is kept, and their characters: no class comes near."""
+_MOST_PLANS: Final = 1024
+"""Plans that are kept: codes times ways to write their headers."""
 
 
-_BOOLEANS: Final = {"true": True, "false": False}
+class _Plan(NamedTuple):
+    """How to read headers of one class that have the same names on the wire, in one order."""
+
+    name: str | None
+    """Java class."""
+    reads: tuple[_FieldRead, ...]
+    """What is there, in the order of the result."""
+    problems: tuple[str, ...]
+    """What is wrong whatever the values are."""
+    secret: bool
+    """One of the names is that of a secret."""
 
 
-def _read_boolean(text: str) -> bool:
-    # Java takes every other text for false; showing it as it is says more.
-    value = _BOOLEANS.get(text)
-    if value is None:
-        value = _BOOLEANS.get(text.lower())
-        if value is None:
-            raise ValueError(text)
-    return value
-
-
-def _read_double(text: str) -> float:
-    number = real_of(text)
-    if number is None:
-        raise ValueError(text)
-    return number
-
-
-def _read_boundary(text: str) -> str:
-    upper = text.upper()
-    if upper not in ("LOWER", "UPPER"):  # Java takes it for LOWER
-        raise ValueError(text)
-    return upper
-
-
-_Reader = Callable[[str], object]
-
-_READERS: Final[dict[FieldType, _Reader | None]] = {
-    FieldType.STRING: None,
-    FieldType.INT: _read_int32,
-    FieldType.LONG: _read_int64,
-    FieldType.BOOLEAN: _read_boolean,
-    FieldType.DOUBLE: _read_double,
-    FieldType.BOUNDARY: _read_boundary,
-}
+_PlanKey = tuple[int, bool, int | None, tuple[str, ...]]
+_plans: Final[dict[_PlanKey, _Plan]] = {}
 
 
 class _Step(NamedTuple):
@@ -165,7 +151,7 @@ class _Step(NamedTuple):
 
     name: str
     wire: str
-    read: _Reader | None
+    read: Reader | None
     expected: bool
 
 
@@ -183,7 +169,7 @@ def _layout_of(fields: tuple[HeaderField, ...]) -> _Layout:
         _Step(
             field.name,
             field.wire,
-            _READERS[field.type],
+            READERS[field.type],
             field.required and not field.since and not field.until,
         )
         for field in fields
@@ -233,19 +219,34 @@ def typed_header(
     `version` is the sender's MQVersion ordinal. A response without any required field is taken for
     an answer without header, as error answers are, and not for a broken one.
     """
-    name = header_name(request_code, response, version)
+    return _read(_plan_of(request_code, response, ext_fields, version), ext_fields)
+
+
+def shown_header(
+    request_code: int,
+    response: bool,
+    ext_fields: Mapping[str, str],
+    version: int | None = None,
+) -> ShownHeader:
+    """Return the ext fields typed, and what may be shown of them; arguments of `typed_header`."""
+    plan = _plan_of(request_code, response, ext_fields, version)
+    typed = _read(plan, ext_fields)
+    if not plan.secret:
+        return ShownHeader(typed, typed, dict(ext_fields))
+    fields = {
+        name: mask_secret(name, value) if isinstance(value, str) else value
+        for name, value in typed.fields.items()
+    }
+    masked = {name: mask_secret(name, value) for name, value in ext_fields.items()}
+    return ShownHeader(typed, TypedHeader(typed.name, fields, typed.problems), masked)
+
+
+def _read(plan: _Plan, ext_fields: Mapping[str, Any]) -> TypedHeader:
+    # Any: where a header decoder slips, compiled code would refuse what is not a str.
     fields: dict[str, object] = {}
     problems: list[str] = []
-    missing: list[str] = []
-    known = 0
-    layout = _layout(name, request_code, response)
-    for field, wire, read, required in layout.steps:
-        text = ext_fields.get(wire)
-        if text is None:
-            if required:
-                missing.append(field)
-            continue
-        known += 1
+    for field, wire, read in plan.reads:
+        text = ext_fields[wire]
         if read is None:
             fields[field] = text
             continue
@@ -254,27 +255,52 @@ def typed_header(
         except (ValueError, AttributeError, TypeError):  # not a str: a header decoder's slip
             fields[field] = text
             problems.append(f"{field} does not parse: {str(text)[:40]!r}")
+    if not problems:
+        return TypedHeader(plan.name, fields, plan.problems)
+    return TypedHeader(plan.name, fields, (*problems, *plan.problems))
+
+
+def _plan_of(
+    request_code: int, response: bool, ext_fields: Mapping[str, str], version: int | None
+) -> _Plan:
+    """Return how to read these ext fields, by what is known of others like them."""
+    wires = tuple(ext_fields)
+    key = (request_code, response, version, wires)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _new_plan(request_code, response, wires, version)
+        # Names are what a peer wrote: long ones would be kept for nothing.
+        if len(wires) <= _LARGEST_PLAN and sum(map(len, wires)) <= _LONGEST_NAMES:
+            if len(_plans) >= _MOST_PLANS:
+                _plans.clear()
+            _plans[key] = plan
+    return plan
+
+
+def _new_plan(
+    request_code: int, response: bool, wires: tuple[str, ...], version: int | None
+) -> _Plan:
+    name = header_name(request_code, response, version)
+    layout = _layout(name, request_code, response)
+    there = set(wires)
+    reads: list[_FieldRead] = [
+        (step.name, step.wire, step.read) for step in layout.steps if step.wire in there
+    ]
+    missing = [s.name for s in layout.steps if s.expected and s.wire not in there]
+    problems: list[str] = []
     if missing and not (response and len(missing) == layout.expected):
-        problems.extend(f"{field} is missing" for field in missing)
-    if known != len(ext_fields):
-        _keep_unknown(ext_fields, layout.wires, fields, problems)
-    return TypedHeader(name, fields, tuple(problems))
-
-
-def _keep_unknown(
-    ext_fields: Mapping[str, str],
-    known: frozenset[str],
-    fields: dict[str, object],
-    problems: list[str],
-) -> None:
-    """Add what the class does not have; a long name beside its own letter must not replace it."""
-    for name, text in ext_fields.items():
-        if name in known:
+        problems += [f"{field} is missing" for field in missing]
+    fields = {field for field, _, _ in reads}
+    for wire in wires:  # what the class does not have
+        if wire in layout.wires:
             continue
-        if name in fields:
-            problems.append(f"{name} is there twice: the value of its letter is shown")
+        if wire in fields:  # a long name beside its own letter must not replace it
+            problems.append(f"{wire} is there twice: the value of its letter is shown")
         else:
-            fields[name] = text
+            fields.add(wire)
+            reads.append((wire, wire, None))
+    secret = any(_shown_letters(one) is not None for one in (*fields, *wires))
+    return _Plan(name, tuple(reads), tuple(problems), secret)
 
 
 def encode_ext_fields(
@@ -322,4 +348,5 @@ def _shown_letters(name: str) -> int | None:
     lower = name.lower()
     if any(word in lower for word in SECRET_WORDS):
         return 0
-    return _SHOWN_LETTERS.get(lower)
+    # rocketmq.client.accessKey, access-key, access_key
+    return _SHOWN_LETTERS.get(lower.rpartition(".")[2].replace("-", "").replace("_", ""))

@@ -18,7 +18,7 @@ MAX_TRANSFER: Final = 4 * 1024 * 1024
 EMPTY_LOG: Final = -1
 """offset of the heartbeats of an AutoSwitch master that has nothing to transfer yet"""
 MAX_OFFSET: Final = 1 << 56
-"""physical offsets from here on are no offsets"""
+"""physical offsets from here on are not offsets"""
 MIN_RECORD: Final = 91
 """bytes of the smallest stored message: an offset above 0 is not smaller"""
 MAX_ENTRIES: Final = 1024

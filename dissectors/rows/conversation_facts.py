@@ -24,6 +24,17 @@ TLS_OFFERED: Final = "tls_offered"
 TLS_CHOSEN: Final = "tls_chosen"
 TLS_NAME: Final = "tls_name"
 TLS_ALERT: Final = "tls_alert"
+TLS_PROTOCOLS: Final = "tls_protocols"
+TLS_PROTOCOL: Final = "tls_protocol"
+TLS_SUITE: Final = "tls_suite"
+TLS_RESUMED: Final = "tls_resumed"
+TLS_EARLY_DATA: Final = "tls_early_data"
+TLS_SUBJECT: Final = "tls_subject"
+TLS_ISSUER: Final = "tls_issuer"
+TLS_NOT_BEFORE: Final = "tls_not_before"
+TLS_NOT_AFTER: Final = "tls_not_after"
+TLS_NAMES: Final = "tls_names"
+TLS_CLIENT_SUBJECT: Final = "tls_client_subject"
 IDLE_MS: Final = "idle_ms"
 AFTER_FIN: Final = "after_fin"
 FRAME_LENGTH: Final = "frame_length"
@@ -33,7 +44,28 @@ CONVERSATION_FACTS: Final = (
     ConversationFact(TLS_OFFERED, "TLS versions that the client offers", "ClientHello"),
     ConversationFact(TLS_NAME, "name of the server that the client asks for", "ClientHello"),
     ConversationFact(TLS_CHOSEN, "TLS version that the server chose", "ServerHello"),
-    ConversationFact(TLS_ALERT, "alert of either end before anything was encrypted", "TLS record"),
+    ConversationFact(TLS_PROTOCOLS, "protocols that the client offers (ALPN)", "ClientHello"),
+    ConversationFact(
+        TLS_PROTOCOL, "protocol that the server chose", "ServerHello, EncryptedExtensions"
+    ),
+    ConversationFact(TLS_SUITE, "cipher suite that the server chose", "ServerHello"),
+    ConversationFact(TLS_RESUMED, "`yes`: a TLS 1.3 session goes on", "ServerHello"),
+    ConversationFact(
+        TLS_EARLY_DATA,
+        "`offered`: the client sends data before the handshake is done; `accepted`: it is taken",
+        "ClientHello, EncryptedExtensions",
+    ),
+    ConversationFact(TLS_ALERT, "alert of either end, in the clear or decrypted", "TLS record"),
+    ConversationFact(
+        TLS_SUBJECT,
+        "whom a certificate of the server is for; with the next four once for each of its chain",
+        "Certificate",
+    ),
+    ConversationFact(TLS_ISSUER, "who signed it", "Certificate"),
+    ConversationFact(TLS_NOT_BEFORE, "UTC from which it is valid", "Certificate"),
+    ConversationFact(TLS_NOT_AFTER, "UTC up to which it is valid", "Certificate"),
+    ConversationFact(TLS_NAMES, "names and addresses that it is for", "Certificate"),
+    ConversationFact(TLS_CLIENT_SUBJECT, "whom the client's certificate is for", "Certificate"),
     ConversationFact(
         IDLE_MS,
         "ms without payload before the first FIN or RST, where they are at least 3 s",

@@ -54,7 +54,7 @@ class ConversationRecord(msgspec.Struct, gc=False):
     ]
     start_time: Annotated[int, Description("time of its first packet", "capture", type="time")]
     end_time: Annotated[
-        int, Description("time of its last packet that is no pure ACK", "capture", type="time")
+        int, Description("time of its last packet that is not a pure ACK", "capture", type="time")
     ]
     start: Annotated[
         str,

@@ -74,7 +74,7 @@ class _NoPandas:
 def _look_for_pandas_in_vain() -> None:
     """Let pyarrow's first array look for pandas now, and not find it.
 
-    It would import pandas, where that is installed, only to see that a list is no Series: 0.4
+    It would import pandas, where that is installed, only to see that a list is not a Series: 0.4
     seconds and 45 MiB. Conversions to and from pandas look again, so they still work.
     """
     if "pandas" in sys.modules:

@@ -51,11 +51,13 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     opaque: Annotated[int, Description("number that pairs request and response", "frame header")]
     request_code: Annotated[
         int | None,
-        Description("request code, the real one where the header cut it", "frame header"),
+        Description(
+            "request code, the real one where the header cut it; gRPC has none", "frame header"
+        ),
     ]
-    request_name: Annotated[str | None, Description("its name", "RequestCode")]
-    response_code: Annotated[int | None, Description("response code", "frame header")]
-    response_name: Annotated[str | None, Description("its name", "ResponseCode")]
+    request_name: Annotated[str | None, Description("its name", "RequestCode; gRPC: method")]
+    response_code: Annotated[int | None, Description("response code", "frame header; gRPC: Status")]
+    response_name: Annotated[str | None, Description("its name", "ResponseCode; gRPC: Code")]
     remark: Annotated[
         str | None, Description("remark of the response, else of the request", "frame header")
     ]
@@ -63,12 +65,18 @@ class ExchangeRecord(msgspec.Struct, gc=False):
         str | None,
         Description("language of the requester (of the responder for an orphan)", "frame header"),
     ]
-    version: Annotated[int | None, Description("MQVersion ordinal of the same", "frame header")]
-    version_name: Annotated[str | None, Description("its name", "MQVersion")]
+    version: Annotated[
+        int | None, Description("MQVersion ordinal of the same; gRPC has none", "frame header")
+    ]
+    version_name: Annotated[
+        str | None,
+        Description("its name; gRPC: the version that the client tells", "MQVersion; metadata"),
+    ]
     serialize_type: Annotated[
         str,
         Description(
-            "`JSON` or `ROCKETMQ`, of the request (of an orphan: the response)", "frame prefix"
+            "`JSON` or `ROCKETMQ`, of the request (of an orphan: the response); `PROTOBUF`: gRPC",
+            "frame prefix",
         ),
     ]
     topic: Annotated[

@@ -94,6 +94,8 @@ class CaptureReader:
         """packets given out so far"""
         self.experts: list[ExpertInfo] = []
         """findings that were not taken yet"""
+        self.secrets: list[bytes] = []
+        """secrets of TLS in the file, as key logs, that were not taken yet"""
         self.last_ts: i64 = 0
         """time of the last packet"""
         self._first_id: i64 = index << CAPTURE_SHIFT
@@ -132,7 +134,7 @@ class CaptureReader:
         left: i64 = len(data) - used
         if self._lost >= 0:
             end: i64 = self._offset + left
-            self._damaged(self._lost, f"{end - self._lost} bytes up to the end are no packet")
+            self._damaged(self._lost, f"{end - self._lost} bytes up to the end are not a packet")
         elif problem is not None or left:
             detail = problem or f"{left} bytes of a packet that is cut off"
             self._say(ExpertKind.CAPTURE_TRUNCATED, detail, self._offset)
@@ -150,12 +152,12 @@ class CaptureReader:
         self.experts.append(ExpertInfo(kind, detail, self.last_ts, packet, -1, offset))
 
     def _lose(self, at: i64) -> None:
-        """From here on the bytes are no record; the search for the next one begins."""
+        """From here on the bytes are not a record; the search for the next one begins."""
         if self._lost < 0:
             self._lost = self._offset + at
 
     def _found_again(self, at: i64) -> None:
         if self._lost >= 0:
             end: i64 = self._offset + at
-            self._damaged(self._lost, f"{end - self._lost} bytes are no packet and were skipped")
+            self._damaged(self._lost, f"{end - self._lost} bytes are not a packet and were skipped")
             self._lost = -1

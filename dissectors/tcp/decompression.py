@@ -186,4 +186,4 @@ class DecompressedStream:
         elif self._fill(len(self._magic)) and self._input.startswith(self._magic, self._at):
             self._machine = self._new()
         else:
-            self._end(f"what follows the {self.name} stream is no {self.name} stream")
+            self._end(f"what follows the {self.name} stream is not {self.name}")

@@ -1,7 +1,7 @@
 """pcapng files as packets: any number of sections and interfaces, each with its own link type.
 
-Blocks: section header, interface description, enhanced, simple and obsolete packet; others are
-passed over. Format: draft-ietf-opsawg-pcapng.
+Blocks: section header, interface description, enhanced, simple and obsolete packet, decryption
+secrets; others are passed over. Format: draft-ietf-opsawg-pcapng.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ INTERFACE_DESCRIPTION: Final = 1
 OBSOLETE_PACKET: Final = 2
 SIMPLE_PACKET: Final = 3
 ENHANCED_PACKET: Final = 6
+DECRYPTION_SECRETS: Final = 10
+TLS_KEY_LOG: Final = 0x544C534B
+"""kind of secrets: those of TLS, as text in the key log format"""
 BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
 
 _BLOCK_LITTLE: Final = re.compile(rb"\x0a\x0d\x0d\x0a|[\1\2\3\6]\0\0\0..[\x00-\x10]\0", re.DOTALL)
@@ -189,6 +192,10 @@ class PcapngReader(CaptureReader):
             self._simple_packet(data, at, length, found)
         elif kind == SECTION_HEADER:
             self._interfaces = []
+        elif kind == DECRYPTION_SECRETS and length >= 20:
+            size: i64 = read_u32(data, at + 12, self._big)
+            if read_u32(data, at + 8, self._big) == TLS_KEY_LOG and size <= length - 20:
+                self.secrets.append(data[at + 16 : at + 16 + size])
 
     def _interface(self, data: bytes, at: i64, length: i64) -> None:
         word = read_u32(data, at + 8, self._big)

@@ -13,10 +13,12 @@ from typing import BinaryIO, Final
 from .capture import MAX_PACKET
 from .pcapng import (
     BYTE_ORDER_MAGIC,
+    DECRYPTION_SECRETS,
     ENHANCED_PACKET,
     INTERFACE_DESCRIPTION,
     MAX_TIME,
     SECTION_HEADER,
+    TLS_KEY_LOG,
 )
 
 APPLICATION: Final = "rmqtool"
@@ -81,6 +83,14 @@ class PcapngWriter:
         self._file.write(head + data + bytes(padding) + total.to_bytes(4, "little"))
         self.packets += 1
         self.last_ts = ts_ns
+
+    def write_secrets(self, key_log: bytes) -> None:
+        """Write secrets of TLS, text in the key log format, before the packets they open.
+
+        Whoever gets the file can read what is encrypted in it.
+        """
+        body = struct.pack("<II", TLS_KEY_LOG, len(key_log)) + key_log
+        self._file.write(_block(DECRYPTION_SECRETS, body + bytes(-len(key_log) & 3)))
 
     def write_statistics(self, ts_ns: int, received: int, dropped: int) -> None:
         """Write how many packets the interface gave and how many of them were lost, at the end."""

@@ -67,7 +67,7 @@ TOO_DEEP: Final = "tunnels too deep"
 class SegmentReader:
     """Takes packets apart down to TCP; holds the fragments that wait for others.
 
-    Pure ACKs are most of what is no data: they are given out only while `acks_wanted`, and where
+    Pure ACKs are most of what is not data: they are given out only while `acks_wanted`, and where
     they say that the receiver has no room left.
     """
 

@@ -240,7 +240,7 @@ def _size_of(name: str) -> int | None:
 
 
 def _pipe_of(stream: IO[bytes]) -> select.poll | None:
-    """Return what tells whether a pipe has more; None: the stream is no pipe."""
+    """Return what tells whether a pipe has more; None: the stream is not a pipe."""
     try:
         number = stream.fileno()
         if not stat.S_ISFIFO(os.fstat(number).st_mode):

@@ -15,6 +15,8 @@ from fractions import Fraction
 from operator import attrgetter
 
 from ..expert import ExpertKind
+from ..grpc.command import PROTOBUF
+from ..grpc.names import ANSWERS, CODES, OPERATIONS
 from ..quantities import DURATION_UNITS, DURATIONS_SPELLED, SIZE_UNITS, SIZES_SPELLED
 from ..remoting.code_names import request_code, request_name
 from ..remoting.codes import (
@@ -174,7 +176,9 @@ def _factor_of(field: WhereField, unit: str) -> Fraction:
     units = UNITS[field.unit]
     factor = units.get(unit.lower())
     if factor is None:
-        raise ValueProblem(f"{unit!r} is no unit of {field.name}; there are {_spelled(field.unit)}")
+        raise ValueProblem(
+            f"{unit!r} is not a unit of {field.name}; there are {_spelled(field.unit)}"
+        )
     return factor
 
 
@@ -200,13 +204,13 @@ def time_of(field: WhereField, text: str, zone: Zone) -> Moment:
 
 def _request_names() -> Collection[str]:
     former = (code.name for code in FORMER_REQUESTS)
-    return dict.fromkeys((*RequestCode.__members__, *former))
+    return dict.fromkeys((*RequestCode.__members__, *former, *OPERATIONS))
 
 
 def response_names() -> Collection[str]:
     """Return the names of all response codes."""
     former = (code.name for code in FORMER_RESPONSES)
-    return dict.fromkeys((*ResponseCode.__members__, *former))
+    return dict.fromkeys((*ResponseCode.__members__, *former, *ANSWERS))
 
 
 def response_code(name: str) -> int | None:
@@ -214,7 +218,8 @@ def response_code(name: str) -> int | None:
     member = ResponseCode.__members__.get(name)
     if member is not None:
         return int(member)
-    return next((former.code for former in FORMER_RESPONSES if former.name == name), None)
+    former = next((former.code for former in FORMER_RESPONSES if former.name == name), None)
+    return former if former is not None else CODES.get(name)
 
 
 def current_request_name(name: str) -> str:
@@ -225,7 +230,7 @@ def current_request_name(name: str) -> str:
 _KNOWN: dict[str, Callable[[], Collection[str]]] = {
     "status": lambda: STATUSES,
     "outcome": lambda: dict.fromkeys((*response_names(), *STATUSES)),
-    "serialize_type": lambda: SerializeType.__members__,
+    "serialize_type": lambda: (*SerializeType.__members__, PROTOBUF),
     "request_name": _request_names,
     "response_name": response_names,
     "expert": lambda: ExpertKind.__members__,

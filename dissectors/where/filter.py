@@ -218,7 +218,7 @@ class _Parser:
 
     def _refuse_misfit(self, field: WhereField, operator: str, token: _Token) -> None:
         if operator in ("~", "!~") and field.type in ("int", "time", "bool"):
-            raise self._error(token, f"{field.name} is no text; compare it with == < <= > >=")
+            raise self._error(token, f"{field.name} is not text; compare it with == < <= > >=")
         if operator in ("<", "<=", ">", ">=") and field.type in ("string", "list", "bool"):
             hint = "; `version` is the number" if field.name == "version_name" else ""
             raise self._error(token, f"{field.name} has no order; use == != ~ or in{hint}")

@@ -51,10 +51,10 @@ end
 def lua_text(version: str) -> str:
     """Return the whole dissector as Lua source; `version` is the release of rmqtool that is named.
 
-    ValueError where the version is no plain text.
+    ValueError where the version is not plain text.
     """
     if not version.isprintable() or any(char in version for char in "\"\\'"):
-        raise ValueError(f"no version: {version!r}")
+        raise ValueError(f"not a version: {version!r}")
     folder = files(__package__)
     parts = [
         _PREAMBLE.format(signature=SIGNATURE, version=version),

@@ -75,7 +75,7 @@ do
     return concat(parts)
   end
 
-  -- What a frame holds; nil for what is no whole frame or is too large.
+  -- What a frame holds; nil where it is not a whole frame or is too large.
   function lz4.decompress(data)
     if #data < 11 or uint32_at(data, 1) ~= 0x184D2204 then
       return nil

@@ -10,6 +10,7 @@ do
 
   local DEPTH_LIMIT = 64 -- fifteen is the most that RocketMQ's own bodies have
   local SHORT = { b = "\b", t = "\t", n = "\n", v = "\11", f = "\f", F = "\f", r = "\r" }
+  local INNER_LIMIT = 2000 -- characters of a value whose members may be secrets
   local SHORT_DIGITS = "[0-7]"
   local WORDS = { ["null"] = true, undefined = true, NaN = true, ["true"] = true, ["false"] = true }
   local TOKEN = "^[%w_$%%@.+%-\128-\255][%w_$.%-@%%+|\128-\255]*"
@@ -316,6 +317,29 @@ do
     return not find(value, "[\0\3-\8\11\12\14-\31\127]") and not find(value, "[\192\193\245-\255]")
   end
 
+  -- The same text with the secrets masked that it has as members: a broker's configuration has JSON
+  -- as values. What is longer than INNER_LIMIT is cut, because the search is quadratic in names.
+  local function without_inner(value)
+    local lower, found = string.lower(value), false
+    for _, word in ipairs(tables.secret_words) do
+      found = found or find(lower, word, 1, true)
+    end
+    for word in pairs(tables.secrets) do
+      found = found or find(lower, word, 1, true)
+    end
+    if not found then
+      return value
+    end
+    local text = gsub(
+      sub(value, 1, INNER_LIMIT),
+      "([%w_.$-]+)(\\*[\"']?%s*[:=]%s*\\*[\"']?)([^\"'%s,;&}\\]+)",
+      function(name, separator, inner)
+        return name .. separator .. texts.masked(name, inner)
+      end
+    )
+    return #value > INNER_LIMIT and text .. "…" or text
+  end
+
   -- The value of a field or member as it may be shown: that of a secret masked, in whatever case
   -- its name is written.
   function texts.masked(name, value)
@@ -328,14 +352,14 @@ do
         return "***"
       end
     end
-    local letters = tables.secrets[lower]
+    local letters = tables.secrets[gsub(string.match(lower, "[^.]*$"), "[-_]", "")]
     if not letters then
-      return value
+      return without_inner(value)
     end
     return sub(value, 1, math.min(letters, floor(#value / 3))) .. "***"
   end
 
-  -- Milliseconds since the epoch as UTC; nil for what is no time.
+  -- Milliseconds since the epoch as UTC; nil where it is not a time.
   function texts.time_of(milliseconds)
     if milliseconds <= 0 or milliseconds > 253402300799999 then
       return nil

@@ -120,7 +120,7 @@ def _filter_reason(text: str) -> str:
     if "libpcap is not available" in text:
         return "needs libpcap, which is not installed"
     inner = text.rpartition(" (")[2].rstrip(")")
-    return f"is no capture filter: {inner}"
+    return f"is not a capture filter: {inner}"
 
 
 def _way_to_rights(interface: str) -> str:

@@ -3,7 +3,7 @@
 Rules: nothing raises because of what a capture contains; a request that cannot be replayed has a
 reason from the closed list `SkipReason`. A message is the application's: its body decompressed,
 without the properties that a producer sets anew. Bodies are taken apart as late as possible,
-because most of the memory of a run is messages that wait.
+because most of the memory of a run is messages that wait; what they become is of the budget.
 RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageProcessor.
 """
 
@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.exchange_row import property_of
 from dissectors.foreign import integer_of
@@ -48,6 +49,7 @@ class SkipReason(StrEnum):
     ORPHAN = "a response whose request was not captured"
     CUT = "part of the request was not captured"
     DAMAGED = "the request does not decode"
+    TOO_MUCH = "its body would become more than may be made of what was read; see --max-output"
     ANOTHER_ATTEMPT = "another attempt to send a message that is replayed once"
     INNER_HOP = "a relay made it of a send that is replayed"
     ENDS_TRANSACTION = "goes with the half message that it ends"
@@ -243,6 +245,13 @@ class CapturedSend:
     released: bool = False
     """whether its messages were taken"""
 
+    @property
+    def transaction_state(self) -> TransactionState | None:
+        """Outcome of a half message, unknown where the capture does not have it; None: none."""
+        if not self.header.is_half:
+            return None
+        return self.state if self.state is not None else TransactionState.UNKNOWN
+
     def release(self) -> None:
         """Its messages were taken: lets go of the bytes, of which others may know nothing."""
         self.released = True
@@ -288,7 +297,7 @@ def send_header_of(seen: Seen) -> CapturedHeader | Refusal:
     asked = ((names.queue_id, -1), (names.sys_flag, 0), (names.flag, 0))
     numbers = [_int(get(name), default) for name, default in asked]
     if None in numbers:
-        return Refusal(SkipReason.DAMAGED, "queue, sysFlag or flag of the header is no number")
+        return Refusal(SkipReason.DAMAGED, "queue, sysFlag or flag of the header is not a number")
     properties = get(names.properties) or ""
     return CapturedHeader(
         topic,
@@ -304,8 +313,13 @@ def send_header_of(seen: Seen) -> CapturedHeader | Refusal:
     )
 
 
-def messages_of(seen: Seen, header: CapturedHeader) -> tuple[Message, ...] | Refusal:
-    """Return the messages that a send request carries, or why they cannot be replayed."""
+def messages_of(
+    seen: Seen, header: CapturedHeader, budget: Budget | None = None
+) -> tuple[Message, ...] | Refusal:
+    """Return the messages that a send request carries, or why they cannot be replayed.
+
+    What a body decompresses to takes room of `budget`, the bytes of the request earn some.
+    """
     if seen.missing:
         return Refusal(SkipReason.CUT, f"{seen.missing} bytes of the body are missing")
     if seen.messages is not None:
@@ -313,7 +327,14 @@ def messages_of(seen: Seen, header: CapturedHeader) -> tuple[Message, ...] | Ref
     body = seen.body
     kind = compression_of(header.sys_flag)
     if kind is not None:
-        output = decompress(body, kind, BODY_LIMIT)
+        budget = Budget() if budget is None else budget
+        budget.earn(seen.header_length + len(body))
+        most = min(BODY_LIMIT, budget.room)
+        output = decompress(body, kind, most)
+        budget.spend(len(output.data))
+        if output.truncated and most < BODY_LIMIT:
+            budget.end(str(seen.origin))
+            return Refusal(SkipReason.TOO_MUCH)
         if output.problem is not None:
             return Refusal(SkipReason.DAMAGED, output.problem)
         if output.truncated:
@@ -359,5 +380,5 @@ def transaction_state_of(fields: Mapping[str, str]) -> TransactionState | None:
 
 
 def _int(text: str | None, default: int | None) -> int | None:
-    """Return a number of the header; `default` where there is none, None for what is no number."""
+    """Return a number of the header; `default` if absent, None where it is not a number."""
     return integer_of(text) if text else default

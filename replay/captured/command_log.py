@@ -80,7 +80,7 @@ class LogReader:
     """Bytes of a log in, rows out."""
 
     def __init__(self, name: str, error: Callable[[str], Exception]) -> None:
-        """`error` makes what is raised for a line that is no row."""
+        """`error` makes what is raised for a line that is not a row."""
         self.name = name
         """the file"""
         self._error = error
@@ -120,7 +120,7 @@ class LogReader:
         """Return what the row says of its command."""
         moment = moment_of(row.time)
         if moment is None:
-            raise self._error(f"{self.name}, line {self._line}: {row.time!r} is no time")
+            raise self._error(f"{self.name}, line {self._line}: {row.time!r} is not a valid time")
         is_response = row.kind == "response"
         key = None
         if is_response and row.request_packet is not None:
@@ -169,6 +169,6 @@ class LogReader:
         else:
             decoded = base64_of(one.body)
             if decoded is None:
-                raise self._error(f"{self.name}, line {self._line}: the body is no base64")
+                raise self._error(f"{self.name}, line {self._line}: the body is not base64")
             body = decoded
         return message_of(one.topic, body, one.properties, one.flag)

@@ -7,8 +7,8 @@ the comparison uses; it no longer changes what is sent.
 
 A request with the UNIQ_KEY of one that failed or was not answered is another attempt of the same
 message (a producer keeps that id when it tries again): the message is replayed once, and its
-captured outcome is that of the last attempt. The inner hop of a relay is no attempt (`relay_hops`):
-the outcome is that of the outer hop, as the client saw it.
+captured outcome is that of the last attempt. The inner hop of a relay is not an attempt
+(`relay_hops`): the outcome is that of the outer hop, as the client saw it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Captures and logs in; send requests with their outcomes out, and counts of all that is no send.
+"""Captures and logs in; send requests with their outcomes out, counts of everything else.
 
 Rules: memory does not depend on the size of the sources. What is read is a capture in any form
 that `dissectors` reads, or the JSON lines of ``rmqtool decode pcap --commands``, which hold bodies.
@@ -65,7 +65,7 @@ class CapturedSource:
         """addresses that nothing may be sent to, of what was read so far: requests went there, or
         routes name them"""
         self.skipped: Counter[tuple[SkipReason, str]] = Counter()
-        """commands that are no sends, by reason and name"""
+        """commands that are not sends, by reason and name"""
         self.first_time: int | None = None
         """time of the first command, ns since the epoch"""
         self.commands = 0

@@ -44,12 +44,12 @@ _GREETING_MS: Final = 1000
 _STEP_NS: Final = 5 * MS
 """the clock is looked at no more often"""
 _IDLE_STEP_MS: Final = 10_000
-"""silent connections are looked for so often"""
+"""time between two searches for idle connections"""
 
 
 @dataclass(slots=True)
 class _Repeated:
-    """Something that is done every so often."""
+    """Something that is done periodically."""
 
     due: int
     every: int
@@ -108,7 +108,7 @@ class ClusterClient:
     def _parted(self, address: str, by_peer: bool) -> None:
         """Handle the end of a connection: its broker no longer knows this client.
 
-        It hears of us soon if it ended the connection itself: it may have been restarted.
+        It gets a heartbeat soon if it closed the connection itself: it may have been restarted.
         """
         if address in self._greeted:
             self._greeted.discard(address)

@@ -2,7 +2,7 @@
 
 A route is what a NameServer says (TopicRouteData); a `PublishTable` is what a producer makes of it,
 with the index by which it goes round. Nothing raises because of what a NameServer says: what cannot
-be used is left out, what is no route at all is None.
+be used is left out, what is not a route at all is None.
 RocketMQ: TopicRouteData, MQClientInstance.topicRouteData2TopicPublishInfo, TopicPublishInfo.
 """
 
@@ -101,7 +101,7 @@ class PublishTable:
 
 
 def decode_route(topic: str, body: bytes, most_queues: int | None = None) -> Route | None:
-    """Return the route of `topic` that the body of an answer says; None for what is no route.
+    """Return the route of `topic` that the body of an answer says; None for what is not a route.
 
     `most_queues`: it is the route of the topic from which `topic` will be made, of whose queues no
     more than so many are made on each broker.

@@ -84,7 +84,7 @@ def speed_of(text: str) -> Fraction:
     """Return the speed that ``2x``, ``0.5`` or ``50%`` names; PaceError for what names none."""
     match = _SPEED.fullmatch(text.strip().lower())
     if match is None or not Fraction(match[1]):
-        raise PaceError(f"{text!r} is no speed; give 2x, 0.5x or 50%")
+        raise PaceError(f"{text!r} is not a valid speed; give 2x, 0.5x or 50%")
     return Fraction(match[1]) / (100 if match[2] == "%" else 1)
 
 
@@ -94,7 +94,7 @@ def rate_of(text: str) -> Fraction:
     """
     match = _RATE.fullmatch(text.strip().lower())
     if match is None or not Fraction(match[1]):
-        raise PaceError(f"{text!r} is no rate; give 500/s, 500 or 30000/min")
+        raise PaceError(f"{text!r} is not a valid rate; give 500/s, 500 or 30000/min")
     return Fraction(match[1]) / _PER[match[2] or "s"]
 
 

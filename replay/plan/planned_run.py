@@ -45,7 +45,7 @@ class PlannedRun:
         `relays`: those that are known before.
         """
         self.budget = Budget() if budget is None else budget
-        """says what was bounded, and where"""
+        """of what bodies become; says what was bounded, and where"""
         self.skipped: Counter[tuple[SkipReason, str]] = Counter()
         """captured commands that are not replayed, by reason and name; of the first loop"""
         self.topics: Counter[str] = Counter()
@@ -91,7 +91,8 @@ class PlannedRun:
             if self.planner is None:
                 if self.source.first_time is None:
                     continue
-                self.planner = Planner(self._options_of(self.source.first_time), self._rewrite)
+                options = self._options_of(self.source.first_time)
+                self.planner = Planner(options, self._rewrite, self.budget)
             for planned in _portions(self.planner.steps(batch)):
                 self._count(planned)
                 yield planned

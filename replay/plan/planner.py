@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from dissectors.budget import Budget
 from dissectors.foreign import natural_of
 from dissectors.remoting.send_fields import send_fields_of
 from dissectors.rows.record import ONEWAY
@@ -194,13 +195,17 @@ class Skipped(NamedTuple):
 class Planner:
     """Captured sends in, steps and skipped ones out."""
 
-    def __init__(self, options: PlanOptions, rewrite: Rewrite | None = None) -> None:
+    def __init__(
+        self, options: PlanOptions, rewrite: Rewrite | None = None, budget: Budget | None = None
+    ) -> None:
+        """`budget`: of what bodies decompress to."""
         self.options = options
         self.ended = False
         """whether the limit or the duration is reached: nothing more will come"""
         self.messages = 0
         """messages of all steps so far"""
         self._rewrite = rewrite or Rewrite()
+        self._budget = Budget() if budget is None else budget
         self._pace = Pace(options.pace)
         self._number = 0
         self._loop = 0
@@ -230,7 +235,7 @@ class Planner:
         if self.options.raw:
             yield from self._raw_step_of(captured)
             return
-        messages = messages_of(captured.seen, captured.header)
+        messages = messages_of(captured.seen, captured.header, self._budget)
         captured.release()
         if isinstance(messages, Refusal):
             yield self._skipped(captured, *messages)
@@ -323,7 +328,7 @@ class Planner:
             queue,
             _lanes_of(captured, first.topic, mode),
             is_batch,
-            _state_of(captured),
+            captured.transaction_state,
             wants_reply,
             _delivery_of(captured, first),
             first.unique_key,
@@ -383,13 +388,6 @@ def _lanes_of(captured: CapturedSend, topic: str, mode: SendMode) -> tuple[objec
     header = captured.header
     queue = (*talk, topic, header.broker_name, header.queue_id)
     return (queue, talk) if mode is SendMode.SYNC else (queue,)
-
-
-def _state_of(captured: CapturedSend) -> TransactionState | None:
-    """Return the outcome of a half message: unknown where the capture does not have it."""
-    if not captured.header.is_half:
-        return None
-    return captured.state if captured.state is not None else TransactionState.UNKNOWN
 
 
 def _delivery_of(captured: CapturedSend, message: Message) -> int | None:

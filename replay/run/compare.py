@@ -188,7 +188,7 @@ def _result_of(answer: CapturedAnswer) -> Result:
 
 
 class ConditionError(ValueError):
-    """A text is no condition of --fail-on; says what would be one."""
+    """A text is not a valid condition of --fail-on; says what would be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ def condition_of(text: str) -> ComparisonCondition:
     name = match["name"].replace("_", "-") if match else ""
     if match is None or name not in FIGURES:
         raise ConditionError(
-            f"{text!r} is no condition; give new-failures, 'failures>1%', 'p99>2x' or "
+            f"{text!r} is not a valid condition; give new-failures, 'failures>1%', 'p99>2x' or "
             f"'late-p99>50ms'; the figures are {', '.join(FIGURES)}"
         )
     if match["op"] is None:

@@ -226,7 +226,7 @@ def read_run(folder: Path) -> Run:
     """Return what a journal says of its run; JournalError where it is none."""
     path = folder / RUN
     if not path.is_file():
-        raise JournalError(f"{folder} is no journal: there is no {RUN} in it")
+        raise JournalError(f"{folder} is not a journal: there is no {RUN} in it")
     try:
         with path.open("rb") as file:
             run = json_of(msgspec.json.Decoder(Run), file.read(_MAX_RUN))
@@ -280,12 +280,12 @@ def _open_own(path: Path, flags: int) -> int:
         number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise JournalError(f"{path} is no file of its own") from None
+            raise JournalError(f"{path} is not a file of its own") from None
         raise
     status = os.fstat(number)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(number)
-        raise JournalError(f"{path} is no file of its own")
+        raise JournalError(f"{path} is not a file of its own")
     return number
 
 

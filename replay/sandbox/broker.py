@@ -185,7 +185,7 @@ class Broker:
                 self.note_error(request, answer)
 
     def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
-        """Count an answer that is no success, and tell whoever watches."""
+        """Count an answer that is not a success, and tell whoever watches."""
         self.state.count_answer(request.command.code, answer.code)
         if self.state.options.on_event is not None:
             self.state.tell(

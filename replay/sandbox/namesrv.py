@@ -142,7 +142,7 @@ class NameServer:
         self._note(EventKind.ANSWERED if answer.code else EventKind.REQUEST, request, answer)
 
     def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
-        """Tell whoever watches of an answer that is no success."""
+        """Tell whoever watches of an answer that is not a success."""
         self._note(EventKind.ANSWERED, request, answer)
 
     def _note(self, kind: EventKind, request: ReceivedRequest, answer: Answer) -> None:

@@ -80,9 +80,9 @@ class SandboxOptions:
     connections_limit: int = 2000
     """open connections of the whole sandbox"""
     greeting_ms: int = 30_000
-    """a connection without a whole frame for so long is closed: it keeps others out"""
+    """a new connection without a whole frame is closed after this time: it keeps others out"""
     idle_ms: int = 120_000
-    """one that was silent in both directions for so long is (serverChannelMaxIdleTimeSeconds)"""
+    """idle time of both directions after which one is closed (serverChannelMaxIdleTimeSeconds)"""
     store_limit: int = 1024 * MIB
     """bytes of messages held in memory by each broker"""
     drop_oldest: bool = False
@@ -104,7 +104,7 @@ class SandboxOptions:
     transaction_checks: int = 15
     """checks before a half message is given up"""
     client_timeout_ms: int = 120_000
-    """a client without heartbeat for so long is forgotten"""
+    """a client is forgotten after this time without a heartbeat"""
 
     @property
     def version(self) -> int:
@@ -143,12 +143,14 @@ def check_options(options: SandboxOptions) -> None:
         raise SandboxError(f"{options.brokers} brokers are not from 1 to 64")
     for name in ("port", "namesrv_port"):
         if not 0 <= getattr(options, name) <= 65535:
-            raise SandboxError(f"{getattr(options, name)} is no port", "give 1 to 65535, or 0")
+            raise SandboxError(
+                f"{getattr(options, name)} is not a valid port", "give 1 to 65535, or 0"
+            )
     if options.vip and 0 < options.port < 3:
         raise SandboxError(f"port {options.port} leaves no room for the VIP channel below it")
     if _constant_of(options.server_version) not in VERSIONS:
         raise SandboxError(
-            f"{options.server_version!r} is no release of RocketMQ", "for example 4.9.8 or 5.3.3"
+            f"{options.server_version!r} is not a release of RocketMQ", "for example 4.9.8 or 5.3.3"
         )
     if options.serialize_type not in (JSON, ROCKETMQ):
         raise SandboxError(f"{options.serialize_type!r} is not JSON or ROCKETMQ")
@@ -164,12 +166,12 @@ def _check_host(options: SandboxOptions) -> None:
         try:
             ip_address(options.advertised)
         except ValueError:
-            raise SandboxError(f"{options.advertised!r} is no IP address") from None
+            raise SandboxError(f"{options.advertised!r} is not a valid IP address") from None
     host = options.host
     try:
         loopback = ip_address(host).is_loopback
     except ValueError:
-        raise SandboxError(f"{host!r} is no IP address", "for example 127.0.0.1") from None
+        raise SandboxError(f"{host!r} is not a valid IP address", "for example 127.0.0.1") from None
     if not loopback and not options.allow_remote:
         raise SandboxError(
             f"{host} can be reached from other machines, and the sandbox asks nobody who he is",

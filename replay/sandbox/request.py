@@ -100,7 +100,7 @@ def number_of(name: str, text: str) -> int:
     """Return a Java long; BadRequest when the text is none."""
     number = integer_of(text)
     if number is None:
-        raise BadRequest(f"the custom field <{name}> is no number")
+        raise BadRequest(f"the custom field <{name}> is not a number")
     return number
 
 

@@ -1,6 +1,6 @@
 """Sockets of the sandbox: frames in, answers out; one listener per port, the loop's own protocols.
 
-Rules: bytes that are no frame close the connection, as a broker does. Connections, unfinished
+Rules: bytes that are not a frame close the connection, as a broker does. Connections, unfinished
 frames and what waits to be read by a client are bounded; who is silent for long is closed. The
 answers of one loop turn are stored first and then written together.
 RocketMQ: NettyRemotingServer, NettyDecoder, NettyRemotingAbstract.

@@ -177,7 +177,7 @@ class BrokerState:
             self.requests[code] += 1
 
     def count_answer(self, code: int, response: int) -> None:
-        """Count an answer that is no success."""
+        """Count an answer that is not a success."""
         if (code, response) in self.answers or len(self.answers) < _CODES_LIMIT:
             self.answers[(code, response)] += 1
 

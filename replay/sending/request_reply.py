@@ -30,7 +30,9 @@ CORRELATION_ID: Final = "CORRELATION_ID"
 REPLY_TO_CLIENT: Final = "REPLY_TO_CLIENT"
 TTL: Final = "TTL"
 ARRIVE_TIME: Final = "ARRIVE_TIME"
-_BODY_LIMIT: Final = 64 * 1024 * 1024
+_MOST_BYTES: Final = 64 * 1024 * 1024
+REPLIES: Final = ("bytes of pushed replies", _MOST_BYTES, "refused")
+"""of those that nobody has taken yet, decompressed"""
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _ERROR: Final = int(ResponseCode.SYSTEM_ERROR)
 
@@ -52,6 +54,7 @@ class PendingRequests:
         self._sender = sender
         self._client = sender.client
         self._waiting: dict[str, _Waiting] = {}
+        self._bodies = sender.config.budget.bound(*REPLIES)
         self.dropped = 0
         """replies that nobody waited for"""
         self._client.handlers[PUSH_REPLY] = self._pushed
@@ -81,6 +84,8 @@ class PendingRequests:
             return waiting.reply
         finally:
             self._waiting.pop(correlation, None)
+            if waiting.reply is not None:
+                self._bodies.held -= len(waiting.reply.body)
 
     def _await(self, waiting: _Waiting, topic: str, timeout: int, deadline: int) -> Await:
         def begin(waiter: Resumable) -> None:
@@ -101,23 +106,37 @@ class PendingRequests:
         """Handle a reply that a broker pushes (326)."""
         fields = command.ext_fields
         properties = decode_properties(fields.get("properties", ""))
-        kind = compression_of(integer_of(fields.get("sysFlag", "0")) or 0)
-        if kind is not None:
-            whole = decompress(body, kind, _BODY_LIMIT)
-            if whole.problem is not None or whole.truncated:
-                remark = "process reply message fail"
-                channel.answer(command, self._client.answer_of(_ERROR, remark))
-                return
-            body = whole.data
-        channel.answer(command, self._client.answer_of(_SUCCESS))
         waiting = self._waiting.get(properties.get(CORRELATION_ID, ""))
         if waiting is None or waiting.reply is not None:
             self.dropped += 1
+            channel.answer(command, self._client.answer_of(_SUCCESS))
             return
+        whole = self._opened(channel, body, integer_of(fields.get("sysFlag", "0")) or 0)
+        if whole is None:
+            remark = "process reply message fail"
+            channel.answer(command, self._client.answer_of(_ERROR, remark))
+            return
+        channel.answer(command, self._client.answer_of(_SUCCESS))
         now = self._client.network.epoch() // MS
         topic = unwrap_namespace(self._sender.config.namespace, fields.get("topic", ""))
         number = integer_of(fields.get("flag", "0")) or 0
         properties[ARRIVE_TIME] = str(now)
-        waiting.reply = message_of_properties(topic, body, properties, number)
+        waiting.reply = message_of_properties(topic, whole, properties, number)
+        self._bodies.held += len(whole)
         if waiting.waiter is not None:
             waiting.waiter.resume(None)
+
+    def _opened(self, channel: Channel, body: bytes, sys_flag: int) -> bytes | None:
+        """Return the body of a reply as it was sent; None where it is damaged or too much."""
+        kind, room = compression_of(sys_flag), self._bodies.room
+        is_too_much = len(body) > room
+        if kind is not None:
+            whole = decompress(body, kind, room)
+            is_too_much = whole.truncated
+            if whole.problem is not None:
+                return None
+            body = whole.data
+        if is_too_much:
+            self._bodies.end(f"of {channel.address}")
+            return None
+        return body

@@ -54,7 +54,7 @@ def stored_of(response: RemotingCommand, queue: MessageQueue) -> Stored | str | 
     """Return what the answer to a send to `queue` says.
 
     None where its code says that the broker refused; a text where the code says stored and the
-    header does not say what it must, which is no answer that can be used.
+    header does not say what it must, which is not an answer that can be used.
     """
     status = STATUSES.get(response.code)
     if status is None:

@@ -21,7 +21,8 @@ from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.headers import encode_ext_fields
 from dissectors.remoting.ids.message_ids import decode_offset_id
 from dissectors.remoting.messages.compression import decompress
-from dissectors.remoting.messages.message import StoredMessage, decode_messages
+from dissectors.remoting.messages.message import StoredMessage
+from dissectors.remoting.messages.records import decode_messages
 from dissectors.remoting.sysflag import compression_of
 from dissectors.remoting.versions import V4_9_5, V5_3_0
 
@@ -48,7 +49,11 @@ CHECK_TRANSACTION_STATE: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
 TRANSACTION_ID: Final = "__transactionId__"
 """property that tells the local transaction its id"""
 _TIMEOUT_MS: Final = 3000
-_BODY_LIMIT: Final = 64 * 1024 * 1024
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_MOST_QUESTIONS: Final = 2000
+"""what Java lets wait (checkRequestHoldMax)"""
+QUESTIONS: Final = ("questions about transactions", _MOST_QUESTIONS, "passed over")
+ASKED: Final = ("bytes of messages that are asked about", _MOST_BYTES, "passed over")
 
 _log = logging.getLogger("rmqtool.replay")
 
@@ -89,8 +94,10 @@ class Transactions:
         self._sender = sender
         self._client = sender.client
         self._config = sender.config
+        self._questions = sender.config.budget.bound(*QUESTIONS)
+        self._bodies = sender.config.budget.bound(*ASKED)
         self.on_check: Callable[[Check], None] | None = None
-        """told of every question of a broker that is about a message of this group"""
+        """told of every question of a broker about a message of this group; calls `asked` later"""
         self.on_end: Callable[[End], None] | None = None
         """told of every outcome that a broker was told"""
         if self._config.check_listener is not None:
@@ -186,19 +193,28 @@ class Transactions:
         found = decode_messages(body).messages
         if not found or found[0].missing:
             return
-        message = self._message_of(found[0])
-        if message.properties.get("PGROUP") != self._config.group and (
-            message.properties.get("PGROUP") != self._client.group
-        ):
+        group = found[0].properties.get("PGROUP")
+        if self.on_check is None or group not in (self._config.group, self._client.group):
             return
-        if self.on_check is not None:
-            self.on_check(Check(channel.address, message, dict(command.ext_fields)))
+        message = self._message_of(found[0])
+        for bound, more in ((self._questions, 1), (self._bodies, len(message.body))):
+            if more > bound.room:  # the broker asks again
+                bound.end(f"of {channel.address}")
+                return
+        self._questions.held += 1
+        self._bodies.held += len(message.body)
+        self.on_check(Check(channel.address, message, dict(command.ext_fields)))
+
+    def asked(self, check: Check) -> None:
+        """Let go of a question of which the application was asked, or will never be."""
+        self._questions.held -= 1
+        self._bodies.held -= len(check.message.body)
 
     def _message_of(self, stored: StoredMessage) -> Message:
         body = stored.body
         kind = compression_of(stored.sys_flag)
         if kind is not None:
-            whole = decompress(body, kind, _BODY_LIMIT)
+            whole = decompress(body, kind, self._bodies.room + 1)  # one byte more is too much
             body = whole.data if whole.problem is None else body
         topic = unwrap_namespace(self._config.namespace, stored.topic)
         return message_of_properties(topic, body, stored.properties, stored.flag)

@@ -148,7 +148,7 @@ class AioNetwork:
     async def _open(self, address: str, timeout: float, user: LinkUser) -> None:
         parts = split_endpoint(address)
         if parts is None:
-            user.refused("that is no address", "a route names it: is the broker set up right?")
+            user.refused("not a valid address", "a route names it: is the broker set up right?")
             return
         link = AioLink(self, user)
         try:

@@ -66,14 +66,14 @@ class BlockingNetwork:
         """Open a connection to `host:port`; return what gives the attempt up."""
         parts = split_endpoint(address)
         if parts is None:
-            user.refused("that is no address", "a route names it: is the broker set up right?")
+            user.refused("not a valid address", "a route names it: is the broker set up right?")
             return _nothing
         link = SocketLink(self, user)
         try:
             if self._tls is not None and self._settings is not None:
                 link.encrypt(self._tls, server_name_of(self._settings, parts[0]))
             link.start(address, *parts)
-        except NOT_A_NAME as error:  # a text that is no host name: too long, with a NUL, ...
+        except NOT_A_NAME as error:  # not a valid host name: too long, with a NUL, ...
             link.abort()
             user.refused(*connect_problem(error))
         return link.abort

@@ -53,7 +53,7 @@ def _run(
     try:
         found = _look_up(host, port)
     except (OSError, UnicodeError) as error:
-        problem = error if isinstance(error, OSError) else OSError("that is no name")
+        problem = error if isinstance(error, OSError) else OSError("that is not a valid name")
     finally:
         _running.release()
     with suppress(RuntimeError):  # the loop is closed

@@ -30,7 +30,7 @@ def connect_problem(error: Exception) -> tuple[str, str]:
     if isinstance(error, ssl.SSLError):
         return tls_problem(error)
     if isinstance(error, NOT_A_NAME) and not isinstance(error, OSError):
-        return "that is no host name", _HINTS[errno.EHOSTUNREACH]
+        return "that is not a valid host name", _HINTS[errno.EHOSTUNREACH]
     if isinstance(error, socket.gaierror):
         return "the name is not known", "is it spelled right, and does it resolve from here?"
     if isinstance(error, TimeoutError):

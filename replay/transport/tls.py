@@ -8,6 +8,7 @@ RocketMQ: TlsHelper, TlsSystemConfig.
 
 from __future__ import annotations
 
+import os
 import ssl
 from typing import Final
 
@@ -34,6 +35,9 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
         if settings.cert_file is not None:
             password = settings.key_password or ""
             context.load_cert_chain(settings.cert_file, settings.key_file, lambda: password)
+        key_log = os.environ.get("SSLKEYLOGFILE")
+        if key_log:  # as ssl.create_default_context does
+            context.keylog_filename = key_log
     except (OSError, ValueError) as error:
         names = (settings.ca_file, settings.cert_file, settings.key_file)
         files = ", ".join(name for name in names if name)

@@ -138,7 +138,7 @@ class RemotingConnection:
             return ProtocolError(f"{self.address} sent {problem.detail}")
         hint = "is this the port of a NameServer or broker, and is TLS on or off on both sides?"
         return ProtocolError(
-            f"{self.address} sent what is no RocketMQ frame ({problem.detail})", hint
+            f"{self.address} sent what is not a RocketMQ frame ({problem.detail})", hint
         )
 
 

@@ -110,7 +110,7 @@ class RunningOperation(Generic[T]):
             self._forget = step.forget
             step.begin(self)
         else:
-            raise TypeError(f"no step: {step!r}")
+            raise TypeError(f"not a step: {step!r}")
 
     def _watch(self, deadline: int, error: Callable[[], ClientError]) -> None:
         def over() -> None:

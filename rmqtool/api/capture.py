@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from analytics.diagnosis.problem import Problem
     from analytics.life.life import Life
-    from dissectors.decode.command_row import CommandRow
     from dissectors.decode.decoded_log import Finding
     from dissectors.remoting.bodies.custom import NamedDecoder
+    from dissectors.rows.command_record import CommandRow
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.message_record import MessageRecord
     from dissectors.rows.record import ExchangeRecord
@@ -57,10 +57,12 @@ class Capture:
         decode_as: frozenset[int] = frozenset(),
         jobs: int = 1,
         plugins: Sequence[NamedDecoder] = (),
+        tls_keylog: str = "",
     ) -> None:
         self._inputs = inputs
         self._plugins = plugins
         self._decode_as = decode_as
+        self._tls_keylog = tls_keylog
         self._jobs = 1 if plugins else jobs
 
     def __repr__(self) -> str:
@@ -267,7 +269,7 @@ class Capture:
 
             return capture_frame(
                 spark, files, TASKS_DECODE[table], sorted(self._decode_as), where,
-                choice.since, choice.until,
+                choice.since, choice.until, self._tls_keylog,
             )  # fmt: skip
         return spark.createDataFrame(self.to_arrow(table, where, since=since, until=until))
 
@@ -310,20 +312,22 @@ class Capture:
         `key`: a unique key, an offset message id or a business key. Raise ArgumentError without
         either, and as `exchanges` does.
         """
+        table = tables.table_named(tables.MESSAGES)
+        if not key.strip() and not where.strip():
+            raise ArgumentError("which messages? give a key, or where")
+        return self._lives(key.strip() or None, test_of(where, table.fields([])))
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _lives(self, key: str | None, test: Callable[[object], bool] | None) -> list[Life]:
         from dissectors.remoting.bodies.custom import decoding_with
 
         from .lives import lives_in
 
-        table = tables.table_named(tables.MESSAGES)
-        if not key.strip() and not where.strip():
-            raise ArgumentError("which messages? give a key, or where")
-        test = test_of(where, table.fields([]))
         limit = PREVIEW if self._plugins else 0
         with translated(), decoding_with(self._plugins):
             decode = self._decode(Choice(), messages=True, body_limit=limit)
-            return lives_in(decode, key.strip() or None, test)
-
-    # -- inside -----------------------------------------------------------------------------------
+            return lives_in(decode, key, test)
 
     def _rows(self, name: str, choice: Choice, body_limit: int | None = None) -> Iterator[Any]:
         batches = self._batches(tables.table_named(name), choice, body_limit)
@@ -370,6 +374,7 @@ class Capture:
         """Return a run over the input, from its beginning."""
         options = DecodeOptions(
             decode_as=self._decode_as,
+            tls_keylog=self._tls_keylog,
             follow=self._inputs.live,
             since=choice.since,
             until=choice.until,

@@ -68,7 +68,7 @@ def _ns_of(name: str, time: Time | None) -> int | None:
     moment = moment_of(time)
     if moment is None or not moment.has_date:
         raise ArgumentError(
-            f"{name}: {time!r} is no time with a date",
+            f"{name}: {time!r} is not a time with a date",
             hint="give 2026-11-20T10:00:00, or a datetime",
         )
     return moment.ns
@@ -86,9 +86,14 @@ def test_of(where: str, fields: FieldSet) -> Test | None:
         raise FilterError(error.reason, hint=error.pointed()) from None
 
 
-def in_window(table: Table[Any], choice: Choice) -> Callable[[object], bool] | None:
-    """Return the test of the time, None where the run itself makes it or nobody asked."""
-    if table.windowed or (choice.since is None and choice.until is None):
+def in_window(
+    table: Table[Any], choice: Choice, always: bool = False
+) -> Callable[[object], bool] | None:
+    """Return the test of the time, None where the run itself makes it or nobody asked.
+
+    `always`: there is no run.
+    """
+    if (table.windowed and not always) or (choice.since is None and choice.until is None):
         return None
     time, since, until = table.time, choice.since, choice.until
 

@@ -56,6 +56,17 @@ class Inputs:
         return [one if isinstance(one, str) else one() for one in self.parts]
 
 
+def decoded_logs(given: Iterable[object]) -> list[str]:
+    """Return the names of decoded logs where nothing else is given, else nothing."""
+    names = [os.fspath(one) for one in given if isinstance(one, (str, os.PathLike))]
+    logs = [str(name) for name in names if _is_log(str(name))]
+    return logs if len(logs) == len(list(given)) else []
+
+
+def _is_log(name: str) -> bool:
+    return (Path(name) / MANIFEST).is_file()
+
+
 def inputs_of(given: Iterable[object]) -> Inputs:
     """Return what is read for what a program gave; raise ReadError, ArgumentError."""
     parts: list[Part] = []
@@ -69,13 +80,9 @@ def inputs_of(given: Iterable[object]) -> Inputs:
 def _parts_of(one: object) -> list[Part]:
     if isinstance(one, (str, os.PathLike)):
         name = os.fspath(one)
-        if (Path(name) / MANIFEST).is_file():
-            raise ReadError(
-                "a decoded log, not a capture",
-                name,
-                hint=f"its tables are files: pandas.read_parquet('{name}/exchanges');"
-                " problems and reports of it: rmqtool diagnose, rmqtool report",
-            )
+        if _is_log(name):
+            hint = "read decoded logs alone, each as an argument: rmqtool.read('log/', 'other/')"
+            raise ReadError("a decoded log, among what is none", name, hint=hint)
         with translated():
             return list(expand_sources([name]))
     if isinstance(one, (bytes, bytearray, memoryview)):
@@ -116,7 +123,7 @@ def interface_inputs(
 ) -> Inputs:
     """Return an interface as what is read; it is opened by each question."""
     if duration is not None and duration <= 0:
-        raise ArgumentError(f"duration: {duration} seconds are no time")
+        raise ArgumentError(f"duration: {duration} seconds are not a valid time")
 
     def opened() -> Source:
         from .opened import interface_source

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from dissectors.remoting.bodies.custom import MessageBody, NamedDecoder
+from dissectors.remoting.bodies.custom import MessageBody, NamedDecoder, told_by
 
 from ..errors import PluginError
 
@@ -41,9 +41,9 @@ def _decoder_of(one: str | os.PathLike[str] | BodyDecoder) -> NamedDecoder:
         if point.name == name:
             try:
                 return NamedDecoder(name, _checked(name, point.load()))
-            except PluginError:
+            except (PluginError, KeyboardInterrupt):
                 raise
-            except Exception as error:
+            except BaseException as error:  # SystemExit, too: a plug-in ends no program
                 raise PluginError(_told(error), f"plug-in {name}") from error
     known = ", ".join(point.name for point in found) or "none"
     raise PluginError(
@@ -62,7 +62,9 @@ def _function_in(path: Path) -> BodyDecoder:
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
     except OSError as error:
         raise PluginError(error.strerror or str(error), str(path)) from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise PluginError(_told(error), str(path)) from error
     if not hasattr(module, FUNCTION):
         raise PluginError(
@@ -75,7 +77,7 @@ def _function_in(path: Path) -> BodyDecoder:
 
 def _checked(name: str, function: object) -> BodyDecoder:
     if not callable(function):
-        raise PluginError(f"{type(function).__name__} is no function", name)
+        raise PluginError(f"{type(function).__name__} is not a function", name)
     return function
 
 
@@ -88,4 +90,4 @@ def _told(error: BaseException) -> str:
         while last.tb_next is not None:
             last = last.tb_next
         line = f", line {last.tb_lineno}"
-    return f"it cannot be loaded: {type(error).__name__}: {error}{line}"
+    return f"it cannot be loaded: {type(error).__name__}: {told_by(error)}{line}"

@@ -93,7 +93,7 @@ def topics_of(texts: Sequence[str]) -> list[TopicSpec]:
     for part in (part.strip() for text in texts for part in text.split(",")):
         match = _TOPIC.fullmatch(part)
         if match is None or match[2] == "0":
-            raise usage_error("--topic", f"{part!r} is no topic; give NAME or NAME:QUEUES")
+            raise usage_error("--topic", f"{part!r} is not a valid topic; give NAME or NAME:QUEUES")
         topics.append(TopicSpec(match[1], natural_of(match[2] or "4") or 1))
     return topics
 

@@ -12,11 +12,12 @@ from typing import Final
 from dissectors.remoting.code_names import request_name, response_name
 from replay.sandbox import Sandbox, SandboxEvent, run_sandbox
 
-from ..ui.console import terminal_of
+from ..ui.console import UNLIMITED, Style, terminal_of
 from ..ui.errors import said, silence_stdout
 from ..ui.figures import count, counted, duration, size
 from ..ui.interrupt import first_ends
 from ..ui.json_text import json_line
+from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
 from .arguments import BrokerFormat
 from .event_lines import EventDigest, ShownEvent, json_of, line_of
@@ -46,7 +47,7 @@ class _Run:
         self._listening = False
         self._deaf = False
         self.is_told = True
-        """whether all that happened could be written; a reader who has gone is no failure"""
+        """whether all that happened could be written; a reader who has gone is not a failure"""
 
     @property
     def wants_events(self) -> bool:
@@ -61,7 +62,9 @@ class _Run:
         if self._json:
             self._write(_encode(_listening_value(box)))
         else:
-            self._write("\n".join(_listening_lines(box)))
+            # addresses, paths and commands are copied from here: they are not wrapped
+            unwrapped = self._terminal._replace(width=UNLIMITED)
+            self._write("\n".join(fact_lines(_listening(box), unwrapped)))
 
     def event(self, event: SandboxEvent) -> None:
         """Something happened."""
@@ -86,7 +89,7 @@ class _Run:
         if self._json:
             self._write(_encode(_summary_value(box, seconds)))
             return
-        self._write("\n".join(_summary_lines(box, seconds)))
+        self._write("\n".join(["", *fact_lines(list(_summary(box, seconds)), self._terminal)]))
 
     def _write(self, text: str) -> None:
         """Write a line at once; neither a reader who has gone nor a full disk ends the brokers."""
@@ -126,7 +129,7 @@ def _listening_value(box: Sandbox) -> dict[str, object]:
     }
 
 
-def _listening_lines(box: Sandbox) -> Iterator[str]:
+def _listening(box: Sandbox) -> list[Labelled]:
     options = box.options
     rows = [("namesrv", box.namesrv), *box.addresses.items()]
     if options.topics:
@@ -142,9 +145,10 @@ def _listening_lines(box: Sandbox) -> Iterator[str]:
     topic = options.topics[0].name if options.topics else "Test"
     rows.append(("send", f"rmqtool send -n {box.namesrv} -t {topic} --body hello"))
     rows.append(("end", "Ctrl-C"))
-    width = max(len(name) for name, _ in rows)
-    for name, text in rows:
-        yield f"{name.ljust(width)}  {text}"
+    indent = max(len(name) for name, _ in rows) + 2
+    return [
+        Labelled(text, label=name, label_style=Style.BOLD, indent=indent) for name, text in rows
+    ]
 
 
 def _window(from_ms: int, until_ms: int | None) -> str:
@@ -177,25 +181,28 @@ def _summary_value(box: Sandbox, seconds: float) -> dict[str, object]:
     }
 
 
-def _summary_lines(box: Sandbox, seconds: float) -> Iterator[str]:
-    yield ""
-    yield f"ended after {duration(round(seconds * 1_000_000))}"
+def _summary(box: Sandbox, seconds: float) -> Iterator[Labelled]:
+    yield Labelled(f"ended after {duration(round(seconds * 1_000_000))}")
     errors: Counter[tuple[int, int]] = Counter()
     requests: Counter[int] = Counter()
     for name, broker in box.brokers.items():
         state = broker.state
         errors += state.answers
         requests += state.requests
-        yield (
-            f"{name}  {counted(state.messages_in, 'message')} in, {count(state.messages_out)} out, "
-            f"{count(len(state.store))} held ({size(state.store.held_bytes)})"
+        yield Labelled(
+            f"{counted(state.messages_in, 'message')} in, {count(state.messages_out)} out, "
+            f"{count(len(state.store))} held ({size(state.store.held_bytes)})",
+            label=name,
+            indent=len(name) + 2,
         )
     if box.injector.hits:
-        yield f"faults hit {counted(box.injector.hits, 'request')}"
+        yield Labelled(f"faults hit {counted(box.injector.hits, 'request')}")
     for code, number in requests.most_common(_MOST_ROWS):
-        yield f"{count(number):>12}  {request_name(code)}"
+        yield _counted_line(number, request_name(code))
     for (code, response), number in errors.most_common(_MOST_ROWS):
-        yield (
-            f"{count(number):>12}  {request_name(code)} answered {response} "
-            f"{response_name(response, code)}"
-        )
+        answer = f"answered {response} {response_name(response, code)}"
+        yield _counted_line(number, f"{request_name(code)} {answer}")
+
+
+def _counted_line(number: int, text: str) -> Labelled:
+    return Labelled(text, label=f"{count(number):>12}", indent=14)

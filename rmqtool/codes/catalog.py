@@ -76,7 +76,7 @@ BODY_FORMS: dict[str, str] = {
     "timer-checkpoint": "seven longs: the broker's timer check point",
     "json-map": "a JSON object of no known class",
 }
-"""Form of a body that is no class of the tables → what it is."""
+"""Form of a body that is not a class of the tables → what it is."""
 
 NOT_RELEASED = ">"
 """Begins a `since` that names the newest release without it."""

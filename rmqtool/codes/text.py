@@ -11,7 +11,8 @@ from dissectors.remoting.messages.properties import property_of
 from dissectors.remoting.operation_tables.operation import Operation
 
 from ..ui.columns import LineColumn
-from ..ui.console import UNLIMITED, Style, Terminal, cut, styled
+from ..ui.console import UNLIMITED, Style, Terminal
+from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.screen.tables import table_lines
 from .catalog import (
     BODY_FORMS,
@@ -84,13 +85,14 @@ class Writer:
         """Begin a part, after an empty line."""
         if self.lines:
             self.lines.append("")
-        self.lines.append(self._styled(text, Style.BOLD + Style.CYAN))
+        self._text(Labelled(text, Style.BOLD + Style.CYAN))
 
     def fact(self, label: str, text: str) -> None:
         """Add a line of a label and what is known; nothing where nothing is."""
         if text:
-            head = self._styled(label.ljust(_LABEL), Style.DIM)
-            self.lines.append(f"{_INDENT}{head}{text}")
+            label = f"{_INDENT}{label}"
+            indent = len(_INDENT) + _LABEL
+            self._text(Labelled(text, label=label, label_style=Style.DIM, indent=indent))
 
     def table(
         self, rows: Sequence[Row], columns: Sequence[LineColumn[Row]], depth: int = 1
@@ -108,10 +110,11 @@ class Writer:
         if names:
             more = f" and {len(names) - MOST_ALIKE} more" if len(names) > MOST_ALIKE else ""
             text = f"also: {', '.join(names[:MOST_ALIKE])}{more}"
-            self.lines += ["", self._styled(cut(text, self._terminal.width), Style.DIM)]
+            self.lines.append("")
+            self._text(Labelled(text, Style.DIM, hang=len(_INDENT)))
 
-    def _styled(self, text: str, style: str) -> str:
-        return styled(text, style) if self._terminal.colour else text
+    def _text(self, fact: Labelled) -> None:
+        self.lines += fact_lines([fact], self._terminal)
 
 
 # -- many entries -----------------------------------------------------------------------------

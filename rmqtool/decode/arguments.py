@@ -36,6 +36,7 @@ class DecodeArguments:
     check: options.Check = False
     fail_on: options.FailOn = None
     decode_as: options.DecodeAs = None
+    tls_keylog: options.TlsKeylog = None
     plugin: options.Plugins = None
     no_message_rows: options.NoMessageRows = False
     follow: options.Follow = False

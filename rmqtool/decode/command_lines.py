@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from dissectors.decode.command_row import ONEWAY, header_of, kind_of, name_of, request_name_of
 from dissectors.decode.pipeline import CommandSeen
@@ -38,8 +39,16 @@ def _fields(seen: CommandSeen) -> str:
     if command.remark:
         parts.append(one_line(command.remark, _FIELDS_SHOWN))
     for name, value in header_of(seen).fields.items():
-        parts.append(f"{one_line(name[:60])}={one_line(str(value), _FIELDS_SHOWN)}")
+        text = value if type(value) is str else str(value)
+        if len(text) > _FIELDS_SHOWN or not text.isprintable():
+            text = one_line(text, _FIELDS_SHOWN)
+        parts.append(f"{_shown_name(name[:60])}={text}")
     return " ".join(parts)
+
+
+@lru_cache(maxsize=4096)
+def _shown_name(name: str) -> str:
+    return one_line(name)
 
 
 def _dim(_: CommandSeen) -> str:

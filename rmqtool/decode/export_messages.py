@@ -107,7 +107,7 @@ class MessagesSink(Sink[MessageSeen]):
         self._folder = Path(request.output)
         try:
             with naming(request.output):
-                self._owned = OwnedFolder(self._folder, KIND, request.force, names)
+                self._owned = OwnedFolder(self._folder, KIND, request.force, names, private=True)
         except FolderRefused as refusal:
             raise CommandError(str(refusal)) from None
         self._names = names

@@ -1,7 +1,7 @@
 """One conversation as text, both directions in the order seen: what both ends said.
 
 Rules: a command is its title, its header as it was written and its body as text, each marked with
-the direction; what is no text is a hex dump. Credentials are masked, control characters escaped.
+the direction; what is not text is a hex dump. Credentials are masked, control characters escaped.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class FollowSink(TextSink[CommandSeen]):
     """A conversation as text."""
 
     def __init__(self, request: DecodeRequest) -> None:
-        output = Output(request.output, direct=request.follow)
+        output = Output(request.output, direct=request.follow, private=True)
         super().__init__(output, list)
         self._colour = output_terminal(request, output).colour
         self._limit = BODY_LIMIT if request.body_limit is None else request.body_limit
@@ -84,26 +84,34 @@ class FollowSink(TextSink[CommandSeen]):
         return client
 
     def _lines_of(self, seen: CommandSeen) -> list[str]:
-        pdu, command = seen.pdu, seen.pdu.command
-        arrow = _FROM_CLIENT if pdu.src == self._client else _FROM_SERVER
-        took = "" if seen.latency is None else f" after {duration(seen.latency // 1000)}"
-        asked = request_name_of(seen)
-        name = name_of(seen) if asked is None else f"{asked} {name_of(seen)}"
-        title = f"{kind_of(pdu)} {one_line(name)} #{command.opaque}{took}"
-        where = f"{clock(pdu.ts)} packet {packet_number(pdu.packet)}, {size(pdu.frame_bytes)}"
-        lines = [f"{title}  {where}", _header_text(seen)]
-        body = pdu.body[: self._limit]
-        self._budget.earn(pdu.header_length + len(pdu.body))
-        lines += _body_lines(body, not body_of(seen, self._budget).messages)
-        if pdu.missing:
-            lines.append(f"… {pdu.missing} bytes were not captured")
-        elif len(body) < len(pdu.body):
-            lines.append(f"… {len(pdu.body) - len(body)} more bytes; --body-limit shows more")
-        style = Style.CYAN if arrow == _FROM_CLIENT else Style.GREEN
-        marked = [f"{arrow} {line}" for line in lines]
-        if self._colour:
-            marked = [styled(line, style) for line in marked]
-        return [*marked, ""]
+        from_client = seen.pdu.src == self._client
+        return said_lines(seen, from_client, self._limit, self._budget, self._colour)
+
+
+def said_lines(
+    seen: CommandSeen, from_client: bool, limit: int, budget: Budget, colour: bool
+) -> list[str]:
+    """Return what one end said: title, header and body; `limit`: bytes of a body."""
+    pdu, command = seen.pdu, seen.pdu.command
+    arrow = _FROM_CLIENT if from_client else _FROM_SERVER
+    took = "" if seen.latency is None else f" after {duration(seen.latency // 1000)}"
+    asked = request_name_of(seen)
+    name = name_of(seen) if asked is None else f"{asked} {name_of(seen)}"
+    title = f"{kind_of(pdu)} {one_line(name)} #{command.opaque}{took}"
+    where = f"{clock(pdu.ts)} packet {packet_number(pdu.packet)}, {size(pdu.frame_bytes)}"
+    lines = [f"{title}  {where}", _header_text(seen)]
+    body = pdu.body[:limit]
+    budget.earn(pdu.header_length + len(pdu.body))
+    lines += _body_lines(body, not body_of(seen, budget).messages)
+    if pdu.missing:
+        lines.append(f"… {pdu.missing} bytes were not captured")
+    elif len(body) < len(pdu.body):
+        lines.append(f"… {len(pdu.body) - len(body)} more bytes; --body-limit shows more")
+    style = Style.CYAN if arrow == _FROM_CLIENT else Style.GREEN
+    marked = [f"{arrow} {line}" for line in lines]
+    if colour:
+        marked = [styled(line, style) for line in marked]
+    return [*marked, ""]
 
 
 def _header_text(seen: CommandSeen) -> str:
@@ -126,7 +134,7 @@ def _header_text(seen: CommandSeen) -> str:
 
 
 def _body_lines(body: bytes, masked: bool) -> list[str]:
-    """Return the lines of a body; `masked`: it is no message, whose text is the user's own."""
+    """Return the lines of a body; `masked`: it is not a message, whose text is the user's own."""
     if not body:
         return []
     try:

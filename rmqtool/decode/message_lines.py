@@ -54,7 +54,7 @@ def listed_messages(request: DecodeRequest, decode: Decode) -> RowSource[Message
 def _sink(request: DecodeRequest, names: Sequence[str]) -> Sink[MessageRecord]:
     if request.format is RowFormat.parquet:
         return parquet_sink(request, MESSAGE_COLUMNS, "message")
-    output = Output(request.output, direct=request.follow)
+    output = Output(request.output, direct=request.follow, private=True)
     terminal = output_terminal(request, output)
     if request.format is RowFormat.jsonl:
         return EncodedSink(
@@ -115,14 +115,8 @@ def _topic_style(_: MessageRecord) -> str:
     return Style.CYAN
 
 
-def _lines(terminal: Terminal, captures: int, live: bool) -> LineTable[MessageRecord]:
-    """Return the table; `live`: rows come slowly, so the first is shown at once."""
-
-    def section(row: MessageRecord) -> str:
-        date = f"{day(row.time)} {zone_name()}" if row.time is not None else ""
-        name = f"  {one_line(row.capture)}" if captures > 1 else ""
-        return f"-- {date}{name} --"
-
+def message_columns(terminal: Terminal, captures: int) -> list[LineColumn[MessageRecord]]:
+    """Return the columns of messages; `captures` is how many are read."""
     if terminal.is_terminal:
         time = LineColumn("TIME", lambda r: clock(r.time), 1, 12, 12, style=_dim)
     else:
@@ -146,6 +140,18 @@ def _lines(terminal: Terminal, captures: int, live: bool) -> LineTable[MessageRe
     ]
     if captures > 1 and not terminal.is_terminal:
         columns.insert(0, LineColumn("CAPTURE", lambda r: one_line(r.capture), 0, 7, 60))
+    return columns
+
+
+def _lines(terminal: Terminal, captures: int, live: bool) -> LineTable[MessageRecord]:
+    """Return the table; `live`: rows come slowly, so the first is shown at once."""
+
+    def section(row: MessageRecord) -> str:
+        date = f"{day(row.time)} {zone_name()}" if row.time is not None else ""
+        name = f"  {one_line(row.capture)}" if captures > 1 else ""
+        return f"-- {date}{name} --"
+
+    columns = message_columns(terminal, captures)
     return LineTable(
         columns, terminal, 1 if live else SAMPLE, section if terminal.is_terminal else None
     )

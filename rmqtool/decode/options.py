@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dissectors.decode.secrets import key_log_named
 from dissectors.foreign import natural_of
 from dissectors.quantities import duration_ns, size_bytes
 from dissectors.times import UTC_ZONE, Moment, Zone, moment_of, text_of_time, zone_named
@@ -18,6 +19,7 @@ from dissectors.times import UTC_ZONE, Moment, Zone, moment_of, text_of_time, zo
 from ..ui.common_options import RowFormat
 from ..ui.console import When
 from ..ui.figures import show_times_in
+from ..ui.output import refuse_text_as_page
 from ..ui.status import CommandError, ExitStatus
 from .arguments import DecodeArguments
 from .fail_on import Condition, condition_of
@@ -80,6 +82,8 @@ class DecodeRequest:
     """bytes that may be made of compressed bodies; None: as much as the budget has by default"""
     decode_as: frozenset[int] = frozenset()
     """ports whose conversations are RocketMQ"""
+    tls_keylog: str = ""
+    """key log that TLS is decrypted by; empty: none"""
     plugins: tuple[NamedDecoder, ...] = ()
     """what decodes bodies of messages"""
     follow: bool = False
@@ -172,6 +176,7 @@ def request_of(given: DecodeArguments) -> DecodeRequest:
         body_limit=body_limit_option(given.body_limit, given.plugin, view),
         max_output=size_option("--max-output", given.max_output),
         decode_as=ports_of(given.decode_as or []),
+        tls_keylog=key_log_named(given.tls_keylog),
         follow=given.follow,
         jobs=1 if given.plugin else given.jobs,
         plugins=plugins_option(given.plugin),
@@ -243,6 +248,7 @@ def sort_option(given: DecodeArguments, view: View) -> bool:
 
 def format_of(wanted: RowFormat | None, output: str, view: View) -> RowFormat:
     """Return the format that was named, else the one that the output's name says."""
+    refuse_text_as_page(output, "`rmqtool report -o X.html` makes one, `rmqtool trace` too")
     chosen = wanted or _SUFFIXES.get(Path(output).suffix.lower(), RowFormat.table)
     if view in (View.follow, View.messages) and wanted not in (None, RowFormat.table):
         raise usage_error(_SWITCHES[view], f"has its own form, not {wanted}")
@@ -276,7 +282,7 @@ def ports_of(texts: Sequence[str]) -> frozenset[int]:
             port = natural_of(match[1]) if match is not None else None
             if port is None or not 0 < port < 65536:
                 raise usage_error(
-                    "--decode-as", f"{part.strip()!r} is no TCP port; give 1 to 65535"
+                    "--decode-as", f"{part.strip()!r} is not a valid TCP port; give 1 to 65535"
                 )
             ports.add(port)
     return frozenset(ports)

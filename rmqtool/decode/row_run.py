@@ -69,7 +69,7 @@ def parquet_sink(request: DecodeRequest, columns: Iterable[Column], noun: str) -
             "--format parquet", "is not for a screen; give -o FILE.parquet or a folder"
         )
     types = [(column.name, column.type) for column in columns]
-    return ParquetSink(Output(request.output), types, noun)
+    return ParquetSink(Output(request.output, private=True), types, noun)
 
 
 def is_live(request: DecodeRequest) -> bool:

@@ -18,6 +18,7 @@ from dissectors.expert import Severity
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import Moment, between
 
+from ..api.collecting import collect_seldom
 from ..api.tables.exchanges import EXCHANGES
 from ..ui.by_time import by_time
 from ..ui.columns import text_of_hidden
@@ -41,8 +42,9 @@ if TYPE_CHECKING:
 def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStatus:
     """Do what was asked; raise CommandError where it cannot be done.
 
-    `decode` reads what is no file; None: the captures that the request names.
+    `decode` reads what is not a file; None: the captures that the request names.
     """
+    collect_seldom()
     if not request.plugins:
         return _run_decode(request, decode)
     from dissectors.remoting.bodies.custom import decoding_with
@@ -107,6 +109,7 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
         raise usage_error("--since and --until", "nothing is between them")
     return DecodeOptions(
         decode_as=request.decode_as,
+        tls_keylog=request.tls_keylog,
         follow=request.follow,
         since=since.ns if since is not None and since.has_date else None,
         until=until.ns if until is not None and until.has_date else None,
@@ -351,7 +354,7 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
         )
     if request.format is RowFormat.parquet:
         return parquet_sink(request, EXCHANGES.columns, "exchange")
-    output = Output(request.output, direct=request.follow)
+    output = Output(request.output, direct=request.follow, private=True)
     terminal = output_terminal(request, output)
     if request.view is View.summary:
         return sinks.SummarySink(

@@ -7,27 +7,27 @@ text can be searched; nothing is cut but bodies and values that nobody can read,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from dissectors.budget import Budget
 from dissectors.decode.command_row import (
     body_of,
     findings_of,
-    header_of,
     header_parts_of,
     kind_of,
     name_of,
     plugin_findings,
     shown_body,
-    shown_ext_fields,
+    shown_header_of,
     shown_messages,
 )
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.expert import ExpertInfo, ExpertKind, Severity, undecoded
+from dissectors.grpc.command import CallCommand
 from dissectors.remoting.bodies import Body
-from dissectors.remoting.code_names import request_name, response_name
 from dissectors.remoting.flags import describe_command_flag, meaning_of
-from dissectors.remoting.headers import TypedHeader, header_fields
+from dissectors.remoting.headers import ShownHeader, header_fields
 from dissectors.remoting.versions import version_name
 from dissectors.rows.outcome import is_notable
 from dissectors.tcp.capture import capture_index, packet_number
@@ -75,7 +75,7 @@ class Tree:
     def _lines_of(self, what: str, seen: CommandSeen) -> list[str]:
         lines: list[str] = []
         try:
-            lines.extend(self._command(what, seen))
+            self._add_command(lines, what, seen)
         except Exception as error:  # the last line of defence: one command never ends a run
             info = seen.pdu.say(ExpertKind.BAD_BODY, undecoded(error))
             lines.append(STEP * 2 + self._finding_line(info, one_line(info.detail)))
@@ -93,11 +93,10 @@ class Tree:
         request, response = exchange.request, exchange.response
         name = "?"
         if request is not None:
-            name = request_name(request.command.code, request.command.version)
+            name = name_of(CommandSeen(request, None, None))
         outcome, bad = exchange.status, exchange.status == "unanswered"
         if response is not None:
-            asked = request.command.code if request is not None else None
-            outcome = response_name(response.command.code, asked, response.command.version)
+            outcome = name_of(CommandSeen(response, request, None))
             bad = is_notable(outcome)
             outcome = outcome if request is not None else f"orphan {outcome}"
         latency = exchange.latency
@@ -106,28 +105,34 @@ class Tree:
         tail = self._styled(one_line(outcome), Style.RED if bad else Style.GREEN)
         return f"{head}: {tail}{took}, conversation {exchange.conversation}"
 
-    def _command(self, what: str, seen: CommandSeen) -> Iterator[str]:
+    def _add_command(self, lines: list[str], what: str, seen: CommandSeen) -> None:
         pdu = seen.pdu
         capture = ""
         if len(self._captures) > 1:
             capture = f" of {one_line(self._captures[capture_index(pdu.packet)])}"
         where = f"packet {packet_number(pdu.packet)}{capture}, {moment(pdu.ts)}"
-        yield f"{STEP}{self._styled(what, Style.CYAN)}: {where}, {pdu.src} → {pdu.dst}"
+        lines.append(f"{STEP}{self._styled(what, Style.CYAN)}: {where}, {pdu.src} → {pdu.dst}")
         self._budget.earn(pdu.header_length + len(pdu.body))
-        header, body = header_of(seen), body_of(seen, self._budget)
-        for info in findings_of(seen, header, body):
-            yield STEP * 2 + self._finding_line(info, one_line(info.detail))
-        yield from indented(2, self._fixed_fields(seen))
-        yield from indented(2, self._header(seen, header))
-        yield from indented(2, self._body(seen, body))
+        header = shown_header_of(seen)
+        body = body_of(seen, self._budget, header.typed.fields)
+        for info in findings_of(seen, header.shown, body):
+            lines.append(STEP * 2 + self._finding_line(info, one_line(info.detail)))
+        lines += [STEP * 2 + line for line in self._fixed_fields(seen)]
+        self._add_header(lines, seen, header)
+        self._add_body(lines, seen, body)
 
     def _fixed_fields(self, seen: CommandSeen) -> Iterator[str]:
         pdu, command = seen.pdu, seen.pdu.command
         wire = f", {command.wire_code} on the wire" if command.wire_code != command.code else ""
-        flags = "|".join(describe_command_flag(command.flag)) or kind_of(pdu)
-        yield f"code: {command.code} ({one_line(name_of(seen))}{wire})"
+        flags = _flags_of(command.flag) or kind_of(pdu)
+        code = f"{command.code} ({one_line(name_of(seen))}{wire})"
+        version = f"{command.version} ({version_name(command.version)})"
+        if isinstance(command, CallCommand):  # a request has no code, a version no number
+            code = code if command.is_response else one_line(command.name)
+            version = one_line(command.client_version or "-")
+        yield f"code: {code}"
         yield f"language: {one_line(command.language) or '-'}"
-        yield f"version: {command.version} ({version_name(command.version)})"
+        yield f"version: {version}"
         yield f"opaque: {command.opaque}"
         yield f"flag: {command.flag} ({flags})"
         yield f"serializeType: {one_line(command.serialize_type)}"
@@ -139,42 +144,44 @@ class Tree:
             f"body {pdu.body_length}{missing}), at stream offset {pdu.offset}"
         )
 
-    def _header(self, seen: CommandSeen, header: TypedHeader) -> Iterator[str]:
-        name, fields = header.name, header.fields
-        ext_fields = shown_ext_fields(seen.pdu.command.ext_fields)
+    def _add_header(self, lines: list[str], seen: CommandSeen, known: ShownHeader) -> None:
+        name, fields = known.shown.name, known.shown.fields
+        ext_fields = known.ext_fields
         if not ext_fields and not fields:
             return
-        parts = header_parts_of(seen, header) or {}
-        wires = {field.name: field.wire for field in header_fields(name or "")}
-        yield self._styled(name or "extFields", Style.CYAN)
+        parts = header_parts_of(seen, known.shown) or {}
+        wires = _wires_of(name or "")
+        lines.append(STEP * 2 + self._styled(name or "extFields", Style.CYAN))
         for field, value in fields.items():
-            wire = wires.get(field, field)
-            letter = f" [{wire}]" if wire != field and wire in ext_fields else ""
-            meaning = meaning_of(name, field, value)
-            shown = _scalar(value) + (f" ({one_line(meaning)})" if meaning else "")
-            yield f"{STEP}{one_line(field)}{letter}: {shown}"
+            wire = wires.get(field)
+            head = _head_of(field) or ": "
+            if wire is not None and wire in ext_fields:
+                head = f"{head[:-2]} [{wire}]: "
+            lines.append(f"{STEP * 3}{head}{_text_of(value, field, name)}")
             if field in parts:
-                yield from indented(2, part_lines(parts[field]))
+                _add_parts(lines, STEP * 4, parts[field])
 
-    def _body(self, seen: CommandSeen, body: Body) -> Iterator[str]:
+    def _add_body(self, lines: list[str], seen: CommandSeen, body: Body) -> None:
         pdu = seen.pdu
         shown = shown_body(body, pdu.body, self._limit)
         if shown is None:
             return
         kind = one_line(str(shown.pop("kind")))
         problem = shown.pop("problem", None)
-        yield f"{self._styled(f'body: {kind}', Style.CYAN)}, {counted(len(pdu.body), 'byte')}"
+        head = self._styled(f"body: {kind}", Style.CYAN)
+        lines.append(f"{STEP * 2}{head}, {counted(len(pdu.body), 'byte')}")
         if problem is not None:
-            yield f"{STEP}{self._styled(one_line(str(problem)), Style.YELLOW)}"
+            lines.append(STEP * 3 + self._styled(one_line(str(problem)), Style.YELLOW))
         if "value" in shown:
-            yield from indented(1, value_lines(shown.pop("value")))
-        yield from indented(1, _shown_lines(shown))
+            _add_value(lines, STEP * 3, shown.pop("value"))
+        _add_shown(lines, STEP * 3, shown)
         messages = shown_messages(seen, body, self._limit, self._budget) or []
         for number, message in enumerate(messages, 1):
-            yield f"{STEP}{self._styled(f'message {number} of {len(messages)}', Style.CYAN)}"
-            yield from indented(2, _message_lines(message))
+            title = self._styled(f"message {number} of {len(messages)}", Style.CYAN)
+            lines.append(STEP * 3 + title)
+            _add_message(lines, STEP * 4, message)
         for info in plugin_findings(seen):
-            yield STEP + self._finding_line(info, one_line(info.detail))
+            lines.append(STEP * 3 + self._finding_line(info, one_line(info.detail)))
 
     def _finding_line(self, info: ExpertInfo, text: str) -> str:
         severity = info.kind.severity
@@ -185,90 +192,138 @@ class Tree:
         return styled(text, style) if self._colour else text
 
 
-def _message_lines(message: dict[str, object]) -> Iterator[str]:
-    """Give a message, each property with its parts."""
+def value_lines(value: object, name: str = "") -> list[str]:
+    """Return a value in JSON types as lines: a scalar on one, what is nested indented below."""
+    lines: list[str] = []
+    _add_value(lines, "", value, name)
+    return lines
+
+
+# Each of these appends lines, so that a line is made once and not again by all that it is below.
+
+
+def _add_message(lines: list[str], prefix: str, message: dict[str, object]) -> None:
+    """Append a message, each property with its parts."""
     properties, parts = message.get("properties"), message.pop("parts", None)
     if not isinstance(properties, dict) or not isinstance(parts, dict):
-        yield from _shown_lines(message)
+        _add_shown(lines, prefix, message)
         return
     for name, value in message.items():
         if name == "properties":
-            yield "properties:"
-            yield from indented(1, _lines_with_parts(properties, parts))
+            lines.append(f"{prefix}properties:")
+            _add_with_parts(lines, prefix + STEP, properties, parts)
+        elif name in _BYTES or value is None or value == []:
             continue
-        if name not in _BYTES:
-            yield from _shown_lines({name: value})
-    yield from _shown_lines({name: message[name] for name in _BYTES if name in message})
+        else:
+            _add_value(lines, prefix, value, name)
+    _add_bytes(lines, prefix, message)
 
 
-def _lines_with_parts(values: Mapping[str, object], parts: Mapping[str, object]) -> Iterator[str]:
+def _add_with_parts(
+    lines: list[str], prefix: str, values: Mapping[str, object], parts: Mapping[str, object]
+) -> None:
     for name, value in values.items():
-        yield from value_lines(value, name)
+        _add_value(lines, prefix, value, name)
         if name in parts:
-            yield from indented(1, part_lines(parts[name]))
+            _add_parts(lines, prefix + STEP, parts[name])
 
 
-def part_lines(parts: object) -> Iterator[str]:
-    """Give the parts of a text; those of a part stand below it."""
+def _add_parts(lines: list[str], prefix: str, parts: object) -> None:
+    """Append the parts of a text; those of a part stand below it."""
     if isinstance(parts, dict) and isinstance(parts.get("parts"), dict):
         flat = {name: value for name, value in parts.items() if name != "parts"}
-        yield from _lines_with_parts(flat, parts["parts"])
+        _add_with_parts(lines, prefix, flat, parts["parts"])
     else:
-        yield from value_lines(parts)
+        _add_value(lines, prefix, parts)
 
 
-def _shown_lines(shown: Mapping[str, object]) -> Iterator[str]:
-    """Give a message, or a body that nobody understood: what is there, and the bytes last."""
+def _add_shown(lines: list[str], prefix: str, shown: Mapping[str, object]) -> None:
+    """Append a message, or a body that nobody understood: what is there, and the bytes last."""
     for name, value in shown.items():
         if name not in _BYTES and value is not None and value != []:
-            yield from value_lines(value, name)
+            _add_value(lines, prefix, value, name)
+    _add_bytes(lines, prefix, shown)
+
+
+def _add_bytes(lines: list[str], prefix: str, shown: Mapping[str, object]) -> None:
     if "body" in shown:
         cut = ", cut" if shown.get("bodyTruncated") else ""
-        size = f"{shown.get('bodySize')} bytes"
-        yield f"body ({shown.get('bodyForm')}, {size}{cut}): {_scalar(shown['body'], UNLIMITED)}"
+        head = f"body ({shown.get('bodyForm')}, {shown.get('bodySize')} bytes{cut})"
+        lines.append(f"{prefix}{head}: {_scalar(shown['body'], UNLIMITED)}")
 
 
 _BYTES = frozenset(("body", "bodySize", "bodyForm", "bodyTruncated"))
 
 
-def indented(steps: int, lines: Iterator[str]) -> Iterator[str]:
-    """Give the lines so many steps to the right."""
-    prefix = STEP * steps
-    for line in lines:
-        yield prefix + line
-
-
-def value_lines(value: object, name: str = "") -> Iterator[str]:
-    """Give a value in JSON types as lines: a scalar on one, what is nested indented below."""
-    head = f"{one_line(name)}: " if name else ""
-    if isinstance(value, dict):
+def _add_value(lines: list[str], prefix: str, value: object, name: str = "") -> None:
+    kind = type(value)
+    if kind is str or kind is int:  # nearly all
+        lines.append(f"{prefix}{_head_of(name)}{_text_of(value, name)}")
+    elif isinstance(value, dict):
         if not value:
-            yield f"{head}{{}}"
+            lines.append(f"{prefix}{_head_of(name)}{{}}")
             return
         if name:
-            yield f"{one_line(name)}:"
+            lines.append(f"{prefix}{one_line(name)}:")
+            prefix += STEP
         for key, item in value.items():
-            yield from indented(1 if name else 0, value_lines(item, str(key)))
+            _add_value(lines, prefix, item, str(key))
     elif isinstance(value, list):
-        yield from _list_lines(value, name, head)
+        _add_list(lines, prefix, value, name)
     else:
-        meaning = meaning_of(None, name, value) if name else None
-        yield f"{head}{_scalar(value)}" + (f" ({one_line(meaning)})" if meaning else "")
+        lines.append(f"{prefix}{_head_of(name)}{_scalar(value)}")
 
 
-def _list_lines(value: Sequence[object], name: str, head: str) -> Iterator[str]:
+def _text_of(value: object, name: str, header: str | None = None) -> str:
+    """Return a scalar and what it means: of a field of a header class, or of any other member."""
+    if type(value) is int:
+        meaning = meaning_of(header, name, value) if name else None
+        return f"{value} ({one_line(meaning)})" if meaning else str(value)
+    return _scalar(value)
+
+
+def _add_list(lines: list[str], prefix: str, value: Sequence[object], name: str) -> None:
     if not any(isinstance(item, dict | list) for item in value):
         text = ", ".join(map(_scalar, value))
-        yield f"{head}[{text}]"
+        lines.append(f"{prefix}{_head_of(name)}[{text}]")
         return
     for number, item in enumerate(value, 1):
-        yield f"{one_line(name) or 'item'} {number} of {len(value)}:"
-        yield from indented(1, value_lines(item))
+        lines.append(f"{prefix}{one_line(name) or 'item'} {number} of {len(value)}:")
+        _add_value(lines, prefix + STEP, item)
 
 
 def _scalar(value: object, most: int = MOST_OF_VALUE) -> str:
+    if type(value) is str:
+        return value if len(value) <= most and value.isprintable() else one_line(value, most)
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "true" if value else "false"
     return one_line(str(value), most)
+
+
+def _head_of(name: str) -> str:
+    """Return what stands before a value; nothing where it has no name."""
+    if len(name) <= _LONGEST_KEPT:
+        return _kept_head(name)
+    return f"{one_line(name)}: "
+
+
+_LONGEST_KEPT = 64
+"""characters of a name that may be kept: a peer can write any number of long ones"""
+
+
+@lru_cache(maxsize=4096)
+def _kept_head(name: str) -> str:
+    return f"{one_line(name)}: " if name else ""
+
+
+@lru_cache(maxsize=1024)
+def _flags_of(flag: int) -> str:
+    return "|".join(describe_command_flag(flag))
+
+
+@lru_cache(maxsize=256)
+def _wires_of(name: str) -> Mapping[str, str]:
+    """Return what fields of a header class are called on the wire, where that is another name."""
+    return {field.name: field.wire for field in header_fields(name) if field.wire != field.name}

@@ -29,8 +29,8 @@ _PROXY = (
     " the brokers, which talk in RocketMQ's own protocol"
 )
 _WAYS_OUT: Mapping[str, str] = {
-    TLS: "encrypted. Capture where it is plain, or decrypt it in Wireshark: rmqtool wireshark"
-    " --install, then tshark -o tls.keylog_file:KEYS -r FILE",
+    TLS: "encrypted. Capture where it is plain, or let one end write its secrets and give them:"
+    " --tls-keylog FILE (rmqtool help tls)",
     GRPC: _PROXY,
     HTTP2: f"probably gRPC: {_PROXY}",
     HTTP: _OTHER,

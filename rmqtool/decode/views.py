@@ -45,11 +45,15 @@ def tree_rows(request: DecodeRequest, decode: Decode) -> RowSource[Exchange]:
     )
 
 
+_WRITTEN = 64 * 1024
+"""bytes, or characters, that are written together"""
+
+
 class TreeSink(TextSink[Exchange]):
     """A tree an exchange; findings about conversations between them."""
 
     def __init__(self, request: DecodeRequest, names: Sequence[str]) -> None:
-        output = Output(request.output, direct=request.follow)
+        output = Output(request.output, direct=request.follow, private=True)
         super().__init__(output, list)
         self._terminal = output_terminal(request, output)
         self._budget = Budget(request.max_output)
@@ -58,12 +62,19 @@ class TreeSink(TextSink[Exchange]):
         self.wants_findings = not request.where
 
     def write(self, rows: Sequence[Exchange]) -> None:
+        waiting: list[str] = []
+        size = 0
         for exchange in rows:
             lines = self._tree.exchange(exchange)
             if self._terminal.is_terminal:
                 *lines, empty = lines
                 lines = [*tree_lines(lines, len(STEP), self._terminal), empty]
-            self.write_lines(lines)
+            waiting += lines
+            size += sum(map(len, lines))
+            if size >= _WRITTEN:
+                self.write_lines(waiting)
+                waiting, size = [], 0
+        self.write_lines(waiting)
 
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
         for info in findings:
@@ -79,32 +90,44 @@ def command_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSee
     return rows_of_table(COMMANDS, request, decode, lambda: _command_sink(request, decode.sources))
 
 
-class CommandsSink(EncodedSink[CommandSeen]):
-    """One object a command, written before the next one is made: one may have megabytes."""
+class CommandsSink(Sink[CommandSeen]):
+    """One object a command; what is made is written soon: one may have megabytes."""
 
     def __init__(
         self, output: Output, names: Sequence[str], limit: int, budget: Budget, to_screen: bool
     ) -> None:
         """`limit` bytes of a body are written."""
+        self._lines: EncodedSink[bytes] = EncodedSink(output, b"".join, to_screen=to_screen)
+        self._names = names
+        self._limit = limit
         self._budget = budget
 
-        def encode(rows: Sequence[CommandSeen]) -> bytes:
-            data = b"".join(json_of(command_row_of(one, names, limit, budget)) for one in rows)
-            budget.spend(len(data))
-            return data
-
-        super().__init__(output, encode, to_screen=to_screen)
-
     def write(self, rows: Sequence[CommandSeen]) -> None:
+        waiting: list[bytes] = []
+        size = 0
         for one in rows:
-            super().write((one,))
+            line = json_of(command_row_of(one, self._names, self._limit, self._budget))
+            self._budget.spend(len(line))
+            waiting.append(line)
+            size += len(line)
+            if size >= _WRITTEN:
+                self._lines.write(waiting)
+                waiting, size = [], 0
+        if waiting:
+            self._lines.write(waiting)
+
+    def idle(self) -> None:
+        self._lines.idle()
 
     def finish(self, decode: Decode) -> str:
-        return with_cut(super().finish(decode), self._budget)
+        return with_cut(self._lines.finish(decode), self._budget)
+
+    def discard(self) -> None:
+        self._lines.discard()
 
 
 def _command_sink(request: DecodeRequest, names: Sequence[str]) -> Sink[CommandSeen]:
-    output = Output(request.output, direct=request.follow)
+    output = Output(request.output, direct=request.follow, private=True)
     terminal = output_terminal(request, output)
     if request.format is RowFormat.jsonl:
         limit = WHOLE if request.body_limit is None else request.body_limit

@@ -57,6 +57,7 @@ class DiagnoseArguments:
     until: options.Until = None
     tz: options.TimeZone = "UTC"
     decode_as: options.DecodeAs = None
+    tls_keylog: options.TlsKeylog = None
     jobs: options.Jobs = 1
     interface: Annotated[
         str | None,

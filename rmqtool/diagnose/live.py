@@ -29,7 +29,12 @@ def run_live_diagnosis(request: DiagnoseRequest) -> ExitStatus:
     engine = engine_of(request.rules)
     watch = Watch(engine)
     try:
-        options = DecodeOptions(decode_as=request.decode_as, follow=True, conversations=True)
+        options = DecodeOptions(
+            decode_as=request.decode_as,
+            tls_keylog=request.tls_keylog,
+            follow=True,
+            conversations=True,
+        )
         decode = Decode([source], options)
         with first_ends(decode.stop):
             for _ in fed(decode, engine, window_of(request)):

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from analytics.diagnosis.problem import Problem, ProblemSeverity
 from analytics.diagnosis.registry import rule_of, rules
 from analytics.diagnosis.rule import DiagnosisRule
+from dissectors.decode.secrets import key_log_named
 from dissectors.times import Moment
 from dissectors.where.fields import suggestion
 
 from ..decode.options import ports_of, time_option, usage_error, zone_option
 from ..ui.console import When
+from ..ui.output import refuse_text_as_page
 from ..ui.status import CommandError, ExitStatus
 from .arguments import DiagnoseArguments, DiagnoseFormat
 
@@ -30,6 +32,7 @@ class DiagnoseRequest:
     since: Moment | None
     until: Moment | None
     decode_as: frozenset[int]
+    tls_keylog: str
     jobs: int
     interface: str | None
     filter_text: str
@@ -58,6 +61,7 @@ def request_of(given: DiagnoseArguments) -> DiagnoseRequest:
         since=time_option("--since", given.since, zone),
         until=time_option("--until", given.until, zone),
         decode_as=ports_of(given.decode_as or []),
+        tls_keylog=key_log_named(given.tls_keylog),
         jobs=given.jobs,
         interface=given.interface,
         filter_text=given.filter,
@@ -98,6 +102,7 @@ def conditions_of(texts: Sequence[str]) -> Sequence[str]:
 
 def format_of(format_: DiagnoseFormat | None, output: str) -> DiagnoseFormat:
     """Return the format: the one asked for, else by the name of the output."""
+    refuse_text_as_page(output, "`rmqtool report diagnosis -o X.html` makes a page")
     if format_ is not None:
         return format_
     is_json = output.endswith((".jsonl", ".ndjson", ".json"))

@@ -7,44 +7,38 @@ import sys
 from analytics.diagnosis.registry import FAMILIES, rules_of
 from analytics.diagnosis.rule import DiagnosisRule
 
-from ..ui.console import UNLIMITED, Style, Terminal, When, styled, terminal_of, wrapped
+from ..ui.console import UNLIMITED, Style, Terminal, When, terminal_of
 from ..ui.output import Output
+from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
 from .request import known_rule
 
-_MOST_LINES = 60
-
 
 def listed(output: str, colour: When) -> ExitStatus:
-    """Write all rules, a line each, by family."""
-    terminal = terminal_of(sys.stdout, colour)
+    """Write all rules, one line per rule, by family."""
+    terminal = _terminal_of(output, colour)
     lines: list[str] = []
     width = max(len(rule.id) for family in FAMILIES for rule in rules_of(family))
     for family in FAMILIES:
-        if lines:
-            lines.append("")
-        lines.append(styled(family, Style.BOLD) if terminal.colour else family)
+        lines += [""] if lines else []
+        facts = [Labelled(family, Style.BOLD)]
         for rule in rules_of(family):
-            start = f"  {rule.id.ljust(width)}  {str(rule.severity).ljust(7)}  "
-            room = terminal.width - len(start)
-            parts = [rule.title] if room >= UNLIMITED // 2 else wrapped(rule.title, room, 9)
-            lines.append(start + parts[0])
-            lines += [" " * len(start) + part for part in parts[1:]]
+            label = f"  {rule.id.ljust(width)}  {str(rule.severity).ljust(7)}  "
+            facts.append(Labelled(rule.title, label=label, indent=len(label)))
+        lines += fact_lines(facts, terminal)
     return _write(output, lines)
 
 
 def explained(name: str, output: str, colour: When) -> ExitStatus:
     """Write what one rule says."""
     rule = known_rule("--explain", name)
-    return _write(output, rule_lines(rule, terminal_of(sys.stdout, colour)))
+    return _write(output, rule_lines(rule, _terminal_of(output, colour)))
 
 
 def rule_lines(rule: DiagnosisRule, terminal: Terminal) -> list[str]:
     """Return all that is known of a rule, as lines."""
     title = f"{rule.id} ({rule.severity}): {rule.title}"
-    lines = _wrapped(title, terminal, 0)
-    if terminal.colour:
-        lines = [styled(line, Style.BOLD) for line in lines]
+    lines = fact_lines([Labelled(title, Style.BOLD, hang=2)], terminal)
     parts = (
         ("People search for", "; ".join(rule.searched)),
         ("Proof", rule.proof),
@@ -58,16 +52,14 @@ def rule_lines(rule: DiagnosisRule, terminal: Terminal) -> list[str]:
     )
     for heading, text in parts:
         if text:
-            lines.append("")
-            lines.append(styled(heading, Style.CYAN) if terminal.colour else heading)
-            lines += _wrapped(text, terminal, 2)
+            facts = [Labelled(heading, Style.CYAN), Labelled(text, indent=2)]
+            lines += ["", *fact_lines(facts, terminal)]
     return lines
 
 
-def _wrapped(text: str, terminal: Terminal, indent: int) -> list[str]:
-    width = terminal.width - indent
-    lines = [text] if terminal.width >= UNLIMITED else wrapped(text, width, _MOST_LINES)
-    return [" " * indent + line for line in lines]
+def _terminal_of(output: str, colour: When) -> Terminal:
+    """Return what the lines are for: a file has neither a width nor colours."""
+    return terminal_of(sys.stdout, colour) if output == "-" else Terminal(False, UNLIMITED, False)
 
 
 def _write(target: str, lines: list[str]) -> ExitStatus:

@@ -5,7 +5,6 @@ What reads rows is loaded only where an input has them: for a capture it is a te
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from dissectors.decode.pipeline import DecodeOptions
 from dissectors.decode.shards import decode_of
 from dissectors.tcp.formats import is_capture
 
+from ..api.collecting import collect_seldom
 from ..api.judged import engine_of, fed
 from ..decode.undecoded import nothing_decoded
 from ..ui.output import JOURNAL_MARK, refuse_inputs
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from analytics.inputs.inputs import Input
 
 ATTEMPTS: Final = "attempts.jsonl"
-COLLECT_AFTER: Final = 50_000
-"""objects after which Python looks for circles: rows have none, and thousands of them wait"""
 
 
 def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
@@ -40,7 +38,7 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
         from .live import run_live_diagnosis
 
         return run_live_diagnosis(request)
-    gc.set_threshold(COLLECT_AFTER)
+    collect_seldom()
     refuse_inputs(request.output, request.inputs)
     engine = engine_of(request.rules)
     captures, others = _split(request.inputs)
@@ -115,7 +113,9 @@ def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine
             "pipe a capture into it: tcpdump -w - … | rmqtool diagnose -",
             ExitStatus.USAGE,
         )
-    options = DecodeOptions(decode_as=request.decode_as, conversations=True)
+    options = DecodeOptions(
+        decode_as=request.decode_as, tls_keylog=request.tls_keylog, conversations=True
+    )
     engine.begin_input("")
     decode = decode_of(captures, options, request.jobs)
     refuse_inputs(request.output, decode.sources)

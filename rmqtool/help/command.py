@@ -51,13 +51,17 @@ def help_(context: typer.Context, words: Words = None, color: options.Color = Wh
 
 
 def _list_topics(color: When) -> ExitStatus:
+    from ..ui.screen.panels import Labelled, fact_lines
     from .documents import document, title_of, topics
 
     found = topics()
-    width = max(map(len, found), default=0)
+    indent = max(map(len, found), default=0) + 4
     _write_markdown("Topics: `rmqtool help TOPIC`, or `rmqtool help TOPIC SECTION`", color)
-    for name, path in found.items():
-        print(f"  {name:{width}}  {title_of(document(path)).replace('`', '')}")
+    facts = [
+        Labelled(title_of(document(path)).replace("`", ""), label=f"  {name}", indent=indent)
+        for name, path in found.items()
+    ]
+    print("\n".join(fact_lines(facts, terminal_of(sys.stdout, color))))
     return ExitStatus.OK
 
 

@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from ..decode.options import View, format_of, size_option, usage_error, view_of
+from ..decode.options import (
+    View,
+    format_of,
+    plugins_option,
+    size_option,
+    usage_error,
+    view_of,
+)
 from ..ui import common_options as options
 from ..ui.common_options import RowFormat
 from ..ui.console import When
@@ -36,6 +43,7 @@ def decode_hex(
     format_: FormatName = None,
     body_limit: options.BodyLimit = None,
     max_output: options.MaxOutput = None,
+    plugin: options.Plugins = None,
     color: options.Color = When.auto,
     quiet: options.Quiet = False,
 ) -> None:
@@ -52,7 +60,9 @@ def decode_hex(
       xxd frame.bin | rmqtool decode hex -T jsonl
     """
     view = View.commands if commands else View.tree
-    raise typer.Exit(_run(view, texts, input_, format_, (body_limit, max_output), color, quiet))
+    raise typer.Exit(
+        _run(view, texts, input_, format_, (body_limit, max_output), plugin, color, quiet)
+    )
 
 
 def decode_stream(
@@ -62,12 +72,14 @@ def decode_stream(
     format_: FormatName = None,
     body_limit: options.BodyLimit = None,
     max_output: options.MaxOutput = None,
+    plugin: options.Plugins = None,
     color: options.Color = When.auto,
     quiet: options.Quiet = False,
 ) -> None:
     """Decode a byte stream: one line per command, with its offset.
 
-    A stream may begin and end anywhere, and be damaged: what is no frame is said with its offset.
+    A stream may begin and end anywhere, and be damaged: what is not a frame is reported with its
+    offset.
     Wireshark's "Follow TCP Stream" as hex dump has both directions, and both are decoded.
 
     Examples:
@@ -78,7 +90,9 @@ def decode_stream(
       nc -l 10911 | rmqtool decode stream --input raw -
     """
     view = view_of(False, verbose, False) if verbose else View.commands
-    raise typer.Exit(_run(view, texts, input_, format_, (body_limit, max_output), color, quiet))
+    raise typer.Exit(
+        _run(view, texts, input_, format_, (body_limit, max_output), plugin, color, quiet)
+    )
 
 
 def _run(
@@ -87,6 +101,7 @@ def _run(
     form: BytesForm,
     format_: RowFormat | None,
     sizes: tuple[str | None, str | None],
+    plugins: list[str] | None,
     color: When,
     quiet: bool,
 ) -> int:
@@ -99,6 +114,9 @@ def _run(
         limit = size_option("--body-limit", sizes[0])
         most = size_option("--max-output", sizes[1])
         jsonl = chosen is RowFormat.jsonl
-        return run_hex(HexRequest(texts or [], form, view, jsonl, limit, color, quiet, most))
+        loaded = plugins_option(plugins)
+        return run_hex(
+            HexRequest(texts or [], form, view, jsonl, limit, color, quiet, most, loaded)
+        )
 
     return int(guarded(run))

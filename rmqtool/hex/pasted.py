@@ -68,7 +68,7 @@ def decode_input(
 
 
 def guess(data: bytes) -> BytesForm:
-    """Return the form that bytes seem to be in; raw where they are no text."""
+    """Return the form that bytes seem to be in; raw where they are not text."""
     if not _PRINTABLE.fullmatch(data):
         return BytesForm.raw
     text = data.decode()
@@ -105,7 +105,7 @@ def decode_hex(text: str) -> bytes:
     wrong = re.search(r"[^0-9a-fA-F]", bare)
     if wrong is not None:
         place = text.find(wrong[0])
-        raise BytesFormError(f"{wrong[0]!r} at character {place} is no hex digit")
+        raise BytesFormError(f"{wrong[0]!r} at character {place} is not a hex digit")
     if len(bare) % 2:
         raise BytesFormError(f"{len(bare)} hex digits: half a byte is missing at the end")
     return hex_bytes_of(bare) or b""
@@ -138,7 +138,9 @@ def decode_dump(text: str) -> list[SideBytes]:
         match = _OFFSET.match(line)
         if match is None:
             if line.strip() and not _RULER.match(line):
-                raise BytesFormError(f"line {number} is no line of a dump: {line.strip()[:40]!r}")
+                raise BytesFormError(
+                    f"line {number} is not a line of a dump: {line.strip()[:40]!r}"
+                )
             continue
         indent = len(match["indent"].expandtabs(4))
         first_indent = indent if first_indent is None else first_indent

@@ -18,6 +18,7 @@ from dissectors.budget import Budget
 from dissectors.decode.command_row import WHOLE, command_row_of, kind_of, name_of
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
 from dissectors.expert import ExpertInfo, Severity
+from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
 from dissectors.remoting.framing.layout import PREFIX, is_prefix, total_of
 
 from ..decode.options import View
@@ -26,6 +27,7 @@ from ..decode.tree import STEP, Tree
 from ..ui.console import Style, When, one_line, styled, terminal_of
 from ..ui.figures import counted
 from ..ui.json_text import json_line
+from ..ui.screen.trees import tree_lines
 from ..ui.status import CommandError, ExitStatus
 from .pasted import BytesForm, BytesFormError, SideBytes, decode_input
 from .source import CHUNK, PORT, PartsSource
@@ -56,10 +58,17 @@ class HexRequest:
     """no remarks"""
     max_output: int | None = None
     """bytes that bodies may become; None: as much as the budget has by default"""
+    plugins: tuple[NamedDecoder, ...] = ()
+    """what decodes bodies of messages"""
 
 
 def run_hex(request: HexRequest) -> ExitStatus:
     """Decode and print; FAILURE where there is not one command."""
+    with decoding_with(request.plugins):
+        return _run(request)
+
+
+def _run(request: HexRequest) -> ExitStatus:
     name, parts = _parts_of(request)
     counter = _Counter(parts)
     options = DecodeOptions(decode_as=frozenset((PORT,)))
@@ -93,8 +102,8 @@ class _View:
         self._request = request
         self.budget = Budget(request.max_output)
         """what may be made of the input"""
-        colour = terminal_of(sys.stdout, request.colour).colour
-        self._tree = _OffsetTree([name], colour, request, self.budget)
+        self._terminal = terminal_of(sys.stdout, request.colour)
+        self._tree = _OffsetTree([name], self._terminal.colour, request, self.budget)
         self._name = name
 
     def __call__(self, seen: CommandSeen) -> str:
@@ -102,7 +111,10 @@ class _View:
         if self._request.jsonl:
             return self._json(seen)
         if self._request.view is View.tree:
-            return "\n".join(self._tree.command(seen)) + "\n"
+            lines = list(self._tree.command(seen))
+            if self._terminal.is_terminal:
+                lines = tree_lines(lines, len(STEP), self._terminal)
+            return "\n".join(lines) + "\n"
         return self._line(seen)
 
     def _json(self, seen: CommandSeen) -> str:
@@ -139,14 +151,14 @@ class _OffsetTree(Tree):
 
     def command(self, seen: CommandSeen) -> Iterator[str]:
         """Give the lines of a command."""
-        lines = self._command("Command", seen)
-        next(lines)  # packet, time, addresses: made up
+        lines: list[str] = []
+        self._add_command(lines, "Command", seen)
         pdu = seen.pdu
         name = one_line(name_of(seen))
         title = styled(name, Style.BOLD) if self._has_colour else name
         last = pdu.offset + pdu.frame_bytes - pdu.missing - 1
         yield f"{title}: {kind_of(pdu)}, bytes {pdu.offset} to {last}{_end_text(seen)}"
-        yield from (line.removeprefix(STEP) for line in lines)
+        yield from (line.removeprefix(STEP) for line in lines[1:])  # the first is made up
 
 
 def _place_of(seen: CommandSeen) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Bytes that are no capture as one: made-up TCP packets around them.
+"""Bytes that are not a capture as one: made-up TCP packets around them.
 
 Rules: one connection, its start captured, so that offsets in the stream are offsets in the input;
 packets have no time. What is shown says nothing of packets, times and addresses.

@@ -54,6 +54,15 @@ class LiveArguments:
             rich_help_panel=_CAPTURE,
         ),
     ] = None
+    write_secrets: Annotated[
+        bool,
+        typer.Option(
+            "--write-secrets",
+            help="Put the secrets of --tls-keylog into the file of -w, too: whoever has it can read"
+            " what is encrypted in it.",
+            rich_help_panel=_CAPTURE,
+        ),
+    ] = False
     duration: Annotated[
         str | None,
         typer.Option(
@@ -117,3 +126,5 @@ class LiveArguments:
     check: options.Check = False
     fail_on: options.FailOn = None
     decode_as: options.DecodeAs = None
+    plugin: options.Plugins = None
+    tls_keylog: options.TlsKeylog = None

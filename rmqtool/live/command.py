@@ -28,7 +28,7 @@ def _run(given: LiveArguments) -> ExitStatus:
     from .run import run_live, show_interfaces
 
     if given.list_interfaces:
-        return show_interfaces()
+        return show_interfaces(given.colour)
     live = live_request_of(given)
     return run_live(decode_request_of(given), live)
 

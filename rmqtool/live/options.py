@@ -5,8 +5,17 @@ from __future__ import annotations
 import sys
 from dataclasses import fields, replace
 
+from dissectors.decode.secrets import key_log_named
+
 from ..decode.arguments import DecodeArguments
-from ..decode.options import DecodeRequest, View, request_of, size_option
+from ..decode.options import (
+    DecodeRequest,
+    View,
+    body_limit_option,
+    request_of,
+    size_option,
+    usage_error,
+)
 from ..ui.status import CommandError, ExitStatus
 from .arguments import LiveArguments
 from .request import LiveRequest
@@ -20,23 +29,32 @@ def live_request_of(given: LiveArguments) -> LiveRequest:
     if not given.interface:
         raise CommandError(NO_INTERFACE, "rmqtool decode live -D shows them", ExitStatus.USAGE)
     refuse_stdout(given.keep)
+    secrets = key_log_named(given.tls_keylog) if given.write_secrets else ""
+    if given.write_secrets and not (given.keep and secrets):
+        raise usage_error("--write-secrets", "it needs -w FILE and --tls-keylog FILE")
     return LiveRequest(
         given.interface,
         given.filter,
         given.keep,
+        secrets,
         seconds_of("--duration", given.duration),
         not given.no_promiscuous,
         size_option("--buffer", given.buffer) or 0,
         given.user,
+        tuple(given.plugin or ()),
     )
 
 
 def decode_request_of(given: LiveArguments) -> DecodeRequest:
     """Return how what is captured is decoded, by the options that `decode pcap` has, too."""
-    names = {one.name for one in fields(LiveArguments)}
+    names = {one.name for one in fields(LiveArguments)} - {"plugin"}
     shared = {
         one.name: getattr(given, one.name) for one in fields(DecodeArguments) if one.name in names
     }
     request = request_of(DecodeArguments([given.interface or ""], follow=True, **shared))
     somebody_watches = sys.stderr.isatty() and not request.quiet
-    return replace(request, watched=request.view is View.exchanges and somebody_watches)
+    return replace(
+        request,
+        body_limit=body_limit_option(given.body_limit, given.plugin, request.view),
+        watched=request.view is View.exchanges and somebody_watches,
+    )

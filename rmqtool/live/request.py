@@ -17,6 +17,8 @@ class LiveRequest:
     """capture filter as tcpdump has it; empty: all packets"""
     keep: str | None = None
     """pcapng file that packets are written to"""
+    secrets: str = ""
+    """key log whose secrets are written there, too; empty: none"""
     duration: float | None = None
     """seconds; None: until Ctrl-C"""
     promiscuous: bool = True
@@ -25,3 +27,5 @@ class LiveRequest:
     """bytes of packets that may wait"""
     user: str | None = None
     """whom to run as once the interface is open; None: who called sudo"""
+    plugins: tuple[str, ...] = ()
+    """what decodes bodies of messages; loaded once the interface is open, as that user"""

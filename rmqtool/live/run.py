@@ -10,6 +10,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from dissectors.decode.pipeline import Decode
 from dissectors.live.interface import Interface, LiveCapture, LiveSource
@@ -17,10 +19,12 @@ from dissectors.live.packet_ring import RingPacket
 from dissectors.tcp.pcapng_writer import PcapngWriter
 
 from ..api.opened import interfaces
-from ..decode.options import DecodeRequest, duration_option, usage_error
+from ..decode.options import DecodeRequest, duration_option, plugins_option, usage_error
 from ..decode.run import decode_options, run_decode
+from ..ui.console import When, terminal_of
 from ..ui.figures import count, counted, size
 from ..ui.output import Output, naming
+from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import CommandError, ExitStatus
 from .opened import opened_capture
 from .request import LiveRequest
@@ -44,6 +48,7 @@ def run_live(request: DecodeRequest, live: LiveRequest) -> ExitStatus:
 
     source = LiveSource(capture, duration=live.duration, keep=keep)
     try:
+        request = replace(request, plugins=plugins_option(live.plugins))
         status = run_decode(request, Decode([source], decode_options(request)))
         if kept is not None:
             kept.write(())  # a capture without packets is one, as tcpdump's
@@ -56,12 +61,13 @@ def run_live(request: DecodeRequest, live: LiveRequest) -> ExitStatus:
     return status
 
 
-def show_interfaces() -> ExitStatus:
-    """Print the interfaces of this machine, a line each."""
+def show_interfaces(colour: When) -> ExitStatus:
+    """Print the interfaces of this machine, one line per interface."""
     found = interfaces()
-    width = max((len(one.name) for one in found), default=0)
-    for one in found:
-        print(f"{one.name.ljust(width)}  {_state_of(one)}")
+    indent = max((len(one.name) for one in found), default=0) + 2
+    facts = [Labelled(_state_of(one), label=one.name, indent=indent) for one in found]
+    for line in fact_lines(facts, terminal_of(sys.stdout, colour)):
+        print(line)
     return ExitStatus.OK
 
 
@@ -115,6 +121,8 @@ class _Kept:
         """packets written"""
         self.size = 0
         """bytes of the file, once it is finished"""
+        self._secrets_read = 0
+        self._secrets_begun = False
         self._live = live
         self._linktype = linktype
         self._output: Output | None = None
@@ -124,17 +132,33 @@ class _Kept:
         """Write packets; none: whoever reads the file meanwhile shall see all so far."""
         output, writer = self._opened()
         with naming(self.name):
+            self._write_secrets(writer)
             for ts, data, length in packets:
                 writer.write(ts, data, length)
             if not packets:
                 output.flush()
         self.packets = writer.packets
 
+    def _write_secrets(self, writer: PcapngWriter) -> None:
+        """Write what was added to the key log; at first also nothing: readers wait for more."""
+        if not self._live.secrets:
+            return
+        text = b""
+        with suppress(OSError), open(self._live.secrets, "rb") as file:
+            file.seek(self._secrets_read)
+            text = file.read()
+        text = text[: text.rfind(b"\n") + 1]
+        if text or not self._secrets_begun:
+            writer.write_secrets(text)
+        self._secrets_begun = True
+        self._secrets_read += len(text)
+
     def finish(self, capture: LiveCapture) -> None:
         """Write how many packets there were and were lost."""
         if self._output is None or self._writer is None:
             return
         with naming(self.name):
+            self._write_secrets(self._writer)
             ts = self._writer.last_ts or time.time_ns()
             self._writer.write_statistics(ts, capture.received, capture.dropped)
         self._output.finish()

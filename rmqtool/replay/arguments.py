@@ -130,6 +130,15 @@ class ReplayArguments:
         ),
     ] = field(default_factory=list)
     decode_as: options.DecodeAs = None
+    max_output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Bytes that compressed bodies may become; more are left out. "
+            "Default: 128MiB and 64 times what was captured.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None
     mode: Annotated[
         str,
         typer.Option(
@@ -259,7 +268,18 @@ class ReplayArguments:
 
 PLAN_FIELDS: Final = (
     *("loop", "limit", "duration", "where", "since", "until", "sample", "sample_by", "include"),
-    *("rewrite", "decode_as", "mode", "codes", "ids", "batches", "requests", "group", "mark"),
+    *(
+        "rewrite",
+        "decode_as",
+        "max_output",
+        "mode",
+        "codes",
+        "ids",
+        "batches",
+        "requests",
+        "group",
+        "mark",
+    ),
 )
 """options that say which steps there are: a run that is resumed must have the same"""
 PACE_FIELDS: Final = ("speed", "rate", "top_speed", "max_gap", "queues")

@@ -23,7 +23,7 @@ from replay.plan.rewrite_files import RewriteFiles, read_rewrite_files, rewrite_
 from replay.run.compare import ComparisonCondition, ConditionError, condition_of
 from replay.run.journal_rows import Sync
 
-from ..decode.options import ports_of, time_option, usage_error
+from ..decode.options import ports_of, size_option, time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 from .arguments import PACE_FIELDS, PLAN_FIELDS, ReplayArguments
 from .resume import take_over
@@ -62,6 +62,8 @@ class ReplayRequest:
     until: Moment | None
     rewrite_files: RewriteFiles
     """the files with rules and functions, as they were read"""
+    max_output: int | None = None
+    """bytes that bodies may become; None: what the budget gives"""
 
     def plan_options(self, first_time: int, mark: str | None) -> PlanOptions:
         """Return the options of the plan, once the time of the first command is known."""
@@ -118,6 +120,7 @@ def request_of(given: ReplayArguments) -> ReplayRequest:
         time_option("--since", given.since),
         time_option("--until", given.until),
         files,
+        size_option("--max-output", given.max_output),
     )
 
 
@@ -196,7 +199,7 @@ def _share_of(text: str | None) -> Fraction | None:
     share = Fraction(0) if match is None else Fraction(match[1] or match[2])
     share = share / 100 if match is not None and match[1] else share
     if not 0 < share <= 1:
-        raise usage_error("--sample", f"{text!r} is no share; give 10% or 0.1")
+        raise usage_error("--sample", f"{text!r} is not a valid share; give 10% or 0.1")
     return share
 
 
@@ -211,7 +214,9 @@ def _codes_of(text: str | None) -> frozenset[int]:
         if number is None:
             number = request_code(word.upper())
         if number is None:
-            raise usage_error("--codes", f"{word!r} is no request code; `rmqtool codes` lists them")
+            raise usage_error(
+                "--codes", f"{word!r} is not a request code; `rmqtool codes` lists them"
+            )
         found.add(number)
     return frozenset(found)
 

@@ -35,7 +35,7 @@ def planned_of(
         request.decode_as,
         request.raw_codes,
         survey.relays,
-        budget,
+        Budget(request.max_output) if budget is None else budget,
     )
 
 

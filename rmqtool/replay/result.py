@@ -15,6 +15,7 @@ from ..ui.columns import LineColumn
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import count, counted, duration, share
 from ..ui.json_text import json_line
+from ..ui.screen.panels import Labelled, fact_lines, indented_facts
 from ..ui.screen.tables import table_lines
 from .plan_lines import reason_lines
 
@@ -64,7 +65,7 @@ def result_lines(
 ) -> list[str]:
     """Return the comparison for people."""
     steps = comparison.steps
-    lines = [_first_line(comparison, figures)]
+    lines = fact_lines([Labelled(_first_line(comparison, figures), hang=2)], terminal)
     outcomes = [
         OutcomeRow(then, now, number, steps)
         for (then, now), number in comparison.outcomes.most_common()
@@ -79,7 +80,7 @@ def result_lines(
         for one in found
     ]
     lines += _table(examples, _EXAMPLES, terminal)
-    reasons = reason_lines(planned.skipped)
+    reasons = fact_lines(indented_facts(reason_lines(planned.skipped)), terminal)
     return [*lines, "", *reasons] if reasons else lines
 
 

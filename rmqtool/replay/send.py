@@ -45,13 +45,13 @@ from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
 from replay.transport.problems import is_own_address
 
 from ..decode.options import usage_error
-from ..send.consent import Question, agreement_of, can_ask
+from ..send.consent import TITLE, Question, agreement_of, can_ask
 from ..send.options import credentials_of_option, tls_of_options
 from ..ui.console import terminal_of
 from ..ui.figures import count, counted, duration
 from ..ui.interrupt import first_ends
-from ..ui.screen.panels import question_lines
 from ..ui.screen.progress import Far, Progress
+from ..ui.screen.prompts import typed
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .options import RAW, SANDBOX, ReplayRequest
@@ -100,7 +100,7 @@ class _Sending:
         self._given = request.given
         self._comparison = Comparison()
         self._stopped = False
-        self._budget = Budget()
+        self._budget = Budget(request.max_output)
         self._before: Progressed | None = None
         self._progress = _ReplayProgress(sys.stderr, not self._given.quiet, "sends")
         self._question = Question(self._progress.clear)
@@ -247,9 +247,8 @@ class _Sending:
             f"Pace: {pace}, {given.in_flight} in flight at most",
             *summary_lines(planned, sent=False),
         ]
-        print("\n".join(question_lines("Not agreed to", lines, sys.stderr)), file=sys.stderr)
-        print("Send? Type yes: ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() != "yes":
+        answer = typed(TITLE, lines, "Send? Type yes", sys.stdin, sys.stderr)
+        if answer.strip().lower() != "yes":
             raise CommandError("nothing was sent", "", ExitStatus.FAILURE)
 
     # -- journal --------------------------------------------------------------------------------

@@ -118,6 +118,7 @@ class ReportArguments:
     pager: options.Pager = False
     quiet: options.Quiet = False
     decode_as: options.DecodeAs = None
+    tls_keylog: options.TlsKeylog = None
     master: Annotated[
         str,
         typer.Option(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from ..ui.console import Style, When, styled, terminal_of
+from ..ui.console import Style, When, terminal_of
 from ..ui.extras import REPORT_LIBRARIES, require
+from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
 
 
@@ -16,17 +17,20 @@ def show_reports(colour: When) -> ExitStatus:
 
     terminal = terminal_of(sys.stdout, colour)
 
-    def bold(text: str) -> str:
-        return styled(text, Style.BOLD) if terminal.colour else text
+    def named(depth: int, name: str, text: str) -> Labelled:
+        label = f"{' ' * depth}{name}:"
+        return Labelled(text, label=label, label_style=Style.BOLD, indent=len(label) + 1)
 
     lines = []
     for name in report_names():
         report = report_of(name)
-        lines.append(f"{bold(name)}: {report.question}")
+        facts = [named(0, name, report.question)]
         for table in report.tables:
-            lines.append(f"  {bold(table.name)}: {table.meaning}")
+            facts.append(named(2, table.name, table.meaning))
             for column in table.columns:
                 kind = f"{column.type}, {column.unit}" if column.unit else column.type
-                lines.append(f"    {column.name} ({kind}): {column.meaning}")
+                text = f"{column.name} ({kind}): {column.meaning}"
+                facts.append(Labelled(text, indent=4, hang=2))
+        lines += fact_lines(facts, terminal)
     sys.stdout.write("\n".join(lines) + "\n")
     return ExitStatus.OK

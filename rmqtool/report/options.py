@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dissectors.decode.secrets import key_log_named
 from dissectors.times import UTC_ZONE, Moment, Zone
 
 from ..decode.options import duration_option, ports_of, time_option, usage_error, zone_option
 from ..ui.console import When
+from ..ui.output import refuse_text_as_page
 from .arguments import ReportArguments, ReportFormat, Switch
 
 if TYPE_CHECKING:
@@ -68,6 +70,8 @@ class ReportRequest:
     """whose clocks show times without an offset in `where`, and times on the terminal"""
     decode_as: frozenset[int] = frozenset()
     """ports whose conversations are RocketMQ"""
+    tls_keylog: str = ""
+    """key log that TLS is decrypted by; empty: none"""
     master: str = "local[*]"
     """Spark master"""
     memory: str | None = None
@@ -133,6 +137,7 @@ def request_of(given: ReportArguments) -> ReportRequest:
         until=time_option("--until", given.until, zone),
         zone=zone,
         decode_as=ports_of(given.decode_as or []),
+        tls_keylog=key_log_named(given.tls_keylog),
         master=given.master,
         memory=given.memory,
         settings=settings_option(given.conf),
@@ -168,6 +173,8 @@ def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
 def format_of(wanted: ReportFormat | None, output: str) -> ReportFormat | None:
     """Return the format that was named, else the one of the output's name; None: all forms."""
     if wanted is not None:
+        if wanted is not ReportFormat.html:
+            refuse_text_as_page(output, "--format html makes one")
         return wanted
     if output == "-":
         return ReportFormat.table
@@ -188,7 +195,7 @@ def numbers_option(option: str, text: str | None) -> tuple[int, ...] | None:
         return None
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
-        raise usage_error(option, f"{text!r} are no milliseconds; give 50,100,550")
+        raise usage_error(option, f"{text!r} are not milliseconds; give 50,100,550")
     return tuple(map(int, parts))
 
 

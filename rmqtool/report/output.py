@@ -67,7 +67,7 @@ def check_output(request: ReportRequest) -> None:
     if request.format is ReportFormat.csv and not to_folder and len(request.tables) != 1:
         raise usage_error("--format csv", "give -o FOLDER, or one table: --table NAME")
     if request.output != "-" and path.parent and not path.parent.is_dir():
-        raise CommandError(f"{path.parent} is no folder, so {path} cannot be written in it")
+        raise CommandError(f"{path.parent} is not a folder, so {path} cannot be written in it")
     if to_folder:
         try:
             check_folder(path, KIND, request.force, [*request.inputs, *request.compare])
@@ -85,7 +85,7 @@ def _captures_in(names: Sequence[str]) -> Iterator[str]:
 
 
 def _is_folder(request: ReportRequest) -> bool:
-    """Return whether the output is a folder: it has no suffix of a form, and is no screen."""
+    """Return whether the output is a folder: it has no suffix of a form, and is not a screen."""
     if request.output == "-":
         return False
     path = Path(request.output)

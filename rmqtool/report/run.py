@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from dissectors.printable import printable
@@ -21,7 +22,7 @@ from dissectors.where.filter import WhereError
 
 from ..decode.options import usage_error
 from ..ui.extras import REPORT_LIBRARIES, require
-from ..ui.figures import counted, size
+from ..ui.figures import counted, duration, size
 from ..ui.screen.progress import Far, StageLine
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
@@ -181,7 +182,9 @@ def _decode(request: ReportRequest, captures: Input, steps: StageLine, log: Temp
     steps.at("decoding", far)
     # Without loading the reports: Spark's modules are being loaded by the thread that starts it.
     messages = not WITH_MESSAGES.isdisjoint(request.reports)
-    return log.write(captures, sorted(request.decode_as), VERSION, note, messages)
+    return log.write(
+        captures, sorted(request.decode_as), VERSION, note, messages, request.tls_keylog
+    )
 
 
 def _reports(
@@ -203,15 +206,19 @@ def _reports(
         from analytics.inputs.source import read_inputs, refuse_nothing
 
         messages = any(report.messages for report in reports)
-        tables = read_inputs(spark, some, sorted(request.decode_as), messages)
+        tables = read_inputs(spark, some, sorted(request.decode_as), messages, request.tls_keylog)
         tables.given = chosen(
             tables.given, request.where, request.since, request.until, request.zone.name
         )
         refuse_nothing(tables)
         return tables
 
+    done = TablesDone(len(wanted) * (2 if others else 1))
+
     def now(report: str, table: str) -> None:
-        steps.at(" ".join(filter(None, [report, table])), _tasks_of(session))
+        if table:
+            done.begin()
+        steps.at(" ".join(filter(None, [report, table])), lambda: done.far(_tasks_of(session)()))
 
     steps.at("reading the input", _tasks_of(session))
     tables = tables_of(inputs)
@@ -245,6 +252,31 @@ def _is_wanted(table: ReportTable, request: ReportRequest) -> bool:
     if request.tables:
         return table.name in request.tables
     return bool(table.shown) or request.format is not ReportFormat.table
+
+
+class TablesDone:
+    """How many tables are computed, and how long the others may take by what these took."""
+
+    def __init__(self, total: int, now: Callable[[], float] = monotonic) -> None:
+        self._total = total
+        self._begun = 0
+        self._now = now
+        self._start = now()
+
+    def begin(self) -> None:
+        """Say that the next table is computed now."""
+        self._begun += 1
+
+    def far(self, tasks: Far) -> Far:
+        """Return how far the reports are; `tasks` is how far the table is."""
+        if not self._begun:
+            return tasks
+        done = self._begun - 1
+        texts = [f"table {self._begun} of {self._total}", tasks.text]
+        if done:
+            left = (self._now() - self._start) / done * (self._total - done)
+            texts.append(f"about {duration(round(left) * 1_000_000)} left")
+        return Far(", ".join(filter(None, texts)), min(1.0, done / self._total))
 
 
 def _tasks_of(session: Session) -> Callable[[], Far]:

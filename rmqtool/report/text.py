@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from analytics.compare import head_of
 
 from ..ui.columns import LineColumn, text_of_hidden
-from ..ui.console import Style, Terminal, cut, one_line, styled
+from ..ui.console import Style, Terminal, cells, one_line
 from ..ui.figures import count, counted, duration, moment, size
 from ..ui.remark import cause_of
+from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.screen.tables import table_lines
 
 if TYPE_CHECKING:
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LINE = 100
 UNKNOWN = "-"
+_SENTENCES: Final = ("title", "limit")
+"""columns of which a part says nothing: they stand below the row where it has no room"""
+_NUMBER: Final = 14
+"""cells of a number: a part of one is a wrong one"""
+_TIME: Final = 27
+"""cells of a time"""
+_LEAST: Final = 12
+"""cells below which a text is not worth its place"""
 
 
 def report_lines(results: Sequence[ReportResult], terminal: Terminal) -> list[str]:
@@ -34,46 +42,47 @@ def report_lines(results: Sequence[ReportResult], terminal: Terminal) -> list[st
     for result in results:
         lines += _heading(result.report.title, result.report.question, terminal, bool(lines))
         for remark in result.remarks:
-            lines += [f"  {line}" for line in _wrapped(one_line(remark), terminal)]
+            lines += fact_lines([Labelled(one_line(remark), indent=2)], _narrowed(terminal))
         for table in result.tables.values():
             if table.table.shown:
                 lines += ["", *_table_lines(table, terminal)]
         for unknown in result.unknown:
-            lines += ["", cut(f"{unknown.title}: unknown, the input cannot say", terminal.width)]
+            text = f"{unknown.title}: unknown, the input cannot say"
+            lines += ["", *fact_lines([Labelled(text, hang=2)], terminal)]
     return lines
 
 
 def _heading(title: str, question: str, terminal: Terminal, apart: bool) -> list[str]:
     """Return the title with the question behind it, or under it where the line is too short."""
     title, question = one_line(title).upper(), one_line(question)
-    fits = len(title) + 2 + len(question) <= terminal.width
-    asked = [question] if fits else wrap(question, terminal.width)
-    head = cut(title, terminal.width)
-    if terminal.colour:
-        head, asked = styled(head, Style.BOLD + Style.CYAN), [styled(t, Style.DIM) for t in asked]
-    lines = [f"{head}  {asked[0]}"] if fits else [head, *asked]
+    style = Style.BOLD + Style.CYAN
+    if (taken := cells(title) + 2) + cells(question) <= terminal.width:
+        facts = [Labelled(question, Style.DIM, title, style, taken)]
+    else:
+        facts = [Labelled(title, style), Labelled(question, Style.DIM)]
+    lines = fact_lines(facts, terminal)
     return ["", *lines] if apart else lines
 
 
-def _wrapped(text: str, terminal: Terminal) -> list[str]:
-    return wrap(text, min(terminal.width, _LINE) - 2) or [""]
+def _narrowed(terminal: Terminal) -> Terminal:
+    return terminal._replace(width=min(terminal.width, _LINE))
 
 
 def _table_lines(result: TableResult, terminal: Terminal) -> list[str]:
     table, whole = result.table, result.data.num_rows
-    title = styled(table.title, Style.BOLD) if terminal.colour else table.title
     if not whole:
-        return [f"{title}: none"]
+        none = Labelled("none", label=f"{table.title}:", label_style=Style.BOLD)
+        return fact_lines([none._replace(indent=len(table.title) + 2)], terminal)
     rows = result.rows(table.shown)
     found, hidden = table_lines(rows, columns_of(table), terminal)
     if hidden:
-        found.append(cut(text_of_hidden(hidden), terminal.width))
+        found += fact_lines([Labelled(text_of_hidden(hidden), Style.DIM, hang=2)], terminal)
     more = whole - len(rows)
     if more > 0:
         at_least = "at least " if result.cut else ""
         rest = f"… and {at_least}{counted(more, 'row')} more: --format json, csv, parquet"
-        found.append(cut(rest, terminal.width))
-    return [title, *found]
+        found += fact_lines([Labelled(rest, Style.DIM, hang=2)], terminal)
+    return [*fact_lines([Labelled(table.title, Style.BOLD)], terminal), *found]
 
 
 def columns_of(table: ReportTable) -> list[LineColumn[Row]]:
@@ -88,6 +97,7 @@ def _column(column: TableColumn, rank: int) -> LineColumn[Row]:
     name, show = column.name, shower_of(column)
     right = column.type in ("int", "float")
     is_remark = name == "remark"
+    is_sentence = is_remark or name in _SENTENCES
 
     def cell(row: Row) -> str:
         value = row.get(name)
@@ -96,9 +106,9 @@ def _column(column: TableColumn, rank: int) -> LineColumn[Row]:
         return show(value)
 
     title = title_of(name)
-    least = len(title) if right else min(8, len(title))
-    most = 14 if right else 200 if is_remark else 48
-    return LineColumn(title, cell, rank, least, most, right, wraps=is_remark)
+    least = _NUMBER if right else _TIME if column.type == "time" else _LEAST
+    most = _NUMBER if right else 200 if is_sentence else 48
+    return LineColumn(title, cell, rank, least, most, right, wraps=is_sentence)
 
 
 def title_of(name: str) -> str:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from dissectors.printable import printable
 from replay.consent import TypedLine
 from replay.safety import WAY_OUT, Agreement, TargetRefused
 
 from ..decode.options import usage_error
-from ..ui.screen.panels import question_lines
+from ..ui.screen.prompts import asked
+
+TITLE: Final = "Not agreed to"
+"""stands above what is asked"""
 
 
 def agreement_of(yes: bool, allow: Iterable[str] | None) -> Agreement:
-    """Return what --yes and --allow agree to; CommandError for what is no network or host."""
+    """Return what --yes and --allow agree to; CommandError for what is not a network or host."""
     try:
         return Agreement(yes, allow or ())
     except ValueError as error:
@@ -45,9 +49,7 @@ class Question:
         if not can_ask():
             raise TargetRefused(f"{what}; {WAY_OUT}")
         self._clear()
-        lines = question_lines("Not agreed to", [f"{what[0].upper()}{what[1:]}"], sys.stderr)
-        print("\n".join(lines), file=sys.stderr)
-        print("Send there? Type yes: ", end="", file=sys.stderr, flush=True)
+        asked(TITLE, [f"{what[0].upper()}{what[1:]}"], "Send there? Type yes", sys.stderr)
         return (await self._typed.read(sys.stdin)).strip().lower() == "yes"
 
     def end(self) -> None:

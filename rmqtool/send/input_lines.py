@@ -40,7 +40,7 @@ class Outgoing(NamedTuple):
 
 
 class BadLine(NamedTuple):
-    """A line that is no message."""
+    """A line that is not a message."""
 
     number: int
     """number of the line, 1 first"""
@@ -87,9 +87,9 @@ class LineReader:
         try:
             members = json_of(_JSON, line)
         except Unreadable as error:
-            raise _Wrong(f"is no JSON: {error}") from None
+            raise _Wrong(f"is not JSON: {error}") from None
         if not isinstance(members, dict):
-            raise _Wrong("is no JSON object")
+            raise _Wrong("is not a JSON object")
         for name in members:
             if name not in _MEMBERS:
                 raise _Wrong(f"has a member {name!r}; known are {', '.join(_MEMBERS)}")
@@ -140,7 +140,7 @@ def _text(members: dict[str, object], name: str) -> str | None:
     value = members.get(name)
     if value is None or isinstance(value, str):
         return value
-    raise _Wrong(f"has a {name} that is no text")
+    raise _Wrong(f"has a {name} that is not text")
 
 
 def _whole(members: dict[str, object], name: str, least: int, beyond: int) -> int | None:
@@ -148,7 +148,7 @@ def _whole(members: dict[str, object], name: str, least: int, beyond: int) -> in
     if value is None:
         return None
     if type(value) is not int or not least <= value < beyond + (name == "delay_level"):
-        raise _Wrong(f"has a {name} that is no number of {least} and up")
+        raise _Wrong(f"has a {name} that is not a number of {least} and up")
     return value
 
 
@@ -177,7 +177,7 @@ def _properties(value: object) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise _Wrong("has properties that are no object")
+        raise _Wrong("has properties that are not an object")
     properties = {}
     for name, member in value.items():
         if isinstance(member, bool) or not isinstance(member, (str, int, float)):

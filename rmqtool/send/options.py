@@ -323,7 +323,7 @@ def tls_of_options(
     if text is None:
         return None
     if name is not None and not _is_server_name(name):
-        raise usage_error("--tls-name", f"{name!r} is no host name or IP address")
+        raise usage_error("--tls-name", f"{name!r} is not a valid host name or IP address")
     if text not in ("system", "insecure") and not Path(text).is_file():
         raise usage_error("--tls", f"there is no file {text}; or say system or insecure")
     for option, file in (("--tls-cert", given.tls_cert), ("--tls-key", given.tls_key)):

@@ -150,7 +150,7 @@ def _key(row: AttemptRow) -> str:
 
 
 COLUMNS: tuple[LineColumn[AttemptRow], ...] = (
-    LineColumn("MESSAGE", _number, 1, 7, 12, True),
+    LineColumn("MESSAGE", _number, 2, 7, 12, True),
     LineColumn("TRY", _try, 2, 3, 3, True),
     LineColumn("TIME", _time, 8, 12, 12),
     LineColumn("LATENCY", _latency, 1, 7, 7, True),

@@ -16,9 +16,11 @@ from dissectors.printable import printable
 from replay.message import Attempt, AttemptOutcome
 
 from ..ui.columns import LineColumn
-from ..ui.console import UNLIMITED, Style, Terminal, one_line, styled
+from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import count, counted, duration, share, size
 from ..ui.remark import cause_of
+from ..ui.screen.bars import BarRow, bar_lines
+from ..ui.screen.panels import Labelled, fact_lines, indented_facts
 from ..ui.screen.tables import table_lines
 from .result_lines import Ended, is_good, outcome_of
 
@@ -26,7 +28,6 @@ _Row = TypeVar("_Row")
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
 _MOST_NAMED: Final = 10
 _MOST_ERRORS: Final = 200
-_BAR: Final = 40
 _STEPS: Final = (0, *(first * 10**power for power in range(19) for first in (1, 2, 5)), 10**19)
 """µs at which the bars of the histogram begin and end; a latency has at most 64 bits"""
 _UNKNOWN: Final = (AttemptOutcome.TIMEOUT, AttemptOutcome.LOST, AttemptOutcome.GARBAGE)
@@ -160,7 +161,7 @@ class SendSummary:
             self.bars.add(latency)
 
     def add_bad_line(self, line: int, reason: str) -> None:
-        """Count a line that is no message."""
+        """Count a line that is not a message."""
         self.messages += 1
         self.failed += 1
         self._fail(None, "bad line", f"line {line} {reason}")
@@ -225,7 +226,7 @@ FAILURE_COLUMNS: tuple[LineColumn[Failure], ...] = (
 
 def summary_lines(summary: SendSummary, seconds: float, terminal: Terminal) -> list[str]:
     """Return the summary for people; `seconds` is how long it took."""
-    lines = [_first_line(summary, seconds)]
+    lines = fact_lines([Labelled(_first_line(summary, seconds), hang=2)], terminal)
     if summary.latency.count > 1:
         lines += _latency_lines(summary, terminal)
     if summary.brokers:
@@ -234,9 +235,10 @@ def summary_lines(summary: SendSummary, seconds: float, terminal: Terminal) -> l
     if summary.failures:
         failures = sorted(summary.failures.values(), key=lambda failure: -failure.count)
         lines += ["", *table_lines(failures, FAILURE_COLUMNS, terminal).lines]
-        lines += [f"  {line}" for hint in summary.hints for line in printable(hint).split("\n")]
-    lines += _notes(summary)
-    return lines
+        hints = [f"  {line}" for hint in summary.hints for line in printable(hint).split("\n")]
+        lines += fact_lines(indented_facts(hints), terminal)
+    notes = fact_lines([Labelled(note, hang=2) for note in _notes(summary)], terminal)
+    return [*lines, "", *notes] if notes else lines
 
 
 def _first_line(summary: SendSummary, seconds: float) -> str:
@@ -255,18 +257,16 @@ def _first_line(summary: SendSummary, seconds: float) -> str:
 def _latency_lines(summary: SendSummary, terminal: Terminal) -> list[str]:
     latency = summary.latency
     figures = [f"p{p:g} {duration(latency.percentile(p))}" for p in PERCENTILES]
-    lines = ["", f"latency: {', '.join(figures)}, max {duration(latency.largest)}"]
-    bars = summary.bars.rows()
-    most = max(bar.number for bar in bars)
-    wide = _BAR if terminal.width >= UNLIMITED else min(_BAR, max(10, terminal.width - 40))
-    for bar in bars:
-        length = -(-bar.number * wide // most)
-        blocks = styled("█" * length, Style.CYAN) if terminal.colour else "█" * length
-        blanks = " " * (wide - length)
-        part = share(bar.number, latency.count)
-        span = f"{duration(bar.least):>7} – {duration(bar.beyond):<7}"
-        lines.append(f"  {span} {blocks}{blanks} {count(bar.number):>9} {part:>6}")
-    return lines
+    line = f"latency: {', '.join(figures)}, max {duration(latency.largest)}"
+    rows = [
+        BarRow(
+            f"{duration(bar.least):>7} – {duration(bar.beyond):<7}",
+            bar.number,
+            (count(bar.number), share(bar.number, latency.count)),
+        )
+        for bar in summary.bars.rows()
+    ]
+    return ["", *fact_lines([Labelled(line, hang=2)], terminal), *bar_lines(rows, terminal)]
 
 
 def _notes(summary: SendSummary) -> list[str]:
@@ -279,4 +279,4 @@ def _notes(summary: SendSummary) -> list[str]:
             keys = ", ".join(map(one_line, named.keys))
             more = ", …" if named.count > len(named.keys) else ""
             lines.append(f"{counted(named.count, 'message')} {what}: {keys}{more}")
-    return ["", *lines] if lines else []
+    return lines

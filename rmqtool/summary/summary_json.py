@@ -16,7 +16,16 @@ from dissectors.tcp.capture import packet_number
 from dissectors.times import text_of_time
 
 from .summary import OperationCount, Peer, Summary
-from .summary_tables import answers, clients, conversations, ends_of, operations, slowest
+from .summary_tables import (
+    NamedProxy,
+    answers,
+    clients,
+    conversations,
+    ends_of,
+    operations,
+    proxied,
+    slowest,
+)
 
 if TYPE_CHECKING:
     from analytics.diagnosis.engine import Diagnosis
@@ -51,6 +60,7 @@ def summary_json(summary: Summary, stats: DecodeStats, diagnosis: Diagnosis | No
         "responders": [
             {"responder": name} | _operation(row) for name, row in operations(summary.servers)
         ],
+        "proxies": [_proxy(row) for row in proxied(summary)],
         "clients": [
             key._asdict() | {"connections": len(row.conversations)} | _peer(row)
             for key, row in clients(summary)
@@ -96,6 +106,15 @@ def _operation(row: OperationCount) -> dict[str, object]:
         "p99_us": row.latency.percentile(99),
         "max_us": row.latency.largest if row.latency.count else None,
         "bytes": row.bytes,
+    }
+
+
+def _proxy(row: NamedProxy) -> dict[str, object]:
+    parts = {"client": row.sends.client, "broker": row.sends.broker, "proxy": row.sends.proxy}
+    return {"proxy": row.proxy, "broker": row.broker, "sends": row.sends.client.count} | {
+        f"{part}_p{percent}_us": found.percentile(percent)
+        for part, found in parts.items()
+        for percent in (50, 99)
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dissectors.expert import ExpertKind, Severity
+from dissectors.histogram import Histogram
 from dissectors.rows.outcome import is_failure, is_notable
 from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp.capture import capture_index, packet_number
@@ -14,6 +15,7 @@ from ..ui.columns import LineColumn
 from ..ui.console import Style, one_line
 from ..ui.figures import clock, count, duration, share, size
 from ..ui.remark import cause_of
+from .proxied import ProxiedSends
 from .summary import AnswerCount, Bounded, ClientKey, OperationCount, Peer, Summary
 
 if TYPE_CHECKING:
@@ -76,6 +78,49 @@ def _largest(operation: OperationCount) -> int | None:
     return operation.latency.largest if operation.latency.count else None
 
 
+# -- sends through proxies --------------------------------------------------------------------
+
+
+class NamedProxy(NamedTuple):
+    """A row of sends through proxies."""
+
+    proxy: str
+    """`address:port` of the proxy"""
+    broker: str
+    """of the broker behind it"""
+    sends: ProxiedSends
+    """how long they took"""
+
+
+def proxied(summary: Summary) -> list[NamedProxy]:
+    """Return the most frequent first."""
+    rows = summary.proxied.rows.items()
+    ranked = sorted(rows, key=lambda item: (-item[1].client.count, item[0]))
+    return [NamedProxy(proxy, broker, sends) for (proxy, broker), sends in ranked]
+
+
+def _waited(
+    title: str, rank: int, percent: float, get: Callable[[ProxiedSends], Histogram]
+) -> LineColumn[NamedProxy]:
+    def cell(row: NamedProxy) -> str:
+        return duration(get(row.sends).percentile(percent))
+
+    return LineColumn(title, cell, rank, max(7, len(title)), 10, True)
+
+
+PROXIED_COLUMNS: list[LineColumn[NamedProxy]] = [
+    LineColumn("PROXY", lambda row: one_line(row.proxy), 1, 15, 47),
+    LineColumn("BROKER", lambda row: one_line(row.broker), 1, 15, 47),
+    _counter("SENDS", lambda row: row.sends.client.count, 1),
+    _waited("WAITED P50", 2, 50, lambda sends: sends.client),
+    _waited("BROKER P50", 2, 50, lambda sends: sends.broker),
+    _waited("PROXY P50", 2, 50, lambda sends: sends.proxy),
+    _waited("WAITED P99", 4, 99, lambda sends: sends.client),
+    _waited("BROKER P99", 4, 99, lambda sends: sends.broker),
+    _waited("PROXY P99", 4, 99, lambda sends: sends.proxy),
+]
+
+
 # -- answers ----------------------------------------------------------------------------------
 
 
@@ -122,7 +167,7 @@ ANSWER_COLUMNS: list[LineColumn[NamedAnswer]] = [
     LineColumn("RESPONSE", lambda r: one_line(r.name), 1, 16, 40, style=_answer_style),
     _counter("COUNT", lambda r: r.answer.count, 1),
     LineColumn("SHARE", lambda r: share(r.answer.count, r.total), 3, 5, 6, True),
-    LineColumn("TO", _requests, 4, 20, 44),
+    LineColumn("TO", _requests, 4, 20, 90),
     LineColumn("EXAMPLE", _answer_example, 8, 20, 200, wraps=True),
 ]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 from dissectors.rows.record import STATUSES
 
 from ..ui.columns import LineColumn, text_of_hidden
-from ..ui.console import UNLIMITED, Style, Terminal, cut, one_line, styled, wrapped
+from ..ui.console import UNLIMITED, Style, Terminal, one_line
 from ..ui.figures import clock, count, counted, day, duration, size, zone_name
-from ..ui.screen.panels import MOST_LINES, panel_lines
+from ..ui.screen.panels import Labelled, fact_lines, panel_lines
 from ..ui.screen.tables import table_lines
 from .summary import Summary
 from .summary_tables import (
@@ -18,6 +18,7 @@ from .summary_tables import (
     CLIENT_COLUMNS,
     CONVERSATION_COLUMNS,
     FINDING_COLUMNS,
+    PROXIED_COLUMNS,
     REPLICATION_COLUMNS,
     SLOW_COLUMNS,
     answers,
@@ -26,6 +27,7 @@ from .summary_tables import (
     findings,
     operation_columns,
     operations,
+    proxied,
     slowest,
 )
 from .verdict import style_of_verdict, verdict_facts
@@ -66,6 +68,7 @@ def summary_lines(
         operations(summary.servers),
         operation_columns("RESPONDER"),
     )
+    writer.table("Sends through proxies, by gRPC", proxied(summary), PROXIED_COLUMNS)
     writer.table("Clients", clients(summary), CLIENT_COLUMNS)
     writer.table("Conversations", conversations(summary), CONVERSATION_COLUMNS)
     writer.table("Replication", stats.replications, REPLICATION_COLUMNS)
@@ -77,17 +80,14 @@ def summary_lines(
 class _Writer:
     def __init__(self, terminal: Terminal) -> None:
         self.lines: list[str] = []
-        self._colour = terminal.colour
-        indent = len(INDENT) if terminal.width < UNLIMITED else 0
-        self._terminal = terminal._replace(width=terminal.width - indent)
+        self._terminal = terminal
 
     def verdict(self, diagnosis: Diagnosis) -> None:
         """Add what is wrong, in a frame where there is a screen."""
         facts = verdict_facts(diagnosis, MOST_PROBLEMS)
         if self._terminal.is_terminal:
-            whole = self._terminal._replace(width=self._terminal.width + len(INDENT))
             style = style_of_verdict(diagnosis.problems)
-            self.lines += panel_lines("Verdict", style, facts, whole)
+            self.lines += panel_lines("Verdict", style, facts, self._terminal)
             return
         self.heading("Verdict")
         self.paragraphs([f"{one.label} {one.text}" if one.label else one.text for one in facts])
@@ -96,16 +96,12 @@ class _Writer:
         """Begin a part."""
         if self.lines:
             self.lines.append("")
-        self.lines.append(styled(text, Style.BOLD + Style.CYAN) if self._colour else text)
+        self._text(Labelled(text, Style.BOLD + Style.CYAN))
 
     def paragraphs(self, texts: Sequence[str]) -> None:
         """Add texts, each a line of its own or as many as it needs."""
-        width = self._terminal.width
-        for text in texts:
-            limited = width < UNLIMITED
-            lines = wrapped(text, width - len(INDENT), MOST_LINES) if limited else [text]
-            self.lines.append(INDENT + lines[0])
-            self.lines += [INDENT * 2 + line for line in lines[1:]]
+        indent = len(INDENT)
+        self._text(*(Labelled(text, indent=indent, hang=indent) for text in texts))
 
     def table(self, title: str, rows: list[Row], columns: list[LineColumn[Row]]) -> None:
         """Add a table with its title; nothing where it is empty."""
@@ -113,12 +109,21 @@ class _Writer:
             return
         self.heading(title)
         shown = rows[:MOST_ROWS] if len(rows) > MOST_ROWS + 2 else rows
-        table = table_lines(shown, columns, self._terminal)
+        width = self._terminal.width
+        narrower = width if width >= UNLIMITED else width - len(INDENT)
+        table = table_lines(shown, columns, self._terminal._replace(width=narrower))
         self.lines += [INDENT + line for line in table.lines]
         if table.hidden:
-            self.lines.append(INDENT + cut(text_of_hidden(table.hidden), self._terminal.width))
+            self._text(_note(text_of_hidden(table.hidden)))
         if len(shown) < len(rows):
-            self.lines.append(f"{INDENT}… and {count(len(rows) - len(shown))} more")
+            self._text(_note(f"… and {count(len(rows) - len(shown))} more"))
+
+    def _text(self, *facts: Labelled) -> None:
+        self.lines += fact_lines(facts, self._terminal)
+
+
+def _note(text: str) -> Labelled:
+    return Labelled(text, Style.DIM, indent=len(INDENT), hang=len(INDENT))
 
 
 def _capture_lines(captures: Sequence[CaptureStats]) -> list[str]:

@@ -42,6 +42,7 @@ class TraceArguments:
     until: options.Until = None
     tz: options.TimeZone = "UTC"
     decode_as: options.DecodeAs = None
+    tls_keylog: options.TlsKeylog = None
     plugin: options.Plugins = None
     jobs: options.Jobs = 1
     format: Annotated[

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from analytics.life.lanes import KINDS, Lane
-from analytics.life.life import Life, Step
+from analytics.life.life import Life
 from dissectors.rows.message_record import DEAD, REFUSED, RETURNED, ROLLED_BACK, SENT
 
-from ..ui.console import UNLIMITED, Style, Terminal, cut, one_line, padded, styled, wrapped
+from ..ui.console import UNLIMITED, Style, Terminal, cut, one_line
 from ..ui.figures import clock, day, duration, zone_name
+from ..ui.screen.ladders import Ladder
 
 WIDEST: Final = 160
 """cells of a ladder where there is no terminal, and at most"""
@@ -22,6 +23,10 @@ _LEFT: Final = 23
 """cells of the time and what passed since the step before"""
 _LANE: Final = 16
 """cells of the narrowest lane"""
+_INDENT: Final = 4
+"""cells before the words of a step"""
+_MOST_OF_EVENT: Final = 40
+"""columns of the word on an arrow: a log of somebody else has any text there"""
 _MOST_LINES: Final = 12
 _WRONG: Final = {
     REFUSED: Style.RED,
@@ -38,104 +43,61 @@ class _Lanes(NamedTuple):
     heads: list[Lane]
     column: dict[Lane, int]
     """party → index of its lane"""
-    room: int
-    """cells of a lane"""
-
-    def at(self, index: int) -> int:
-        """Return the cell of a lane's line."""
-        return index * self.room + self.room // 2
 
 
 def ladder_lines(lives: Sequence[Life], terminal: Terminal) -> list[str]:
     """Return the diagrams as printable lines."""
     width = WIDEST if terminal.width >= UNLIMITED else min(terminal.width, WIDEST)
+    shown = terminal._replace(width=width)
     lines: list[str] = []
     for life in lives:
-        if lines:
-            lines.append("")
-        lines += _Ladder(life, width, terminal.colour).lines()
+        lines += ["", *_lines_of(life, shown)] if lines else _lines_of(life, shown)
     return lines
 
 
-class _Ladder:
-    def __init__(self, life: Life, width: int, colour: bool) -> None:
-        self._life = life
-        self._width = width
-        self._colour = colour
-        self._lanes = _lanes_of(life, width - _LEFT)
-        self._lines: list[str] = []
-
-    def lines(self) -> list[str]:
-        """Return the head, the steps, and what cannot be seen."""
-        life = self._life
-        told = [
-            f"{name} {text}" for name, text in (("keys", life.keys), ("tag", life.tags)) if text
-        ]
-        head = f"Message {life.name}" + (f" of {life.topic}" if life.topic else "")
-        self._text(", ".join([head, *told]), 0, Style.BOLD)
-        if not life.steps:
-            return self._lines
-        self._heads()
-        before: int | None = None
-        date = ""
-        for step in life.steps:
-            if day(step.time) != date:
-                date = day(step.time)
-                self._add(f"-- {date} {zone_name()} --", Style.DIM)
-            self._step(step, before)
-            before = step.time
-        for line in life.summary:
-            self._text(line, 0)
-        for line in life.unseen:
-            self._text(f"Not seen: {line}", 0, Style.YELLOW)
-        return self._lines
-
-    def _heads(self) -> None:
-        lanes = self._lanes
-        kinds = "".join(_centred(lane.kind, lanes.room) for lane in lanes.heads)
-        names = "".join(_centred(one_line(lane.name), lanes.room) for lane in lanes.heads)
-        self._add(" " * _LEFT + kinds.rstrip(), Style.DIM)
-        self._add(" " * _LEFT + names.rstrip(), Style.BOLD)
-
-    def _step(self, step: Step, before: int | None) -> None:
+def _lines_of(life: Life, terminal: Terminal) -> list[str]:
+    """Return the head, the steps, and what cannot be seen."""
+    lanes = _lanes_of(life, terminal.width - _LEFT)
+    ladder = Ladder(terminal, _LEFT, len(lanes.heads))
+    told = [f"{name} {text}" for name, text in (("keys", life.keys), ("tag", life.tags)) if text]
+    head = f"Message {life.name}" + (f" of {life.topic}" if life.topic else "")
+    ladder.text(_shown(", ".join([head, *told]), terminal, 0), Style.BOLD)
+    if not life.steps:
+        return ladder.lines()
+    ladder.heads([lane.kind for lane in lanes.heads], Style.DIM)
+    ladder.heads([one_line(lane.name) for lane in lanes.heads], Style.BOLD)
+    before: int | None = None
+    date = ""
+    for step in life.steps:
+        if day(step.time) != date:
+            date = day(step.time)
+            ladder.text(f"-- {date} {zone_name()} --", Style.DIM)
         since = "" if before is None else f"+{duration((step.time - before) // 1000)}"
-        left = f"{clock(step.time)} {since:>9} "
+        before = step.time
+        ends = lanes.column[step.source], lanes.column[step.target]
         style = _WRONG.get(step.row.event, "")
-        self._lines.append(self._styled(left, Style.DIM) + self._styled(self._arrow(step), style))
+        ladder.arrow(
+            f"{clock(step.time)} {since:>9} ",
+            *ends,
+            cut(one_line(step.row.event), _MOST_OF_EVENT),
+            style,
+        )
         packet = f"packet {step.row.packet}: " if step.row.packet is not None else ""
         words = packet + step.words + (f" ({step.why})" if step.why else "")
-        self._text(words, 4)
+        ladder.text(_shown(words, terminal, _INDENT), "", _INDENT)
         if step.row.body is not None:
-            self._text(f"body ({step.row.body_form}): {step.row.body}", 4, Style.DIM)
+            body = f"body ({step.row.body_form}): {step.row.body}"
+            ladder.text(_shown(body, terminal, _INDENT), Style.DIM, _INDENT)
+    for line in life.summary:
+        ladder.text(_shown(line, terminal, 0))
+    for line in life.unseen:
+        ladder.text(_shown(f"Not seen: {line}", terminal, 0), Style.YELLOW)
+    return ladder.lines()
 
-    def _arrow(self, step: Step) -> str:
-        lanes = self._lanes
-        cells = [" "] * (lanes.at(len(lanes.heads) - 1) + 1)
-        for index in range(len(lanes.heads)):
-            cells[lanes.at(index)] = "│"
-        start, end = lanes.at(lanes.column[step.source]), lanes.at(lanes.column[step.target])
-        low, high = min(start, end), max(start, end)
-        for at in range(low + 1, high):
-            cells[at] = "─"
-        if start < end:
-            cells[start], cells[end - 1], cells[end] = "├", "▶", "│"
-        elif end < start:
-            cells[start], cells[end + 1], cells[end] = "┤", "◀", "│"
-        label = f" {step.row.event} "
-        at = low + (high - low - len(label)) // 2
-        if high - low >= len(label) + 2:
-            cells[at : at + len(label)] = list(label)
-        return "".join(cells)
 
-    def _text(self, text: str, indent: int, style: str = "") -> None:
-        for line in wrapped(one_line(text), self._width - indent, _MOST_LINES):
-            self._lines.append(" " * indent + self._styled(line, style))
-
-    def _add(self, text: str, style: str) -> None:
-        self._lines.append(self._styled(cut(text, self._width), style))
-
-    def _styled(self, text: str, style: str) -> str:
-        return styled(text, style) if self._colour and style else text
+def _shown(text: str, terminal: Terminal, indent: int) -> str:
+    """Return a text of the network, as much of it as some lines hold."""
+    return cut(one_line(text), (terminal.width - indent) * _MOST_LINES)
 
 
 def _lanes_of(life: Life, room: int) -> _Lanes:
@@ -151,11 +113,4 @@ def _lanes_of(life: Life, room: int) -> _Lanes:
             Lane(kind, f"{numbers[kind]} {kind}s" if numbers[kind] > 1 else first[kind])
             for kind in kinds
         ]
-    return _Lanes(heads, column, room // max(1, len(heads)))
-
-
-def _centred(text: str, room: int) -> str:
-    text = cut(text, room - 2, keep_end=True)
-    blanks = room - len(padded(text, 0))
-    left = blanks // 2
-    return padded(" " * left + text, room)
+    return _Lanes(heads, column)

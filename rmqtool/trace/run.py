@@ -15,23 +15,24 @@ from analytics.life.otlp import otlp_of
 from analytics.life.search import MOST_MESSAGES, MessageSearch
 from dissectors.decode.decoded_log import Manifest, is_decoded_log
 from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.decode.secrets import key_log_named
 from dissectors.decode.shards import decode_of
 from dissectors.remoting.bodies.custom import decoding_with
 from dissectors.remoting.bodies.messages import PREVIEW_LIMIT
 from dissectors.replication.progress import Replication
 from dissectors.rows.tables import encodable_value
-from dissectors.times import Moment, moment_of
+from dissectors.times import Moment
 from dissectors.where.filter import Test, WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 
-from ..api.lives import Given, searched
+from ..api.lives import searched
 from ..decode.options import plugins_option, ports_of, time_option, zone_option
 from ..decode.undecoded import nothing_decoded
 from ..ui.console import UNLIMITED, Terminal, terminal_of
 from ..ui.errors import said
 from ..ui.figures import counted
 from ..ui.json_text import visible_json
-from ..ui.output import Output, refuse_inputs
+from ..ui.output import Output, refuse_inputs, refuse_text_as_page
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
@@ -61,6 +62,8 @@ def run_trace(given: TraceArguments) -> ExitStatus:
                 f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE
             ) from None
     refuse_inputs(given.output, inputs)
+    if given.format not in (None, TraceFormat.html):
+        refuse_text_as_page(given.output, "--format html makes one")
     search = MessageSearch(key, test)
     with decoding_with(plugins_option(given.plugin)):
         around = _read(given, inputs, search)
@@ -133,7 +136,8 @@ def _read_log(
 ) -> Manifest:
     """Read a decoded log, part by part and batch by batch."""
     from analytics.inputs.inputs import InputError, inputs_of
-    from analytics.inputs.rows import exchange_rows, message_rows
+
+    from ..api.decoded import search_log
 
     try:
         (log,) = inputs_of([name])
@@ -143,13 +147,7 @@ def _read_log(
                 f"{name} has no table of messages",
                 "decode the captures anew without --no-message-rows, or trace them themselves",
             )
-        starts = [one.first_time for one in log.manifest.captures if one.first_time is not None]
-        first = moment_of(starts[0]) if starts else None
-        given = Given(search, since, until, first.ns if first is not None else 0)
-        for rows in message_rows(log):
-            given.add(rows)
-        for exchanges in exchange_rows(log):
-            given.add_exchanges(exchanges)
+        search_log(log, search, since, until)
     except InputError as error:
         raise CommandError(str(error), getattr(error, "hint", "")) from None
     return log.manifest
@@ -173,6 +171,7 @@ def _read_captures(given: TraceArguments, names: Sequence[str], search: MessageS
     since, until = _window(given)
     options = DecodeOptions(
         decode_as=ports_of(given.decode_as or []),
+        tls_keylog=key_log_named(given.tls_keylog),
         messages=True,
         body_limit=PREVIEW_LIMIT if given.plugin else 0,
     )
@@ -207,7 +206,7 @@ def _limits(search: MessageSearch) -> Iterator[str]:
 
 def _write(given: TraceArguments, lives: list[Life], asked: str) -> None:
     chosen = given.format or _SUFFIXES.get(Path(given.output).suffix.lower(), TraceFormat.ladder)
-    output = Output(given.output)
+    output = Output(given.output, private=True)
     try:
         terminal = terminal_of(sys.stdout, given.colour)
         if output.path is not None:

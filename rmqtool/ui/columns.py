@@ -129,6 +129,10 @@ class LineTable(Generic[Row]):
         section = None if self._section is None else _section_of
         return [self._head(), *self._lines_with(found, layout, wrapping, section)]
 
+    def settled(self, rows: Sequence[Row]) -> list[tuple[LineColumn[Row], int]]:
+        """Return the columns that have room where these rows are shown, with their widths."""
+        return self._settle(list(map(self._cells_of, rows)))
+
     def laid(self, rows: Sequence[Row]) -> Laid:
         """Return what is shown of all rows of a table, without drawing it."""
         found = list(map(self._cells_of, rows))
@@ -220,7 +224,10 @@ class LineTable(Generic[Row]):
                     if limited:
                         text = cut(text, width, column.keep_end)
                     if column is not last:
-                        text = padded(text, width, column.right)
+                        if not text.isascii():
+                            text = padded(text, width, column.right)
+                        else:  # nearly all
+                            text = text.rjust(width) if column.right else text.ljust(width)
                 if colour and column.style is not None:
                     text = styled(text, column.style(row))
                 texts.append(text)
@@ -268,7 +275,8 @@ def _fit(
     more = [column for column in ranked if column.rank > CORE_RANK]
     for group in (core, more):
         for column in group:
-            least = min(column.least, max(wanted[column.title], len(column.title)))
+            known = max(wanted[column.title], len(column.title))
+            least = column.least if live else min(column.least, known)
             if least + gap <= left:
                 widths[column.title] = least
                 left -= least + gap

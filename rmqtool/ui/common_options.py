@@ -37,7 +37,7 @@ Captures = Annotated[
     ),
 ]
 Commands = Annotated[
-    bool, typer.Option("--commands", help="A line a command.", rich_help_panel=_VIEW)
+    bool, typer.Option("--commands", help="One line per command.", rich_help_panel=_VIEW)
 ]
 Verbose = Annotated[
     bool,
@@ -77,7 +77,7 @@ ListMessages = Annotated[
     bool,
     typer.Option(
         "--list-messages",
-        help="A line a message where it was seen: sent, delivered, acknowledged, returned, …",
+        help="One line per message where it was seen: sent, delivered, acknowledged, returned, …",
         rich_help_panel=_VIEW,
     ),
 ]
@@ -228,6 +228,16 @@ DecodeAs = Annotated[
         *named("--decode-as"),
         metavar="PORT",
         help="Take this TCP port for RocketMQ, whatever its bytes look like; repeatable.",
+        rich_help_panel=_READ,
+    ),
+]
+TlsKeylog = Annotated[
+    str | None,
+    typer.Option(
+        "--tls-keylog",
+        metavar="FILE",
+        help="Decrypt TLS by the secrets in this key log; else the one that SSLKEYLOGFILE names,"
+        " where it is there.",
         rich_help_panel=_READ,
     ),
 ]

@@ -17,7 +17,7 @@ from typing import IO, NamedTuple
 from dissectors.printable import MOST_SHOWN, printable
 
 UNLIMITED = 1 << 30
-"""Width of what is no terminal: lines are not cut to it."""
+"""Width of what is not a terminal: lines are not cut to it."""
 MOST_OF_VALUE = 32_768
 """characters of one value where a command is shown whole: properties have no more"""
 _NARROWEST = 40

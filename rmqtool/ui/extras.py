@@ -11,6 +11,7 @@ EXTRA_OF = {
     "pandas": "spark",
     "pyarrow": "parquet",
     "scapy": "live",
+    "textual": "browse",
 }
 """library → the extra of `pyproject.toml` that installs it"""
 REPORT_LIBRARIES = ("pyspark", "pandas", "pyarrow")

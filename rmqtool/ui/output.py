@@ -26,6 +26,7 @@ from dissectors.temporary import (
 
 from .status import CommandError, ExitStatus
 
+_PAGES: Final = (".html", ".htm", ".xhtml", ".xht")
 JOURNAL_MARK: Final = "run.json"
 """what says that a folder is the journal of a replay"""
 
@@ -112,6 +113,15 @@ def naming(name: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise CommandError(f"{name} cannot be written: {reason}") from error
+
+
+def refuse_text_as_page(target: str, hint: str) -> None:
+    """Raise CommandError where text or rows would have the name of a page.
+
+    A browser would take what a capture says in them for tags and run it.
+    """
+    if target.lower().endswith(_PAGES):
+        raise CommandError(f"{target} is the name of a page", hint, ExitStatus.USAGE)
 
 
 def refuse_inputs(target: str, inputs: Iterable[str], option: str = "-o") -> None:

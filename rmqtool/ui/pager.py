@@ -30,7 +30,7 @@ class _ToPager(io.TextIOWrapper):
 
 @contextmanager
 def paged(wanted: bool) -> Iterator[None]:
-    """Give standard output to a pager; do nothing where it is no terminal, or there is no pager."""
+    """Give standard output to a pager; do nothing without a terminal or a pager."""
     pager = _started() if wanted and sys.stdout.isatty() else None
     if pager is None:
         yield
@@ -58,9 +58,9 @@ def paged(wanted: bool) -> Iterator[None]:
 
 
 def _started() -> subprocess.Popen[bytes] | None:
-    command = shlex.split(os.environ.get("PAGER", "") or DEFAULT)
     environment = {"LESS": OPTIONS, "LESSCHARSET": "utf-8", **os.environ}
     try:
+        command = shlex.split(os.environ.get("PAGER", "") or DEFAULT)
         return subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
     except (OSError, ValueError, IndexError):
         return None

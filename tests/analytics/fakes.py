@@ -40,7 +40,7 @@ def table_of(
 
 
 def brokers(texts: tuple[str, ...] = EVIL) -> TableResult:
-    """A row a text: grouped by it, with numbers of each unit, the last row all unknown."""
+    """One row per text: grouped by it, with numbers of each unit, the last row all unknown."""
     columns = (
         TableColumn("broker", "string", "", "who"),
         TableColumn("exchanges", "int", "", "how many"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,13 +16,31 @@ Tables = Mapping[str, list[dict[str, object]]]
 
 def tables_of(spark: SparkSession, report: str, files: Sequence[str], **options: object) -> Tables:
     """Return the tables of a report on captures."""
-    from analytics.inputs.inputs import inputs_of
-    from analytics.inputs.source import read_inputs
     from analytics.reports import report_of
 
-    messages = report_of(report).messages
-    given = read_inputs(spark, inputs_of(files), messages=messages).given
+    given = _read(spark, tuple(files), report_of(report).messages)
     return tables_from(report, given, **options)
+
+
+@lru_cache(maxsize=3)
+def _read(spark: SparkSession, files: tuple[str, ...], messages: bool) -> ReportInput:
+    """Return an input as `rmqtool report` reads them on one machine; reports share them."""
+    from analytics.inputs.captures import TemporaryLog
+    from analytics.inputs.filters import chosen
+    from analytics.inputs.inputs import InputKind, inputs_of
+    from analytics.inputs.source import read_inputs
+
+    inputs = inputs_of(files)
+    log = TemporaryLog()
+    try:
+        for place, one in enumerate(inputs):
+            if one.kind is InputKind.captures:
+                inputs[place] = log.write(one, (), "test", lambda *_: None, messages)
+        given = chosen(read_inputs(spark, inputs, messages=messages).given)
+    finally:
+        log.close()
+    assert given.small, "what is not small would be read again"
+    return given
 
 
 def tables_from(report: str, given: ReportInput, **options: object) -> Tables:

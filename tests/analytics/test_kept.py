@@ -79,6 +79,28 @@ def test_a_small_input_gives_what_a_large_one_does(spark: SparkSession) -> None:
     assert kept_in(spark) == before, "what was kept is let go"
 
 
+def test_a_small_input_is_read_once_and_exchanges_nothing(spark: SparkSession) -> None:
+    from analytics.inputs.filters import chosen
+    from analytics.spark.expressions import grouped
+
+    made = report_input(spark, ROWS)
+    given = chosen(replace(made, kept=Kept(small=True)))
+    assert given.kept.rows(given.exchanges) is given.kept.rows(given.exchanges)
+    assert given.kept.rows(given.exchanges).num_rows == len(ROWS)
+    counted = given.kept.frame(grouped(given.exchanges, ["unique_key"], {"seen": "count(*)"}))
+    threshold = "spark.sql.autoBroadcastJoinThreshold"
+    before = spark.conf.get(threshold)
+    spark.conf.set(threshold, "-1")  # as in the session of a small input
+    try:
+        joined = given.exchanges.join(counted, "unique_key").groupBy("seen").count()
+        assert sorted(joined.collect()) == [(1, 1), (2, 2)]
+        plan = joined._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+    finally:
+        spark.conf.set(threshold, before)
+    assert "Exchange" not in plan
+    assert plan.count("Join") == 1
+
+
 def test_what_the_next_report_shares_stays(spark: SparkSession) -> None:
     from analytics.report import ReportOptions
     from analytics.reports import report_of

@@ -11,13 +11,28 @@ import json
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from io import BytesIO
 from typing import NamedTuple
 
 from dissectors.remoting.messages.message import StoredMessage, encode_message
+from dissectors.tcp.pcapng_writer import PcapngWriter
 from tests.traffic.captures import pcap, pcap_of
 from tests.traffic.commands import GET_ROUTEINFO, HEART_BEAT, PULL_MESSAGE, Command, send, sent
-from tests.traffic.network import ethernet, fragments
+from tests.traffic.http2 import Http2Writer, http2_frame
+from tests.traffic.network import ethernet, fragments, packets
 from tests.traffic.talk import BROKER, START, End, Talk, Tcp
+from tests.traffic.tls_records import (
+    APPLICATION,
+    FINISHED,
+    HANDSHAKE,
+    KEY_LOG,
+    RANDOM,
+    client_hello,
+    message,
+    record,
+    sealed,
+    server_hello,
+)
 
 MIB = 1 << 20
 TABLE = ("decode", "pcap", "{}")
@@ -27,6 +42,7 @@ MESSAGES = ("decode", "pcap", "{}", "--list-messages", "-T", "jsonl")
 SUMMARY = ("decode", "pcap", "{}", "--summary")
 DIAGNOSE = ("diagnose", "{}")
 TRACE = ("trace", "{}", "K0", "-T", "jsonl")
+PATTERN = ("decode", "pcap", "{}", "-Y", "topic ~ '(a+)+$'")
 PLAN = ("replay", "{}", "--dry-run")
 
 
@@ -116,6 +132,64 @@ def doubling(levels: int) -> bytes:
     return one_way([Command(HEART_BEAT, 1, body=f"{{x0:[1,2],{rows}}}".encode())])
 
 
+def _h2c(data: bytes, answer: bytes = b"") -> bytes:
+    talk = Talk(mss=60_000).open().say(0, data)
+    if answer:
+        talk.say(1, answer)
+    return pcap_of(talk.close().segments, "raw")
+
+
+def header_bombs(count: int) -> bytes:
+    """Header blocks that refer to one long header as often as they may."""
+    client = Http2Writer()
+    client.call(1, "Heartbeat", b"")
+    entry = b"\x40\x01a\x7f\xa1\x1e" + b"v" * 4000
+    client.data += http2_frame(1, 4, 3, entry)
+    for stream in range(5, 5 + 2 * count, 2):
+        client.data += http2_frame(1, 4, stream, b"\xbe" * 15)
+    return _h2c(bytes(client.data))
+
+
+def calls(count: int) -> bytes:
+    """Calls that are begun and never ended."""
+    client = Http2Writer()
+    for stream in range(1, 2 * count, 2):
+        path = "/apache.rocketmq.v2.MessagingService/SendMessage"
+        client.headers(stream, [(":method", "POST"), (":path", path)])
+        client.data += http2_frame(0, 0, stream, b"\0\0\xff\0\0" + bytes(100))
+    return _h2c(bytes(client.data))
+
+
+def continuations(count: int) -> bytes:
+    """A header block that goes on and on, in frames without bytes."""
+    client = Http2Writer()
+    client.call(1, "Heartbeat", b"")
+    client.data += http2_frame(1, 0, 3) + http2_frame(9, 0, 3) * count
+    return _h2c(bytes(client.data))
+
+
+def call_bombs(count: int) -> bytes:
+    """Compressed messages of a kilobyte that are a megabyte each."""
+    packed = gzip.compress(bytes(MIB), 9)
+    client = Http2Writer()
+    path = "/apache.rocketmq.v2.MessagingService/SendMessage"
+    for stream in range(1, 2 * count, 2):
+        headers = [(":method", "POST"), (":path", path), ("grpc-encoding", "gzip")]
+        client.headers(stream, headers)
+        client.message(stream, packed, ends=True, packed=True)
+    return _h2c(bytes(client.data))
+
+
+def pieces(count: int) -> bytes:
+    """One call whose answer is a stream of messages without bytes."""
+    client, server = Http2Writer(), Http2Writer(is_client=False)
+    client.call(1, "ReceiveMessage", b"")
+    server.headers(1, [(":status", "200")])
+    server.data += http2_frame(0, 0, 1, bytes(5) * 1000) * count
+    server.headers(1, [("grpc-status", "0")], ends=True)
+    return _h2c(bytes(client.data), bytes(server.data))
+
+
 def topics(count: int) -> bytes:
     """As many topics, groups and producers as commands."""
     return one_way(
@@ -129,6 +203,12 @@ def long_topic(length: int) -> bytes:
     one = send(2)
     long = replace(one, ext={**one.ext, "b": "T" * length})
     return one_way([send(1), long, *(send(n) for n in range(3, 60))])
+
+
+def pattern(length: int) -> bytes:
+    """A topic that a pattern almost fits."""
+    one = send(1)
+    return one_way([replace(one, ext={**one.ext, "b": "a" * length + "!"})])
 
 
 def routes(rows: int) -> bytes:
@@ -181,6 +261,50 @@ def empty_archives(count: int) -> bytes:
     return gzip.compress(b"") * count + gzip.compress(one_way([send(1)]))
 
 
+def in_tls(client: bytes, server: bytes, key_log: bytes = KEY_LOG) -> bytes:
+    """A connection over TLS 1.3 as pcapng, with its secrets."""
+    talk = Talk(mss=60_000).open().say(0, client_hello(random=RANDOM))
+    talk.say(1, server_hello(b"\x03\x04") + server).say(0, client)
+    file = BytesIO()
+    writer = PcapngWriter(file, 101)
+    writer.write_secrets(key_log)
+    for ts, data in packets(talk.close().segments, "raw"):
+        writer.write(ts, data)
+    return file.getvalue()
+
+
+def tiny_records(count: int) -> bytes:
+    """Encrypted records of one byte each."""
+    said = (send(1).frame * count)[:count]
+    records = (sealed(said[at : at + 1] + APPLICATION, at) for at in range(count))
+    return in_tls(sealed(FINISHED, 0) + b"".join(records), sealed(FINISHED, 0))
+
+
+def huge_handshakes(count: int) -> bytes:
+    """Messages of a handshake that are as long as their length can say, of certificates and
+    others, and chains of very many certificates that are none.
+    """
+    chain = b"".join(b"\0\0\x02\x30\0\0\0" for _ in range(30_000))
+    chain = b"\0" + len(chain).to_bytes(3, "big") + chain
+    inside = message(11, chain) + b"\x04\xff\xff\xff"
+    parts = [inside[at : at + 16_000] for at in range(0, len(inside), 16_000)]
+    parts += [bytes(16_000)] * count
+    return in_tls(b"", b"".join(sealed(one + HANDSHAKE, at) for at, one in enumerate(parts)))
+
+
+def hellos(count: int) -> bytes:
+    """Hellos of a client and alerts, again and again in the clear."""
+    alert = record(0x15, b"\x01\x5a")
+    return in_tls((client_hello(random=RANDOM) + alert) * count, b"")
+
+
+def key_logs(count: int) -> bytes:
+    """Secrets of very many sessions that nobody sees."""
+    line = "CLIENT_RANDOM %064x " + "00" * 48 + "\n"
+    lines = "".join(line % number for number in range(count * 50))
+    return in_tls(b"", b"", KEY_LOG + lines.encode())
+
+
 def zeros(mib: int) -> bytes:
     """Zeros behind the head of a capture, packed to a thousandth."""
     return gzip.compress(one_way([send(1)]) + bytes(mib * MIB))
@@ -207,14 +331,24 @@ ATTACKS: dict[str, Attack] = {
     "doubling": Attack(doubling, 40, (COMMANDS,)),
     "topics": Attack(topics, 150, (SUMMARY, MESSAGES, DIAGNOSE, PLAN)),
     "long topic": Attack(long_topic, 100_000, (TABLE, DIAGNOSE)),
+    "pattern": Attack(pattern, 5000, (PATTERN,)),
     "routes": Attack(routes, 300, (COMMANDS, DIAGNOSE)),
     "pulled": Attack(pulled, 300, (COMMANDS, MESSAGES, TRACE)),
     "properties": Attack(properties, 700, (TABLE, MESSAGES, PLAN)),
     "groups": Attack(groups, 600, (COMMANDS, DIAGNOSE)),
     "orphans": Attack(orphans, 150, (TABLE, DIAGNOSE)),
     "cut datagrams": Attack(cut_datagrams, 500, (TABLE,)),
+    "tiny TLS records": Attack(tiny_records, 20_000, (TABLE,)),
+    "huge handshakes": Attack(huge_handshakes, 200, (TABLE,)),
+    "hellos": Attack(hellos, 4000, (DIAGNOSE,)),
+    "key logs": Attack(key_logs, 400, (TABLE,)),
     "empty archives": Attack(empty_archives, 2000, (TABLE,), "attack.pcap.gz"),
     "zeros": Attack(zeros, 20, (TABLE,), "attack.pcap.gz"),
+    "header bombs": Attack(header_bombs, 400, (TABLE, DIAGNOSE)),
+    "calls": Attack(calls, 600, (TABLE, MESSAGES)),
+    "continuations": Attack(continuations, 4000, (TABLE,)),
+    "call bombs": Attack(call_bombs, 20, (COMMANDS, TREE, MESSAGES)),
+    "pieces": Attack(pieces, 5, (TABLE, COMMANDS, MESSAGES)),
     "log line": Attack(log_line, 2 * MIB, (PLAN,), "attack.jsonl"),
     "log depth": Attack(log_depth, 5000, (DIAGNOSE, PLAN), "attack.jsonl"),
 }

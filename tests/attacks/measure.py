@@ -12,11 +12,16 @@ import json
 import os
 import resource
 import sys
+import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.pure import import_sources
 
+PEER = "a peer"
+"""in place of a command: what is attacked is a client, or the sandbox"""
 MEMORY = 256 << 20
 """bytes of address space besides what is in use at the start"""
 
@@ -38,7 +43,7 @@ class Cost(NamedTuple):
     """the end of standard error"""
 
 
-def _run(arguments: list[str], folder: Path) -> tuple[int, int, int, str]:
+def _run(deed: Callable[[], None], folder: Path) -> tuple[int, int, int, str]:
     out, err, count = folder / "out", folder / "err", folder / "count"
     count.write_text("0")
     process = os.fork()
@@ -47,7 +52,7 @@ def _run(arguments: list[str], folder: Path) -> tuple[int, int, int, str]:
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         status = 99
         try:
-            status = _counted(arguments, count)
+            status = _counted(deed, count)
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -58,18 +63,18 @@ def _run(arguments: list[str], folder: Path) -> tuple[int, int, int, str]:
     return status, int(count.read_text()), written, said[-600:]
 
 
-def _counted(arguments: list[str], count: Path) -> int:
-    from rmqtool.cli import main
-
+def _counted(deed: Callable[[], None], count: Path) -> int:
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, now + MEMORY))
     calls = itertools.count()
-    sys.argv = ["rmqtool", *arguments]
     sys.setprofile(lambda frame, event, argument, next_=calls.__next__: next_())
     try:
-        main()
+        deed()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        return 99
     finally:
         sys.setprofile(None)
         count.write_text(str(next(calls)))
@@ -80,9 +85,12 @@ def main(folder: Path) -> None:
     """Write a line for each attack, command and size."""
     import_sources()
     from .catalogue import ATTACKS
+    from .peers import PEERS
 
     for warm in ("decode", "diagnose", "trace", "replay"):  # what is imported late is imported now
         __import__(f"rmqtool.{warm}.run")
+    for warm in ("conversations.http2_state", "grpc.calls", "http2.connection", "decode.call_row"):
+        __import__(f"dissectors.{warm}")
     from tests.rmqtool.command import rmqtool
 
     first = folder / "first.pcap"
@@ -98,10 +106,21 @@ def main(folder: Path) -> None:
             path.write_bytes(attack.make(size))
             for command in attack.commands:
                 _tell(name, size, command, path)
+    for name, peer in PEERS.items():
+        peer.run(2)  # what is imported late is imported now
+        for size in (peer.size, 2 * peer.size):
+            found = _run(partial(peer.run, size), folder)
+            print(json.dumps(Cost(name, PEER, size, *found)._asdict()), flush=True)
 
 
 def _tell(name: str, size: int, command: tuple[str, ...], path: Path) -> None:
-    found = _run([one.format(path) for one in command], path.parent)
+    from rmqtool.cli import main
+
+    def run() -> None:
+        sys.argv = ["rmqtool", *(one.format(path) for one in command)]
+        main()
+
+    found = _run(run, path.parent)
     words = " ".join(one for one in command if one != "{}")
     print(json.dumps(Cost(name, words, size, *found)._asdict()), flush=True)
 

@@ -76,14 +76,26 @@ def test_compressed_bodies_fill_no_disk(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_plan_of_many_large_bodies_is_shown_in_little_memory(tmp_path: Path) -> None:
-    """Rows that wait for the width of a table are no bodies."""
+    """Rows that wait for the width of a table are not bodies."""
     body = zlib.compress(bytes(16 * MIB), 9)
     capture = capture_of(tmp_path, *(compressed(n, body, ZLIB) for n in range(40)))
     assert capture.stat().st_size < MIB
-    ended = limited(tmp_path, MEMORY, "replay", capture, "--dry-run")
+    ended = limited(tmp_path, MEMORY, "replay", capture, "--dry-run", "--max-output", "1GiB")
     assert ended.status == 0, ended.err
     assert "40 messages in 40 sends would be replayed" in ended.err
     assert ended.peak < 200 * MIB
+
+
+@pytest.mark.slow
+def test_what_a_replay_decompresses_is_paid_for_by_what_it_reads(tmp_path: Path) -> None:
+    body = zlib.compress(bytes(16 * MIB), 9)
+    capture = capture_of(tmp_path, *(compressed(n, body, ZLIB) for n in range(40)))
+    ended = limited(tmp_path, MEMORY, "replay", capture, "--dry-run")
+    assert ended.status == 0, ended.err
+    sent, left_out = 8, 32
+    assert f"{sent} messages in {sent} sends would be replayed" in ended.err
+    assert f"{left_out} its body would become more than" in ended.err
+    assert "--max-output" in ended.err
 
 
 def doubling(levels: int) -> bytes:
@@ -106,7 +118,7 @@ def test_references_are_no_more_lines_than_the_body_pays_for() -> None:
     for levels in (16, 32, 64):
         seen = seen_of(doubling(levels))
         tree = Tree(["a.pcap"], False, None)
-        lines.append(sum(1 for _ in tree._command("Request", seen)))
+        lines.append(len(tree._lines_of("Request", seen)))
         assert lines[-1] < 10 * len(seen.pdu.body) + 100
     for less, more in pairwise(lines):
         assert more < 2.6 * less

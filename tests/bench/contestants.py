@@ -114,7 +114,7 @@ def contestants(slow: bool = False) -> list[Contestant]:
             read=_read_parquet, suffix="-log",
         ),
         Contestant(
-            "messages", "rmqtool, a row a message as JSONL",
+            "messages", "rmqtool, one row per message as JSONL",
             _decode("--list-messages", "--format", "jsonl"),
             read=_read_messages, suffix=".jsonl",
         ),

@@ -27,6 +27,7 @@ RATIO_FLOORS = (
     ("jsonl", "java", 1 / 5),
     ("diagnose", "summary", 1 / 1.5),
     ("messages", "jsonl", 1 / 4),
+    ("commands", "jsonl", 1 / 12),
     ("log", "parquet", 1 / 4),
 )
 """(who, against whom, how many times faster at least)"""

@@ -48,7 +48,7 @@ class Release:
     roots: tuple[str, ...]
     """Artifacts asked for; everything else in the lock follows from them."""
     generation: str
-    """`v43`, `v4`, `v51` or `v5`: which of the source folders compiles against it."""
+    """`v43`, `v4`, `v51`, `v5` or `grpc`: which of the source folders compiles against it."""
     programs: tuple[str, ...] = ()
     """Programs of `java/both` that compile against it; empty: all."""
 
@@ -69,7 +69,10 @@ RELEASES = {
     ),
     "5.3.3": Release("5.3.3", SERVER, "v5"),
     "5.5.0": Release("5.5.0", SERVER, "v5"),
+    "5.3.3-proxy": Release("5.3.3", (*SERVER, "rocketmq-proxy"), "v5"),
     "5.5.0-proxy": Release("5.5.0", (*SERVER, "rocketmq-proxy"), "v5"),
+    # The client of 5.x that speaks gRPC with a proxy; its releases are counted for themselves.
+    "grpc-5.2.0": Release("5.2.0", ("rocketmq-client-java",), "grpc", ("Grpc.java",)),
 }
 NEWEST_5 = "5.5.0"
 NEWEST_4 = "4.9.8"
@@ -77,6 +80,10 @@ NEWEST_4_SERVER = "4.9.7"
 OLD_4 = "4.3.2"
 OLD_5 = "5.1.4"
 PROXY_5 = "5.5.0-proxy"
+PROXY_53 = "5.3.3-proxy"
+GRPC_5 = "grpc-5.2.0"
+TLS_AGENT = "tls-agent"
+"""no release: the lock of the Java agent that writes secrets of TLS sessions"""
 
 
 def cache_root() -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 from .artifacts import (
     HERE,
     JAVA_SOURCES,
+    LOCKS,
     NEWEST_5,
     Unavailable,
     cache_root,
@@ -26,7 +28,11 @@ from .artifacts import (
 from .processes import OwnedProcess, java_command, wait_until
 
 GO_SOURCES = HERE / "go"
+GO_GRPC_SOURCES = HERE / "go_grpc"
+PYTHON_GRPC = HERE / "python" / "grpc_client.py"
+PYTHON_LOCK = LOCKS / "python-grpc.txt"
 GO_TIMEOUT = 600
+PIP_TIMEOUT = 600
 MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 
 
@@ -98,12 +104,16 @@ def start_java(
     *,
     version: str = NEWEST_5,
     properties: Iterable[str] = (),
+    agent: str = "",
     **options: object,
 ) -> Client:
-    """Starts one of our Java programs; options become `key=value` with `_` written as `-`."""
+    """Starts one of our Java programs, with a Java agent or without.
+
+    Options become `key=value` with `_` written as `-`.
+    """
     arguments = [f"namesrv={namesrv}"]
     arguments += [f"{name.replace('_', '-')}={_text(value)}" for name, value in options.items()]
-    return _start_main(program, arguments, version, properties)
+    return _start_main(program, arguments, version, properties, agent)
 
 
 def run_java(
@@ -122,17 +132,17 @@ def run_mqadmin(arguments: Sequence[str], namesrv: str, version: str = NEWEST_5)
     return printed
 
 
-def start_go(arguments: Iterable[str]) -> Client:
-    """Starts our Go program on the Go client; raises `Unavailable` where there is no Go."""
+def start_go(arguments: Iterable[str], sources: Path = GO_SOURCES) -> Client:
+    """Starts one of our Go programs on a Go client; raises `Unavailable` where there is no Go."""
     folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
-    return Client([str(build_go()), *arguments], folder, "go")
+    return Client([str(build_go(sources)), *arguments], folder, "go")
 
 
-def build_go() -> Path:
+def build_go(folder: Path = GO_SOURCES) -> Path:
     """The Go program, built when its sources changed; the module versions are pinned by go.sum."""
-    sources = sorted(path for path in GO_SOURCES.iterdir() if path.is_file())
-    folder = cache_root() / "go" / digest_of(sources)
-    if not folder.is_dir():
+    sources = sorted(path for path in folder.iterdir() if path.is_file())
+    built = cache_root() / "go" / digest_of(sources)
+    if not built.is_dir():
         go = shutil.which("go")
         if go is None:
             raise Unavailable("no go on this machine")
@@ -141,16 +151,47 @@ def build_go() -> Path:
             out.mkdir()
             command = [go, "build", "-mod=readonly", "-trimpath", "-o", str(out / "client"), "."]
             run = subprocess.run(
-                command, cwd=GO_SOURCES, capture_output=True, text=True, timeout=GO_TIMEOUT
+                command, cwd=folder, capture_output=True, text=True, timeout=GO_TIMEOUT
             )
             if run.returncode != 0:
                 raise Unavailable(f"the Go client cannot be built: {run.stderr[-1000:]}")
-            publish(out, folder)
-    return folder / "client"
+            publish(out, built)
+    return built / "client"
+
+
+def start_python(arguments: Iterable[str]) -> Client:
+    """Starts our Python program on the Python client that speaks gRPC."""
+    folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
+    command = [sys.executable, str(PYTHON_GRPC), str(fetch_python()), *arguments]
+    return Client(command, folder, "python")
+
+
+def fetch_python() -> Path:
+    """Folder with the packages of the Python client, as the lock pins them."""
+    packages = cache_root() / "python" / digest_of([PYTHON_LOCK])
+    if not packages.is_dir():
+        python = shutil.which("python3") or sys.executable
+        with tempfile.TemporaryDirectory(prefix="rmqtool-pip-") as work:
+            options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+            command = [python, "-m", "pip", "install", *options, "--target", work]
+            run = subprocess.run(
+                [*command, "-r", str(PYTHON_LOCK)],
+                capture_output=True,
+                text=True,
+                timeout=PIP_TIMEOUT,
+            )
+            if run.returncode != 0:
+                raise Unavailable(f"the Python client cannot be had: {run.stderr[-1000:]}")
+            publish(Path(work), packages)
+    return packages
 
 
 def _start_main(
-    main: str, arguments: Sequence[str], version: str, properties: Iterable[str]
+    main: str,
+    arguments: Sequence[str],
+    version: str,
+    properties: Iterable[str],
+    agent: str = "",
 ) -> Client:
     path = class_path(version)
     folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
@@ -160,7 +201,7 @@ def _start_main(
     shutil.copy(JAVA_SOURCES / "resources" / "logback.xml", quiet)
     home = [f"rocketmq.client.logRoot={folder}", f"rocketmq.home.dir={folder}"]
     command = java_command(
-        path, main, arguments, folder, heap="128m", properties=[*home, *properties]
+        path, main, arguments, folder, heap="128m", properties=[*home, *properties], agent=agent
     )
     return Client(command, folder, main.rpartition(".")[2])
 

@@ -117,9 +117,13 @@ class Node:
         if self.process is not None:
             self.process.discard()
 
+    def alive(self) -> bool:
+        """Whether the process was started and has not ended."""
+        return self.process is not None and self.process.returncode is None
+
     def running(self) -> OwnedProcess:
         """The live process; raises when it has ended."""
-        if self.process is None or self.process.returncode is not None:
+        if self.process is None or not self.alive():
             raise RuntimeError(f"{self.name} does not run; {self.log}")
         return self.process
 
@@ -219,11 +223,14 @@ class Cluster:
         raise KeyError(f"{name} {broker_id}")
 
     @contextlib.contextmanager
-    def unknown_namesrv(self, *properties: str) -> Iterator[Node]:
-        """One more NameServer, which no broker knows, with system properties of its own."""
+    def unknown_namesrv(self, *properties: str, port: int | None = None) -> Iterator[Node]:
+        """One more NameServer, which no broker knows, with system properties of its own.
+
+        `port` is one that is free on its address; None: one that is free everywhere.
+        """
         shared, self.properties = self.properties, (*self.properties, *properties)
         try:
-            node = self._make_namesrv(class_path(self.version), len(self.namesrvs))
+            node = self._make_namesrv(class_path(self.version), len(self.namesrvs), port)
         finally:
             self.properties = shared
         node.start()
@@ -232,6 +239,7 @@ class Cluster:
             yield node
         finally:
             node.kill()
+            shutil.rmtree(node.folder, ignore_errors=True)
 
     def wait_listed(self, broker: Broker, timeout: float = START_SECONDS) -> None:
         """Waits until every NameServer lists it; raises `TimeoutError` or `RuntimeError`."""
@@ -257,9 +265,9 @@ class Cluster:
 
         wait_until(f"route of {topic}", routed, 20.0)
 
-    def _make_namesrv(self, path: str, number: int) -> Node:
+    def _make_namesrv(self, path: str, number: int, port: int | None = None) -> Node:
         host = "::1" if self.ipv6 else f"{self.network}.{1 + number}"
-        port = self._free_port(host, 9876 + number)
+        port = port or self._free_port(host, 9876 + number)
         folder = self._folder(f"namesrv-{number}")
         config = folder / "namesrv.properties"
         settings = {"listenPort": port, "bindAddress": host, "rocketmqHome": folder}

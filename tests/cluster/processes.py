@@ -144,6 +144,7 @@ def java_command(
     *,
     heap: str = "256m",
     properties: Sequence[str] = (),
+    agent: str = "",
 ) -> list[str]:
     """Command line of one of our Java programs; RocketMQ's own logs go below `home`."""
     return [
@@ -151,6 +152,7 @@ def java_command(
         "-Xms64m" if heap == "256m" else "-Xms32m",
         f"-Xmx{heap}",
         *LIGHT,
+        *([f"-javaagent:{agent}"] if agent else []),
         f"-Duser.home={home}",
         f"-Drocketmq.log.root={home}",
         *(f"-D{item}" for item in properties),

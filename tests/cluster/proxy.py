@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from . import probe
 from .artifacts import PROXY_5, class_path
-from .cluster import CLUSTER_NAME, START_SECONDS, Cluster, Node
+from .cluster import CLUSTER_NAME, START_SECONDS, Broker, Cluster, Node
 from .processes import java_command, port_is_free, wait_until
 
 MAIN = "org.apache.rocketmq.proxy.ProxyStartup"
@@ -20,15 +21,45 @@ FIRST_PORT = 18080
 
 
 @contextlib.contextmanager
-def proxied(cluster: Cluster) -> Iterator[Node]:
-    """A proxy in cluster mode; its remoting port is what clients take for their NameServer."""
+def proxied(
+    cluster: Cluster,
+    *,
+    version: str = PROXY_5,
+    settings: Mapping[str, object] | None = None,
+) -> Iterator[Node]:
+    """A proxy, in cluster mode; its remoting port is what clients take for their NameServer.
+
+    Clients of gRPC take the port above that one, see `grpc_text`.
+    """
     assert cluster.folder is not None
-    host = f"{cluster.network}.71"
+    with _running(cluster, f"{cluster.network}.71", version, "cluster", settings or {}) as node:
+        yield node
+
+
+@contextlib.contextmanager
+def with_broker(cluster: Cluster, *, version: str = PROXY_5) -> Iterator[Node]:
+    """A proxy in local mode: one process that is proxy and, in its place, the first broker.
+
+    The broker's own process is killed; its address, settings and store are the proxy's then.
+    """
+    broker = cluster.brokers[0]
+    broker.kill()
+    settings = {"brokerConfigPath": str(broker.folder / "broker.properties")}
+    with _running(cluster, broker.host, version, "local", settings) as node:
+        wait_until("it is listed", lambda: _is_listed(cluster, broker), START_SECONDS)
+        yield node
+
+
+@contextlib.contextmanager
+def _running(
+    cluster: Cluster, host: str, version: str, mode: str, settings: Mapping[str, object]
+) -> Iterator[Node]:
+    assert cluster.folder is not None
     port = next(port for port in range(FIRST_PORT, FIRST_PORT + 900, 2) if port_is_free(host, port))
     folder = cluster.folder / "proxy"
-    (folder / "conf").mkdir(parents=True)
-    settings = {
-        "proxyMode": "CLUSTER",
+    (folder / "conf").mkdir(parents=True, exist_ok=True)
+    lines = {
+        "proxyMode": mode.upper(),
         "rocketMQClusterName": CLUSTER_NAME,
         "namesrvAddr": cluster.namesrv_text,
         "localServeAddr": host,
@@ -36,13 +67,14 @@ def proxied(cluster: Cluster) -> Iterator[Node]:
         "remotingListenPort": port,
         "grpcServerPort": port + 1,
         "metricsExporterType": "DISABLE",
+        **settings,
     }
     config = folder / "conf" / "rmq-proxy.json"
-    config.write_text(json.dumps(settings))
+    config.write_text(json.dumps(lines))
     command = java_command(
-        class_path(PROXY_5),
+        class_path(version),
         MAIN,
-        ["-pc", str(config), "-n", cluster.namesrv_text, "-pm", "cluster"],
+        ["-pc", str(config), "-n", cluster.namesrv_text, "-pm", mode],
         folder,
         properties=[f"rocketmq.home.dir={folder}", f"user.home={folder}"],
     )
@@ -53,6 +85,15 @@ def proxied(cluster: Cluster) -> Iterator[Node]:
         yield node
     finally:
         node.kill()
+
+
+def grpc_text(proxy: Node) -> str:
+    """`host:port` at which a proxy speaks gRPC."""
+    return f"{proxy.host}:{proxy.port + 1}"
+
+
+def _is_listed(cluster: Cluster, broker: Broker) -> bool:
+    return all(probe.is_registered(node.address, broker.registered_as) for node in cluster.namesrvs)
 
 
 def _listens(node: Node) -> bool:

@@ -19,9 +19,9 @@ from itertools import groupby
 from pathlib import Path
 
 from . import namespace
-from .artifacts import HERE, RELEASES, class_path
+from .artifacts import HERE, RELEASES, TLS_AGENT, class_path, fetch
 from .capture import tcpdump
-from .clients import build_go
+from .clients import GO_GRPC_SOURCES, build_go, fetch_python
 from .cluster import Cluster
 from .processes import log_end
 from .readme import write_readme
@@ -63,7 +63,10 @@ def _prepare() -> None:
     tcpdump()
     for version in RELEASES:
         class_path(version)
+    fetch(TLS_AGENT)
     build_go()
+    build_go(GO_GRPC_SOURCES)
+    fetch_python()
 
 
 def _record_group(group: Sequence[Scenario], folder: Path) -> list[str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from dissectors.decode.pipeline import Decode
-from dissectors.remoting.messages.message import StoredMessage, decode_messages
+from dissectors.remoting.messages.message import StoredMessage
+from dissectors.remoting.messages.records import decode_messages
 from tests.cluster.artifacts import Unavailable
 from tests.cluster.capture import Capture
 from tests.cluster.clients import run_java

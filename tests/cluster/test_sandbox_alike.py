@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dissectors.remoting.messages.message import decode_messages
+from dissectors.remoting.messages.records import decode_messages
 from replay.sandbox import SandboxOptions, sandbox_thread
 from tests.replay.sandbox.talk import Reply, Talk
 

@@ -125,7 +125,15 @@ def test_a_java_consumer_reads_what_was_sent(box: Box) -> None:
 
 
 def test_a_push_consumer_consumes_and_commits(box: Box) -> None:
-    consumer = start_java("PushConsume", box.namesrv, version=box.version, count=20, group="push")
+    # A message counts when its listener has returned; a client that ends at once does not wait for
+    # that.
+    consumer = start_java(
+        *("PushConsume", box.namesrv),
+        version=box.version,
+        count=20,
+        group="push",
+        linger_ms=2000,
+    )
     try:
         consumer.wait_for("started")
         box.java("Send", count=20)

@@ -130,7 +130,7 @@ def test_a_marker_from_somebody_else_names_nothing_outside(tmp_path: Path, liste
     out = tmp_path / "out"
     out.mkdir()
     _marked(out, Marker(KIND, [listed]))
-    with pytest.raises(FolderRefused, match="no report that rmqtool wrote"):
+    with pytest.raises(FolderRefused, match="not a report that rmqtool wrote"):
         _write(out, "new", replace=True)
     assert (tmp_path / "mine").read_text() == "mine"
 

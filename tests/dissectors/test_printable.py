@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.grpc.names import ANSWERS, OPERATIONS
 from dissectors.printable import MOST_SHOWN, printable, shortened
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.outcome import LONG_POLLS, NORMAL_ANSWERS, is_failure
@@ -24,8 +25,8 @@ def test_escapes() -> None:
 
 
 def test_the_names_of_outcomes_are_names_of_codes() -> None:
-    assert set(ResponseCode.__members__) >= NORMAL_ANSWERS
-    assert set(RequestCode.__members__) >= LONG_POLLS
+    assert {*ResponseCode.__members__, *ANSWERS} >= NORMAL_ANSWERS
+    assert {*RequestCode.__members__, *OPERATIONS} >= LONG_POLLS
     assert is_failure("SYSTEM_BUSY")
     assert not is_failure("PULL_NOT_FOUND")
     assert not is_failure(None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 import typer.main
 
@@ -81,11 +81,9 @@ def _value_of(parameter: Any) -> str:
     """The word that stands for the value: the choices, where it has some."""
     if parameter.metavar:
         return str(parameter.metavar)
-    kinds = [parameter.type_descriptor.annotation]
-    for kind in kinds:
-        kinds += get_args(kind)
-        if isinstance(kind, type) and issubclass(kind, enum.Enum):
-            return "|".join(str(one.value) for one in kind)
+    choices = getattr(parameter.type, "choices", ())
+    if choices:
+        return "|".join(str(getattr(one, "value", one)) for one in choices)
     return str(parameter.name).upper()
 
 

@@ -35,7 +35,7 @@ SECONDS = 6
 _FONT_FACES = re.compile(r"@font-face \{\{.*?\}\}\s*", re.DOTALL)
 _FONTS = 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'
 _HEIGHT = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
-_THEME = TerminalTheme(
+DARK = TerminalTheme(
     (24, 28, 31),
     (222, 226, 224),
     [
@@ -47,6 +47,30 @@ _THEME = TerminalTheme(
         *((140, 190, 250), (215, 175, 245), (130, 220, 220), (255, 255, 255)),
     ],
 )
+LIGHT = TerminalTheme(
+    (252, 252, 250),
+    (40, 44, 46),
+    [
+        *((40, 44, 46), (190, 40, 50), (30, 120, 40), (150, 105, 0)),
+        *((20, 90, 180), (130, 60, 160), (0, 120, 125), (200, 204, 202)),
+    ],
+    [
+        *((110, 116, 120), (215, 60, 70), (45, 140, 55), (175, 125, 10)),
+        *((40, 110, 205), (150, 80, 180), (10, 140, 145), (255, 255, 255)),
+    ],
+)
+
+
+class Look(NamedTuple):
+    """How a terminal looks."""
+
+    width: int = WIDTH
+    """cells"""
+    theme: TerminalTheme = DARK
+    most_lines: int = MOST_LINES
+
+
+_LOOK = Look()
 
 
 class Screen(NamedTuple):
@@ -77,37 +101,48 @@ PAGES = {
 }
 
 
-def screen_of(command: str) -> Screen:
+def screen_of(command: str, width: int = WIDTH) -> Screen:
     """Run a command on a terminal of its own, without what it tells on the way."""
-    arguments = [*PROGRAM, *_words_of(command), "--quiet"]
+    screen, status = shown_by([*_words_of(command), "--quiet"], width)
+    assert status == 0, command
+    return Screen(command, screen)
+
+
+def shown_by(words: Sequence[str], width: int, errors: bool = False) -> tuple[str, int]:
+    """Return what a command writes to a terminal, perhaps errors as well, and its status."""
+    arguments = [*PROGRAM, *words]
     master, slave = os.openpty()
-    environment = os.environ | {"COLUMNS": str(WIDTH), "LINES": "50", "TZ": "UTC"}
+    environment = os.environ | {"COLUMNS": str(width), "LINES": "50", "TZ": "UTC"}
     environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
     for name in ("NO_COLOR", "FORCE_COLOR"):
         environment.pop(name, None)
     with subprocess.Popen(
-        arguments, stdin=subprocess.DEVNULL, stdout=slave, cwd=ROOT, env=environment
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=slave,
+        stderr=slave if errors else None,
+        cwd=ROOT,
+        env=environment,
     ) as program:
         os.close(slave)
         output = _all_of(master)
     os.close(master)
-    assert program.returncode == 0, command
-    return Screen(command, output.replace("\r\n", "\n"))
+    return output.replace("\r\n", "\n"), program.returncode
 
 
-def terminal_svg(screen: Screen, name: str, least: int = 0) -> str:
+def terminal_svg(screen: Screen, name: str, least: int = 0, look: Look = _LOOK) -> str:
     """Draw a terminal of at least so many lines; the picture asks for nothing from elsewhere."""
     console = Console(
-        record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, legacy_windows=False
+        record=True, width=look.width, file=io.StringIO(), force_terminal=True, legacy_windows=False
     )
     lines = screen.output.rstrip().splitlines()
-    more = ["…"] if len(lines) > MOST_LINES else []
+    more = ["…"] if len(lines) > look.most_lines else []
     empty = [""] * (least - len(lines))
-    text = Text.from_ansi("\n".join([*lines[:MOST_LINES], *more, *empty]))
+    text = Text.from_ansi("\n".join([*lines[: look.most_lines], *more, *empty]))
     console.print(Text.assemble(("$ ", "bold green"), (screen.command, "bold")))
     console.print(text)
     svg = console.export_svg(
-        title="rmqtool", theme=_THEME, code_format=_form(), unique_id=name.partition(".")[0]
+        title="rmqtool", theme=look.theme, code_format=_form(), unique_id=name.partition(".")[0]
     )
     return re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE).rstrip() + "\n"
 
@@ -161,14 +196,19 @@ def write_pages() -> None:
             page = Path(folder) / f"{name}.html"
             arguments = [*PROGRAM, *_words_of(f"rmqtool {command}"), "-o", str(page), "--quiet"]
             subprocess.run(arguments, cwd=ROOT, check=True)
-            chromium = ["chromium", "--headless", "--no-sandbox", "--hide-scrollbars"]
-            size = f"--window-size=1200,{height}"
-            shot = f"--screenshot={IMAGES / name}"
-            subprocess.run(
-                [*chromium, size, shot, f"--user-data-dir={folder}/profile", page.as_uri()],
-                check=True,
-                capture_output=True,
-            )
+            take_picture(page, IMAGES / name, 1200, height)
+
+
+def take_picture(page: Path, picture: Path, width: int, height: int) -> None:
+    """Let Chromium take a picture of an HTML page."""
+    with tempfile.TemporaryDirectory() as profile:
+        chromium = ["chromium", "--headless", "--no-sandbox", "--hide-scrollbars"]
+        size, shot = f"--window-size={width},{height}", f"--screenshot={picture}"
+        subprocess.run(
+            [*chromium, size, shot, f"--user-data-dir={profile}", page.as_uri()],
+            check=True,
+            capture_output=True,
+        )
 
 
 def _words_of(command: str) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,14 @@ def test_every_picture_is_shown() -> None:
         if link.endswith((".png", ".svg"))
     }
     assert sorted((DOCS / "images").iterdir()) == sorted(shown)
+
+
+def test_what_the_reference_of_the_api_names_is_there() -> None:
+    names = re.findall(r"^::: (\S+)$", (DOCS / "site" / "api.md").read_text(), re.MULTILINE)
+    assert len(names) > 10
+    for name in names:
+        module, _, inner = name.rpartition(".")
+        try:
+            import_module(name)
+        except ModuleNotFoundError:
+            assert hasattr(import_module(module), inner), name

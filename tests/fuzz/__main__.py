@@ -21,6 +21,8 @@ from .targets import TARGETS
 
 MAX_INPUT = 1024
 """bytes of one input"""
+MAX_SECONDS = 300
+"""for one input, by the clock: most of it is waiting where the machine has other work"""
 
 
 def _worker(target: str, *arguments: str) -> int:
@@ -36,7 +38,7 @@ def _fuzz(target: str, seconds: int) -> bool:
             each.mkdir()
         for number, data in enumerate([*seeds_of(target), *corpus_of(target)]):
             (seeds / str(number)).write_bytes(data)
-        limits = (f"-max_len={MAX_INPUT}", "-timeout=30", "-rss_limit_mb=2048")
+        limits = (f"-max_len={MAX_INPUT}", f"-timeout={MAX_SECONDS}", "-rss_limit_mb=2048")
         status = _worker(target, str(found), str(seeds), f"-max_total_time={seconds}", *limits)
         if status:
             return False

@@ -11,9 +11,12 @@ from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.decode.stages import CommandStages, ExchangeStages
 from dissectors.expert import ExpertInfo
+from dissectors.grpc.tables.methods import METHODS
+from dissectors.message_rows.message_table import MessageTable
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES, FrameDecoder
 from dissectors.remoting.header_codec import decode_header
+from dissectors.rows.message_record import MessageRecord
 from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.rows.tables import csv_of, jsonl_of
 from dissectors.tcp.capture import CaptureReader, Packet
@@ -24,6 +27,7 @@ from dissectors.tcp.segment import Segment
 from dissectors.tcp.segment_reader import SegmentReader
 from rmqtool.decode.tree import Tree
 from tests.traffic.captures import pcap_of
+from tests.traffic.http2 import Http2Writer
 from tests.traffic.talk import Talk
 
 
@@ -45,6 +49,39 @@ def stream(data: bytes) -> None:
     for index, at in enumerate(range(2, len(data), size)):
         talk.say(index & 1 if data[1] & 2 else 0, data[at : at + size])
     capture(pcap_of(talk.segments))
+
+
+def calls(data: bytes) -> None:
+    """A call of gRPC: its method, how its answer is made and cut, what is lost; request, answer.
+
+    With a method beyond 127 the first bytes of both ends were not captured.
+    """
+    if len(data) < 4:
+        return
+    method = METHODS[data[0] % len(METHODS)].name
+    at = 4 + data[2]
+    client, server = Http2Writer(), Http2Writer(is_client=False)
+    joined = data[0] > 127
+    if joined:
+        client.data.clear()
+        server.data.clear()
+    client.call(1, method, data[4:at])
+    if data[1] & 1:
+        server.answer(1, data[at:], str(data[1] >> 4))
+    else:
+        server.headers(1, [(":status", "200"), ("grpc-encoding", "gzip")])
+        server.data += data[at:]
+    said = bytearray(client.data)
+    if data[1] & 2:
+        said[data[3] % len(said)] ^= data[1]
+    talk = Talk(mss=1 + 16 * (data[1] >> 2)).open() if data[1] & 8 and not joined else Talk()
+    sides = (0, 1) if data[3] & 0x40 == 0 else (1, 0)  # answers may be captured first
+    for side in sides:
+        talk.say(side, (bytes(said), bytes(server.data))[side])
+    seen = talk.close().segments
+    if data[3] & 0x80 and len(seen) > 4:
+        del seen[4 + (data[3] & 0x7F) % (len(seen) - 4)]
+    capture(pcap_of(seen))
 
 
 def packets(data: bytes) -> None:
@@ -144,13 +181,15 @@ def _through(reader: CaptureReader, data: bytes, step: int) -> None:
     for info in reader.take_experts():
         assert isinstance(info, ExpertInfo)
     rows, whole = ExchangeStages(frozenset(), KEEP_MESSAGES), CommandStages(frozenset())
-    for stages in (rows, whole):
+    kept = ExchangeStages(frozenset(), KEEP_MESSAGES, messages=True)
+    for stages in (rows, kept, whole):
         stages.receive(packets)
         stages.finish()
         for info in stages.take_experts():
             assert isinstance(info, ExpertInfo)
             assert not info.detail.startswith("not decoded"), info
     _look_at_rows(rows.take_exchanges())
+    _look_at_rows(kept.take_exchanges())
     _look_at_commands(whole.take_commands())
 
 
@@ -166,6 +205,11 @@ def _look_at_commands(commands: list[CommandSeen]) -> None:
 
 def _look_at_rows(exchanges: list[Exchange]) -> None:
     records = [record_of(one, "x") for one in exchanges]
+    table, experts = MessageTable(body_limit=64), list[ExpertInfo]()
+    for one, record in zip(exchanges, records, strict=True):
+        for row in table.rows_of(one.request, one.response, record, experts):
+            assert isinstance(row, MessageRecord)
+    assert not any(info.detail.startswith("not decoded") for info in experts), experts
     for record in records:
         assert isinstance(record, ExchangeRecord)
         assert record.status in STATUSES
@@ -179,5 +223,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "segments": segments,
     "frames": frames,
     "stream": stream,
+    "calls": calls,
 }
 """name and what takes the bytes"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from dissectors.grpc.tables.methods import METHODS
 from dissectors.remoting.bodies import encode_registration
 from dissectors.remoting.fastjson.codec import encode_json
 from tests.dissectors.replication_traffic import replicated
@@ -13,6 +14,7 @@ from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
 from tests.traffic.commands import Command, send, sent
 from tests.traffic.network import LINKS, TUNNELS, ethernet, fragments, ip, packets
 from tests.traffic.talk import BROKER, CLIENT, PSH, START, End, Talk, Tcp
+from tests.traffic.tls_records import KEY_LOG, client_hello, extension, message, server_hello
 
 from .sandbox_targets import codes
 from .targets import CODES, PROPERTIES
@@ -30,6 +32,7 @@ def seeds_of(target: str) -> Iterator[bytes]:
         "segments": _segments,
         "frames": _frames,
         "stream": _streams,
+        "calls": _calls,
         "header": _headers,
         "body": _bodies,
         "commands": _commands,
@@ -43,6 +46,9 @@ def seeds_of(target: str) -> Iterator[bytes]:
         "pushes": _pushes,
         "lines": _lines,
         "requests": _requests,
+        "tls": _tls,
+        "tls_sealed": _tls_sealed,
+        "key_log": _key_logs,
     }[target]()
 
 
@@ -53,6 +59,38 @@ def _captures() -> Iterator[bytes]:
     timed = [(ts, data, 0) for ts, data in packets(talk.segments)]
     yield pcapng(timed, [Interface(1, 9), Interface(113)])
     yield pcap([(one.ts, ethernet(TUNNELS["vxlan"](ip(one)))) for one in talk.segments])
+
+
+def _calls() -> Iterator[bytes]:
+    resource = b"\x0a\x06\x12\x04team"
+    status = b"\x0a\x09\x08\xa0\x9c\x01\x12\x03yes"
+    system = b"\x1a\x0e\x0a\x01t\x12\x01k\x1a\x02id\x30\x01\x28\x02"
+    message = resource + system + b"\x22\x04body"
+    sent = b"\x0a" + bytes((len(message),)) + message
+    for number in range(len(METHODS)):
+        for how in (1, 9, 0x1B, 0x81, 0x0D):
+            request = sent if METHODS[number].name == "SendMessage" else resource
+            yield bytes((number, how, len(request), 9)) + request + status
+    for lost in range(0x80, 0x98):
+        yield bytes((2, 0x09 + (lost & 3) * 4, len(sent), lost)) + sent + status
+    long = resource + system + b"\x22\x96\x01" + b"b" * 150
+    asked = b"\x0a" + bytes((len(long) & 0x7F | 0x80, len(long) >> 7)) + long
+    for lost in range(0x80, 0x90):
+        yield bytes((2, 9, len(asked), lost)) + asked + status
+    route = b"\x12\x04\x2a\x02\x01\x02"  # of a queue the kinds of messages that it takes
+    yield bytes((0, 9, len(resource), 0)) + resource + status + route
+    parts = bytes.fromhex("00000101000000000388 00000109040000000386")
+    yield bytes((2, 8, len(sent), 0)) + sent + parts
+    yield bytes((2, 8, len(sent), 0)) + sent + bytes.fromhex("00000101050000000188")
+    yield bytes((2, 9, len(sent), 0x40)) + sent + status
+    for how in (0x41, 0x45):
+        yield bytes((128 + 2 - 128 % len(METHODS), how, len(sent), 0)) + sent + status
+    settings = b"\x12\x08\x08\x02\x32\x04\x0a\x02\x12\x00"
+    yield bytes((12, 9, len(settings), 0)) + settings + settings
+    frames = bytes.fromhex("000004030000000001") + b"\0\0\0\x08"
+    frames += bytes.fromhex("000008070000000000") + bytes(8)
+    yield bytes((2, 8, len(sent), 0)) + sent + frames
+    yield bytes((2, 8, len(sent), 0)) + sent + bytes.fromhex("000003010500000001886162")
 
 
 def _packets() -> Iterator[bytes]:
@@ -295,3 +333,37 @@ def _requests() -> Iterator[bytes]:
     yield one(310, 0, 2, 3) + one(37) + one(39 if 39 in served else 37) + one(310, 0x30)
     yield one(105, 1) + one(103, 1) + one(105, 1) + one(103, 9) + one(105, 1) + one(106, 1)
     yield one(25, 0, 8, 0, b"brokerPermission=\x1b\x01") + one(310) + one(105, 1)
+
+
+def _part(kind: int, part: bytes) -> bytes:
+    return bytes((kind, len(part))) + part
+
+
+def _tls() -> Iterator[bytes]:
+    hello = client_hello()
+    yield (
+        _part(0, hello) + _part(1, server_hello(b"\x03\x04")) + _part(1, b"\x17\x03\x03\0\x05abcde")
+    )
+    yield _part(0, hello[:60]) + _part(0x88, b"")
+    chain = message(11, b"\0\0\x06\0\0\x03abc")
+    yield _part(0, hello) + _part(1, server_hello(None, b"\xc0\x2f")) + _part(0x23, chain)
+    old = _part(0, hello) + _part(1, server_hello(None, b"\x00\x2f"))
+    yield old + _part(0x23, message(4, b"\0\0\0\0\0\x03abc"))
+    full = old + _part(0x23, message(14, b"")) + _part(0x22, message(16, b"\0\x10" + bytes(16)))
+    yield full + _part(2, b"\1") + _part(0x22, bytes(64)) + _part(3, b"\1") + _part(0x33, bytes(80))
+    yield _part(0, hello) + _part(0x13, b"\x02\x28") + _part(1, b"no record")
+
+
+def _tls_sealed() -> Iterator[bytes]:
+    alpn = message(8, b"\0\x09" + extension(16, b"\0\x03\x02h2"))
+    chain = message(11, b"\0\0\0\x08\0\0\x03abc\0\0")
+    inside = alpn + chain + message(20, bytes(32)) + b"\x16"
+    client = message(20, bytes(32)) + b"\x16"
+    data = _part(5, b"hello\x17") + _part(4, message(24, b"\0") + b"\x16") + _part(5, b"\x01\0\x15")
+    yield _part(5, inside) + _part(4, client) + data
+    yield _part(5, b"hello\x17") + _part(4, b"\0\0\0") + _part(0x12, b"\x01")
+
+
+def _key_logs() -> Iterator[bytes]:
+    yield KEY_LOG
+    yield b"CLIENT_RANDOM 00 11\n# x\nRSA Session-ID:00 Master-Key:" + b"00" * 48 + b"\n"

@@ -21,6 +21,13 @@ from analytics.diagnosis.problem import as_json
 from analytics.diagnosis.registry import rules
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.remoting.bodies import body_value, decode_body
+from dissectors.remoting.bodies.custom import (
+    MessageBody,
+    NamedDecoder,
+    decoded_text,
+    decoding_with,
+    take_problems,
+)
 from dissectors.remoting.bodies.secrets import text_without_secrets
 from dissectors.remoting.broker_addresses import broker_addresses_of
 from dissectors.remoting.code_names import OPERATIONS
@@ -40,7 +47,7 @@ from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, frame
 from tests.traffic.talk import Talk
 
-from . import capture_targets, peer_targets, sandbox_targets
+from . import capture_targets, peer_targets, sandbox_targets, tls_targets
 from .capture_targets import whole
 from .tokens import expanded
 
@@ -180,9 +187,22 @@ def messages(data: bytes) -> None:
     for code, body in ((11, encode_message(message)), (310, text)):
         found = decode_body(code, code == 11, 0, body, {"i": words, "f": str(sys_flag), "b": topic})
         body_value(found, 256)
+        with decoding_with([NamedDecoder("fuzzed", _plugin)]):
+            shown = body_value(found, 256).get("messages", ())
+            assert isinstance(shown, (list, tuple))
+            for one in shown:
+                decoded_text(one.get("content"))
+            take_problems()
         for one in found.messages:
             property_parts(one.properties, 1)
     decode_properties(words)
+
+
+def _plugin(message: MessageBody) -> object:
+    """Decode a body, or fail, as a plug-in of a user might."""
+    if len(message.body) % 2:
+        raise ValueError(message.topic)
+    return {"tags": message.tags, "size": len(message.body)}
 
 
 def packed(data: bytes) -> None:
@@ -236,5 +256,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     **capture_targets.TARGETS,
     **peer_targets.TARGETS,
     **sandbox_targets.TARGETS,
+    **tls_targets.TARGETS,
 }
 """name and what takes the bytes"""

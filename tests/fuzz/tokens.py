@@ -9,7 +9,7 @@ TOKENS = (
     *(b"\\u00", b"\x01", b"\x02", b"\xff", b"9", b"-", b",", b":", b"/*", b"//", b"@", b"%", b"\n"),
     *(b"=", b";", b" ", b"Set[", b"\xc2\xb2", b"null", b'{"a":1,', b"\0", b'"groupName":"g"}'),
 )
-"""what a text repeats: brackets that nest, separators, escapes, digits that are no ASCII"""
+"""what a text repeats: brackets that nest, separators, escapes, digits that are not ASCII"""
 
 
 def expanded(data: bytes) -> bytes:

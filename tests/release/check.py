@@ -68,6 +68,12 @@ def environment_of(elsewhere: Path) -> dict[str, str]:
     }
 
 
+def network_of() -> dict[str, str]:
+    """Return what of the environment says how a package index is reached."""
+    prefixes = ("PIP_", "UV_", "SSL_CERT_", "REQUESTS_CA_", "HTTP_", "HTTPS_", "NO_PROXY")
+    return {name: text for name, text in os.environ.items() if name.upper().startswith(prefixes)}
+
+
 def _modules(python: Path, elsewhere: Path, *, compiled: bool) -> str:
     script = (
         "import sys, rmqtool, dissectors.tcp.capture as it\n"

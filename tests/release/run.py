@@ -9,8 +9,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .build import build_all
+from .build import build_all, build_pure, committed
 from .check import check_wheel
+from .image import check_image
+from .installers import check_installers
 from .interpreters import ROOT, found, supported
 from .sbom import write_sbom
 from .tools import Failed
@@ -21,7 +23,7 @@ WORK = ROOT / ".cache" / "release"
 
 def dist(pythons: dict[str, Path]) -> None:
     """Build everything, test each wheel in fresh environments, put all into dist/."""
-    built = build_all(WORK / "build", pythons)
+    built = build_all(WORK / "build", pythons, committed())
     (pure,) = (path for path in built if path.name.endswith("none-any.whl"))
     for version, python in pythons.items():
         tag = f"-cp{version.replace('.', '')}-"
@@ -43,8 +45,9 @@ def reproducible(pythons: dict[str, Path]) -> None:
     Raises:
         Failed: files differ.
     """
-    first = build_all(WORK / "once", pythons)
-    second = build_all(WORK / "again" / "elsewhere", pythons, umask=0o077)
+    commit = committed()
+    first = build_all(WORK / "once", pythons, commit)
+    second = build_all(WORK / "again" / "elsewhere", pythons, commit, umask=0o077)
     if [path.name for path in first] != [path.name for path in second]:
         raise Failed("the second build made other files")
     different = []
@@ -58,21 +61,35 @@ def reproducible(pythons: dict[str, Path]) -> None:
 
 
 def sbom(pythons: dict[str, Path]) -> None:
-    """Write dist/rmqtool-VERSION.cdx.json for the pure wheel in dist/.
-
-    Raises:
-        Failed: there is no wheel.
-    """
-    wheels = sorted(DIST.glob("*-none-any.whl"))
-    if len(wheels) != 1:
-        raise Failed("dist/ has no pure wheel: make dist")
-    version = wheels[0].name.split("-")[1]
-    target = DIST / f"rmqtool-{version}.cdx.json"
-    count = write_sbom(WORK / "sbom", next(iter(pythons.values())), wheels[0], target)
+    """Write dist/rmqtool-VERSION.cdx.json for the pure wheel of what is committed."""
+    python = next(iter(pythons.values()))
+    wheel = _pure(python)
+    DIST.mkdir(exist_ok=True)
+    target = DIST / f"rmqtool-{wheel.name.split('-')[1]}.cdx.json"
+    count = write_sbom(WORK / "sbom", python, wheel, target)
     print(f"{target.relative_to(ROOT)}: {count} components")
 
 
-_PARTS = {"dist": dist, "reproducible": reproducible, "sbom": sbom}
+def installers(pythons: dict[str, Path]) -> None:
+    """Do with a wheel what docs/install.md tells users to do."""
+    python = next(iter(pythons.values()))
+    held = check_installers(WORK / "installers", python, _pure(python))
+    print(f"{python}: {', '.join(held)}")
+
+
+def image(pythons: dict[str, Path]) -> None:
+    """Run the steps of the Containerfile without a container, with the Python nearest to its."""
+    version = "3.13" if "3.13" in pythons else next(reversed(pythons))
+    python = pythons[version]
+    held = check_image(WORK / "image", python, [_pure(python)])
+    print(f"Containerfile, with CPython {version}: {', '.join(held)}")
+
+
+def _pure(python: Path) -> Path:
+    return build_pure(WORK / "pure", python, committed())
+
+
+_PARTS = {part.__name__: part for part in (dist, reproducible, sbom, installers, image)}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -20,7 +20,12 @@ def write_sbom(work: Path, python: Path, wheel: Path, target: Path) -> int:
     installed = environment_at(work / "environment", python)
     pins = ROOT / "requirements.txt"
     install(installed, "--constraint", pins, f"rmqtool[all] @ {wheel.as_uri()}")
-    command = [FOLDER / "cyclonedx-py", "environment", installed, "--output-reproducible"]
+    command: list[str | Path] = [
+        FOLDER / "cyclonedx-py",
+        "environment",
+        installed,
+        "--output-reproducible",
+    ]
     command += ["--pyproject", ROOT / "pyproject.toml", "--output-format", "JSON"]
     made = work / "sbom.json"
     run(*command, "--output-file", made, cwd=work)

@@ -16,15 +16,23 @@ class Failed(Exception):
     """A program that ended with an error; the message has what it printed."""
 
 
-def run(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> str:
-    """Return what a program printed.
+def run(
+    *command: str | Path, cwd: Path, env: Mapping[str, str] | None = None, umask: int = -1
+) -> str:
+    """Return what a program printed; its umask is ours, unless one is given.
 
     Raises:
         Failed: it ended with another status than 0.
     """
     arguments = [str(word) for word in command]
     done = subprocess.run(
-        arguments, cwd=cwd, env=dict(env or os.environ), capture_output=True, text=True, check=False
+        arguments,
+        cwd=cwd,
+        env=dict(env or os.environ),
+        capture_output=True,
+        text=True,
+        check=False,
+        umask=umask,
     )
     if done.returncode != 0:
         raise Failed(

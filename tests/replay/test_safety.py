@@ -6,7 +6,7 @@ import pytest
 
 from replay.captured import source as captured_source
 from replay.captured.source import SourceError, note_responder
-from replay.safety import Guard, TargetRefused, host_and_port, is_loopback
+from replay.safety import Agreement, Guard, TargetRefused, host_and_port, is_loopback
 from replay.transport.problems import is_own_address
 
 
@@ -35,7 +35,7 @@ def test_an_address_that_is_learned_later_is_refused_from_then_on() -> None:
         guard.check("10.0.0.1:10911")
 
 
-def test_ipv4_in_ipv6_clothes_is_the_same_address() -> None:
+def test_ipv4_mapped_ipv6_is_the_same_address() -> None:
     guard = Guard(consent=True)
     guard.learn(["10.0.0.1:10911"])
     with pytest.raises(TargetRefused):
@@ -105,6 +105,102 @@ def test_a_scope_does_not_make_another_address() -> None:
     guard.learn(["[fe80::1]:10911", "[fe80::2%eth0]:10911"])
     for address in ("[fe80::1%eth0]:1", "[fe80::1%2]:1", "[fe80::2]:1", "[fe80::2%lo]:1"):
         with pytest.raises(TargetRefused, match="address of the capture"):
+            guard.check(address)
+
+
+TEN = ("10.0.0.1", "::ffff:10.0.0.1", "::ffff:a00:1")
+"""notations of one host"""
+ALLOWED = {
+    "10.0.0.0/8": (*TEN, "10.255.255.255"),
+    "10.9.8.7/8": (*TEN, "10.255.255.255"),
+    "10.0.0.1": TEN,
+    "::ffff:10.0.0.1": TEN,
+    "::ffff:10.0.0.0/104": (*TEN, "10.255.255.255"),
+    "0.0.0.0/0": (*TEN, "10.255.255.255", "192.0.2.1"),
+    "[2001:db8::1]": ("2001:db8::1",),
+    "2001:DB8:0::/48": ("2001:db8::1",),
+    "fe80::1%eth0": ("fe80::1%eth0",),
+    "fe80::1": ("fe80::1", "fe80::1%eth0", "fe80::1%eth1"),
+    "Host.Example.": ("host.example", "HOST.example."),
+    "b\u00fccher.example": ("B\u00dcCHER.example",),
+    "10.example": ("10.example",),
+}
+"""what is allowed → what it covers"""
+HOSTS = {host for hosts in ALLOWED.values() for host in hosts} | {
+    *("10.0.0.1.", "167772161", "0x0a000001", "012.0.0.1", "10.1", "\uff11\uff10.0.0.1"),
+    *("64:ff9b::a00:1", "2002:a00:1::", "::10.0.0.1", "example", "host.example.evil"),
+}
+
+
+@pytest.mark.parametrize("text", ALLOWED)
+def test_consent_covers_what_was_written_and_nothing_else(text: str) -> None:
+    agreement = Agreement(False, [text])
+    assert {one for one in HOSTS if agreement.covers(_joined(one, 1))} == set(ALLOWED[text])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            " ",
+            ".",
+            "..",
+            "[",
+            "[]",
+            "*",
+            "a b",
+            "a,b",
+            "10.0.0.1;10.0.0.2",
+            "10.0.0.1 ",
+            "-/8",
+        ),
+        *("10.0.0.1:9876", "[::1]:9876", "::1:9876:x", "127.0.0.1\n", "10.0.0.1\0", "a\u202eb"),
+        *("10/8", "0/0", "10.0.0.0/8 ", "host/8"),
+        *(
+            "fe80::1%eth0/64",
+            "fe80::%eth0/64",
+            "10.0.0.0/8%eth0",
+            "010.0.0.0/8",
+            "\u0661\u0660.0.0.0/8",
+        ),
+        *(
+            "167772161",
+            "0x0a000001",
+            "0xA000001",
+            "012.0.0.1",
+            "10.1",
+            "0",
+            "10.0.0.1.",
+            "10.0.0.256",
+        ),
+        *("\uff11\uff10.0.0.1", "\u0661\u0660.0.0.\u0661", "10.0.0.\u00b9", "host.0x7f"),
+    ],
+)
+def test_what_may_mean_something_else_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^'"):
+        Agreement(False, [text])
+
+
+def test_consent_for_an_address_is_none_for_a_name_that_looks_like_it() -> None:
+    """The system asks the DNS for `10.0.0.1.`, which may answer with any address."""
+    guard = Guard(Agreement(False, ["10.0.0.1"]))
+    with pytest.raises(TargetRefused, match="not a loopback address"):
+        guard.check("10.0.0.1.:10911", "10.0.0.1.:10911")
+    with pytest.raises(TargetRefused, match="not a loopback address"):
+        guard.check("192.0.2.9:10911", "10.0.0.1.:10911")
+    guard = Guard(consent=True)
+    guard.learn(["10.0.0.1:10911"])
+    with pytest.raises(TargetRefused, match="address of the capture"):
+        guard.check("10.0.0.1.:10911")
+
+
+def test_consent_for_one_link_is_none_for_another() -> None:
+    guard = Guard(Agreement(False))
+    guard.agreement.add(["[fe80::1%eth0]:10911"])
+    guard.check("[fe80::1%eth0]:10911")
+    for address in ("[fe80::1%eth1]:10911", "[fe80::1]:10911"):
+        with pytest.raises(TargetRefused, match="not a loopback address"):
             guard.check(address)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -38,7 +40,7 @@ class Result(NamedTuple):
 
 
 def rmqtool(*arguments: str | Path, **environment: str) -> Result:
-    """Run in this process; standard output is no terminal."""
+    """Run in this process; standard output is not a terminal."""
     from rmqtool.cli import app
 
     env: dict[str, str | None] = {"COLUMNS": None, **environment}
@@ -86,3 +88,16 @@ def capture_in(folder: Path, name: str = "a.pcap") -> Path:
     path = folder / name
     path.write_bytes(pcap_of(merged(talk_to_broker(), talk_to_namesrv())))
     return path
+
+
+def full_after(room: int) -> Callable[[], None]:
+    """Return what makes files of a new process end at so many bytes, as on a full disk.
+
+    The process writes no bytecode: Python keeps a file of it that was cut short.
+    """
+
+    def limit() -> None:
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    return limit

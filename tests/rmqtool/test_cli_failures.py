@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shlex
 import signal
 import subprocess
@@ -19,7 +18,7 @@ from tests.traffic.captures import pcap_of
 from tests.traffic.commands import route_query
 from tests.traffic.talk import Talk
 
-from .command import PROGRAM, ROOT, rmqtool
+from .command import PROGRAM, ROOT, full_after, rmqtool
 
 
 @pytest.mark.parametrize(
@@ -28,7 +27,7 @@ from .command import PROGRAM, ROOT, rmqtool
         (["--where", "topik == A"], "did you mean topic?\n  topik == A\n  ^^^^^"),
         (["--since", "yesterday"], "--since: not a valid time: 'yesterday'"),
         (["--since", "2026-11-20", "--until", "2026-11-19"], "nothing is between them"),
-        (["-d", "70000"], "no TCP port"),
+        (["-d", "70000"], "not a valid TCP port"),
         (["--body-limit", "lots"], "not a valid size"),
         (["--commands", "--summary"], "only one of them"),
         (["--summary", "--format", "csv"], "one JSON object"),
@@ -143,7 +142,7 @@ def test_a_full_disk_is_one_message_and_nothing_is_left(
     room = 64 if "--summary" in writer or "diagnose" in writer else 600
     ended = subprocess.run(
         [*PROGRAM, *given],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+        preexec_fn=full_after(room),
         capture_output=True,
         text=True,
         check=False,

@@ -6,8 +6,9 @@ RocketMQ: RemotingCommand.body.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from ...budget import Budget
 from ..messages.message import StoredMessage
@@ -20,8 +21,7 @@ JSON: Final = "json"
 """Kind of a body that is JSON although nothing is known of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(msgspec.Struct, frozen=True, gc=False):
     """What a body says."""
 
     kind: str
@@ -34,6 +34,8 @@ class Body:
     """Why not all of it was understood; None when all was."""
     notes: tuple[str, ...] = ()
     """What is odd and yet understood: members that are not known, values of another type."""
+    sound: bool = False
+    """Every message was compared with its CRC, and none differs."""
 
 
 class BodyInput(NamedTuple):
@@ -51,3 +53,5 @@ class BodyInput(NamedTuple):
     """The command's ext fields, as sent."""
     budget: Budget | None = None
     """What compressed bodies may become; None: each has its own bound only."""
+    fields: Mapping[str, object] | None = None
+    """The ext fields of a request by long name and typed, where somebody has them already."""

@@ -21,6 +21,8 @@ from .body import Body
 
 MOST_PROBLEMS: Final = 1000
 """problems that are kept until somebody takes them"""
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""bytes, as JSON, of what a body says: four times RocketMQ's largest"""
 _MOST_TOLD: Final = 300
 """characters of what an exception says"""
 _ENCODER: Final = msgspec.json.Encoder()
@@ -107,12 +109,23 @@ def custom_content(message: StoredMessage, data: bytes) -> Body | None:
             if value is None:
                 continue
             value = msgspec.to_builtins(value, str_keys=True)
-            _ENCODER.encode(value)  # half a surrogate pair cannot be written
-        except (Exception, SystemExit) as error:  # a plug-in never ends a run
-            told = " ".join(str(error).split())[:_MOST_TOLD]
-            problem = f"plug-in {name}: {type(error).__name__}: {told}"
+            size = len(_ENCODER.encode(value))  # half a surrogate pair cannot be written
+            if size > MOST_BYTES:
+                raise ValueError(f"it returned {size:,} bytes, more than {MOST_BYTES:,}")
+        except BaseException as error:  # a plug-in never ends a run
+            if isinstance(error, KeyboardInterrupt):  # a signal does
+                raise
+            problem = f"plug-in {name}: {type(error).__name__}: {told_by(error)}"
             if len(active.problems) < MOST_PROBLEMS:
                 active.problems.append(problem)
             return Body(name, problem=problem)
         return Body(name, value)
     return None
+
+
+def told_by(error: BaseException) -> str:
+    """Return what an exception of a plug-in says, on one line."""
+    try:
+        return " ".join(str(error).split())[:_MOST_TOLD]
+    except Exception:  # what is raised is a plug-in's, too
+        return "it does not say what"

@@ -59,7 +59,7 @@ _SCALARS: Final = {
 
 @lru_cache(maxsize=512)
 def java_type_of(text: str) -> JavaType:
-    """Return the type that a table's text means; ValueError for a text that is no type."""
+    """Return the type that a table's text means; ValueError for a text that is not a type."""
     text = text.strip()
     outer, bracket, inner = text.partition("<")
     if bracket and text.endswith(">"):
@@ -75,4 +75,4 @@ def java_type_of(text: str) -> JavaType:
         return JavaType(TypeKind.ENUM, text)
     if text in CLASSES:
         return JavaType(TypeKind.CLASS, text)
-    raise ValueError(f"{text!r} is no type of the tables")
+    raise ValueError(f"{text!r} is not a type of the tables")

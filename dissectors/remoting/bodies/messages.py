@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import base64
 import codecs
+from collections.abc import Mapping
 from typing import Final
 
 from ...budget import Budget
 from ..headers import typed_header
 from ..messages.batch import decode_batch, is_inner_batch, unwrap_inner_batch
 from ..messages.compression import DEFAULT_LIMIT
-from ..messages.message import StoredMessage, decode_messages
+from ..messages.message import StoredMessage
 from ..messages.properties import decode_properties
+from ..messages.records import decode_messages
 from ..sysflag import COMPRESSION_BITS
 from .body import RAW, Body, BodyInput
 from .contents import content_of
@@ -41,7 +43,9 @@ def decode_raw_message(given: BodyInput) -> Body:
 
 
 def _sent_message(given: BodyInput) -> StoredMessage:
-    fields = typed_header(given.request_code, False, given.ext_fields).fields
+    fields = given.fields
+    if fields is None:
+        fields = typed_header(given.request_code, False, given.ext_fields).fields
     properties = str(fields.get("properties") or "")
     return StoredMessage(
         str(fields.get("topic") or ""),
@@ -60,7 +64,7 @@ def _sent_message(given: BodyInput) -> StoredMessage:
     )
 
 
-def _number(fields: dict[str, object], name: str) -> int:
+def _number(fields: Mapping[str, object], name: str) -> int:
     value = fields.get(name)
     return value if isinstance(value, int) else 0
 
@@ -105,10 +109,13 @@ def decode_stored_messages(given: BodyInput) -> Body:
     messages: list[StoredMessage] = []
     notes: list[str] = []
     room = DEFAULT_LIMIT
+    sound = True
     for record in records.messages:
         if record.crc_ok is False:
+            sound = False
             problems.append((record.offset, "the body does not have the record's CRC"))
         if record.properties_crc_ok is False:
+            sound = False
             problems.append((record.offset, "the record does not have the CRC of its properties"))
         if record.compression is not None and record.missing == 0 and room > 0:
             # All bodies together are decompressed to no more than one may have: a few bytes of
@@ -122,11 +129,13 @@ def decode_stored_messages(given: BodyInput) -> Body:
             # A message in it takes 18 bytes, and much more as a value.
             most = min(room, INNER_FREE + INNER_TIMES * len(record.body))
             inner = unwrap_inner_batch(record, max(most, 0), _checks_of(given))
+            sound = False  # nobody has looked at what is in it
         if len(inner) > 1:
             notes.append(f"the record at {record.offset} holds {len(inner)} messages")
         messages += inner
     problems.sort()
-    return Body(given.form, None, tuple(messages), _joined(problems), tuple(notes[:PROBLEMS_LIMIT]))
+    odd = tuple(notes[:PROBLEMS_LIMIT])
+    return Body(given.form, None, tuple(messages), _joined(problems), odd, sound)
 
 
 def _checks_of(given: BodyInput) -> Budget | None:
@@ -166,10 +175,11 @@ def message_value(
         "reconsumeTimes": message.reconsume_times,
     }
     if message.total_size:
-        value |= _stored_value(message)
+        value.update(_stored_value(message))
     if message.missing:
         value["missing"] = message.missing
-    return value | _body_value(message, preview, budget)
+    _add_body(value, message, preview, budget)
+    return value
 
 
 def _stored_value(message: StoredMessage) -> dict[str, object]:
@@ -188,28 +198,36 @@ def _stored_value(message: StoredMessage) -> dict[str, object]:
     }
 
 
-def _body_value(message: StoredMessage, preview: int, budget: Budget | None) -> dict[str, object]:
-    output = message.decompressed(DEFAULT_LIMIT if has_decoders() else preview, budget)
-    cut, data = output.truncated or message.missing > 0, output.data
-    content = None if output.truncated else content_of(message, data)
-    if content is None and not cut and output.problem is None:
+def _add_body(
+    value: dict[str, object], message: StoredMessage, preview: int, budget: Budget | None
+) -> None:
+    compression = message.compression
+    data, problem, limit = message.body, None, preview
+    if has_decoders():
+        limit = DEFAULT_LIMIT
+    truncated = len(data) > limit
+    if compression is not None:
+        output = message.decompressed(limit, budget)
+        data, truncated, problem = output.data, output.truncated, output.problem
+    elif truncated:
+        data = data[:limit]
+    cut = truncated or message.missing > 0
+    content = None if truncated else content_of(message, data)
+    if content is None and not cut and problem is None:
         content = custom_content(message, data)
-    truncated = output.truncated or len(data) > preview
+    truncated = truncated or len(data) > preview
     text, form = _shown(data[:preview], cut=cut or truncated)
-    value: dict[str, object] = {
-        "compression": message.compression,
-        "bodySize": len(message.body),
-        "bodyForm": form,
-        "body": text,
-        "bodyTruncated": truncated,
-    }
-    if output.problem is not None and not message.missing:
-        value["bodyProblem"] = output.problem
+    value["compression"] = compression
+    value["bodySize"] = len(message.body)
+    value["bodyForm"] = form
+    value["body"] = text
+    value["bodyTruncated"] = truncated
+    if problem is not None and not message.missing:
+        value["bodyProblem"] = problem
     if content is not None:
         value["content"] = {"kind": content.kind, "value": content.value}
         if content.problem is not None:
             value["contentProblem"] = content.problem
-    return value
 
 
 def _shown(data: bytes, cut: bool) -> tuple[str, str]:
@@ -217,7 +235,7 @@ def _shown(data: bytes, cut: bool) -> tuple[str, str]:
     out.
     """
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=not cut)
+        text = codecs.getincrementaldecoder("utf-8")().decode(data) if cut else data.decode()
     except UnicodeDecodeError:
         return base64.b64encode(data).decode(), "base64"
     if "\0" in text:

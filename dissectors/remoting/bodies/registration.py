@@ -161,7 +161,7 @@ def encode_registration(
     """Return the body of a registration; `queue_mappings` only has an effect on the compressed
     form.
 
-    ValueError for a value that is no RegisterBrokerBody.
+    ValueError for a value that is not a RegisterBrokerBody.
     """
     if not compressed:
         return encode_json_body(REGISTRATION, value)

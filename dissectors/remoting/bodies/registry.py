@@ -48,7 +48,7 @@ FORMS: Final[dict[str, Callable[[BodyInput], Body]]] = {
     "text": decode_text,
     "timer-checkpoint": decode_timer_checkpoint,
 }
-"""Forms that are no class of the tables."""
+"""Forms that are not a class of the tables."""
 
 SPECIAL: Final[dict[tuple[int, bool], Callable[[BodyInput], Body]]] = {
     (RequestCode.REGISTER_BROKER, False): decode_registration,
@@ -73,13 +73,14 @@ def decode_body(
     ext_fields: Mapping[str, str],
     version: int | None = None,
     budget: Budget | None = None,
+    fields: Mapping[str, object] | None = None,
 ) -> Body:
     """Return what the body of a request with this code says, or of the response to one; never
     raises.
 
     `response_code` is looked at for responses only: an error answer seldom has a body, and then it
     need not be the operation's. `version` is the sender's MQVersion ordinal, `budget` what
-    compressed bodies may become.
+    compressed bodies may become, `fields` the ext fields of a request, typed, where they are known.
     """
     if not body:
         return Body(NONE)
@@ -88,7 +89,7 @@ def decode_body(
         side = "response to" if response else "request"
         reason = f"no body is known of a {side} {request_name(request_code, version)}"
         return decode_unknown(body, reason)
-    given = BodyInput(form, request_code, response, body, ext_fields, budget)
+    given = BodyInput(form, request_code, response, body, ext_fields, budget, fields)
     decoder = SPECIAL.get((request_code, response)) or FORMS.get(form) or decode_json_body
     try:
         decoded = decoder(given)
@@ -156,17 +157,18 @@ def _item_of(message: object) -> BatchItem:
 
 
 def body_value(
-    body: Body, preview: int = PREVIEW_LIMIT, *, secrets: bool = False
+    body: Body, preview: int = PREVIEW_LIMIT, *, secrets: bool = False, messages: bool = True
 ) -> dict[str, object]:
     """Return a body in JSON types: kind, value or messages, and what is wrong or odd, if anything
     is.
 
     Passwords and secret keys are masked unless `secrets` asks for them; the messages of
-    applications are never changed.
+    applications are never changed. `messages` False leaves them out.
     """
     shown: dict[str, object] = {"kind": body.kind}
     if body.messages:
-        shown["messages"] = [message_value(message, preview) for message in body.messages]
+        if messages:
+            shown["messages"] = [message_value(message, preview) for message in body.messages]
     elif body.kind not in (RAW, NONE):
         shown["value"] = body.value if secrets else without_secrets(body.value)
     if body.problem is not None:

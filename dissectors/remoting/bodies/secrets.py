@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..headers import mask_secret
+from ..headers import SECRET_FIELDS, SECRET_WORDS, mask_secret
 
 _ASSIGNED: Final = re.compile(
     r"""([\w.$-]{1,64})"""
@@ -18,6 +18,11 @@ _ASSIGNED: Final = re.compile(
 )
 """A name and its value, in quotes or without, as JSON and properties have them; linear, because
 names are bounded and a value ends at the first quote."""
+
+
+_MAYBE: Final = re.compile("|".join((*SECRET_WORDS, *SECRET_FIELDS)), re.IGNORECASE)
+"""What a text with a secret in it has: a broker's configuration has JSON as values
+(innerClientAuthenticationCredentials, initAuthenticationUser)."""
 
 
 def without_secrets(value: object) -> object:
@@ -32,7 +37,10 @@ def without_secrets(value: object) -> object:
 def _masked(name: object, value: object) -> object:
     if not isinstance(value, str) or not isinstance(name, str):
         return without_secrets(value)
-    return mask_secret(name, value)
+    masked = mask_secret(name, value)
+    if masked == value and _MAYBE.search(value):
+        return text_without_secrets(value)
+    return masked
 
 
 def text_without_secrets(text: str) -> str:

@@ -76,7 +76,7 @@ def decode_timer_checkpoint(given: BodyInput) -> Body:
     body = given.body
     count = min(len(body) // 8, len(_TIMER_FIELDS))
     if count == 0:
-        return Body(RAW, problem=f"{len(body)} bytes are no timer check point")
+        return Body(RAW, problem=f"{len(body)} bytes are not a timer check point")
     numbers = struct.unpack_from(f">{count}q", body)
     value: object = dict(zip(_TIMER_FIELDS, numbers, strict=False))
     size = 8 * len(_TIMER_FIELDS)
@@ -91,4 +91,4 @@ def encode_timer_checkpoint(value: object) -> bytes:
     try:
         return struct.pack(f">{len(_TIMER_FIELDS)}q", *(value[name] for name in _TIMER_FIELDS))
     except (KeyError, struct.error) as error:
-        raise ValueError(f"no timer check point: {error}") from error
+        raise ValueError(f"not a timer check point: {error}") from error

@@ -1,9 +1,9 @@
 """Values of JSON bodies read by the class tables, and written by them.
 
 Reading keeps everything: a member that the table does not know, a value of another type, a word
-that is no enum value stay as they are and become a note. Short member names become long ones. Maps
-come out as dicts with str keys, or as lists of {"key": .., "value": ..} where the key is an object.
-Writing is the reverse, with the members of a class in fastjson's alphabetical order.
+that is not an enum value stay as they are and become a note. Short member names become long ones.
+Maps come out as dicts with str keys, or as lists of {"key": .., "value": ..} where the key is an
+object. Writing is the reverse, with the members of a class in fastjson's alphabetical order.
 RocketMQ: fastjson's JavaBeanDeserializer and JavaBeanSerializer.
 """
 
@@ -65,7 +65,7 @@ class TypedReader:
         if not isinstance(value, str):
             return self._odd(value, expected, place)
         if value not in ENUMS[expected.name]:
-            self._note(f"{place}: {value[:40]!r} is no {expected.name}")
+            self._note(f"{place}: {value[:40]!r} is not a value of {expected.name}")
         return value
 
     def _read_bits(self, value: object, expected: JavaType, place: str) -> object:
@@ -96,7 +96,7 @@ class TypedReader:
         if key_type.kind is TypeKind.INTEGER:
             for key, _ in read:
                 if integer_of(str(key)) is None:
-                    self._note(f"{place}: the key {str(key)[:40]!r} is no integer")
+                    self._note(f"{place}: the key {str(key)[:40]!r} is not an integer")
         return {str(key): item for key, item in read}
 
     def _read_object(self, value: object, expected: JavaType, place: str) -> object:

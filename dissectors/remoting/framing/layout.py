@@ -48,7 +48,7 @@ def is_prefix(prefix: i64) -> bool:
 
 
 def is_no_json(prefix: i64, data: bytes, at: i64) -> bool:
-    """Whether the header at this place is said to be JSON and is no object."""
+    """Whether the header at this place is said to be JSON and is not an object."""
     return type_of(prefix) == JSON_TYPE and data[at] != 0x7B
 
 

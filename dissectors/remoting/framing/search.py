@@ -52,7 +52,7 @@ class FrameSearch:
     """Bytes in; the ranges from the first certain frame on out.
 
     What a candidate claims for its header is paid for before it is kept or judged, from what the
-    bytes passed over have earned; one that cannot pay is no candidate. So work and copies grow
+    bytes passed over have earned; one that cannot pay is not a candidate. So work and copies grow
     with the stream and not with its square, and what is found does not depend on packets.
     """
 

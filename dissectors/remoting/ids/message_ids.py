@@ -10,27 +10,35 @@ from __future__ import annotations
 import base64
 import re
 import struct
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...endpoint import endpoint_text, host_and_port_text
 from ...foreign import base64_of, hex_bytes_of, hexadecimal_of, hexadecimals_of, integer_of
 
 _HEX = re.compile(r"[0-9A-Fa-f]+")
-_OFFSET_ID_TAIL: Final = struct.Struct(">iq")
-"""Port and commit log offset, after the address."""
 _PORT: Final = struct.Struct(">i")
+"""Port, after the address."""
+_OFFSET_DIGITS: Final = 16
+"""Hex digits of the commit log offset, after these."""
 _OFFSET_MASK: Final = (1 << 64) - 1
 _SHORT_ID: Final = 32
 """Hex digits of an id with an IPv4 address."""
-_UNIQUE_KEY_TAIL: Final = struct.Struct(">HIIH")
-"""Process id, class loader hash, milliseconds of the month and counter, after the address.
+_MAKER_TAIL: Final = struct.Struct(">HI")
+"""Process id and class loader hash, after the address."""
+_KEY_END: Final = 12
+"""Hex digits of the milliseconds of the month and of the counter, after these.
 
 A month has more milliseconds than a Java int is positive for, so they are read as unsigned."""
 _ADDRESS_SIZES: Final = (4, 16)
+_OFFSET_ID_LENGTHS: Final = tuple(
+    2 * (size + _PORT.size) + _OFFSET_DIGITS for size in _ADDRESS_SIZES
+)
+"""Hex digits of an offset id."""
+_KEY_LENGTHS: Final = tuple(2 * (size + _MAKER_TAIL.size) + _KEY_END for size in _ADDRESS_SIZES)
+"""Hex digits of a client's id."""
 
 _EARLIEST_MS: Final = -62_000_000_000_000
 _LATEST_MS: Final = 253_000_000_000_000
@@ -41,6 +49,7 @@ _ZONE_STEP: Final = 15
 _WEST: Final = -12 * 60
 _EAST: Final = 14 * 60
 """Minutes from UTC of the last zones in either direction."""
+_MINUTE_MS: Final = 60_000
 _NEAR_MS: Final = 60_000
 """An id and a time that are less apart belong together."""
 
@@ -96,8 +105,7 @@ def _is_start(text: str) -> bool:
     return numbers is not None and numbers[1] <= 0xFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetId:
+class OffsetId(NamedTuple):
     """The id that a broker gives: where the record is stored."""
 
     store_host: str
@@ -112,17 +120,26 @@ def decode_offset_id(text: str) -> OffsetId | None:
     Both kinds have 32 or 56 hex digits; only an offset id has a port of 0 to 65535 after the
     address, so a client id passes for one only when its process id is 0.
     """
-    parts = _split_address(text, _OFFSET_ID_TAIL.size)
+    if len(text) not in _OFFSET_ID_LENGTHS:
+        return None
+    store_host = _store_host_of(text[:-_OFFSET_DIGITS])
+    offset = hexadecimal_of(text[-_OFFSET_DIGITS:])
+    if store_host is None or offset is None or offset >= 1 << 63:
+        return None
+    return OffsetId(store_host, offset)
+
+
+@lru_cache(maxsize=4096)  # a broker gives millions of ids
+def _store_host_of(text: str) -> str | None:
+    """Return the broker whose ids begin so; None where none can."""
+    parts = _split_address(text, _PORT.size)
     if parts is None:
         return None
-    port, offset = _OFFSET_ID_TAIL.unpack(parts[1])
-    if not 0 <= port <= 0xFFFF or offset < 0:
-        return None
-    return OffsetId(endpoint_text(str(ip_address(parts[0])), port), offset)
+    port: int = _PORT.unpack(parts[1])[0]
+    return endpoint_text(str(ip_address(parts[0])), port) if 0 <= port <= 0xFFFF else None
 
 
-@dataclass(frozen=True, slots=True)
-class UniqueKey:
+class UniqueKey(NamedTuple):
     """The id that a Java client gives to a message (UNIQ_KEY, also the transaction id)."""
 
     address: str
@@ -142,43 +159,63 @@ class UniqueKey:
         The id counts from the first of a month in the client's time zone, `utc_offset_minutes` east
         of UTC; of the months around the reference the one is taken that comes nearest to it.
         """
-        zone = timezone(timedelta(minutes=max(-1439, min(utc_offset_minutes, 1439))))
         near = max(_EARLIEST_MS, min(reference_ms, _LATEST_MS))
-        moment = datetime.fromtimestamp(near / 1000, UTC)
-        starts = _month_starts(moment.astimezone(zone))
-        times = [start + self.month_offset for start in starts]
-        return min(times, key=lambda time: abs(time - reference_ms))
+        nearest = 0
+        least = -1
+        for start in _month_starts(near // _MINUTE_MS, utc_offset_minutes):
+            time = start + self.month_offset
+            apart = abs(time - reference_ms)
+            if least < 0 or apart < least:
+                nearest, least = time, apart
+        return nearest
 
-    def zone_near(self, reference_ms: int) -> int | None:
-        """Return the client's offset from UTC in minutes, given a time just after it made the id.
-
-        None where the two are not a zone's offset apart, to the minute: then the id is older.
-        """
-        apart = self.born_at(reference_ms) - reference_ms
-        steps, rest = divmod(apart + _NEAR_MS, _ZONE_STEP * 60_000)
+    @staticmethod
+    def zone_of(apart: int) -> int | None:
+        """Return the minutes from UTC of a clock that is so many ms ahead; None: no zone's."""
+        steps, rest = divmod(apart + _NEAR_MS, _ZONE_STEP * _MINUTE_MS)
         minutes = steps * _ZONE_STEP
         return minutes if rest <= 2 * _NEAR_MS and _WEST <= minutes <= _EAST else None
 
 
-def _month_starts(moment: datetime) -> list[int]:
-    """Start of the month of `moment`, the one before and the one after, ms since the epoch."""
+@lru_cache(maxsize=4096)
+def _month_starts(minute: int, utc_offset_minutes: int) -> tuple[int, ...]:
+    """Return the starts of the month before a minute, of its own and of the one after.
+
+    Minutes are counted from the epoch, and the zone is so many of them east of UTC, so that a
+    minute is within a month; starts are ms since the epoch.
+    """
+    zone = timezone(timedelta(minutes=max(-1439, min(utc_offset_minutes, 1439))))
+    moment = datetime.fromtimestamp(minute * 60, UTC).astimezone(zone)
     month = moment.year * 12 + moment.month - 1
-    firsts = [
+    firsts = (
         datetime(number // 12, number % 12 + 1, 1, tzinfo=moment.tzinfo)
         for number in (month - 1, month, month + 1)
-    ]
-    return [round(first.timestamp() * 1000) for first in firsts]
+    )
+    return tuple(round(first.timestamp() * 1000) for first in firsts)
 
 
 def decode_unique_key(text: str) -> UniqueKey | None:
     """Return a client's message id taken apart; None for ids of another form (clients not
     in Java).
     """
-    parts = _split_address(text, _UNIQUE_KEY_TAIL.size)
+    if len(text) not in _KEY_LENGTHS:
+        return None
+    maker = _maker_of(text[:-_KEY_END])
+    numbers = hexadecimals_of((text[-_KEY_END:-4], text[-4:]))
+    if maker is None or numbers is None:
+        return None
+    address, pid, loader_hash = maker
+    return UniqueKey(address, pid, loader_hash, numbers[0], numbers[1])
+
+
+@lru_cache(maxsize=4096)  # a client makes millions of ids
+def _maker_of(text: str) -> tuple[str, int, int] | None:
+    """Return address, process id and class loader hash of a client, by what its ids begin with."""
+    parts = _split_address(text, _MAKER_TAIL.size)
     if parts is None:
         return None
-    pid, loader_hash, month_offset, counter = _UNIQUE_KEY_TAIL.unpack(parts[1])
-    return UniqueKey(str(ip_address(parts[0])), pid, loader_hash, month_offset, counter)
+    pid, loader_hash = _MAKER_TAIL.unpack(parts[1])
+    return str(ip_address(parts[0])), pid, loader_hash
 
 
 def decode_transaction_id(text: str) -> UniqueKey | None:
@@ -186,8 +223,7 @@ def decode_transaction_id(text: str) -> UniqueKey | None:
     return decode_unique_key(text)
 
 
-@dataclass(frozen=True, slots=True)
-class RecallHandle:
+class RecallHandle(NamedTuple):
     """What a producer needs to take a timer message back (send response, request 370)."""
 
     version: str

@@ -40,6 +40,8 @@ def header_parts(name: str | None, fields: Mapping[str, object], reference_ms: i
     """
     parts: Parts = {}
     for field, value in fields.items():
+        if field not in _FIELD_NAMES:
+            continue
         reader = FIELDS.get(f"{name}.{field}") or FIELDS.get(field)
         if reader is not None and isinstance(value, str) and len(value) <= LONGEST_TEXT:
             found = reader(value, reference_ms)
@@ -74,15 +76,18 @@ def _unique_key(text: str, reference_ms: int) -> Parts | None:
 
 
 def _parts_of_key(key: UniqueKey, reference_ms: int) -> Parts:
-    minutes = key.zone_near(reference_ms)
+    clock = key.born_at(reference_ms)
+    minutes = key.zone_of(clock - reference_ms)
     parts: Parts = {
         "address": key.address,
         "pid": key.pid,
         "loaderHash": f"{key.loader_hash:08x}",
-        "bornTime": key.born_at(reference_ms) - (minutes or 0) * 60_000,
+        "bornTime": clock - (minutes or 0) * 60_000,
         "counter": key.counter,
     }
-    return parts | {"utcOffsetMinutes": minutes} if minutes else parts
+    if minutes:
+        parts["utcOffsetMinutes"] = minutes
+    return parts
 
 
 def _offset_id(text: str, _reference_ms: int = 0) -> Parts | None:
@@ -229,6 +234,7 @@ FIELDS: Final[dict[str, _Reader]] = {
     "orderCountInfo": _pop_list("count", single=True),
 }
 """`field` or `class.field` → its reader; the row of a class goes first."""
+_FIELD_NAMES: Final = frozenset(name.rpartition(".")[2] for name in FIELDS)
 
 PROPERTIES: Final[dict[str, _Reader]] = {
     "UNIQ_KEY": _message_key,

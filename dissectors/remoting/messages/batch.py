@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from ...budget import Budget
 from ..sysflag import COMPRESSION_BITS, UNWRAP_BITS

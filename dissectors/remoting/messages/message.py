@@ -1,67 +1,45 @@
-"""Stored messages, V1 and V2: the records of pull, pop, query, view and check bodies.
+"""Stored messages, V1 and V2: what a record says, and its bytes.
 
-Every record that is whole is decoded; of one that is cut, what is there. The order of the bytes is
-spelled once, in `record_layout`: decode, encode and the reading of cut records all follow it. What
-is odd about a record is a problem with its offset, never an exception; decoding stops where the
-chain of sizes breaks, and the rest is handed out as it is.
-RocketMQ: MessageDecoder, MessageVersion, MessageExtEncoder, CommitLog.
+The order of the bytes is spelled once, in `record_layout`; `records` decodes them.
+RocketMQ: MessageVersion, MessageExtEncoder, CommitLog.
 """
 
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_right
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from ...budget import Budget
 from ..ids.message_ids import encode_offset_id
 from ..sysflag import HOST_BITS, SysFlag, compression_of, transaction_of
 from .compression import DEFAULT_LIMIT, DecompressedBody, decompress
-from .counting import (
-    MAGIC_FILLER,
-    MAGIC_V1,
-    MAGIC_V2,
-    MIN_FILLER_SIZE,
-    MIN_RECORD_SIZE,
-    RECORD_MAGICS,
-    count_batch,
-    count_messages,
-)
+from .counting import MAGIC_V1, MAGIC_V2, count_batch, count_messages
 from .record_layout import (
-    BORN_PORT,
     CRC_DIGITS,
     CRC_MASK,
     CRC_PROPERTY,
-    FIELD_ENDS,
     FIXED,
-    SIZE_AND_MAGIC,
-    STORE_PORT,
-    SYS_FLAG,
-    SYS_FLAG_AT,
     V1_TOPIC_LIMIT,
     address_of,
     crc_digits,
     encode_properties_bytes,
-    host_of,
-    properties_crc_ok_of,
-    properties_of,
 )
 
 __all__ = [
+    "COMPARED",
     "MAGIC_V1",
     "MAGIC_V2",
-    "MessageList",
     "StoredMessage",
     "count_batch",
     "count_messages",
-    "decode_messages",
     "encode_message",
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):
     """One record as a broker stores and delivers it; names and units are RocketMQ's.
 
     Equality leaves out where the record was found and how its properties were spelled.
@@ -71,7 +49,7 @@ class StoredMessage:
     """Topic that it was read from; retried and scheduled messages name theirs in a property."""
     body: bytes = b""
     """The body as stored: compressed when `sys_flag` says so."""
-    properties: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = {}
     """All properties, in the order written."""
     total_size: int = 0
     """Bytes of the record, as it says itself."""
@@ -101,14 +79,19 @@ class StoredMessage:
     """How often it was given back by consumers."""
     prepared_transaction_offset: int = 0
     """Commit log offset of the half message that this record ends; 0 for others."""
-    offset: int = field(default=0, compare=False)
+    offset: int = 0
     """Where the record starts in the body that it came from, bytes."""
-    missing: int = field(default=0, compare=False)
+    missing: int = 0
     """Bytes of the record that are not there; fields that could not be read have their defaults."""
-    raw_properties: bytes | None = field(default=None, compare=False, repr=False)
+    raw_properties: bytes | None = None
     """The properties as the bytes say them; None for a message that was not decoded."""
-    properties_crc_ok: bool | None = field(default=None, compare=False)
+    properties_crc_ok: bool | None = None
     """Whether the property `__CRC32#` fits the record; None where there is none."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StoredMessage):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in COMPARED)
 
     @property
     def version(self) -> int:
@@ -194,149 +177,9 @@ class StoredMessage:
         return replace(message, total_size=len(record))
 
 
-@dataclass(frozen=True, slots=True)
-class MessageList:
-    """The records of a body, and what is wrong with it."""
-
-    messages: tuple[StoredMessage, ...]
-    """The records in order; the last one may be cut (`missing`)."""
-    problems: tuple[tuple[int, str], ...] = ()
-    """(offset in the body, what is wrong there)."""
-    rest: bytes = b""
-    """What follows the place where decoding had to stop."""
-
-
-def decode_messages(body: bytes) -> MessageList:
-    """All records of a body made of stored messages; never raises."""
-    messages: list[StoredMessage] = []
-    problems: list[tuple[int, str]] = []
-    at = 0
-    while at < len(body):
-        step = _decode_at(body, at, messages, problems)
-        if step == 0:
-            break
-        at += step
-    return MessageList(tuple(messages), tuple(problems), body[at:])
-
-
-def _decode_at(
-    body: bytes, at: int, messages: list[StoredMessage], problems: list[tuple[int, str]]
-) -> int:
-    """Bytes that were taken at `at`; 0 where decoding has to stop."""
-    left = len(body) - at
-    if left < MIN_FILLER_SIZE:
-        problems.append((at, f"{left} bytes are too few for a record"))
-        return 0
-    size: int
-    size, magic = SIZE_AND_MAGIC.unpack_from(body, at)
-    if magic == MAGIC_FILLER:
-        problems.append((at, f"file end filler of {size} bytes"))
-        return min(size, left) if size >= MIN_FILLER_SIZE else 0
-    if magic not in RECORD_MAGICS:
-        problems.append((at, f"magic {magic:#010x} marks no message"))
-        return 0
-    if size < MIN_RECORD_SIZE:
-        problems.append((at, f"size {size} is too small for a record"))
-        return 0
-    message, problem = _decode_record(body, at, min(size, left), max(size - left, 0))
-    messages.append(message)
-    if size > left:
-        problems.append((at, f"record of {size} bytes is cut after {left}"))
-    elif problem is not None:
-        problems.append((at, problem))
-    return min(size, left)
-
-
-class _Tail(NamedTuple):
-    """What follows the fixed part of a record."""
-
-    body: bytes = b""
-    topic: str = ""
-    raw_properties: bytes | None = None
-    end: int = 0
-    problem: str | None = None
-
-
-def _decode_record(
-    data: bytes, at: int, size: int, missing: int
-) -> tuple[StoredMessage, str | None]:
-    """Return the record of which `size` bytes are at `at`, and `missing` more are not there."""
-    hosts = _hosts_of(data, at, size)
-    fixed, ends = FIXED[hosts], FIELD_ENDS[hosts]
-    stop = at + size
-    if size >= fixed.size:
-        readable = fixed.size
-        values = fixed.unpack_from(data, at)
-        tail = _decode_tail(data, at + fixed.size, stop, missing, values[16], values[1])
-    else:
-        readable = ends[bisect_right(ends, size) - 1]
-        values = fixed.unpack(data[at : at + readable].ljust(fixed.size, b"\0"))
-        tail = _Tail(end=stop, problem="the record ends inside its fixed part")
-    raw = tail.raw_properties
-    message = StoredMessage(
-        tail.topic,
-        tail.body,
-        properties_of(raw, cut=tail.end > stop) if raw else {},
-        values[0],
-        values[1],
-        values[2],
-        values[3],
-        values[4],
-        values[5],
-        values[6],
-        values[7],
-        values[8],
-        host_of(values[9], values[10]) if readable >= ends[BORN_PORT] else "",
-        values[11],
-        host_of(values[12], values[13]) if readable >= ends[STORE_PORT] else "",
-        values[14],
-        values[15],
-        at,
-        missing,
-        raw,
-        properties_crc_ok_of(data[at:stop], raw) if raw and not (missing or tail.problem) else None,
-    )
-    return message, tail.problem
-
-
-def _hosts_of(data: bytes, at: int, size: int) -> int:
-    """Which hosts are IPv6, as `FIXED` counts them; 0 when the record ends before it says so."""
-    if size < SYS_FLAG_AT + 4:
-        return 0
-    sys_flag: int = SYS_FLAG.unpack_from(data, at + SYS_FLAG_AT)[0]
-    return sys_flag >> 4 & 3
-
-
-def _decode_tail(
-    data: bytes, at: int, stop: int, missing: int, body_length: int, magic: int
-) -> _Tail:
-    """Body, topic and properties from `at`; each is given only when its length can be true.
-
-    `end` is where the properties end, beyond `stop` when they are cut.
-    """
-    topic_at = at + body_length
-    if body_length < 0 or topic_at > stop + missing:
-        return _Tail(end=stop, problem=f"body length {body_length} does not fit the record")
-    body = data[at : min(topic_at, stop)]
-    width = 2 if magic == MAGIC_V2 else 1
-    if topic_at + width > stop:
-        return _Tail(body, "", None, stop, "the record ends before its topic")
-    topic_length = int.from_bytes(data[topic_at : topic_at + width], "big")
-    size_at = topic_at + width + topic_length
-    if size_at > stop + missing:
-        return _Tail(body, "", None, stop, f"topic length {topic_length} does not fit the record")
-    if size_at + 2 > stop:
-        known = data[topic_at + width : size_at] if size_at <= stop else b""
-        topic = known.decode("utf-8", "replace")
-        return _Tail(body, topic, None, stop, "the record ends before its properties")
-    topic = data[topic_at + width : size_at].decode("utf-8", "replace")
-    properties_length = int.from_bytes(data[size_at : size_at + 2], "big")
-    end = size_at + 2 + properties_length
-    if end > stop + missing:
-        problem = f"properties length {properties_length} does not fit the record"
-        return _Tail(body, topic, None, stop, problem)
-    slack = f"{stop - end} bytes follow the properties inside the record" if end < stop else None
-    return _Tail(body, topic, data[size_at + 2 : min(end, stop)], end, slack)
+_NOT_COMPARED: Final = {"offset", "missing", "raw_properties", "properties_crc_ok"}
+COMPARED: Final = tuple(n for n in StoredMessage.__struct_fields__ if n not in _NOT_COMPARED)
+"""Fields by which two messages are equal."""
 
 
 def encode_message(message: StoredMessage) -> bytes:

@@ -100,7 +100,7 @@ def _settings(body: bytes) -> list[str]:
     """Return the names of `name=value` lines; values may be secrets.
 
     A value may go on in the next line: after a backslash, or because it has line ends itself. Such
-    a line is no setting, as far as can be told.
+    a line is not a setting, as far as can be told.
     """
     names: dict[str, None] = {}
     goes_on = False

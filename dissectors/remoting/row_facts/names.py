@@ -44,6 +44,11 @@ RECONSUMED: Final = "reconsumed"
 RECONSUME_LIMIT: Final = "reconsume_limit"
 PROPERTIES: Final = "properties_bytes"
 ACCOUNT: Final = "account"
+CLIENT_TYPE: Final = "client_type"
+MESSAGE_TYPE: Final = "message_type"
+MESSAGE_GROUP: Final = "message_group"
+DELIVER_MS: Final = "deliver_ms"
+STREAM_RESET: Final = "stream_reset"
 
 FACTS: Final = (
     Fact(CLIENT, "client id", "heartbeat: body; ext field `clientID`; lock of queues: body"),
@@ -56,7 +61,7 @@ FACTS: Final = (
         " of its addresses (0: the master) joined by commas",
         "route: body of the response",
     ),
-    Fact(SLAVE, "`ID ADDRESS` of a broker in a route that is no master", "the same"),
+    Fact(SLAVE, "`ID ADDRESS` of a broker in a route that is not a master", "the same"),
     Fact(GROUP, "group whose queues are locked or unlocked", "request body"),
     Fact(QUEUES_ASKED, "queues that a consumer asks to lock", "request body"),
     Fact(QUEUES_LOCKED, "queues that it got", "response body"),
@@ -90,14 +95,29 @@ FACTS: Final = (
         "ext field `extraInfo`",
     ),
     Fact(SETTING, "name of a setting that is changed, without its value", "request body"),
-    Fact(RECONSUMED, "how often a message that is sent was consumed", "ext field of a send"),
+    Fact(
+        RECONSUMED,
+        "how often a message that is sent was consumed",
+        "ext field of a send; gRPC: field of a dead letter",
+    ),
     Fact(RECONSUME_LIMIT, "how often it may be, before it is a dead letter", "the same"),
     Fact(PROPERTIES, "bytes of the properties of a refused send", "ext field of a send"),
     Fact(
         ACCOUNT,
         "account of a client whose send, pull or unregistration was refused with code 1 or 16;"
         " never its secret",
-        "ext field `AccessKey`",
+        "ext field `AccessKey`; gRPC: metadata `authorization`, code 40100 or 40300",
+    ),
+    Fact(
+        CLIENT_TYPE, "`PRODUCER`, `PUSH_CONSUMER`, …: what a client of gRPC is", "message of gRPC"
+    ),
+    Fact(MESSAGE_TYPE, "`NORMAL`, `FIFO`, `DELAY`, `TRANSACTION`, … of a message", "the same"),
+    Fact(MESSAGE_GROUP, "message group, within which FIFO messages keep their order", "the same"),
+    Fact(DELIVER_MS, "time from which a message may be delivered, ms", "the same"),
+    Fact(
+        STREAM_RESET,
+        "`REASON SIDE`: why and by whom a call of gRPC was ended before its response",
+        "RST_STREAM",
     ),
 )
 """All names, in the order of the document."""

@@ -46,6 +46,6 @@ def text_in(value: object) -> str | None:
 
 
 def objects_in(value: object) -> list[dict[str, object]]:
-    """Return the objects of a list; none where it is no list."""
+    """Return the objects of a list; none where it is not a list."""
     found = value if isinstance(value, list) else []
     return [one for one in found[:MAX_FACTS] if isinstance(one, dict)]

@@ -111,7 +111,7 @@ class BrokerHandlers:
             if match is None or len(self._state.config) >= _SETTINGS_LIMIT:
                 continue
             if match[1] == _PERMISSION and integer_of(match[2]) is None:
-                continue  # as a broker does: what is no number changes nothing
+                continue  # as a broker does: what is not a number changes nothing
             self._state.config[match[1]] = match[2]
         return Answer()
 

@@ -19,10 +19,10 @@ from ..topics import RETRY_PREFIX
 
 
 def json_object(body: bytes) -> dict[str, object]:
-    """Return the members of a JSON body; BadRequest when it is no object."""
+    """Return the members of a JSON body; BadRequest when it is not an object."""
     value = decode_json(body).value
     if not isinstance(value, dict):
-        raise BadRequest("the body is no JSON object")
+        raise BadRequest("the body is not a JSON object")
     return value
 
 

@@ -6,7 +6,8 @@ RocketMQ: AdminBrokerProcessor, Broker2Client.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from dissectors.remoting.bodies.registry import encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode

@@ -181,7 +181,7 @@ def due_ms(properties: Mapping[str, str], now_ms: int) -> int:
             continue
         number = integer_of(text)
         if number is None:
-            raise BadRequest(f"{name} is no number", ResponseCode.MESSAGE_ILLEGAL)
+            raise BadRequest(f"{name} is not a number", ResponseCode.MESSAGE_ILLEGAL)
         due = number * unit
         if name != "TIMER_DELIVER_MS":
             due += now_ms

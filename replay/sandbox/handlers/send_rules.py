@@ -75,7 +75,7 @@ def send_header(request: ReceivedRequest) -> SendHeader:
 def _int32(name: str, text: str | None) -> int:
     number = number_of(name, text or "")
     if not -(1 << 31) <= number < 1 << 31:
-        raise BadRequest(f"the custom field <{name}> is no int")
+        raise BadRequest(f"the custom field <{name}> is not an int")
     return number
 
 

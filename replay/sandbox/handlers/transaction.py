@@ -10,6 +10,8 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import structs
+
 from dissectors.foreign import integer_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.messages.message import StoredMessage, encode_message
@@ -180,7 +182,7 @@ def check_request(
     properties = {**stored.properties, "TRANSACTION_CHECK_TIMES": str(checks)}
     topic = properties.get("REAL_TOPIC", stored.topic)
     queue_id = integer_of(properties.get("REAL_QID", "0")) or 0
-    message = replace(
+    message = structs.replace(
         stored,
         topic=topic,
         queue_id=max(queue_id, 0),

@@ -37,7 +37,7 @@ class InjectionKind(StrEnum):
     SILENT = "silent"
     """no answer at all"""
     GARBAGE = "garbage"
-    """bytes that are no frame instead of an answer"""
+    """bytes that are not a frame instead of an answer"""
     HUGE = "huge"
     """a frame that announces a gigabyte instead of an answer"""
     SLOW_READ = "slow-read"
@@ -91,7 +91,7 @@ class Injection:
     until_ms: int | None = None
     """when it is over; None: never"""
     every_ms: int = 0
-    """it comes back so often, for `for_ms`; 0: it lasts from `from_ms` to `until_ms`"""
+    """period in ms with which it comes back, for `for_ms`; 0: once, from `from_ms` to `until_ms`"""
     for_ms: int = 0
     """how long it lasts each time"""
     probability: float = 1.0
@@ -110,7 +110,7 @@ class Injection:
     """bytes a second of SLOW_READ"""
 
     def lasts_at(self, elapsed_ms: float) -> bool:
-        """Whether it is on, so long after the start."""
+        """Return whether it is on at this time after the start."""
         if elapsed_ms < self.from_ms or (self.until_ms is not None and elapsed_ms >= self.until_ms):
             return False
         return not self.every_ms or (elapsed_ms - self.from_ms) % self.every_ms < self.for_ms

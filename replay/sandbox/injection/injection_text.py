@@ -50,10 +50,10 @@ def _injections_of_table(table: dict[str, object], name: str) -> tuple[list[Inje
         raise SandboxError(f"{name}: unknown key {unknown[0]}", "there are seed and [[fault]]")
     seed = table.get("seed")
     if seed is not None and type(seed) is not int:
-        raise SandboxError(f"{name}: seed is no integer")
+        raise SandboxError(f"{name}: seed is not an integer")
     rows = table.get("fault", [])
     if not isinstance(rows, list):
-        raise SandboxError(f"{name}: fault is no array of tables", "write [[fault]]")
+        raise SandboxError(f"{name}: fault is not an array of tables", "write [[fault]]")
     injections = []
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
@@ -89,7 +89,7 @@ def injection_of_text(text: str) -> Injection:
     for word in words[1:]:
         name, equals, value = word.partition("=")
         if not equals or name in pairs:
-            raise SandboxError(f"fault {text!r}: {word!r} is no new key=value", _EXAMPLE)
+            raise SandboxError(f"fault {text!r}: {word!r} is not a new key=value", _EXAMPLE)
         pairs[name] = value
     try:
         return injection_of_words(pairs)
@@ -105,7 +105,9 @@ def injection_of_words(words: Mapping[str, str]) -> Injection:
     pairs = dict(words)
     name = pairs.pop("kind", "")
     if name not in list(InjectionKind):
-        raise SandboxError(f"{name!r} is no kind of fault", f"there are {', '.join(InjectionKind)}")
+        raise SandboxError(
+            f"{name!r} is not a kind of fault", f"there are {', '.join(InjectionKind)}"
+        )
     kind = InjectionKind(name)
     value = pairs.pop("value", None)
     if value is not None:
@@ -116,7 +118,7 @@ def injection_of_words(words: Mapping[str, str]) -> Injection:
     fields: dict[str, object] = {"kind": kind}
     for key, text in pairs.items():
         if key not in _KEYS:
-            raise SandboxError(f"{key!r} is no key of a fault", f"there are {', '.join(_KEYS)}")
+            raise SandboxError(f"{key!r} is not a key of a fault", f"there are {', '.join(_KEYS)}")
         field, read = _KEYS[key]
         fields[field] = read(text)
     injection = Injection(**fields)  # type: ignore[arg-type]
@@ -156,7 +158,7 @@ def _codes_of(text: str) -> frozenset[int]:
             found.add(RequestCode[name])
         else:
             hint = f"a code, its name, or {', '.join(FAMILIES)}"
-            raise SandboxError(f"{name!r} are no requests", hint)
+            raise SandboxError(f"{name!r} are not requests", hint)
     return frozenset(found)
 
 
@@ -167,21 +169,21 @@ def _code_of(text: str) -> int:
     code = natural_of(name)
     if code is not None and 0 < code < 1 << 31:
         return code
-    raise SandboxError(f"{name!r} is no response code", "for example 2 or SYSTEM_BUSY")
+    raise SandboxError(f"{name!r} is not a response code", "for example 2 or SYSTEM_BUSY")
 
 
 def _share_of(text: str) -> float:
     number = real_of(text.removesuffix("%"))
     share = -1.0 if number is None else number / (100 if text.endswith("%") else 1)
     if not 0 <= share <= 1:
-        raise SandboxError(f"{text!r} is no probability", "give 0.3 or 30%")
+        raise SandboxError(f"{text!r} is not a valid probability", "give 0.3 or 30%")
     return share
 
 
 def _count_of(text: str) -> int:
     count = natural_of(text)
     if count is None or count >= 1_000_000_000:
-        raise SandboxError(f"{text!r} is no number")
+        raise SandboxError(f"{text!r} is not a number")
     return count
 
 
@@ -189,7 +191,7 @@ def _rate_of(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     rate = (natural_of(match[1]) or 0) * _SIZES[match[2]] if match is not None else 0
     if rate < 1:
-        raise SandboxError(f"{text!r} is no rate", "for example 1KiB/s")
+        raise SandboxError(f"{text!r} is not a valid rate", "for example 1KiB/s")
     return rate
 
 

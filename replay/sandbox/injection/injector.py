@@ -45,7 +45,7 @@ class Server(Protocol):
         """Serve a request as a healthy server does."""
 
     def note_error(self, request: ReceivedRequest, answer: Answer) -> None:
-        """Count an answer that is no success."""
+        """Count an answer that is not a success."""
 
     def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
         """Tell whoever watches."""

@@ -67,13 +67,13 @@ def latency_of(text: str) -> Latency:
     parts = [part.strip() for part in rest.split(separator)]
     if _SHAPES.get(shape) != len(parts):
         raise SandboxError(
-            f"{text!r} is no latency",
+            f"{text!r} is not a valid latency",
             "for example 20ms, 20ms..200ms, exp:50ms, normal:50ms,10ms or lognormal:20ms,500ms",
         )
     try:
         durations = [float(duration_ms(part)) for part in parts]
     except SandboxError as error:
-        raise SandboxError(f"{text!r} is no latency: {error.reason}", error.hint) from None
+        raise SandboxError(f"{text!r} is not a valid latency: {error.reason}", error.hint) from None
     latency = Latency(shape, *durations)
     if shape in ("uniform", "lognormal") and latency.second_ms < latency.first_ms:
         raise SandboxError(f"latency {text!r}: the second duration is below the first")

@@ -8,7 +8,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from dissectors.remoting.messages.message import StoredMessage, decode_messages
+from dissectors.remoting.messages.message import StoredMessage
+from dissectors.remoting.messages.records import decode_messages
 
 
 class StoredRecord:

@@ -88,7 +88,7 @@ class StoreFile:
         empty = run("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
         if not empty and run("PRAGMA application_id").fetchone()[0] != _APPLICATION:
             raise SandboxError(
-                f"{self.path} is no store of a sandbox", "name another file; it will be made"
+                f"{self.path} is not a store of a sandbox", "name another file; it will be made"
             )
         if not empty and run("PRAGMA user_version").fetchone()[0] != _VERSION:
             raise SandboxError(f"{self.path} was made by another version of the sandbox")

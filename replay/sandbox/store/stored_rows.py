@@ -11,7 +11,8 @@ from typing import Final
 import msgspec
 
 from dissectors.foreign import Unreadable, integer_of, json_of
-from dissectors.remoting.messages.message import StoredMessage, decode_messages
+from dissectors.remoting.messages.message import StoredMessage
+from dissectors.remoting.messages.records import decode_messages
 
 from .shelf import StoredRecord
 
@@ -32,7 +33,7 @@ def record_of_row(row: tuple[object, ...]) -> tuple[StoredRecord, str | None]:
     """
     data, *columns = row
     if not isinstance(data, bytes):
-        raise DamagedRow("its data is no record")
+        raise DamagedRow("its data is not a record")
     message = _message_of(data)
     tag = message.properties.get("TAGS", "")
     told = [
@@ -62,7 +63,7 @@ def record_of_row(row: tuple[object, ...]) -> tuple[StoredRecord, str | None]:
 def _message_of(data: bytes) -> StoredMessage:
     found = decode_messages(data).messages
     if len(found) != 1 or found[0].missing or found[0].total_size != len(data):
-        raise DamagedRow("its data is no whole record")
+        raise DamagedRow("its data is not a whole record")
     message = found[0]
     offsets = (message.physical_offset, message.queue_offset, message.store_timestamp)
     if not all(0 <= one < OFFSET_LIMIT for one in offsets):
@@ -76,7 +77,7 @@ def object_of_text(value: object) -> dict[str, object]:
     """Return the members of a JSON object; raise DamagedRow where the text is none."""
     found = _json_of(value)
     if not isinstance(found, dict):
-        raise DamagedRow(f"{_shown(value)} is no JSON object")
+        raise DamagedRow(f"{_shown(value)} is not a JSON object")
     return found
 
 
@@ -98,7 +99,7 @@ def offset_of_text(value: object) -> int:
     number = integer_of(value) if isinstance(value, str) else None
     if number is not None and 0 <= number < OFFSET_LIMIT:
         return number
-    raise DamagedRow(f"{_shown(value)} is no offset")
+    raise DamagedRow(f"{_shown(value)} is not an offset")
 
 
 _JSON: Final = msgspec.json.Decoder()
@@ -106,11 +107,11 @@ _JSON: Final = msgspec.json.Decoder()
 
 def _json_of(value: object) -> object:
     if not isinstance(value, str):
-        raise DamagedRow(f"{_shown(value)} is no text")
+        raise DamagedRow(f"{_shown(value)} is not text")
     try:
         return json_of(_JSON, value)
     except Unreadable:
-        raise DamagedRow(f"{_shown(value)} is no JSON") from None
+        raise DamagedRow(f"{_shown(value)} is not JSON") from None
 
 
 def _shown(value: object) -> str:

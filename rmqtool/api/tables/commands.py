@@ -12,8 +12,9 @@ from typing import Final
 import msgspec
 
 from dissectors.decode.command_fields import command_fields
-from dissectors.decode.command_row import COMMAND_COLUMNS, WHOLE, CommandRow, command_row_of
+from dissectors.decode.command_row import WHOLE, command_row_of
 from dissectors.decode.pipeline import CommandSeen, Decode
+from dissectors.rows.command_record import COMMAND_COLUMNS, CommandRow
 from dissectors.rows.tables import encodable_value
 from dissectors.times import moment_of
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich.markdown import Markdown
 
 from ..console import Terminal
 from .drawing import lines_of
 
+_STYLES: Final = {"markdown.code": "cyan", "markdown.code_block": "cyan"}
+"""what can be read on light and on dark screens: without a background of its own"""
+_CODE: Final = "ansi_light"
+
 
 def document_lines(text: str, terminal: Terminal) -> list[str]:
     """Return a document as lines that fit."""
-    return lines_of(terminal, Markdown(text))
+    return lines_of(terminal, Markdown(text, code_theme=_CODE), styles=_STYLES)

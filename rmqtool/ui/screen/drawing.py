@@ -10,11 +10,13 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from functools import cache
-from typing import Final
+from typing import IO, Final
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.style import Style as RichStyle
 from rich.text import Text
+from rich.theme import Theme
 
 from ..console import Style, Terminal
 
@@ -43,13 +45,39 @@ def text_of(text: str, style: str = "") -> Text:
 
 def folded_text(text: str, style: str = "") -> Text:
     """Return a printable text that takes as many lines as it needs."""
-    return Text(text, style_of(style), end="", overflow="fold")
+    return Text(end="", overflow="fold").append(text, style_of(style))
 
 
-def lines_of(terminal: Terminal, *drawn: RenderableType) -> list[str]:
-    """Return what rich draws, without blanks at the ends of lines."""
-    file = io.StringIO()
-    console = Console(
+class Hanging:
+    """A text whose further lines are some cells to the right of its first one."""
+
+    def __init__(self, text: Text, hang: int) -> None:
+        self._text = text
+        self._hang = hang
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = options.max_width
+        if self._text.cell_len > width:
+            width -= self._hang
+        for number, line in enumerate(self._text.wrap(console, width, overflow="fold")):
+            line.rstrip()
+            if number:
+                line.pad_left(self._hang)
+            line.end = "\n"
+            yield line
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self._text)
+
+
+def console_on(
+    file: IO[str], terminal: Terminal, styles: Mapping[str, str] | None = None
+) -> Console:
+    """Return what draws on a stream as on the terminal; nothing it is given is markup.
+
+    `styles` are used where rich has its own.
+    """
+    return Console(
         file=file,
         width=terminal.width,
         force_terminal=True,
@@ -60,7 +88,15 @@ def lines_of(terminal: Terminal, *drawn: RenderableType) -> list[str]:
         highlight=False,
         legacy_windows=False,
         force_jupyter=False,
+        theme=Theme(styles) if styles else None,
         _environ={},
     )
-    console.print(*drawn, sep="\n", end="")
+
+
+def lines_of(
+    terminal: Terminal, *drawn: RenderableType, styles: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return what rich draws, without blanks at the ends of lines."""
+    file = io.StringIO()
+    console_on(file, terminal, styles).print(*drawn, sep="\n", end="")
     return [line.rstrip(" ") for line in file.getvalue().rstrip("\n").split("\n")]

@@ -1,19 +1,19 @@
-"""Texts with labels: within a frame drawn by rich on a terminal, plain lines elsewhere."""
+"""Texts with labels: drawn by rich on a terminal, within a frame or without; else plain lines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
-from ..console import UNLIMITED, Style, Terminal, styled, terminal_of, wrapped
+from ..console import UNLIMITED, Style, Terminal, cells, styled, terminal_of, wrapped
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _WIDEST: Final = 120
 """cells of a frame around an error or a question"""
-MOST_LINES: Final = 40
-"""lines of one text where it is not in a frame"""
+MOST_LINES: Final = 60
+"""lines of one text where there is no terminal and lines are limited all the same"""
 
 
 class Labelled(NamedTuple):
@@ -29,18 +29,37 @@ class Labelled(NamedTuple):
     """its SGR sequence"""
     indent: int = 0
     """cells before the text; the label stands in them"""
+    hang: int = 0
+    """cells that stand, besides, before all of its lines but the first"""
 
 
 def fact_lines(facts: Sequence[Labelled], terminal: Terminal) -> list[str]:
-    """Return texts as plain lines, in colours where the terminal has them."""
+    """Return texts as lines: drawn by rich on a terminal, as they are elsewhere."""
+    if terminal.is_terminal and terminal.width < UNLIMITED and facts:
+        from .drawing import lines_of
+
+        return lines_of(terminal, *_grids(facts))
+    return _plain_lines(facts, terminal)
+
+
+def indented_facts(lines: Sequence[str]) -> list[Labelled]:
+    """Return lines as texts that are indented as they are."""
+    bare = [line.lstrip(" ") for line in lines]
+    return [
+        Labelled(text, indent=len(line) - len(text), hang=2)
+        for line, text in zip(lines, bare, strict=True)
+    ]
+
+
+def _plain_lines(facts: Sequence[Labelled], terminal: Terminal) -> list[str]:
     lines = []
     for fact in facts:
-        width = terminal.width
-        room = width - fact.indent
-        texts = [fact.text] if width >= UNLIMITED else wrapped(fact.text, room, MOST_LINES)
+        room = terminal.width - fact.indent
+        fits = terminal.width >= UNLIMITED or cells(fact.text) <= room
+        texts = [fact.text] if fits else wrapped(fact.text, room - fact.hang, MOST_LINES)
         for number, text in enumerate(texts):
             mark = "" if number else fact.label
-            start = " " * (fact.indent - len(mark))
+            start = " " * (fact.indent - len(mark) + (fact.hang if number else 0))
             if terminal.colour:
                 mark, text = styled(mark, fact.label_style), styled(text, fact.style)
             lines.append(f"{mark}{start}{text}")
@@ -79,14 +98,14 @@ def question_lines(title: str, texts: Sequence[str], stream: IO[str]) -> list[st
 
 def _notice(title: str, style: str, texts: Sequence[str], terminal: Terminal) -> list[str]:
     shown = terminal._replace(width=min(terminal.width, _WIDEST))
-    return panel_lines(title, style, list(map(Labelled, texts)), shown)
+    return panel_lines(title, style, indented_facts(texts), shown)
 
 
 def _grids(facts: Sequence[Labelled]) -> list[Table]:
     """Return the texts; those with the same indent in a row share a grid."""
     from rich.table import Table
 
-    from .drawing import folded_text, text_of
+    from .drawing import Hanging, folded_text, text_of
 
     grids: list[Table] = []
     last = -1
@@ -99,5 +118,6 @@ def _grids(facts: Sequence[Labelled]) -> list[Table]:
             grid.add_column(overflow="fold")
             grids.append(grid)
         labels = [text_of(fact.label, fact.label_style)] if fact.indent else []
-        grids[-1].add_row(*labels, folded_text(fact.text, fact.style))
+        text = folded_text(fact.text, fact.style)
+        grids[-1].add_row(*labels, Hanging(text, fact.hang) if fact.hang else text)
     return grids

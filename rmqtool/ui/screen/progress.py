@@ -207,5 +207,6 @@ class StageLine:
     def _run(self) -> None:
         wait = self._line.patience
         while not self._ended.wait(wait):
-            self._line.show(self.far())
+            if self._stage:
+                self._line.show(self.far())
             wait = self._line.interval

@@ -206,10 +206,10 @@ def test_batches_are_bounded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("cut.jsonl", b'{"opaque": 1}\n{"opaq', "line 2 is no JSON object"),
-        ("list.jsonl", b"[1]\n", "line 1 is no JSON object"),
-        ("text.jsonl", b"hello\n", "line 1 is no JSON object"),
-        ("nested.jsonl", b'{"a":' * 100_000 + b"\n", "line 1 is no JSON object"),
+        ("cut.jsonl", b'{"opaque": 1}\n{"opaq', "line 2 is not a JSON object"),
+        ("list.jsonl", b"[1]\n", "line 1 is not a JSON object"),
+        ("text.jsonl", b"hello\n", "line 1 is not a JSON object"),
+        ("nested.jsonl", b'{"a":' * 100_000 + b"\n", "line 1 is not a JSON object"),
         ("empty.parquet", b"", "empty.parquet cannot be read"),
         ("text.parquet", b"hello", "text.parquet cannot be read"),
         ("cut.parquet", b"PAR1" + bytes(100), "cut.parquet cannot be read"),

@@ -213,7 +213,7 @@ def test_what_is_no_input_is_said(tmp_path: Path) -> None:
         ("bad.parquet", "damaged or unfinished"),
         ("other.parquet", "has no exchanges"),
         ("commands.jsonl", "has commands"),
-        ("broken.jsonl", "no JSON object"),
+        ("broken.jsonl", "not a JSON object"),
         ("newer.parquet", "newer rmqtool"),
     ):
         with pytest.raises(InputError, match=said) as caught:

@@ -144,3 +144,33 @@ def test_replication_to_a_slave(release: str) -> None:
         else:
             assert stored.row.response_name in ("FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
             assert step.time > stored.time
+
+
+@pytest.mark.parametrize(
+    "name", ["grpc-tls-keys-5x.pcapng", "grpc-go-keys-53.pcapng", "grpc-python-5x.pcap"]
+)
+def test_a_proxy_stands_between_its_clients_and_the_broker(name: str) -> None:
+    told = json.loads((SAMPLES / f"{name.partition('.')[0]}.grpc.json").read_text())
+    key = next(line["rest"] for line in told if line["what"] == "sent")
+    (life,) = lives_in(name, key=key)
+    ways = [(step.source.kind, step.row.event, step.target.kind) for step in life.steps]
+    assert ways == [
+        ("producer", "stored", "proxy"),
+        ("proxy", "stored", "broker"),
+        ("broker", "delivered", "proxy"),
+        ("proxy", "delivered", "consumer"),
+        ("consumer", "acknowledged", "proxy"),
+        ("proxy", "acknowledged", "broker"),
+    ]
+    assert [lane.kind for lane in life.lanes] == ["producer", "proxy", "broker", "consumer"]
+    behind = [step.why for step in life.steps if step.why]
+    assert len(behind) == 3
+    assert all(why.startswith("behind the proxy: ") for why in behind)
+
+
+def test_a_proxy_in_local_mode_is_the_broker_too() -> None:
+    told = json.loads((SAMPLES / "grpc-local-53.grpc.json").read_text())
+    key = next(line["rest"] for line in told if line["what"] == "sent")
+    (life,) = lives_in("grpc-local-53.pcap", key=key)
+    assert [lane.kind for lane in life.lanes] == ["producer", "proxy", "consumer"]
+    assert events_of(life) == ["stored", "delivered", "acknowledged"]

@@ -106,3 +106,16 @@ def test_every_step_becomes_a_valid_span(name: str, where: str) -> None:
     types = {_attributes(span).get("messaging.operation.type") for span in spans}
     assert types <= {"create", "send", "receive", "process", "settle", None}
     assert parsed(name, where=where) == parsed(name, where=where)
+
+
+def test_what_a_proxy_asks_is_a_service_of_its_own() -> None:
+    request = parsed("grpc-python-5x.pcap", key="014E6B407878BD01B60B156F2600000000")
+    services = {
+        one.resource.attributes[0].value.string_value: len(one.scope_spans[0].spans)
+        for one in request.resource_spans
+    }
+    assert services.pop("127.77.0.71:18081") == 3
+    assert services.pop("python-simple") == 2
+    ((producer, sends),) = services.items()
+    assert "@" in producer
+    assert sends == 1

@@ -54,7 +54,7 @@ def test_a_second_member_comes_and_goes() -> None:
         if (row["topic"], row["queue_id"]) == ("RebalanceTopic", 2)
     ]
     assert holders == [ONE, TWO, ONE]
-    assert tables["consumer_queues_odd"] == [], "a hand-over is no sharing, a long poll holds on"
+    assert tables["consumer_queues_odd"] == [], "a hand-over is not sharing, a long poll holds on"
 
 
 def test_a_killed_member_keeps_its_locks() -> None:

@@ -242,7 +242,7 @@ def test_without_connections_nothing_is_inferred_and_nothing_is_certain(
 
 
 def test_attempts_that_our_own_producer_logged(spark: SparkSession) -> None:
-    """A row an attempt without packets: one that could not connect has no address of its own."""
+    """One row per attempt without packets: one that could not connect has no address of its own."""
     own = {"request_packet": None, "response_packet": None, "source": "log", "capture": "-"}
     rows = [
         sent(1, 1000, **own, **{**LOST, "end": None}, requester="", opaque=0, remark="refused"),

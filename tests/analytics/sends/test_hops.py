@@ -115,3 +115,16 @@ def test_a_relay_of_which_no_id_is_known(spark: SparkSession, inner: str, attemp
         one for one in tables_from("retries", given)["retry_totals"] if one["client"] == "10.0.0.9"
     ]
     assert counts["attempts"] == attempts
+
+
+def test_calls_of_a_proxy_stand_beside_what_it_asks_the_broker(spark: SparkSession) -> None:
+    """The samples have a proxy of one version each; in local mode nothing is behind the calls."""
+    names = "grpc-send-5x.pcap", "grpc-go-keys-53.pcapng", "grpc-python-5x.pcap"
+    files = [str(SAMPLES / name) for name in (*names, "grpc-local-53.pcap")]
+    wanted = frozenset(("latency_relays",))
+    (relay,) = tables_of(spark, "latency", files, tables=wanted)["latency_relays"]
+    assert (relay["relay"], relay["server"]) == ("127.77.0.71:18081", "127.77.0.11:10911")
+    assert relay["sends"] == 12 + 4 + 4
+    inner, outer, own = (int(str(relay[f"{hop}_p50_us"])) for hop in ("inner", "outer", "own"))
+    assert 0 < inner < outer
+    assert 0 < own < outer

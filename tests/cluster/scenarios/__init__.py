@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from .admin import ADMIN
+from .callers import CALLERS
 from .consume import CONSUME
+from .encrypted import ENCRYPTED
 from .faulty import FAULTY
 from .groups import GROUPS
+from .grpc import GRPC
 from .halves import HALVES
 from .lives import LIVES
 from .newer import NEWER
@@ -23,11 +26,14 @@ SCENARIOS: tuple[Scenario, ...] = (
     *SEND,
     *CONSUME,
     *SECURITY,
+    *ENCRYPTED,
     *ADMIN,
     *SERVERS,
     *FAULTY,
     *OUTAGES,
     *PROXIED,
+    *GRPC,
+    *CALLERS,
     *REFUSED,
     *GROUPS,
     *HALVES,

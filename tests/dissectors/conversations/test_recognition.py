@@ -203,7 +203,7 @@ def test_decode_as_forces(port: int) -> None:
     """A header that the search would not believe, on a port that the user names."""
     odd = b"{code:105,extFields:{topic:'Orders'},opaque:1}"
     options = DecodeOptions(decode_as=frozenset((port,)))
-    for first in (CLIENT_HELLO[:20], b"GET / HTTP/1.1\r\n\r\n"):
+    for first in (b"SSH-2.0-OpenSSH_9.6\r\n", b"GET / HTTP/1.1\r\n\r\n"):
         talk = Talk().open().say(0, first).say(0, route_query(1).frame)
         assert decode_segments(talk.segments).stats.not_decoded != {}
         outcome = decode_segments(talk.segments, options)

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dissectors.decode.command_row import COMMAND_COLUMNS
 from dissectors.decode.decoded_log import FINDING_COLUMNS, CaptureEntry, Manifest, PartEntry
 from dissectors.remoting.row_facts.names import FACTS
 from dissectors.replication.progress import Replication
 from dissectors.rows.column import Column
+from dissectors.rows.command_record import COMMAND_COLUMNS
 from dissectors.rows.conversation_facts import CONVERSATION_FACTS
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.message_record import EVENTS, MESSAGE_COLUMNS

@@ -73,7 +73,7 @@ def test_filters_suggest_the_fields_of_commands() -> None:
         ("topic == Orders", "exchanges have it; a command has ext_fields.NAME"),
         ("status == unanswered", "exchanges have it"),
         ("outcome == unanswered", "outcome is never 'unanswered'"),
-        ("body > 1s", "no unit of body"),
+        ("body > 1s", "not a unit of body"),
     ],
 )
 def test_what_only_exchanges_have_is_said(expression: str, reason: str) -> None:

@@ -11,14 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.decode.command_row import (
-    COMMAND_COLUMNS,
-    CommandRow,
-    command_row_of,
-    json_of,
-    shown_bytes,
-)
+from dissectors.decode.command_row import command_row_of, json_of, shown_bytes
 from dissectors.decode.pipeline import CommandSeen, Decode
+from dissectors.rows.command_record import COMMAND_COLUMNS, CommandRow
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, route_query, send, sent
 from tests.traffic.talk import Talk

@@ -250,7 +250,7 @@ def test_findings_do_not_pile_up() -> None:
 
 
 def test_a_row_can_be_written_whatever_was_sent() -> None:
-    """Texts that are no text: lone surrogates, bad UTF-8, control characters, very long."""
+    """Texts that are not text: lone surrogates, bad UTF-8, control characters, very long."""
     headers = [
         b'{"code":310,"opaque":1,"extFields":{"b":"\\ud800","a":"\\udfff\\u0000"},"remark":"\\ud83d"}',
         b'{"code":310,"opaque":2,"extFields":{"b":"\xff\xfe"},"language":"\xc3\x28","remark":5}',

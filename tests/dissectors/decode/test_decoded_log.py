@@ -196,12 +196,12 @@ def test_an_existing_log_is_replaced_only_when_asked(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_log_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"x")
-    with pytest.raises(DecodedLogError, match="no decoded log"):
+    with pytest.raises(DecodedLogError, match="not a decoded log"):
         DecodedLogWriter(tmp_path / "photos", replace=True)
     (tmp_path / "file").write_bytes(b"x")
-    with pytest.raises(DecodedLogError, match="no folder"):
+    with pytest.raises(DecodedLogError, match="not a folder"):
         DecodedLogWriter(tmp_path / "file", replace=True)
-    with pytest.raises(DecodedLogError, match="no folder"):
+    with pytest.raises(DecodedLogError, match="not a folder"):
         DecodedLogWriter(tmp_path / "none" / "log")
 
 

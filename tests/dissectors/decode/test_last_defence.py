@@ -128,6 +128,8 @@ def test_a_header_that_makes_its_decoder_raise(
 
 
 def test_parts_that_cannot_be_taken_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if implementation() == "compiled":
+        pytest.skip("compiled modules call each other directly")
     monkeypatch.setattr(command_row, "property_parts", _raise)
     path = _capture(tmp_path, b"{}")
     (seen, *_) = [one for batch in Decode([str(path)]).commands() for one in batch]

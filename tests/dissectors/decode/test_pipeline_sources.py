@@ -92,7 +92,7 @@ def test_files_of_different_formats(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_among_others(tmp_path: Path) -> None:
-    """What is in it is lost, the conversation goes on; a file that is no capture is said."""
+    """What is in it is lost, the conversation goes on; a file that is not a capture is said."""
     files = _split(tmp_path, 4)
     files[1].write_bytes(b"this was a capture once, but not any more")
     files[2].write_bytes(files[2].read_bytes()[:-7])

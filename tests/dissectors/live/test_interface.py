@@ -135,7 +135,7 @@ def test_records_are_those_of_a_pcap() -> None:
 
 @needs_right
 def test_a_filter_that_is_none_is_said() -> None:
-    with pytest.raises(LiveError, match=r"^lo: the filter 'tcp prot 1' is no capture filter: "):
+    with pytest.raises(LiveError, match=r"^lo: the filter 'tcp prot 1' is not a capture filter: "):
         open_capture("lo", "tcp prot 1")
 
 
@@ -236,8 +236,8 @@ def test_a_source_is_a_pcap_and_ends_when_its_time_is_over() -> None:
     wire = Wire()
     kept: list[RingPacket] = []
     capture = open_capture("lo", f"tcp port {wire.port}")
+    watch = Stopwatch()  # a duration counts from where the source is made
     with closing(LiveSource(capture, duration=0.8, keep=kept.extend)) as source:
-        watch = Stopwatch()
         chunks = source.chunks()
         parts = [next(chunks)]
         assert len(parts[0]) == 24

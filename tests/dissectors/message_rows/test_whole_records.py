@@ -12,7 +12,8 @@ from dissectors.decode.pipeline import Decode
 from dissectors.message_rows.stored import facts_of
 from dissectors.message_rows.whole_records import facts_of_whole
 from dissectors.remoting.messages.batch import unwrap_inner_batch
-from dissectors.remoting.messages.message import StoredMessage, decode_messages, encode_message
+from dissectors.remoting.messages.message import StoredMessage, encode_message
+from dissectors.remoting.messages.records import decode_messages
 
 from .seen import SAMPLES
 

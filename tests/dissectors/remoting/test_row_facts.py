@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.decode.pipeline import Decode
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.row_facts import names
 from dissectors.remoting.row_facts.bodies import (
@@ -35,6 +37,9 @@ from dissectors.remoting.row_facts.names import (
 from dissectors.remoting.row_facts.routes import RoutedBroker, routed_brokers_in, slaves_in
 from dissectors.remoting.row_facts.values import MAX_BODY
 from tests.profiles import examples
+
+CALLS = [str(path) for path in sorted(Path(__file__).parents[3].glob("samples/grpc-*.pcap"))]
+"""captures with calls of gRPC"""
 
 SEND, SEND_V2, PULL, SEND_BACK, END, HEARTBEAT = 10, 310, 11, 36, 37, 34
 UNREGISTER, CHECK, LOCK, UNLOCK, ACK, BROKER_CONFIG, NAMESRV_CONFIG = (
@@ -199,6 +204,7 @@ def test_all_facts_of_the_document_are_written_by_something() -> None:
         ),
         *header_facts(ACK, {"extraInfo": "0 1 2 3"}, 0, {}),
         *request_body_facts(BROKER_CONFIG, b"a=b"),
+        *(one for rows in Decode(CALLS).records() for row in rows for one in row.facts or ()),
     ]
     assert {one.partition("=")[0] for one in written} == {one.name for one in FACTS}
 

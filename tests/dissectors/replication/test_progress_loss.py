@@ -1,5 +1,5 @@
 """Replication: whatever the capture does not have, every number that is found is at most the true
-one, every offset is one that was there, and what is no replication is never claimed.
+one, every offset is one that was there, and what is not replication is never claimed.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from dissectors.decode.command_row import COMMAND_COLUMNS, CommandRow
 from dissectors.message_rows.seen_exchange import Facts
 from dissectors.rows.column import Column, Description, columns_of
+from dissectors.rows.command_record import COMMAND_COLUMNS, CommandRow
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.record import COLUMNS, ExchangeRecord
@@ -73,10 +73,16 @@ def _called(node: ast.expr) -> str:
     return name.lstrip("_")
 
 
-def test_positional_arguments_are_in_the_order_of_the_fields() -> None:
-    (call,) = _calls_of("decode/exchange_row", "ExchangeRecord")
+@pytest.mark.parametrize(
+    ("module", "row"),
+    [("decode/exchange_row", ExchangeRecord), ("decode/command_row", CommandRow)],
+)
+def test_positional_arguments_are_in_the_order_of_the_fields(
+    module: str, row: type[msgspec.Struct]
+) -> None:
+    (call,) = _calls_of(module, row.__name__)
     assert not call.keywords
-    assert tuple(map(_called, call.args)) == ExchangeRecord.__struct_fields__
+    assert tuple(map(_called, call.args)) == row.__struct_fields__
 
 
 def test_what_a_message_row_shares_and_what_it_says_are_all_of_its_fields() -> None:
@@ -98,9 +104,5 @@ def test_what_a_message_row_shares_and_what_it_says_are_all_of_its_fields() -> N
 
 
 def test_other_rows_are_made_by_keyword() -> None:
-    for module, name in (
-        ("conversations/conversation_row", "ConversationRecord"),
-        ("decode/command_row", "CommandRow"),
-    ):
-        (call,) = _calls_of(module, name)
-        assert not call.args
+    (call,) = _calls_of("conversations/conversation_row", "ConversationRecord")
+    assert not call.args

@@ -116,7 +116,7 @@ def test_bytes_that_the_snap_length_cut_off_are_a_gap_at_once() -> None:
 
 @pytest.mark.parametrize("opened", [False, True])
 def test_snap_length_and_disorder(opened: bool) -> None:
-    """What is cut off is no hole to wait for, whatever comes first."""
+    """What is cut off is not a hole to wait for, whatever comes first."""
     one = Direction(1000 if opened else None)
     for at in range(0, 100_000, 1000):
         second, first = (at, at + 500) if at % 3000 == 0 else (at + 500, at)

@@ -107,7 +107,7 @@ def test_zeros_behind_the_end_are_padding(stored: Stored, name: str) -> None:
 def test_other_bytes_behind_the_end_are_said(stored: Stored, name: str) -> None:
     data, opened = stored(COMPRESS[name](DATA) + b"not compressed")
     assert data == DATA
-    assert opened.problem == f"what follows the {name} stream is no {name} stream"
+    assert opened.problem == f"what follows the {name} stream is not {name}"
 
 
 @FORMATS

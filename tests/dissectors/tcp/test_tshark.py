@@ -66,6 +66,8 @@ class Seen:
     """number, nanoseconds, length on the wire, captured length"""
     streams: dict[tuple[str, str], list[Stream]] = field(default_factory=lambda: defaultdict(list))
     """by the names of both ends, those that say nothing left out"""
+    order: list[Stream] = field(default_factory=list)
+    """the same by appearance, of both ends as they appeared; our side only"""
     connections: int = 0
     """as many as our side sees, those that say nothing too"""
     handshakes: dict[tuple[str, str], tuple[float, int]] = field(default_factory=dict)
@@ -196,6 +198,7 @@ def by_us(path: Path) -> Seen:
     for first, second in order:
         first.machine.finish(first.pieces)
         second.machine.finish(second.pieces)
+        seen.order.append((first.said, second.said))
         ends, stream = _in_order(first.name, second.name, first.said, second.said)
         if any(stream):
             seen.streams[ends].append(stream)

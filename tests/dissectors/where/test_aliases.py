@@ -75,7 +75,7 @@ def test_what_tables_show_can_be_filtered() -> None:
         ("outcome == DISK_FULL", "outcome is never 'DISK_FULL'"),
         ("failed == maybe", "failed is true or false, not 'maybe'"),
         ("failed > 1", "failed has no order"),
-        ("failed ~ x", "failed is no text"),
+        ("failed ~ x", "failed is not text"),
         ("code == SEND_MESSAGE", "code is a number or a name"),
     ],
 )

@@ -340,12 +340,25 @@ def test_meanings(dissector: Path, capture: Capture) -> None:
         assert line.endswith(f"{field}: {value}" + (f" ({meaning})" if meaning else "")), line
 
 
+INNER = (
+    b'innerClientAuthenticationCredentials={"accessKey":"accessible","secretKey":"hidden-5"}\n'
+    b'initAuthenticationUser={"username":"admin","password":"hidden-6"}\n'
+)
+
+
 def test_secrets_are_not_shown(dissector: Path, capture: Capture) -> None:
     ext = {"AccessKey": "accessible-key", "Signature": "c2lnbmF0dXJl", "SecurityToken": "token-1"}
     user = Command(3001, 2, ext={"username": "u"}, body=b'{"password":"hidden-1","username":"u"}')
-    config = Command(25, 3, body=b"brokerName=a\nbrokerPassword=hidden-2\nmySecret = hidden-3\n")
+    config = Command(
+        25, 3, body=b"brokerName=a\nbrokerPassword=hidden-2\nmySecret = hidden-3\n" + INNER
+    )
+    inner = Command(
+        307, 5, body=b'{"properties":{"a.accessKey":"accessible","inner":"password=hidden-7"}}'
+    )
     acl = Command(50, 4, ext={"accessKey": "accessible", "secretKey": "hidden-4"})
-    talk = talked((0, replace(send(1), ext=send(1).ext | ext)), (0, user), (0, config), (0, acl))
+    talk = talked(
+        (0, replace(send(1), ext=send(1).ext | ext)), (0, user), (0, config), (0, acl), (0, inner)
+    )
     path = capture(talk.segments)
     for view in (("-V",), ("-T", "json", "-J", "rocketmq"), ("-T", "pdml", "-J", "rocketmq"), ()):
         out = run_tshark(dissector, path, *view)
@@ -354,7 +367,9 @@ def test_secrets_are_not_shown(dissector: Path, capture: Capture) -> None:
     found = all_of(commands_of(dissector, path))
     assert texts_of(found[0], "rocketmq.AccessKey") == ["acce***"]
     assert texts_of(found[0], "rocketmq.Signature") == ["***"]
-    assert texts_of(found[2], "rocketmq.text")[:2] == ["brokerName=a", "brokerPassword=***"]
+    lines = texts_of(found[2], "rocketmq.text")
+    assert lines[:2] == ["brokerName=a", "brokerPassword=***"]
+    assert lines[4] == 'initAuthenticationUser={"username":"admin","password":"***"}'
 
 
 def test_what_turns_a_line_round_is_escaped_in_labels_and_columns(

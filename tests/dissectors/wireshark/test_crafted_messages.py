@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from dissectors.remoting.messages.compression import compress
@@ -37,7 +38,7 @@ def pulled(*messages: StoredMessage) -> Talk:
 def test_both_versions_and_families(dissector: Path, capture: Capture) -> None:
     messages = [
         stored(b"one", queue_id=3, queue_offset=7, physical_offset=2**40),
-        replace(stored(b"two"), topic="T" * 200).sealed(),
+        structs.replace(stored(b"two"), topic="T" * 200).sealed(),
         stored(b"three", born_host="[2001:db8::1]:5", store_host="10.0.0.1:10911"),
         stored(b"four", born_host="[2001:db8::1]:5", store_host="[2001:db8::2]:10911"),
     ]

@@ -91,7 +91,7 @@ def test_the_text_is_the_same_each_time() -> None:
 
 @pytest.mark.parametrize("version", ['1"', "1\n", "1\\"])
 def test_a_version_cannot_leave_its_quotes(version: str) -> None:
-    with pytest.raises(ValueError, match="no version"):
+    with pytest.raises(ValueError, match="not a version"):
         lua_text(version)
 
 
@@ -110,7 +110,7 @@ def test_filters_have_every_field_once() -> None:
 def test_own_fields_are_those_of_the_lua_source() -> None:
     source = Path(lua_text.__code__.co_filename).with_name("fields.lua").read_text()
     declared = set(re.findall(r'declare\("\w+", P\.\w+, "([^".]+)[".]', source))
-    # Names with an underscore are no Java names.
+    # Names with an underscore are not Java names.
     assert {name for name in declared if "_" not in name} <= OWN
     assert not {name for name in declared if "_" in name} & {row.name for row in header_filters()}
 

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.decode.command_row import CommandRow, command_row_of
+from dissectors.decode.command_row import command_row_of
 from dissectors.decode.pipeline import CommandSeen, Decode
+from dissectors.grpc.command import CallCommand
 from dissectors.remoting.bodies.secrets import without_secrets
 from dissectors.remoting.fastjson.reader import FastjsonReader, PairMap
+from dissectors.rows.command_record import CommandRow
 from dissectors.tcp.capture import packet_number
 from dissectors.wireshark.field_names import header_filters, property_filters
 
@@ -37,12 +39,17 @@ PROPERTIES = {one.name: one for one in property_filters()}
 
 
 def decoded(capture: Path) -> tuple[dict[int, list[CommandSeen]], Decode, dict[int, int]]:
-    """Our commands by packet, the run, and the packet of each request's response by id."""
+    """Our commands by packet, the run, and the packet of each request's response by id.
+
+    Without calls of gRPC: tshark has dissectors of its own for those.
+    """
     run = Decode([str(capture)])
     found: dict[int, list[CommandSeen]] = defaultdict(list)
     answers: dict[int, int] = {}
     for batch in run.commands():
         for seen in batch:
+            if isinstance(seen.pdu.command, CallCommand):
+                continue
             found[packet_number(seen.pdu.packet)].append(seen)
             if seen.request is not None:
                 answers[id(seen.request)] = packet_number(seen.pdu.packet)

@@ -1,4 +1,4 @@
-"""Routes to queues: the cases of topicRouteData2TopicPublishInfo, and what is no route."""
+"""Routes to queues: the cases of topicRouteData2TopicPublishInfo, and what is not a route."""
 
 from __future__ import annotations
 

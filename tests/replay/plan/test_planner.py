@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from dissectors.budget import Budget
 from replay.captured.captured_send import CapturedSend, SkipReason
 from replay.message import SendMode, TransactionState
 from replay.plan.choose import OptionalKind, Selection
@@ -63,6 +65,21 @@ def test_modes_are_those_of_the_capture_unless_one_is_asked_for() -> None:
     assert step(oneway).mode is SendMode.ONEWAY
     for mode in (Mode.sync, Mode.async_, Mode.oneway):
         assert step(captured(seen()), mode=mode).mode == mode.value
+
+
+def test_a_body_becomes_no_more_than_there_is_room_for() -> None:
+    def send_of(number: int, body: bytes) -> CapturedSend:
+        sys_flag = 0x301 if body.startswith(b"x") else 0
+        return captured(seen(number * MS, body=zlib.compress(body), sys_flag=sys_flag))
+
+    bodies = (b"x" * 600, b"plain" * 1000, b"x" * 400, b"x" * 401, b"")
+    sends = [send_of(number, body) for number, body in enumerate(bodies)]
+    budget = Budget(1000)
+    steps = list(Planner(PlanOptions(), budget=budget).steps(sends))
+    assert [isinstance(one, PlannedSend) for one in steps] == [True, True, True, False, True]
+    assert isinstance(steps[3], Skipped)
+    assert steps[3].why is SkipReason.TOO_MUCH
+    assert (budget.room, budget.ended, budget.first) == (0, 1, "a.pcap, packet 4")
 
 
 def test_sync_sends_keep_the_order_of_their_conversation_others_that_of_their_queue() -> None:

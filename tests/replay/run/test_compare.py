@@ -99,7 +99,7 @@ def test_nothing_measured_holds_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "no condition"),
+        ("", "not a valid condition"),
         ("errors", "the figures are"),
         ("p99", "compare it with a duration"),
         ("p99>50", "is a duration"),
@@ -107,7 +107,7 @@ def test_nothing_measured_holds_nothing() -> None:
         ("failures>50ms", "is a number"),
         ("new-failures>2x", "is a number"),
         ("late-p99>2x", "is a duration"),
-        ("failures>>1", "no condition"),
+        ("failures>>1", "not a valid condition"),
     ],
 )
 def test_what_is_no_condition_says_what_would_be(text: str, says: str) -> None:

@@ -165,7 +165,7 @@ def test_bodies_are_bounded_by_their_bytes() -> None:
     budget = Budget()
 
     async def run() -> int:
-        portions = _portions(Planner(PlanOptions()).steps(sends))
+        portions = _portions(Planner(PlanOptions(), budget=Budget(1 << 30)).steps(sends))
         ahead = ReadAhead(portions, 4096, lambda: None, budget)
         await ahead.fill()
         count = 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dissectors.remoting.messages.message import StoredMessage, decode_messages
+from dissectors.remoting.messages.message import StoredMessage
+from dissectors.remoting.messages.records import decode_messages
 
 from .talk import Reply, Talk, pull_fields
 

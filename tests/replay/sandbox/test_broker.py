@@ -95,8 +95,8 @@ def test_an_unknown_topic_is_made_by_a_send(broker: Talk, box: SandboxThread) ->
         (send_fields(TOPIC), b"x" * (4 * 1024 * 1024 + 1), 13, "illegal"),
         (send_fields(TOPIC, own="x" * 32_768), b"x", 13, "illegal"),
         ({"b": TOPIC}, b"x", 1, "producerGroup"),
-        ({**send_fields(TOPIC), "e": "one"}, b"x", 1, "no number"),
-        ({**send_fields(TOPIC), "e": str(1 << 40)}, b"x", 1, "no int"),
+        ({**send_fields(TOPIC), "e": "one"}, b"x", 1, "not a number"),
+        ({**send_fields(TOPIC), "e": str(1 << 40)}, b"x", 1, "not an int"),
     ],
 )
 def test_what_cannot_be_sent(

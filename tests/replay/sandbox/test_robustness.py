@@ -349,13 +349,13 @@ def test_a_port_that_is_taken_is_named() -> None:
     ("options", "reason"),
     [
         (SandboxOptions(brokers=0), "0 brokers"),
-        (SandboxOptions(port=70_000), "70000 is no port"),
-        (SandboxOptions(host="localhost"), "no IP address"),
-        (SandboxOptions(server_version="6.6.6"), "no release"),
+        (SandboxOptions(port=70_000), "70000 is not a valid port"),
+        (SandboxOptions(host="localhost"), "not a valid IP address"),
+        (SandboxOptions(server_version="6.6.6"), "not a release"),
         (SandboxOptions(serialize_type="XML"), "JSON or ROCKETMQ"),
         (SandboxOptions(delay_levels="soon"), "not a valid duration"),
         (SandboxOptions(topics=[TopicSpec("T", 0)]), "0 queues"),
-        (SandboxOptions(advertised="a host"), "no IP address"),
+        (SandboxOptions(advertised="a host"), "not a valid IP address"),
         (SandboxOptions(store=Path("/nowhere/box.db")), "cannot be opened"),
     ],
 )

@@ -13,10 +13,13 @@ from dissectors.remoting.messages.compression import compress
 from dissectors.remoting.messages.properties import decode_properties, encode_properties
 from replay import AsyncProducer, Message, Producer, ProducerConfig
 from replay.errors import ReplyTimeoutError, SendFailed
+from replay.sending.request_reply import REPLIES, PendingRequests
 from replay.wire.request import encode_command
 from tests.patience import Stopwatch
 
 from ..responder import Responder, responding, store
+from ..script import Bench, ScriptLink
+from .sends import message
 
 
 def push(properties: dict[str, str], body: bytes, sys_flag: int = 0) -> bytes:
@@ -90,6 +93,39 @@ def test_a_compressed_reply_is_opened() -> None:
         body = compress(b"pong" * 1000, "zlib")
         responder.serve = replying("after", body, 1 | 0x300)  # type: ignore[assignment]
         assert ask(responder, True).body == b"pong" * 1000
+
+
+def test_replies_that_wait_to_be_taken_are_bounded_by_their_bytes() -> None:
+    """16 KB on the wire for each; 16 MiB of zeros opened."""
+    bench = Bench()
+    requests = PendingRequests(bench.sender)
+    body = compress(bytes(16 << 20), "zlib")
+    asked: list[str] = []
+    answered: list[int] = []
+
+    def serve(link: ScriptLink, command: RemotingCommand, _: bytes) -> None:
+        if command.is_response:
+            answered.append(command.code)
+        elif command.code != 310:
+            link.answer(command, 0, {})
+        else:  # none is said to be stored, so that all of them wait
+            asked.append(decode_properties(command.ext_fields["i"])["CORRELATION_ID"])
+            link.send(push({"CORRELATION_ID": "a stranger"}, body, 1 | 0x300))
+            link.send(push({"CORRELATION_ID": asked[-1]}, body, 1 | 0x300))
+
+    for address in bench.brokers.values():
+        bench.network.peers[address] = serve
+    bound = bench.config.budget.bound(*REPLIES)
+    waiting = [bench.client.runner.start(requests.request(message(), 2000)) for _ in range(6)]
+    bench.network.run(500)
+    assert len(asked) == 6
+    assert (bound.held, bound.ended) == (64 << 20, 2)
+    assert answered.count(0) == 6 + 4
+    assert answered.count(1) == 2
+    assert requests.dropped == 6
+    bench.network.run(10_000)
+    assert all(one.done for one in waiting)
+    assert bound.held == 0
 
 
 @pytest.mark.parametrize("blocking", [True, False])

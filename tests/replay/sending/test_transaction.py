@@ -12,11 +12,13 @@ from dissectors.remoting.ids.message_ids import encode_offset_id
 from dissectors.remoting.messages.compression import compress
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from replay import AsyncProducer, Message, Producer, ProducerConfig, TransactionState
-from replay.message import SendStatus
+from replay.message import SendMode, SendStatus
+from replay.sending.transaction import ASKED, QUESTIONS, Check, Transactions
 from replay.wire.request import encode_command
 from tests.patience import wait_for
 
 from ..responder import Responder, answer, responding
+from ..script import Bench, ScriptLink, stored
 
 COMMIT, ROLLBACK, UNKNOWN = (
     TransactionState.COMMIT,
@@ -186,6 +188,69 @@ def test_a_broker_that_asks_is_answered(blocking: bool, raises: bool) -> None:
     assert (fields["tranStateTableOffset"], fields["commitLogOffset"]) == ("17", "4711")
     assert (fields["msgId"], fields["transactionId"], fields["bname"]) == ("ID", "TX", "broker-0")
     assert end.flag == 2
+
+
+def test_questions_that_wait_are_bounded_by_number_and_bytes() -> None:
+    bench = Bench(check_listener=lambda _: COMMIT)
+    transactions = Transactions(bench.sender)
+    waiting: list[Check] = []
+    transactions.on_check = waiting.append
+    bomb = check_frame(bench.config.group, compress(bytes(16 << 20), "zlib"), 4 | 1 | 0x300)
+    small = check_frame(bench.config.group)
+
+    def serve(link: ScriptLink, command: RemotingCommand, body: bytes) -> None:
+        for _ in range(6):
+            link.send(bomb)
+        stored(link, command, body)
+
+    for address in bench.brokers.values():
+        bench.network.peers[address] = serve
+    bench.run(bench.sender.send(Message("T", b"x"), SendMode.SYNC))
+    questions = bench.config.budget.bound(*QUESTIONS)
+    bodies = bench.config.budget.bound(*ASKED)
+    assert (len(waiting), questions.held) == (4, 4)
+    assert (bodies.held, bodies.ended) == (64 << 20, 2)
+    for check in waiting:
+        assert check.message.body == bytes(16 << 20)
+        transactions.asked(check)
+    assert (questions.held, bodies.held) == (0, 0)
+    waiting.clear()
+    bench.network.links[-1].send(small * 2100)
+    bench.network.run(100)
+    assert (len(waiting), questions.held, questions.ended) == (2000, 2000, 100)
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_question_is_held_until_the_application_was_asked(blocking: bool) -> None:
+    def listen(message: Message) -> TransactionState:
+        held.append(config.budget.bound(*QUESTIONS).held)
+        raise LookupError("?")
+
+    def serve(connection: socket.socket, command: RemotingCommand, body: bytes) -> None:
+        connection.sendall(check_frame("g") * 3)
+        storing(0)(connection, command, body)  # type: ignore[operator]
+
+    held: list[int] = []
+    with responding() as responder:
+        responder.serve = serve
+        config = config_of(responder, check_listener=listen)
+        if blocking:
+            with Producer(config) as producer:
+                producer.send(Message("T", b"x"))
+                wait_for("all are asked", lambda: producer.poll(0.05) or len(held) == 3)
+        else:
+
+            async def run() -> None:
+                async with AsyncProducer(config) as producer:
+                    await producer.send(Message("T", b"x"))
+                    for _ in range(600):
+                        if len(held) == 3:
+                            break
+                        await asyncio.sleep(0.05)
+
+            asyncio.run(run())
+    assert held[0] >= 1
+    assert config.budget.bound(*QUESTIONS).held == config.budget.bound(*ASKED).held == 0
 
 
 def test_questions_that_cannot_be_read_are_passed_over() -> None:

@@ -93,9 +93,9 @@ def test_no_bytes_raise_and_none_answer_a_request(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"\x7f\xff\xff\xff\x00\x00\x00\x10", "no RocketMQ frame"),
-        (b"\xff\xff\xff\xff\x00\x00\x00\x10", "no RocketMQ frame"),
-        (b"\x00\x00\x00\x10\x09\x00\x00\x04" + b"x" * 12, "no RocketMQ frame"),
+        (b"\x7f\xff\xff\xff\x00\x00\x00\x10", "not a RocketMQ frame"),
+        (b"\xff\xff\xff\xff\x00\x00\x00\x10", "not a RocketMQ frame"),
+        (b"\x00\x00\x00\x10\x09\x00\x00\x04" + b"x" * 12, "not a RocketMQ frame"),
         (b"HTTP/1.1 200 OK\r\n\r\n", "HTTP"),
         (b"\x15\x03\x03\x00\x02\x02\x46", "TLS"),
         (b"\x00\x00\x00\x08\x00\x00\x00\x04{,,}", "header"),

@@ -170,7 +170,7 @@ def test_a_wrong_filter_is_said_before_anything_is_read() -> None:
 
 def test_what_is_no_capture_is_said_with_file_offset_and_way_out(tmp_path: Path) -> None:
     path = tmp_path / "x.pcap"
-    path.write_bytes(b"PAR1 and more that is no capture")
+    path.write_bytes(b"PAR1 and more that is not a capture")
     with pytest.raises(rmqtool.ReadError) as caught:
         list(rmqtool.read(path).exchanges())
     error = caught.value
@@ -182,8 +182,8 @@ def test_what_is_no_capture_is_said_with_file_offset_and_way_out(tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"since": "10:00"}, "since: '10:00' is no time with a date"),
-        ({"until": "yesterday"}, "until: 'yesterday' is no time"),
+        ({"since": "10:00"}, "since: '10:00' is not a time with a date"),
+        ({"until": "yesterday"}, "until: 'yesterday' is not a time"),
         ({"limit": -1}, "limit: -1"),
     ],
 )

@@ -26,6 +26,20 @@ def test_rows_are_those_of_arrow(table: str, where: str, spark: SparkSession) ->
     assert found
 
 
+@pytest.mark.parametrize(
+    ("table", "where"),
+    [("exchanges", "latency > 1ms"), ("connections", ""), ("messages", ""), ("findings", "")],
+)
+def test_rows_of_a_decoded_log_are_those_of_arrow(
+    table: str, where: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    log = rmqtool.read(rmqtool.read(SAMPLE).to_parquet(tmp_path / "log"))
+    frame, expected = log.to_spark(spark, table, where), log.to_arrow(table, where)
+    assert frame.columns == expected.schema.names
+    found = frame.toArrow().to_pylist()
+    assert sorted(map(repr, found)) == sorted(map(repr, expected.to_pylist()))
+
+
 def test_names_are_those_that_were_given(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,13 +66,6 @@ def test_a_folder_without_captures_is_said_with_what_was_looked_for(tmp_path: Pa
     assert ".pcapng" in str(caught.value)
 
 
-def test_a_decoded_log_is_said_with_what_reads_it(tmp_path: Path) -> None:
-    log = rmqtool.read(SAMPLE).to_parquet(tmp_path / "log")
-    with pytest.raises(rmqtool.ReadError, match="a decoded log, not a capture") as caught:
-        rmqtool.read(log)
-    assert f"pandas.read_parquet('{log}/exchanges')" in str(caught.value)
-
-
 @pytest.mark.parametrize("wrong", [(), (17,), ([],), (None,)])
 def test_what_is_no_input_is_said(wrong: tuple[object, ...]) -> None:
     with pytest.raises(rmqtool.ArgumentError, match="read"):

@@ -142,6 +142,9 @@ def test_it_is_not_there_between_the_rows_of_a_program(capture: Path) -> None:
 WRONG = {
     "raise ValueError('what is\\nthis \\x1b[2J')": "plug-in mine: ValueError: what is this",
     "raise SystemExit(3)": "plug-in mine: SystemExit: 3",
+    "raise BaseException('x')": "plug-in mine: BaseException: x",
+    "raise type('E', (Exception,), {'__str__': None})": "plug-in mine: E: it does not say what",
+    "return 'x' * 17_000_000": "plug-in mine: ValueError: it returned 17,000,002 bytes",
     "return object()": "plug-in mine: TypeError: Encoding objects of type object",
     "return ['\\ud800']": "plug-in mine: UnicodeEncodeError",
     "return message.nothing": "plug-in mine: AttributeError",
@@ -189,7 +192,12 @@ def test_what_it_returns_is_escaped_where_it_is_shown(capture: Path, tmp_path: P
         ("other.py", "x = 1", "other.py: it has no function decode_body"),
         ("wrong.py", "def f(:", "it cannot be loaded: SyntaxError"),
         ("ends.py", "raise SystemExit(9)", "it cannot be loaded: SystemExit: 9, line 1"),
-        ("number.py", "decode_body = 7", "number.py: int is no function"),
+        (
+            "base.py",
+            "raise BaseException('x')",
+            "base.py: it cannot be loaded: BaseException: x, line 1",
+        ),
+        ("number.py", "decode_body = 7", "number.py: int is not a function"),
         ("no-such", None, "no-such: there is no such plug-in"),
     ],
 )
@@ -235,6 +243,16 @@ def test_an_installed_plugin_is_used_where_it_is_named(
     assert rmqtool.read(capture, plugins="orders").trace(where="event = stored")
     unknown = command("decode", "pcap", capture, "--plugin", "order")
     assert "(orders in group rmqtool.bodies)" in unknown.err
+
+
+@pytest.mark.parametrize("code", ["import sys; sys.exit(3)", "raise BaseException('x')"])
+def test_an_installed_plugin_that_ends_the_program_is_said(
+    code: str, capture: Path, installed: Callable[[str], None]
+) -> None:
+    installed(code)
+    result = command("decode", "pcap", capture, "--plugin", "orders")
+    assert result.status == 1
+    assert "plug-in orders: it cannot be loaded" in result.err
 
 
 def test_an_installed_plugin_that_nobody_names_is_not_loaded(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -21,7 +20,7 @@ from rmqtool.ui.console import UNLIMITED, Terminal
 from tests.patience import PATIENCE, wait_for
 from tests.replay.sandbox.talk import Talk, send_fields
 
-from ..command import PROGRAM, ROOT, process, rmqtool
+from ..command import PROGRAM, ROOT, full_after, process, rmqtool
 
 FREE = ("--port", "0", "--namesrv-port", "0")
 PLAIN = Terminal(False, UNLIMITED, False)
@@ -104,14 +103,15 @@ def test_a_store_on_a_full_disk_is_one_message(tmp_path: Path) -> None:
     """Nobody is told that a message is stored, nothing hangs, and what was stored is there."""
     path = tmp_path / "box.db"
 
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
-
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [*PROGRAM, "broker", "--namesrv-port", "0", "--port", str(port)]
     running = subprocess.Popen(
-        [*command, "--store", str(path)], cwd=ROOT, stdout=-1, stderr=-1, preexec_fn=limit
+        [*command, "--store", str(path)],
+        cwd=ROOT,
+        stdout=-1,
+        stderr=-1,
+        preexec_fn=full_after(200_000),
     )
     with running:
         try:
@@ -185,12 +185,12 @@ def test_messages_are_kept_in_a_file(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("--listen", "0.0.0.0"), "can be reached from other machines"),
-        (("--listen", "localhost"), "'localhost' is no IP address"),
-        (("--fault", "explode"), "'explode' is no kind of fault"),
+        (("--listen", "localhost"), "'localhost' is not a valid IP address"),
+        (("--fault", "explode"), "'explode' is not a kind of fault"),
         (("--faults", "none.toml"), "none.toml: No such file"),
-        (("-t", "no spaces"), "--topic: 'no spaces' is no topic"),
-        (("-t", "Orders:0"), "is no topic"),
-        (("--server-version", "7.0.0"), "'7.0.0' is no release"),
+        (("-t", "no spaces"), "--topic: 'no spaces' is not a valid topic"),
+        (("-t", "Orders:0"), "is not a valid topic"),
+        (("--server-version", "7.0.0"), "'7.0.0' is not a release"),
         (("--store-limit", "much"), "--store-limit: not a valid size: 'much'"),
         (("--duration", "long"), "not a valid duration: 'long'"),
         (("--serialize", "xml"), "'XML' is not JSON or ROCKETMQ"),

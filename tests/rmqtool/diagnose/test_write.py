@@ -74,7 +74,7 @@ def test_a_screen_has_an_incident_a_frame(tmp_path: Path, width: int, verbose: b
         found = diagnosis_of(path)
         screen, pipe = Terminal(True, width, True), Terminal(False, UNLIMITED, False)
         lines = diagnosis_lines(found, path.name, screen, verbose)
-        plain = [re.sub(r"\x1b\[\d*m", "", line) for line in lines]
+        plain = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in lines]
         assert max(map(cells, plain)) <= width
         assert sum(line.startswith("╭─") for line in plain) == len(
             {one.incident for one in found.problems}

@@ -100,7 +100,7 @@ def test_help_names_only_documents_that_are_installed(command: tuple[str, ...]) 
 
 @pytest.mark.slow
 def test_help_shows_every_word_that_was_written() -> None:
-    """Square brackets are no markup."""
+    """Square brackets are not markup."""
     for way in commands():
         command: object = typer.main.get_command(app)
         for name in way:

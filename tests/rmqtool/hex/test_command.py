@@ -102,11 +102,11 @@ def test_no_text_does_anything_but_decode_or_say_why(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("text", "form", "said"),
     [
-        ("00 1g", BytesForm.hex, "'g' at character 4 is no hex digit"),
+        ("00 1g", BytesForm.hex, "'g' at character 4 is not a hex digit"),
         ("00 1", BytesForm.hex, "3 hex digits: half a byte is missing at the end"),
         ("AAA*", BytesForm.base64, "'*' at character 3 is not base64"),
         ("00000000: 0001\n00000004: 02", BytesForm.dump, "line 2 begins at 0x4, expected was 0x2"),
-        ("00000000: 0001\nhello", BytesForm.dump, "line 2 is no line of a dump: 'hello'"),
+        ("00000000: 0001\nhello", BytesForm.dump, "line 2 is not a line of a dump: 'hello'"),
     ],
 )
 def test_what_does_not_belong_is_named_with_its_place(
@@ -224,8 +224,30 @@ def test_the_recordings_of_the_docs_are_what_is_said_today(tmp_path: Path) -> No
 def test_nothing_and_what_is_no_frame_have_a_way_out() -> None:
     result = rmqtool("decode", "hex", "zz" * 40, "--input", "hex")
     assert (result.status, result.out) == (2, "")
-    assert result.err.startswith("rmqtool: the text: 'z' at character 0 is no hex digit\n")
+    assert result.err.startswith("rmqtool: the text: 'z' at character 0 is not a hex digit\n")
     result = rmqtool("decode", "hex", "11" * 40)
     assert (result.status, result.out) == (1, "")
     assert "no command in 40 bytes" in result.err
     assert rmqtool("decode", "hex", "00", "--format", "parquet").status == 2
+
+
+@pytest.mark.parametrize("command", [("hex",), ("stream", "-V")], ids=" ".join)
+def test_a_plugin_decodes_bodies(command: tuple[str, ...]) -> None:
+    example = ROOT / "examples" / "order_bodies.py"
+    text = send(7, b"order=4711;amount=12").frame.hex()
+    result = rmqtool("decode", *command, text, "--plugin", example)
+    assert result.status == 0, result.err
+    assert "kind: order_bodies" in result.out
+    assert "order: 4711" in result.out
+    assert "order: 4711" not in rmqtool("decode", *command, text).out
+    row = rmqtool("decode", *command[:1], text, "-T", "jsonl", "--plugin", example)
+    assert json.loads(row.out)["messages"][0]["content"]["value"] == {
+        "order": "4711",
+        "amount": "12",
+    }
+
+
+def test_a_plugin_that_cannot_be_loaded_is_said(tmp_path: Path) -> None:
+    missing = rmqtool("decode", "hex", REQUEST.frame.hex(), "--plugin", tmp_path / "no.py")
+    assert missing.status != 0
+    assert "no.py" in missing.err

@@ -216,6 +216,7 @@ def test_all_views_and_filters_of_decode_pcap(tmp_path: Path) -> None:
     [
         (("-V",), "UNIQ_KEY"),
         (("--commands", "--format", "jsonl"), '"name":"SEND_MESSAGE_V2"'),
+        (("-V", "--plugin", "examples/order_bodies.py"), "order: 4711"),
         (("--summary",), "SEND_MESSAGE_V2"),
         (("--summary", "--format", "jsonl"), '"SEND_MESSAGE_V2"'),
     ],
@@ -223,7 +224,7 @@ def test_all_views_and_filters_of_decode_pcap(tmp_path: Path) -> None:
 def test_views(options: tuple[str, ...], found: str) -> None:
     wire = Wire()
     with live("-f", f"tcp port {wire.port}", *options) as one:
-        wire.say(send(1).frame, sent(1).frame)
+        wire.say(send(1, b"order=4711").frame, sent(1).frame)
         settle(one.running)
         status, out, _ = one.finish(signal.SIGINT)
     assert status == 0

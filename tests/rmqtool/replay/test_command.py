@@ -18,7 +18,8 @@ import pytest
 
 from dissectors.decode.pipeline import Decode
 from dissectors.endpoint import endpoint_of_socket
-from dissectors.remoting.messages.message import StoredMessage, decode_messages
+from dissectors.remoting.messages.message import StoredMessage
+from dissectors.remoting.messages.records import decode_messages
 from replay.run.journal import read_run, read_skipped, read_steps
 from replay.run.journal_rows import Begin, OutcomeEntry, Result
 from replay.sandbox import Injection, InjectionKind, SandboxOptions, SandboxThread, sandbox_thread
@@ -389,4 +390,4 @@ def test_a_journal_is_not_overwritten(box: SandboxThread, tmp_path: Path) -> Non
     assert "not empty" in again.err
     other = rmqtool("replay", "--resume", tmp_path / "nothing", "-n", box.namesrv)
     assert other.status == 1
-    assert "no journal" in other.err
+    assert "not a journal" in other.err

@@ -176,7 +176,7 @@ def test_no_file_but_the_journal_s_own_is_written_to(
         link(other, journal / name)
     done = rmqtool("replay", "--resume", journal, "--target", "sandbox")
     assert done.status == ExitStatus.FAILURE
-    assert "is no file of its own" in done.err
+    assert "is not a file of its own" in done.err
     assert other.read_text() == "not whole"
 
 

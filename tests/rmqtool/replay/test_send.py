@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import resource
 import subprocess
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from replay.run.journal_rows import Begin, OutcomeEntry
 from replay.sandbox import SandboxOptions, sandbox_thread
 from tests.bench.generate import write_capture
 from tests.replay.captured_sends import captured_sends
-from tests.rmqtool.command import PROGRAM, rmqtool
+from tests.rmqtool.command import PROGRAM, full_after, rmqtool
 
 pytestmark = pytest.mark.slow
 
@@ -24,14 +23,11 @@ def test_sending_stops_and_goes_on(tmp_path: Path, room: int) -> None:
     capture, journal = tmp_path / "many.pcap", tmp_path / "run"
     write_capture(capture, 3000, 3, "json")
 
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-
     with sandbox_thread(SandboxOptions(brokers=2)) as box:
         command = [*PROGRAM, "replay", str(capture), "-n", box.namesrv, "-o", str(journal)]
         ended = subprocess.run(
             [*command, "--top-speed", "--in-flight", "8"],
-            preexec_fn=limit,
+            preexec_fn=full_after(room),
             capture_output=True,
             check=False,
         )
@@ -59,7 +55,7 @@ def test_a_disk_that_is_full_from_the_start(tmp_path: Path) -> None:
     write_capture(capture, 100, 1, "json")
     ended = subprocess.run(
         [*PROGRAM, "replay", str(capture), "--target", "sandbox", "-o", str(journal)],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+        preexec_fn=full_after(100),
         capture_output=True,
         check=False,
     )

@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from dissectors.owned_folder import MARKER
 from rmqtool.report.arguments import ReportFormat
 from rmqtool.report.options import REPORTS, ReportRequest, names_and_inputs, span_option
 from rmqtool.report.output import About, csv_of, json_of, parquet_of, write_report
-from rmqtool.report.text import percentage, report_lines, title_of
+from rmqtool.report.text import columns_of, percentage, report_lines, title_of
 from rmqtool.ui.console import UNLIMITED, Terminal
 from rmqtool.ui.screen.progress import LOG_MARK
 from rmqtool.ui.status import CommandError
@@ -86,9 +87,9 @@ def test_wrong_options_are_said_before_anything_starts(tmp_path: Path) -> None:
         (["--where", "latency >", capture], "where a value must be"),
         (["--format", "csv", capture], "give -o FOLDER, or one table"),
         (["--conf", "x", capture], "spark.NAME=VALUE"),
-        (["--latency-max", "a,b", capture], "no milliseconds"),
+        (["--latency-max", "a,b", capture], "not milliseconds"),
         ([], "no input"),
-        (["latency", capture, "-o", f"{tmp_path}/no/such/file.html"], "is no folder"),
+        (["latency", capture, "-o", f"{tmp_path}/no/such/file.html"], "is not a folder"),
         (["latency", capture, "-o", capture], "exists"),
     ):
         result = rmqtool("report", *arguments)
@@ -142,6 +143,18 @@ def test_lines_fit_a_terminal() -> None:
         assert len(rows[0]) <= width
 
 
+def test_a_number_or_a_time_is_whole_or_not_shown() -> None:
+    tables = [one.table for one in fakes.result().tables.values()]
+    shown = [one for table in tables for one in columns_of(table)]
+    assert all(one.least >= one.most for one in shown if one.right)
+    times = {one.name for table in tables for one in table.columns if one.type == "time"}
+    row = dict.fromkeys(times, datetime(2026, 11, 20, 10, 1, tzinfo=UTC))
+    heads = set(map(title_of, times))
+    found = [one for one in shown if one.title in heads]
+    assert found
+    assert all(len(one.cell(row)) <= one.least for one in found)
+
+
 def test_json_has_rows_and_their_documentation() -> None:
     whole = json.loads(json_of([fakes.result()], ABOUT))
     assert whole["format"] == "rmqtool-report"
@@ -192,7 +205,7 @@ def test_a_folder_has_all_forms_and_is_replaced_only_as_asked(tmp_path: Path) ->
     assert "notes.txt was not written" in rmqtool("report", capture, "-o", folder, "--force").err
     (folder / "notes.txt").unlink()
     (folder / MARKER).unlink()
-    assert "is no report" in rmqtool("report", capture, "-o", folder, "--force").err
+    assert "is not a report" in rmqtool("report", capture, "-o", folder, "--force").err
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".out")]
 
 

@@ -142,7 +142,7 @@ def test_lines_that_are_no_messages_are_told_and_the_others_sent(
     path.write_text('{"body":"x"}\nnope\n{"bod":1}\n{"body":"y"}\n')
     result = send_to(box, "-t", "T", path)
     assert result.status == 1
-    assert "line 2 is no JSON" in result.err
+    assert "line 2 is not JSON" in result.err
     assert "line 3 has a member 'bod'" in result.err
     assert "2 SEND_OK, 2 failed" in result.out
 

@@ -72,7 +72,7 @@ def test_any_object_is_a_message_or_a_reason(members: dict[str, object]) -> None
         ('{"body":"x","keys":[1]}', "keys"),
         ('{"body":"x","properties":{"TAGS":"x"}}', "RocketMQ's own"),
         ('{"body":"x","properties":{"a":{}}}', "neither text nor number"),
-        ("[1]", "no JSON object"),
+        ("[1]", "not a JSON object"),
     ],
 )
 def test_what_is_wrong_with_a_line(line: str, reason: str) -> None:

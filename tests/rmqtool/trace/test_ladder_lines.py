@@ -24,6 +24,8 @@ def test_no_line_is_wider_than_the_terminal(name: str, where: str, width: int) -
     lines = ladder_lines(lives, Terminal(True, width, False))
     assert lines
     assert max(map(cells, lines)) <= min(width, 160)
+    words = "".join("".join(lines).split())
+    assert all("".join(step.words.split()) in words for life in lives for step in life.steps)
     arrows = [line for line in lines if "▶" in line or "◀" in line]
     assert len(arrows) == sum(len(life.steps) for life in lives)
 

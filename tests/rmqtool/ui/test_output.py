@@ -11,7 +11,8 @@ import pytest
 from dissectors.owned_folder import MARKER
 from rmqtool.ui.output import Output, refuse_inputs
 from rmqtool.ui.status import CommandError, ExitStatus
-from tests.rmqtool.command import PROGRAM, ROOT
+from tests.expected import SAMPLES
+from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -111,3 +112,25 @@ def test_what_is_redirected_is_an_input_too(capture: Path) -> None:
         assert ended.returncode == ExitStatus.USAGE
         assert b"standard output is an input" in ended.stderr
     assert capture.read_bytes() == before
+
+
+KILL = SAMPLES / "fault-kill-5x.pcap"
+TEXTS = {
+    "table": ("decode", "pcap", KILL),
+    "rows": ("decode", "pcap", KILL, "-T", "jsonl"),
+    "tree": ("decode", "pcap", KILL, "-V"),
+    "diagnosis": ("diagnose", KILL),
+    "ladder": ("trace", KILL, "K1", "-T", "ladder"),
+    "report": ("report", "errors", KILL, "-T", "json"),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_text_does_not_get_the_name_of_a_page(name: str, tmp_path: Path) -> None:
+    """A browser would run the script that a topic or a body is."""
+    for suffix in ("html", "HTM"):
+        page = tmp_path / f"page.{suffix}"
+        refused = rmqtool(*TEXTS[name], "-o", page)
+        assert refused.status == 2
+        assert "is the name of a page" in refused.err
+        assert not page.exists()

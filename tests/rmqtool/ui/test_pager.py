@@ -45,6 +45,20 @@ def on_terminal(*arguments: str, **environment: str) -> tuple[int, str]:
     return running.returncode, shown.decode().replace("\r\n", "\n")
 
 
+def test_what_is_no_pager_leaves_the_terminal() -> None:
+    arguments = ("decode", "pcap", str(KILL), "-c", "1")
+    plain = on_terminal(*arguments)
+    for pager in ("cat '", " "):
+        assert on_terminal(*arguments, "--pager", PAGER=pager) == plain
+
+
+def test_a_pager_is_no_shell(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    text = f"cat; touch {made} $(touch {made}) `touch {made}` >{made}"
+    on_terminal("decode", "pcap", str(KILL), "-c", "1", "--pager", PAGER=text)
+    assert not made.exists()
+
+
 def test_the_pager_gets_what_the_terminal_would(tmp_path: Path) -> None:
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\necho begin $1 $LESS; cat; sleep 0.2; echo end\n")

@@ -24,8 +24,10 @@ from rmqtool.ui.console import (
     one_line,
     styled,
 )
+from rmqtool.ui.screen.bars import BarRow, bar_lines
+from rmqtool.ui.screen.documents import document_lines
 from rmqtool.ui.screen.drawing import lines_of, style_of, text_of
-from rmqtool.ui.screen.panels import Labelled, fact_lines, panel_lines
+from rmqtool.ui.screen.panels import Labelled, fact_lines, indented_facts, panel_lines
 from rmqtool.ui.screen.tables import table_lines
 
 from ..command import PROGRAM, ROOT
@@ -150,3 +152,64 @@ def test_rich_is_not_loaded_where_it_is_not_used() -> None:
             check=True,
         )
         assert done.stderr.split()[-1] == "False"
+
+
+FACTS = [
+    Labelled("Verdict", Style.BOLD),
+    Labelled("订单 stands still " * 9, "", "  group", Style.DIM, 12),
+    Labelled("a hanging text goes on further to the right " * 4, indent=2, hang=2),
+    *(Labelled(one_line(text), indent=4) for text in MARKUP),
+]
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 160])
+def test_texts_with_labels_fit_and_say_the_same_everywhere(width: int) -> None:
+    drawn = fact_lines(FACTS, Terminal(True, width, True))
+    plain = [re.sub("\x1b\\[[0-9;]*m", "", line) for line in drawn]
+    assert max(map(cells, plain)) <= width
+    assert all(line.isprintable() for line in plain)
+    piped = fact_lines(FACTS, Terminal(False, UNLIMITED, False))
+    assert len(piped) == len(FACTS)
+    assert "".join("".join(plain).split()) == "".join("".join(piped).split())
+    assert "".join("".join(fact_lines(FACTS, Terminal(False, width, False))).split()) == "".join(
+        "".join(piped).split()
+    )
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_text_hangs_below_its_first_line(is_terminal: bool) -> None:
+    lines = fact_lines([Labelled("word " * 30, indent=2, hang=3)], Terminal(is_terminal, 60, False))
+    assert len(lines) > 2
+    assert [len(line) - len(line.lstrip()) for line in lines] == [2, *[5] * (len(lines) - 1)]
+
+
+def test_lines_keep_their_indentation() -> None:
+    lines = ["a", "  b", "    c"]
+    assert fact_lines(indented_facts(lines), Terminal(True, 80, False)) == lines
+
+
+BARS = [BarRow("1ms – 2ms", 1, ("1", "0.1%")), BarRow("2ms – 5ms", 900, ("900", "99.9%"))]
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_bars_fit_and_none_that_counts_is_empty(width: int) -> None:
+    for is_terminal in (True, False):
+        lines = bar_lines(BARS, Terminal(is_terminal, width, False))
+        assert len(lines) == 2
+        assert max(map(cells, lines)) <= width
+        for line, row in zip(lines, BARS, strict=True):
+            assert row.label in line
+            assert line.endswith(row.notes[1])
+            assert re.search("[\u2588-\u258f]", line)
+    assert (
+        bar_lines(BARS, Terminal(False, UNLIMITED, False))[1] == f"  2ms – 5ms {'█' * 40} 900 99.9%"
+    )
+    assert bar_lines([], Terminal(True, width, False)) == []
+
+
+def test_documents_have_no_background_of_their_own() -> None:
+    text = "Give `--pager`:\n\n```\nrmqtool help\n```\n\n```python\nimport rmqtool\n```\n"
+    lines = "\n".join(document_lines(text, Terminal(True, 80, True)))
+    codes = {code for one in re.findall("\x1b\\[([0-9;]*)m", lines) for code in one.split(";")}
+    assert codes
+    assert not codes & {str(code) for code in (*range(40, 49), *range(100, 108))}

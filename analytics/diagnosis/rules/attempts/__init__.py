@@ -14,5 +14,7 @@ MODULES: Final = (
     "isolated_broker_still_used",
     "broker_isolated",
     "permanent_avoidance",
+    "call_given_up",
+    "call_slow",
 )
 """modules with a `RULE`, in the order of the document"""

@@ -33,7 +33,7 @@ ISOLATED: Final = "broker-isolated"
 AVOIDED: Final = "permanent-avoidance"
 
 LEAST_SENDS: Final = 10
-"""fewer sends to isolated brokers are no habit"""
+"""fewer sends to isolated brokers are not a habit"""
 LEAST_WITH_FAILURE: Final = 3
 """so many are, where one of them failed again"""
 _FAULTS: Final = frozenset(
@@ -114,7 +114,7 @@ def _still_used(one: JudgedProducer, context: Context) -> Iterable[Case]:
 
 
 _GOOD: Final = frozenset((STORED, ONEWAY, UNKNOWN))
-"""outcomes that are no failure, as far as is known"""
+"""outcomes that are not a failure, as far as is known"""
 
 
 def _isolated(one: JudgedProducer, context: Context) -> Iterable[Case]:

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from dissectors.grpc.names import OK
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import RECONSUME_LIMIT, RECONSUMED
 from dissectors.remoting.row_facts.values import number_in
+from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -60,7 +62,7 @@ class _Fold(Fold):
         self._sent: Parts[_Sent] = Parts(MAX_INTERVALS, lambda _: _Sent(), _Sent.join)
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code == SEND_BACK:
+        if row.request_code == SEND_BACK or is_call(row.request_name):
             self.returns.add(row)
             return
         key = row.unique_key or f"{row.conversation} {row.opaque}"
@@ -91,7 +93,7 @@ class _Fold(Fold):
         failures: set[int] = set()
         for one in dead:
             tally.add(one.evidence(), last=one.last_time)
-            clients.update(one.clients)
+            clients.update(one.callers or one.clients)
             topics[one.topic] += 1
             failures.add(one.failures)
         count = tally.count
@@ -119,6 +121,10 @@ def _returned(row: ExchangeRecord) -> str | None:
     return row.group
 
 
+def _forwarded(row: ExchangeRecord) -> str | None:
+    return row.group if row.request_name == "ForwardMessageToDeadLetterQueue" else None
+
+
 def _sent(row: ExchangeRecord) -> str | None:
     """Return the group of a send to its dead letters; None for any other send."""
     topic = row.topic
@@ -144,7 +150,8 @@ RULE = DiagnosisRule(
     proof=(
         "A consumer returns a message (36) more often than maxReconsumeTimes of the request allows,"
         " or with a negative delay level, and the broker answers success. Or a client sends to"
-        " %DLQ% itself, or to %RETRY% with more reconsume times than allowed."
+        " %DLQ% itself, or to %RETRY% with more reconsume times than allowed. Or a consumer in"
+        " order calls ForwardMessageToDeadLetterQueue of a proxy, which says how often it failed."
     ),
     explanation=(
         "The consumer's code failed: it threw an exception, returned RECONSUME_LATER, or took"
@@ -165,6 +172,7 @@ RULE = DiagnosisRule(
         Exchanges(
             key=_returned, requests=frozenset((SEND_BACK,)), responses=frozenset((_SUCCESS,))
         ),
+        Exchanges(key=_forwarded, responses=frozenset((OK,)), with_facts=True),
         Exchanges(key=_sent, requests=SENDS, responses=frozenset((_SUCCESS,)), of_flow=True),
         Exchanges(
             key=_sent_too_often,

@@ -24,7 +24,7 @@ _SUCCESS: Final = int(ResponseCode.SUCCESS)
 FEWEST: Final = 3
 """returns of one message from which on it is said: one or two may be a hiccup"""
 MANY: Final = 16
-"""returns of one group that are no hiccup, where nobody can tell whether a message came twice"""
+"""returns of one group that are not a hiccup, where nobody can tell whether a message came twice"""
 MOST_NAMED: Final = 5
 
 

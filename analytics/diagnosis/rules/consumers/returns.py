@@ -12,6 +12,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
+from dissectors.remoting.row_facts.names import RECONSUMED
+from dissectors.remoting.row_facts.values import number_in
+from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
 from ...problem import Evidence, end_of, place_of, shown
@@ -39,10 +42,14 @@ class ReturnedMessage:
     topic: str = ""
     clients: Counter[str] = field(default_factory=Counter)
     """returns by `address:port`"""
+    callers: set[str] = field(default_factory=set)
+    """those of them that speak gRPC: others are then the proxy"""
     first_time: int = 0
     last_time: int = 0
     last: Evidence | None = None
     """the last return"""
+    told: int = 0
+    """deliveries that a consumer of gRPC counted itself, when it gave the message up"""
 
     def span(self) -> tuple[int, int]:
         """Return the first and the last time that it was returned."""
@@ -51,7 +58,7 @@ class ReturnedMessage:
     @property
     def failures(self) -> int:
         """Deliveries that were returned; the hops of a relay are one."""
-        return len(self.places) + self.unplaced
+        return max(len(self.places) + self.unplaced, self.told)
 
     @property
     def dead(self) -> bool:
@@ -95,11 +102,17 @@ class Returns:
                 self.left_out += 1
                 return
             one = self.messages[key] = ReturnedMessage(key)
+        attempts = number_in(row.facts, RECONSUMED) if is_call(row.request_name) else None
         limit = row.max_reconsume_times
-        one.take(row.queue_offset, limit, limit == 0)
+        if attempts is None:
+            one.take(row.queue_offset, limit, limit == 0)
+        else:
+            one.at_once, one.told = True, max(one.told, attempts, 1)
         one.topic = max(one.topic, row.topic or "")
         if row.requester in one.clients or len(one.clients) < 8:
             one.clients[row.requester] += 1
+        if attempts is not None:
+            one.callers.add(row.requester)
         time = end_of(row)
         one.first_time = min(one.first_time, time) if one.first_time else time
         one.last_time = max(one.last_time, time)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.rows.outcome import LONG_POLLS
 from dissectors.times import text_of_time
 
-from ...context import Context
+from ...context import PROXY, Context
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, clock, host_of_server, merged, named, waiting_of
 from ...problem import Case, ProblemSeverity, ProblemState, Subject
@@ -16,12 +17,18 @@ from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 from ...spells import spells
 
+_PROXY_ADVICE: Final = (
+    "Look at the proxy's host for that time: out of memory, kill, restart; one that was restarted"
+    " on purpose needs nothing. Clients of 5.x reach what setEndpoints names: several proxies there"
+    " let them go on. Calls that had no answer may have been carried out."
+)
+
 
 class _Fold(HostLosses):
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case of the times in which a broker was gone, for each spell of each broker."""
         for server in self.servers(context):
-            if not is_broker(server.key, context):
+            if not is_broker(server.key, context) and not _is_proxy(server.key, context):
                 continue
             for outages in spells(server.outages(context), Outage.span, self.lasts):
                 yield _case(server.key, outages, context)
@@ -32,13 +39,17 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     first = outages[0]
     again = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
     name = context.broker(address)
+    proxy = _is_proxy(address, context)
     shut_down = [one.shut_down(name, context) for one in outages]
     in_order = None not in shut_down
     gone = "shut down" if in_order else "gone"
+    who = f"{'proxy ' if proxy else ''}{named(context, address)}"
     case = tally.case(
-        f"{named(context, address)} was {gone} {first.said()}{again}: {what_happened(outages)}",
-        broker_subject(address, context),
+        f"{who} was {gone} {first.said()}{again}: {what_happened(outages)}",
+        Subject(server=address) if proxy else broker_subject(address, context),
     )
+    if proxy:
+        case.advice = _PROXY_ADVICE
     ends = [one.end for one in outages if one.end is not None and not one.lost_sight]
     case.last_time = max([case.last_time, *ends])
     case.state = state_of(outages)
@@ -51,6 +62,11 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         harmless = lost.keys() <= LONG_POLLS and all(one.end is not None for one in outages)
         case.severity = ProblemSeverity.INFO if harmless else ProblemSeverity.WARNING
     return case
+
+
+def _is_proxy(address: str, context: Context) -> bool:
+    """Return whether clients speak gRPC with a proxy at an address."""
+    return context.servers.get(address) == PROXY
 
 
 def state_of(outages: list[Outage]) -> ProblemState:
@@ -120,13 +136,14 @@ def _counted(count: int, what: str) -> str:
 RULE = DiagnosisRule(
     id="broker-gone",
     severity=ProblemSeverity.ERROR,
-    title="A broker was killed, stopped or cut off while clients used it",
+    title="A broker or proxy was killed, stopped or cut off while clients used it",
     searched=(
         "connect to 10911 failed",
         "RemotingConnectException",
         "Connection refused",
         "Connection reset by peer",
         "closeChannel: close the connection to remote address",
+        "StatusRuntimeException UNAVAILABLE: io exception",
     ),
     proof=(
         "Connects to a broker that clients used before are refused or not answered; or it ends"

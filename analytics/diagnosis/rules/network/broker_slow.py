@@ -42,7 +42,9 @@ NETWORK_SHARE: Final = 20
 """a round trip below this part of the send explains nothing of it"""
 
 
-class _Fold(Fold):
+class SlowSends(Fold):
+    """The sends that one server answered, and which of them were slow."""
+
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._latencies: Counter[int] = Counter()
@@ -64,7 +66,7 @@ class _Fold(Fold):
             self._connections[row.capture, row.conversation] = row
 
     def cases(self, context: Context) -> Iterable[Case]:
-        if not self._slow or not is_broker(self.key, context):
+        if not self._slow or not self.is_judged(context):
             return
         normal = self._quick_us()
         if normal is None:
@@ -82,33 +84,47 @@ class _Fold(Fold):
         tally = Tally()
         for row in slow:
             tally.add(shown(row, f"{row.request_name} answered after {_ms(row.latency_us or 0)}"))
-        case = tally.case(self._title(context, slow, worst, normal), self._subject(context))
+        case = tally.case(self._title(context, slow, worst, normal), self.subject(context))
         if len(slow) == 1:
             case.severity = ProblemSeverity.INFO
         case.details = self._details(context, slow, worst)
         yield case
 
+    def is_judged(self, context: Context) -> bool:
+        """Return whether the server is one of which the rule speaks."""
+        return is_broker(self.key, context)
+
+    def name(self, context: Context) -> str:
+        """Return the server as a title names it."""
+        return named(context, self.key)
+
+    def subject(self, context: Context) -> Subject:
+        """Return what the problem is about."""
+        return Subject(broker=context.broker(self.key))
+
+    def comes_of(self, slow: Sequence[ExchangeRecord]) -> list[str]:
+        """Return what clients do because of these sends."""
+        isolating = sum((row.latency_us or 0) >= ISOLATES_US for row in slow)
+        if not isolating:
+            return []
+        return [f"{isolating:,} of them would isolate the broker (550 ms or longer)"]
+
     def _title(self, context: Context, slow: list[ExchangeRecord], worst: int, normal: int) -> str:
-        broker, usual = named(context, self.key), _ms(normal)
+        name, usual = self.name(context), _ms(normal)
         if len(slow) == 1:
-            return f"{broker} took {_ms(worst)} for one send; its quick ones take less than {usual}"
+            return f"{name} took {_ms(worst)} for one send; its quick ones take less than {usual}"
         least = min(row.latency_us or 0 for row in slow)
         return (
-            f"{broker} took up to {_ms(worst)} for a send: {len(slow):,} sends took"
+            f"{name} took up to {_ms(worst)} for a send: {len(slow):,} sends took"
             f" {_ms(least)} or longer, its quick ones less than {usual}"
         )
-
-    def _subject(self, context: Context) -> Subject:
-        return Subject(broker=context.broker(self.key))
 
     def _details(self, context: Context, slow: list[ExchangeRecord], worst: int) -> list[str]:
         said = [
             f"topics: {counted_names(Counter(row.topic or '-' for row in slow))}",
             f"clients: {counted_names(Counter(context.client(row.requester) for row in slow))}",
+            *self.comes_of(slow),
         ]
-        isolating = sum((row.latency_us or 0) >= ISOLATES_US for row in slow)
-        if isolating:
-            said.append(f"{isolating:,} of them would isolate the broker (550 ms or longer)")
         trips = [one.rtt_us for one in self._their_connections(slow) if one.rtt_us is not None]
         repeated = sum(
             one.client_retransmissions + one.server_retransmissions
@@ -171,7 +187,7 @@ RULE = DiagnosisRule(
         " latency and vm.dirty_* settings; flushDiskType=ASYNC_FLUSH (default) does not wait for"
         " the disk, brokerRole=SYNC_MASTER and SYNC_FLUSH do."
     ),
-    fold=_Fold,
+    fold=SlowSends,
     exchanges=(
         Exchanges(
             key=by_responder,

@@ -94,11 +94,10 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Capture where it is not encrypted, behind a proxy that ends TLS. Or have the client or"
-        " server write its session keys, decrypt with Wireshark"
-        " (tls.keylog_file) and export the decrypted PDUs: a Java process writes keys with an agent"
-        " such as jSSLKeyLog (-javaagent:jSSLKeyLog.jar=keys.log); OpenSSL based clients with"
-        " SSLKEYLOGFILE where they support it. The broker's own switch is tls.server.mode (default"
-        " permissive: both are taken)."
+        " server write its session keys and give them with --tls-keylog FILE: a Java process writes"
+        " them with an agent (-javaagent:extract-tls-secrets-4.0.0.jar=keys.log), OpenSSL based"
+        " clients with SSLKEYLOGFILE where they support it; rmqtool help tls has the rest. The"
+        " broker's own switch is tls.server.mode (default permissive: both are taken)."
     ),
     fold=_Fold,
     connections=_key,

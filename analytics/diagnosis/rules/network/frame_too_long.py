@@ -19,7 +19,7 @@ from ...rule import DiagnosisRule, Fold
 MAX_FRAME: Final = 16_777_216
 """bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
 ABSURD: Final = 1 << 30
-"""a declared length beyond this is no message, but bytes of something else"""
+"""a declared length beyond this is not a message, but bytes of something else"""
 
 
 class _Fold(Fold):

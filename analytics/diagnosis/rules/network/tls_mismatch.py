@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from dissectors.endpoint import host_of
@@ -23,6 +24,10 @@ from ...rule import DiagnosisRule, Exchanges, Fold
 
 TLS: Final = "TLS"
 ROCKETMQ: Final = "ROCKETMQ"
+PROTOCOL_VERSION: Final = "protocol_version"
+HANDSHAKE_FAILURE: Final = "handshake_failure"
+CERTIFICATE_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
+"""how facts write times of certificates: they sort as they follow each other"""
 MAX_CONNECTIONS: Final = 1024
 AT_ONCE: Final = 1_000_000_000
 """ns in which a server that wants TLS closes a connection in the clear"""
@@ -36,6 +41,7 @@ class _Fold(Fold):
         self._not_taken = Tally()
         self._alerts = Tally()
         self._alert_names: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
         self._hosts: Counter[str] = Counter()
         self._clear: list[ConversationRecord] = []
         self._unanswered: set[tuple[str, int]] = set()
@@ -49,6 +55,8 @@ class _Fold(Fold):
     def add_connection(self, row: ConversationRecord) -> None:
         if row.protocol == TLS:
             self._take_tls(row)
+        elif conversation_fact_in(row.facts, facts_of.TLS_CHOSEN) is not None:
+            self._encrypted += 1  # and decrypted for us
         elif row.commands == 1 and row.server_bytes == 0 and row.ended_by == tcp.SERVER:
             if len(self._clear) < MAX_CONNECTIONS and _lasted(row) < AT_ONCE:
                 self._clear.append(row)
@@ -59,9 +67,13 @@ class _Fold(Fold):
         facts = row.facts
         alert = conversation_fact_in(facts, facts_of.TLS_ALERT)
         offered = conversation_fact_in(facts, facts_of.TLS_OFFERED)
-        if alert is not None and alert != "close_notify":
+        # A client whose hello nobody answers may end it by an alert of its own.
+        if alert is not None and alert != "close_notify" and row.server_bytes:
             self._alerts.add(connected(row, f"{row.client} to {row.server}: TLS alert {alert}"))
             self._alert_names[alert] += 1
+            reason = _reason_of(row, alert)
+            if reason in self._reasons or len(self._reasons) < MAX_NAMED:
+                self._reasons[reason] += 1
         elif conversation_fact_in(facts, facts_of.TLS_CHOSEN) is not None:
             self._encrypted += 1
             return
@@ -101,7 +113,7 @@ class _Fold(Fold):
                 f" {counted_names(self._alert_names)}",
                 subject,
             )
-            case.details = clients
+            case.details = [*clients, *sorted(one for one in self._reasons if one)]
             yield case
         # Answers may be among what is missing.
         refused = Tally() if context.quality.with_gaps else self._refused_in_the_clear()
@@ -125,6 +137,36 @@ class _Fold(Fold):
                 what = f"{row.server} closed the connection of {row.client} at its first request"
                 tally.add(Evidence(row.capture, None, row.end_time, row.conversation, what))
         return tally
+
+
+def _reason_of(row: ConversationRecord, alert: str) -> str:
+    """Return what the hellos and the certificates say of an alert; empty: nothing."""
+    facts = row.facts
+    if conversation_fact_in(facts, facts_of.TLS_CHOSEN) is None:
+        offered = conversation_fact_in(facts, facts_of.TLS_OFFERED)
+        said = alert in (PROTOCOL_VERSION, HANDSHAKE_FAILURE) and offered
+        return f"the client offers TLS {offered}" if said else ""
+    at = datetime.fromtimestamp(row.start_time // 1_000_000_000, UTC).strftime(CERTIFICATE_TIME)
+    subjects = _all_of(facts, facts_of.TLS_SUBJECT)
+    for subject, end in zip(subjects, _all_of(facts, facts_of.TLS_NOT_AFTER), strict=False):
+        if end < at:
+            return f"the certificate of {subject} was valid until {end}"
+    for subject, begin in zip(subjects, _all_of(facts, facts_of.TLS_NOT_BEFORE), strict=False):
+        if begin > at:
+            return f"the certificate of {subject} is not valid before {begin}"
+    if not subjects:
+        return ""
+    issuer = conversation_fact_in(facts, facts_of.TLS_ISSUER)
+    names = conversation_fact_in(facts, facts_of.TLS_NAMES)
+    wanted = conversation_fact_in(facts, facts_of.TLS_NAME)
+    asked = f"; the client asks for {wanted}" if wanted else ""
+    return f"the certificate of {subjects[0]} for {names or 'no name'} is signed by {issuer}{asked}"
+
+
+def _all_of(facts: Sequence[str], name: str) -> list[str]:
+    """Return the values of all facts of a name: one for each certificate of a chain."""
+    start = f"{name}="
+    return [one.removeprefix(start) for one in facts if one.startswith(start)]
 
 
 def _lasted(row: ConversationRecord) -> int:
@@ -158,7 +200,8 @@ RULE = DiagnosisRule(
         "tls.server.mode is disabled, permissive (both are taken) or enforcing. A server that is"
         " set to disabled closes a connection that begins with TLS; one that enforces TLS closes"
         " those in the clear. The client only sees that the connection ends, and tries the next"
-        " address. An alert says that both want TLS, but not the same certificate or version."
+        " address. An alert says that both want TLS, but not the same certificate or version; what"
+        " the certificate says, where it can be read, stands beside it."
     ),
     advice=(
         "Set both ends alike: client producer.setUseTLS(true) or -Dtls.enable=true; server"
@@ -174,7 +217,10 @@ RULE = DiagnosisRule(
         "apache/rocketmq#4527",
         "apache/rocketmq#7179",
     ),
-    limits="Alerts of TLS 1.3 after the server's hello are encrypted and are not seen.",
+    limits=(
+        "Alerts and certificates of TLS 1.3 after the server's hello are encrypted: they are seen"
+        " with --tls-keylog only."
+    ),
     needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),
     lasts=None,
 )

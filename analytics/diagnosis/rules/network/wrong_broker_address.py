@@ -169,7 +169,7 @@ def _strange(host: str, askers: set[str]) -> str | None:
     except ValueError:
         return None
     if address.is_unspecified:
-        return "which is no address that anybody can connect to"
+        return "which is not a valid address that anybody can connect to"
     if address.is_loopback and not any(one.is_loopback for one in others):
         return "which is the loopback of each client's own host"
     if address.is_link_local and not any(one.is_link_local for one in others):

@@ -17,5 +17,6 @@ MODULES: Final = (
     "sendback_failed",
     "end_transaction_refused",
     "refused_otherwise",
+    "call_refused",
 )
 """modules with a `RULE`, in the order of the document"""

@@ -17,6 +17,8 @@ from ...rule import DiagnosisRule, Exchanges
 
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
 """1 from 4.x (AclException), 16 from 5.x (AuthenticationException, AuthorizationException)."""
+_CALL_CODES: Final = frozenset((40100, 40300))
+"""UNAUTHORIZED and FORBIDDEN of a proxy that is asked by gRPC."""
 _INNER_GROUP: Final = "CLIENT_INNER_PRODUCER"
 """MixAll.CLIENT_INNER_PRODUCER_GROUP: each Java client has it."""
 _CLIENT: Final = "client"
@@ -55,7 +57,8 @@ _REASONS: Final = (
         "unsigned",
         re.compile(r"(?:No accessKey is configured|username cannot be null)()"),
         "they have no signature",
-        "Give the client an account: AclClientRPCHook with SessionCredentials.",
+        "Give the client an account: AclClientRPCHook with SessionCredentials; one that speaks gRPC"
+        " takes it by setCredentialProvider.",
     ),
     _Reason(
         "unknown",
@@ -204,7 +207,7 @@ RULE = DiagnosisRule(
     ),
     advice="Compare account, secret key and rights of client and broker." + _ACCOUNTS,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, responses=_CODES),),
+    exchanges=(Exchanges(key=_key, responses=_CODES | _CALL_CODES),),
     references=(
         "apache/rocketmq#6187",
         "apache/rocketmq#1216",

@@ -18,6 +18,8 @@ from ...registry import rules
 from ...rule import DiagnosisRule, Exchanges
 
 OTHERWISE: Final = "refused-otherwise"
+CALLS: Final = "call-refused"
+"""the same of calls of gRPC"""
 _REQUESTS: Final = (
     SENDS
     | FETCHES
@@ -58,21 +60,23 @@ MAX_REMARK: Final = 80
 _FIELD: Final = "Request doesn't have field bname"
 """A proxy takes the name of the broker from the request; clients say it since 4.9.4."""
 _VERSION: Final = "version"
-_REMARK: Final = "remark"
+REMARK: Final = "remark"
 
 
-class _Fold(Refusals):
+class RefusedOtherwise(Refusals):
+    """Requests that are refused with one code and remark."""
+
     per_broker = True
 
     def take(self, row: ExchangeRecord) -> None:
-        self.note_name(_REMARK, first_line(row.remark or ""))
+        self.note_name(REMARK, first_line(row.remark or ""))
         if row.version_name:
             self.note_name(_VERSION, f"{row.language} {row.version_name}")
         self.note_name("code", f"{row.response_name} ({row.response_code})")
 
     def title(self, context: Context) -> str:
         groups = f" of {called('group', self.groups)}" if self.groups else ""
-        why = min(self.named(_REMARK), default="")
+        why = min(self.named(REMARK), default="")
         code = min(self.named("code"), default="")
         said = f": {why}" if why else ""
         return f"{context.broker(self.key)} refused {self.what}{groups} with {code}{said}"
@@ -84,7 +88,7 @@ class _Fold(Refusals):
         return said
 
     def judge(self, case: Case, context: Context) -> None:
-        if _FIELD in self.named(_REMARK):
+        if _FIELD in self.named(REMARK):
             case.advice = (
                 "These clients are too old for a proxy of 5.x: it takes the name of the broker from"
                 " the request (bname), which they do not send. Use a client of 5.x, or let them"
@@ -95,7 +99,8 @@ class _Fold(Refusals):
         case.reason = "the answer is all that is known"
 
 
-def _key(row: ExchangeRecord) -> str | None:
+def key_of_other(row: ExchangeRecord) -> str | None:
+    """Return code and remark of a refusal; None where another rule takes it."""
     if any(
         takes.key(row) is not None
         for takes in _others()
@@ -113,7 +118,7 @@ def _others() -> tuple[Exchanges, ...]:
     return tuple(
         takes
         for rule in rules()
-        if rule.id != OTHERWISE
+        if rule.id not in (OTHERWISE, CALLS)
         for takes in rule.exchanges
         if takes.responses is not None
     )
@@ -136,7 +141,7 @@ RULE = DiagnosisRule(
         "Look for the remark in the server's log at that time: an exception there says more."
         " rmqtool codes CODE says what the code stands for."
     ),
-    fold=_Fold,
-    exchanges=(Exchanges(key=_key, requests=_REQUESTS, responses=_REFUSALS),),
+    fold=RefusedOtherwise,
+    exchanges=(Exchanges(key=key_of_other, requests=_REQUESTS, responses=_REFUSALS),),
     limits="What other rules take is theirs, also where they find nothing wrong in it.",
 )

@@ -18,7 +18,7 @@ from ...refusals import MAX_NAMED, counted_names
 from ...rule import DiagnosisRule, Fold
 
 LEAST_CONNECTS: Final = 5
-"""failed connects of one host that are no slip"""
+"""failed connects of one host that are not a slip"""
 LEAST_NS: Final = 2_000_000_000
 """ns over which they go on"""
 

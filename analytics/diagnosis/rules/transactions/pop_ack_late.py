@@ -34,7 +34,7 @@ class _Ack(NamedTuple):
     late_ns: int
     """after the end of the invisible time; negative: before it"""
     taken: bool
-    """the broker did not refuse it: it refuses what is no message of the queue (208)"""
+    """the broker did not refuse it: it refuses what is not a message of the queue (208)"""
     topic: str
     responder: str
     requester: str

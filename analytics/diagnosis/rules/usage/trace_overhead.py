@@ -23,7 +23,7 @@ FEWEST: Final = 20
 
 
 class _Fold(Fold):
-    """All sends. Runs for each, so those that are no trace are only counted."""
+    """All sends. Runs for each, so those that are not a trace are only counted."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)

@@ -35,5 +35,5 @@ def test_java_type_is_read_as_kind(text: str, kind: TypeKind) -> None:
 
 @pytest.mark.parametrize("text", ["", "Strin", "List<", "Queue<String>", "List<Nothing>"])
 def test_what_is_no_type(text: str) -> None:
-    with pytest.raises(ValueError, match="no type"):
+    with pytest.raises(ValueError, match="not a type"):
         java_type_of(text)

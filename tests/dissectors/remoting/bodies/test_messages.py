@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from dissectors.remoting.bodies.body import RAW, BodyInput
 from dissectors.remoting.bodies.messages import (

@@ -21,7 +21,7 @@ from dissectors.remoting.bodies.registry import FORMS
 from dissectors.remoting.code_names import OPERATIONS
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.messages.batch import BatchItem
-from dissectors.remoting.messages.message import decode_messages
+from dissectors.remoting.messages.records import decode_messages
 
 from ..protocol_facts import rows, table
 from ..vectors import BATCH, REGISTRATION, RESET_OFFSET, ROUTE, STORED_V4

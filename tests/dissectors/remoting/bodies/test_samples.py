@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dissectors.decode.pipeline import Decode
+from dissectors.grpc.command import CallCommand
 from dissectors.remoting.bodies import Body, decode_body, encode_body
 from dissectors.remoting.messages.message import encode_message
 
@@ -33,7 +34,7 @@ class Seen:
 def bodies_of(capture: str) -> Iterator[Seen]:
     for batch in Decode([str(SAMPLES / capture)]).exchanges():
         for exchange in batch:
-            if exchange.request is None:
+            if exchange.request is None or isinstance(exchange.request.command, CallCommand):
                 continue
             code = exchange.request.command.code
             version = exchange.request.command.version

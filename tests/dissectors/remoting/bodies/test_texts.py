@@ -80,5 +80,5 @@ def test_what_cannot_be_encoded() -> None:
             call([])
     with pytest.raises(ValueError, match="line end"):
         encode_properties_text({"a": "b\nc"})
-    with pytest.raises(ValueError, match="no timer check point"):
+    with pytest.raises(ValueError, match="not a timer check point"):
         encode_timer_checkpoint({})

@@ -50,10 +50,10 @@ def test_what_is_odd_is_kept_and_said() -> None:
         ("QueueData", [], "QueueData: a list where an object is expected"),
         ("List<String>", {}, "List<String>: an object where a list is expected"),
         ("Map<String, String>", [], "Map<String, String>: a list where a map is expected"),
-        ("MessageModel", "NO", "MessageModel: 'NO' is no MessageModel"),
+        ("MessageModel", "NO", "MessageModel: 'NO' is not a value of MessageModel"),
         ("MessageModel", 1, "MessageModel: a number where an enum name is expected"),
         ("BitSet", "?", "BitSet: a string where a bit set in base64 is expected"),
-        ("Map<Long, String>", {"x": "a"}, "Map<Long, String>: the key 'x' is no integer"),
+        ("Map<Long, String>", {"x": "a"}, "Map<Long, String>: the key 'x' is not an integer"),
         ("boolean", 1, "boolean: a number where a boolean is expected"),
     ],
 )

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from dissectors.remoting.messages.message import StoredMessage, decode_messages
+from dissectors.remoting.messages.message import StoredMessage
+from dissectors.remoting.messages.records import decode_messages
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
 from tests.patience import wait_for
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.messages.message import decode_messages, encode_message
+from dissectors.remoting.messages.message import encode_message
+from dissectors.remoting.messages.records import decode_messages
 from replay.sandbox.store.memory import MessageStore, NewMessage, StoreFull, offset_id
 from replay.sandbox.store.shelf import Shelf, StoredQueue, StoredRecord
 from tests.profiles import examples

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.remoting.messages.message import decode_messages
+from dissectors.remoting.messages.records import decode_messages
 from replay.sandbox import (
     EventKind,
     Sandbox,
@@ -162,7 +162,7 @@ def test_files_that_are_none_of_ours(tmp_path: Path) -> None:
     connection.close()
     for path, reason in (
         (text, "not a database"),
-        (other, "no store of a sandbox"),
+        (other, "not a store of a sandbox"),
         (tmp_path / "no" / "folder.db", "cannot be opened"),
     ):
         with pytest.raises(SandboxError, match=reason), sandbox_thread(options(path)):

@@ -38,7 +38,7 @@ def test_clients_without_the_strategy(name: str, count: int, of: int) -> None:
         "fault-freeze-5x.pcap",  # on
         "fault-slow-5x.pcap",  # on
         "ha-replication-5x.pcap",  # a single send
-        "fault-unknown-topic-5x.pcap",  # what was refused is no fault of the broker
+        "fault-unknown-topic-5x.pcap",  # what was refused is not a fault of the broker
         "send-sync-5x.pcap",
     ],
 )

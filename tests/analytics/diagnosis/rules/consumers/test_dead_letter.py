@@ -81,3 +81,18 @@ def test_a_consumer_that_sends_to_the_retry_topic_itself(times: int, said: int) 
         facts=[fact(RECONSUMED, times), fact(RECONSUME_LIMIT, 2)],
     )
     assert len(problems(RULE, [row])) == said
+
+
+def test_a_consumer_of_grpc_says_itself_how_often_it_failed() -> None:
+    """Of the call and what the proxy asks the broker for it, the call counts: by its client."""
+    rows = sample("grpc-dead-letters-5x.pcap").exchanges
+    (one,) = problems(RULE, rows)
+    assert (one.count, one.subject.group) == (2, "refusers")
+    assert one.title.startswith("2 messages of refusers failed twice and went to %DLQ%refusers;")
+    client = one.subject.client
+    assert client is not None
+    assert client.startswith("HOST_NAME_NOT_FOUND@")
+    # in local mode nothing is seen behind the call
+    calls = [row for row in rows if row.request_code is None]
+    (alone,) = problems(RULE, calls)
+    assert (alone.title, alone.count) == (one.title, one.count)

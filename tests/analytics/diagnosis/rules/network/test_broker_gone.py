@@ -170,3 +170,20 @@ def test_a_broker_that_leaves_the_routes_is_shut_down(
 
 def route() -> ExchangeRecord:
     return exchange(1, ROUTE, responder=NAMESRV, brokers=[f"broker-a={BROKER}"], topic="T")
+
+
+def test_a_proxy_that_is_killed_is_named_as_one() -> None:
+    rows = sample("grpc-proxy-killed-5x.pcap")
+    (one,) = problems(RULE, rows.exchanges, rows.connections, rows.findings)
+    assert one.title == (
+        "proxy 127.77.0.71:18081 was gone from 02:45:38 UTC to the end of the capture: 1 connection"
+        " ended by it, 3 connects failed"
+    )
+    assert one.subject == Subject(server="127.77.0.71:18081")
+    assert "setEndpoints" in one.advice
+
+
+@pytest.mark.parametrize("name", ["grpc-send-5x", "grpc-consume-53", "grpc-local-53"])
+def test_clients_of_a_proxy_that_end_are_nothing(name: str) -> None:
+    rows = sample(f"{name}.pcap")
+    assert problems(RULE, rows.exchanges, rows.connections, rows.findings) == []

@@ -34,6 +34,77 @@ def test_a_handshake_that_ends_by_an_alert() -> None:
     assert one.title == f"TLS handshakes with {BROKER} failed once: protocol_version (1)"
 
 
+@pytest.mark.parametrize(
+    ("alert", "facts", "detail"),
+    [
+        ("protocol_version", [], "the client offers TLS 1.3,1.2"),
+        (
+            "certificate_expired",
+            [
+                *("tls_chosen=1.2", "tls_subject=CN=mq", "tls_not_before=2020-01-01T00:00:00Z"),
+                "tls_not_after=2021-01-01T00:00:00Z",
+            ],
+            "the certificate of CN=mq was valid until 2021-01-01T00:00:00Z",
+        ),
+        (
+            "bad_certificate",
+            [
+                *("tls_chosen=1.3", "tls_subject=CN=mq", "tls_not_before=2120-01-01T00:00:00Z"),
+                "tls_not_after=2121-01-01T00:00:00Z",
+            ],
+            "the certificate of CN=mq is not valid before 2120-01-01T00:00:00Z",
+        ),
+        (
+            "bad_certificate",
+            [
+                *("tls_name=a.example", "tls_chosen=1.2", "tls_subject=CN=mq", "tls_issuer=CN=ca"),
+                *("tls_not_before=2020-01-01T00:00:00Z", "tls_not_after=2120-01-01T00:00:00Z"),
+                "tls_names=b.example",
+            ],
+            "the certificate of CN=mq for b.example is signed by CN=ca; the client asks for"
+            " a.example",
+        ),
+    ],
+)
+def test_what_is_known_of_an_alert(alert: str, facts: list[str], detail: str) -> None:
+    (one,) = problems(RULE, [], [tls(1, *facts, f"tls_alert={alert}")])
+    assert one.details[-1] == detail
+
+
+def test_decrypted_connections_are_not_served_in_the_clear() -> None:
+    clear = connection(50, 3, 2, commands=1, server_bytes=0, ended_by="server")
+    send = exchange(51, SEND, None, conversation=2, end="closed")
+    decrypted = connection(90, 3, 3, facts=[HELLO, "tls_chosen=1.3"])
+    (one,) = problems(RULE, [send], [clear, decrypted])
+    assert "it seems to enforce it" in one.title
+
+
+EXPIRED = "was valid until 2025-"
+
+
+@pytest.mark.parametrize("generation", ["5x", "4x"])
+@pytest.mark.parametrize(
+    ("name", "alert", "detail"),
+    [
+        ("tls-expired-{}.pcap", "certificate_expired", EXPIRED),
+        ("tls-expired-keys-{}.pcapng", "certificate_unknown", EXPIRED),
+        ("tls-stranger-{}.pcap", "certificate_unknown", "is signed by CN=other CA"),
+        ("tls-no-version-{}.pcap", "protocol_version", "the client offers TLS 1.3"),
+    ],
+)
+def test_handshakes_of_real_clients_that_fail(
+    name: str, alert: str, detail: str, generation: str
+) -> None:
+    (one,) = problems_of_sample(RULE, name.format(generation))
+    assert alert in one.title
+    assert detail in one.details[-1]
+
+
+@pytest.mark.parametrize("name", ["tls12-keys-5x", "tls13-keys-5x", "tls12-keys-4x"])
+def test_silent_where_it_is_decrypted(name: str) -> None:
+    assert problems_of_sample(RULE, f"{name}.pcapng") == []
+
+
 def test_a_server_that_enforces_tls() -> None:
     clear = connection(50, 3, 2, commands=1, server_bytes=0, ended_by="server")
     send = exchange(51, SEND, None, conversation=2, end="closed")

@@ -46,7 +46,7 @@ def test_recorded(name: str, count: int) -> None:
     )
     assert one.subject == Subject(broker="broker-a", topic="FaultTopic", group="sample_group")
     assert one.count == count
-    assert one.confidence is Confidence.LIKELY  # 6 % is no full disk
+    assert one.confidence is Confidence.LIKELY  # 6 % is not a full disk
     assert "sends of FaultTopic can go to broker-b" in one.details
 
 

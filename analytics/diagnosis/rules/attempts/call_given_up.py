@@ -1,0 +1,49 @@
+"""A call of gRPC is given up, because its answer does not come in time."""
+
+from __future__ import annotations
+
+from dissectors.remoting.row_facts.names import STREAM_RESET, fact_in
+from dissectors.rows.outcome import LONG_POLLS, is_call
+from dissectors.rows.record import UNANSWERED, ExchangeRecord
+
+from ...context import Context
+from ...problem import ProblemSeverity
+from ...refusals import Refusals
+from ...rule import DiagnosisRule, Exchanges
+
+
+class _Fold(Refusals):
+    per_broker = True
+
+    def title(self, context: Context) -> str:
+        return f"{context.broker(self.key)} did not answer {self.what} in time: they were given up"
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    if not is_call(row.request_name) or row.request_name in LONG_POLLS:
+        return None
+    reset = fact_in(row.facts, STREAM_RESET)
+    return row.responder if reset is not None and reset.startswith("CANCEL ") else None
+
+
+RULE = DiagnosisRule(
+    id="call-given-up",
+    severity=ProblemSeverity.ERROR,
+    title="A proxy does not answer calls of gRPC before their deadline",
+    searched=("DEADLINE_EXCEEDED", "deadline exceeded after"),
+    proof="An end resets the stream of a call (RST_STREAM, CANCEL) before there is an answer.",
+    explanation=(
+        "A client of 5.x gives each call a deadline (the request timeout, default 3 s) and cancels"
+        " the call when it is over; the proxy knows the deadline and may be first. A proxy whose"
+        " threads are all busy queues calls, and drops them without an answer where the queue is"
+        " full. A producer tries again at once; the first attempt may be stored all the same."
+    ),
+    advice=(
+        "Look at the load of the proxy: grpcProducerThreadPoolNums and"
+        " grpcProducerThreadQueueCapacity (default 10000) are for sends, others for consumers and"
+        " routes. rmqtool trace of one message says how long the broker behind it took."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=_key, statuses=frozenset((UNANSWERED,)), with_facts=True),),
+    limits="A program that cancels a call itself looks the same. Long polls are not judged.",
+)

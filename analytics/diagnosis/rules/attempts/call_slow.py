@@ -1,0 +1,74 @@
+"""Single sends by gRPC take far longer than this proxy normally does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dissectors.grpc.names import OK
+from dissectors.rows.outcome import is_call, is_send
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...outages import server_of
+from ...problem import ProblemSeverity, Subject
+from ...rule import DiagnosisRule, Exchanges
+from ..network.broker_slow import SlowSends
+
+
+class _Fold(SlowSends):
+    def is_judged(self, context: Context) -> bool:
+        return True
+
+    def name(self, context: Context) -> str:
+        return f"proxy {self.key}"
+
+    def subject(self, context: Context) -> Subject:
+        return Subject(server=self.key)
+
+    def comes_of(self, slow: Sequence[ExchangeRecord]) -> list[str]:
+        return []
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    is_sent_by_call = is_call(row.request_name) and is_send(row.request_name)
+    return row.responder if is_sent_by_call else None
+
+
+RULE = DiagnosisRule(
+    id="call-slow",
+    severity=ProblemSeverity.WARNING,
+    title="Some sends by gRPC take far longer than the proxy normally does",
+    searched=("send message latency", "cost time", "gRPC send slow", "RT jitter"),
+    proof=(
+        "Calls of SendMessage that are answered with OK after 250 ms or longer, at least ten times"
+        " what the quickest tenth of the proxy's sends take: three of them, or one of 550 ms."
+    ),
+    explanation=(
+        "A proxy sends the message on to a broker, or stores it itself in local mode, and answers"
+        " when that is done. The time is the broker's, or that of the proxy's own threads and"
+        " garbage collection."
+    ),
+    advice=(
+        "Compare the proxy's garbage collection log and load at those times; in local mode its"
+        " store.log and disk, too. Where both sides of the proxy are captured, rmqtool decode pcap"
+        " --summary says how much of the sends was the broker's, rmqtool trace of one message."
+        " grpcProducerThreadPoolNums is how many threads the proxy has for sends."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=_key, responses=frozenset((OK,))),),
+    connections=server_of,
+    limits=(
+        "A first send on a new connection is left out: the client and the proxy load code then. A"
+        " proxy that is always slow is normal by this measure. Batches are calls, too."
+    ),
+    consequence_of=frozenset(
+        (
+            "broker-gone",
+            "broker-hung",
+            "broker-slow",
+            "broker-slow-vs-network",
+            "page-cache-busy",
+            "send-queue-timeout",
+        )
+    ),
+)

@@ -1,0 +1,230 @@
+"""HTTP/2 in a conversation: the calls of RocketMQ's gRPC clients become requests and responses.
+
+A connection is taken for RocketMQ with the first stream of one of its methods; one that carries
+other things for long is passed over. What takes HTTP/2 apart is imported with the first connection
+of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..remoting.framing.frame import Frame
+from ..tcp.pieces import Data, Gap, Piece
+from .conversation import Conversation, ConversationState, Direction, Pdu
+from .recognition import GRPC, HTTP2, refined
+
+if TYPE_CHECKING:
+    from ..grpc.calls import CallReader
+    from ..grpc.said import Said
+    from ..http2.connection import Http2End, StreamEvent
+
+OTHERS_READ: Final = 256 * 1024
+"""bytes of a connection that are read before it is given up as one of other services"""
+
+MOST_UNNAMED: Final = 1000
+"""calls without a method after which it is given up all the same: a client names its methods again
+after some thirty calls, when they have left the table of its headers"""
+MOST_UNSAID: Final = 16
+"""findings that wait until it is known that it is RocketMQ"""
+HEAD_KEPT: Final = 15
+"""bytes that are looked at again with those that follow, for the content type of gRPC"""
+
+
+@final
+class Http2(ConversationState):
+    """Streams of HTTP/2, of which some or all are calls of RocketMQ's services."""
+
+    __slots__ = (
+        "_calls",
+        "_first",
+        "_first_at",
+        "_head",
+        "_other",
+        "_second",
+        "_second_at",
+        "_seen",
+        "_unsaid",
+    )
+
+    def __init__(self, conversation: Conversation, joined: bool) -> None:
+        """Begin with HTTP/2; where it was `joined`, neither end's first bytes were captured."""
+        super().__init__(conversation, False, True)
+        from ..budget import FREE_BYTES, Budget
+        from ..grpc.calls import CallReader
+        from ..http2.connection import Http2End
+
+        conversation.protocol = HTTP2
+        self._first: Http2End = Http2End(joined)
+        self._second: Http2End = Http2End(joined)
+        budget = Budget()
+        budget.spend(FREE_BYTES)  # there may be many connections: only what is read earns room
+        self._calls: CallReader = CallReader(budget)
+        self._other = HTTP2
+        self._head = b""
+        self._unsaid: list[ExpertInfo] = []
+        self._seen: i64 = 0
+        self._first_at: i64 = -1 if joined else 0
+        self._second_at: i64 = -1 if joined else 0
+        conversation.first.decoder.forget()
+        conversation.second.decoder.forget()
+
+    @property
+    def protocol(self) -> str:
+        """What the conversation speaks, in the words of its row."""
+        return GRPC if self.is_rocketmq else self.conversation.protocol
+
+    def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
+        """Append the requests and responses that are complete with these pieces."""
+        end = self._first if direction is self.conversation.first else self._second
+        for piece in pieces:
+            if self.conversation.ignored:
+                return
+            before, losses = end.problem, end.losses
+            events: list[StreamEvent] = []
+            try:
+                self._follow(direction, end, piece, events)
+                self._read(end, piece, events)
+                self._take(direction, events, out)
+            except Exception as error:  # the last line of defence: one piece never ends a run
+                end.stop(undecoded(error))
+            problem = end.problem
+            if problem is not None and before is None:
+                self._lose(direction, problem, True, piece, out)
+            elif end.losses != losses:
+                self._lose(direction, "bytes are missing", False, piece, out)
+        self.held = self._first.held + self._second.held + self._calls.held
+
+    def finish(self, direction: Direction, out: list[Pdu]) -> None:
+        """Append the requests that the end cuts off."""
+        client = self.conversation.client
+        said: list[Said] = []
+        if direction is client:
+            self._calls.finish(said)
+        for one in said:
+            out.append(self._pdu(direction, one))
+
+    def release(self) -> None:
+        """Let go what is held."""
+        self._calls.release()
+        self.held = self._first.held + self._second.held
+
+    def give_up(self) -> None:
+        """No more comes: what was it?"""
+        if not self.is_rocketmq:
+            self.conversation.protocol = self._other
+        elif self._calls.unnamed:
+            conversation = self.conversation
+            detail = f"{self._calls.unnamed} calls whose method is not known"
+            conversation.experts.append(
+                ExpertInfo(
+                    *(ExpertKind.HEADERS_LOST, detail, conversation.first_ts),
+                    *(conversation.first_packet, conversation.number, -1),
+                )
+            )
+
+    def _follow(
+        self, direction: Direction, end: Http2End, piece: Piece, events: list[StreamEvent]
+    ) -> None:
+        """Say to an end what it did not get before this piece, and note how far it is by it."""
+        is_first = direction is self.conversation.first
+        at: i64 = self._first_at if is_first else self._second_at
+        offset: i64 = piece.offset
+        if 0 <= at < offset:
+            from ..http2.frame import StreamPlace
+
+            end.receive_gap(int(offset - at), StreamPlace(piece.packet, piece.ts, offset), events)
+        length: i64 = piece.end - piece.start if isinstance(piece, Data) else piece.length
+        if is_first:
+            self._first_at = offset + length
+        else:
+            self._second_at = offset + length
+
+    def _lose(
+        self, direction: Direction, detail: str, ends: bool, piece: Piece, out: list[Pdu]
+    ) -> None:
+        """Say that an end said what is not known, and go on without it."""
+        if self.is_rocketmq or len(self._unsaid) < MOST_UNSAID:
+            self._say(ExpertKind.HEADERS_LOST, detail, piece)
+        said: list[Said] = []
+        self._calls.lose(direction is self.conversation.client, ends, said)
+        for one in said:
+            out.append(self._pdu(direction, one))
+
+    def _read(self, end: Http2End, piece: Piece, events: list[StreamEvent]) -> None:
+        from ..http2.frame import StreamPlace
+
+        if isinstance(piece, Gap) and piece.length <= 0:
+            end.stop("bytes are missing")
+            return
+        if isinstance(piece, Gap):
+            place = StreamPlace(piece.packet, piece.ts, piece.offset + piece.length)
+            end.receive_gap(int(piece.length), place, events)
+            return
+        assert isinstance(piece, Data)
+        length: i64 = piece.end - piece.start
+        data = piece.data[piece.start : piece.end]
+        place = StreamPlace(piece.packet, piece.ts, piece.offset + length)
+        end.receive(data, place, events)
+        if not self.is_rocketmq:
+            head = self._head + data
+            self._head = head[-HEAD_KEPT:]
+            self._other = refined(self._other, head)
+            self._seen += length
+
+    def _take(self, direction: Direction, events: list[StreamEvent], out: list[Pdu]) -> None:
+        conversation = self.conversation
+        said: list[Said] = []
+        for event in events:
+            if conversation.client is None and _is_asked(event):
+                conversation.client = direction
+            self._calls.receive(event, direction is conversation.client, said)
+        if not self.is_rocketmq and self._calls.methods:
+            self.is_rocketmq = True
+            conversation.state.is_rocketmq = True  # where TLS carries it
+            conversation.experts.extend(self._unsaid)
+            self._unsaid = []
+        elif self._seen > OTHERS_READ and not self.is_rocketmq and not self._may_be_named():
+            conversation.protocol = self._other
+            conversation.ignored = True
+            conversation.first.reassembler.forget()
+            conversation.second.reassembler.forget()
+        conversation.frames += len(events)
+        for one in said:
+            out.append(self._pdu(direction, one))
+
+    def _may_be_named(self) -> bool:
+        """Return whether calls may be RocketMQ's whose method stands before the capture."""
+        return self._calls.others == 0 and 0 < self._calls.unnamed < MOST_UNNAMED
+
+    def _pdu(self, direction: Direction, said: Said) -> Pdu:
+        """Return a request or response where it was seen."""
+        command = said.command
+        place = said.place
+        sender = direction
+        if said.from_client != (direction is self.conversation.client):
+            sender = direction.peer  # a request of which nothing more comes, before its response
+        length = len(said.body)
+        frame = Frame(place.offset, place.packet, place.ts, 0, b"", said.body, length, said.missing)
+        pdu = Pdu(sender, frame, command)
+        pdu.header_length = said.header_bytes
+        pdu.frame_bytes = said.header_bytes + said.wire_bytes
+        self.conversation.commands += 1
+        if said.missing:
+            pdu.say(ExpertKind.GAP, f"{said.missing} bytes")
+        if said.problem is not None:
+            self.conversation.experts.append(pdu.say(ExpertKind.BAD_BODY, said.problem))
+        return pdu
+
+    def _say(self, kind: ExpertKind, detail: str, piece: Piece) -> None:
+        number = self.conversation.number
+        experts = self.conversation.experts if self.is_rocketmq else self._unsaid
+        experts.append(ExpertInfo(kind, detail, piece.ts, piece.packet, number, piece.offset))
+
+
+def _is_asked(event: StreamEvent) -> bool:
+    """Return whether these headers are those of a request."""
+    return any(name == ":method" for name, _ in event.headers)

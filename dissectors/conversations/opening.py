@@ -1,0 +1,98 @@
+"""How a conversation begins: undecided, or as the user says by `--decode-as`.
+
+What the user says is about what is inside: TLS is taken off where a secret opens it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from ..expert import ExpertInfo
+from ..tcp.pieces import Data, Piece
+from ..tls.key_log import KeyLog
+from .conversation import Conversation, ConversationState, Direction, Pdu
+from .conversation_states import RocketMq, Undecided
+from .recognition import TLS, protocol_of
+from .tls_state import Tls
+
+TLS_KINDS: Final = b"\x14\x15\x16\x17"
+"""first bytes of TLS: read as the length of a frame they are far beyond the largest"""
+TLS_HEAD: Final = 3
+"""bytes that tell TLS"""
+MOST_EARLY: Final = 8
+"""times that somebody says something before it is decided without them"""
+
+
+def open_conversation(
+    number: i64,
+    key: bytes,
+    keep: i64,
+    experts: list[ExpertInfo],
+    is_rocketmq: bool,
+    secrets: KeyLog,
+) -> Conversation:
+    """Return a conversation that was not seen before; `is_rocketmq`: the user says so."""
+    conversation = Conversation(number, key, keep, experts)
+    if is_rocketmq:
+        conversation.state = Announced(conversation, secrets)
+    else:
+        conversation.state = Undecided(conversation, secrets)
+    return conversation
+
+
+@final
+class Announced(ConversationState):
+    """RocketMQ, as the user says, before the first bytes tell whether it is inside TLS."""
+
+    __slots__ = ("_early", "_head", "_secrets")
+
+    def __init__(self, conversation: Conversation, secrets: KeyLog) -> None:
+        super().__init__(conversation, True, True)
+        self._secrets = secrets
+        self._early: list[tuple[Direction, list[Piece]]] = []
+        self._head = b""
+
+    @property
+    def protocol(self) -> str:
+        """What the conversation speaks, in the words of its row."""
+        return "ROCKETMQ"
+
+    def start(self, direction: Direction) -> None:
+        """Handle the SYN of a direction: its first byte begins a frame, or TLS."""
+        direction.decoder.started = True
+        direction.decoder.synchronized = True
+
+    def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
+        """Look at the first bytes of the end that speaks first, and go on as what they are."""
+        self._early.append((direction, list(pieces)))
+        waits = True
+        if self._early[0][0] is direction:
+            for piece in pieces:
+                if isinstance(piece, Data):
+                    self._head += piece.data[piece.start : piece.end]
+                elif not self._head:
+                    waits = False  # it does not begin at the beginning
+        head = self._head
+        if head:
+            waits = waits and head[0] in TLS_KINDS and len(head) < TLS_HEAD
+        if not waits or len(self._early) > MOST_EARLY:
+            self._go_on(out)
+
+    def finish(self, direction: Direction, out: list[Pdu]) -> None:
+        """Append what can still be decoded."""
+        if self.conversation.state is self:
+            self._go_on(out)
+        self.conversation.state.finish(direction, out)
+
+    def _go_on(self, out: list[Pdu]) -> None:
+        conversation = self.conversation
+        state: ConversationState = RocketMq(conversation, True)
+        if protocol_of(self._head) == TLS:
+            conversation.protocol = TLS
+            state = Tls(conversation, state, self._secrets)
+        conversation.state = state
+        for direction, pieces in self._early:
+            state.receive(direction, pieces, out)
+        self._early = []

@@ -1,0 +1,34 @@
+"""What a file is that is taken for a capture by mistake, and the way out."""
+
+from __future__ import annotations
+
+from ..tcp.formats import PCAP_MAGICS, PCAPNG_MAGIC
+
+_SIGNS: tuple[tuple[bytes, str, str], ...] = (
+    (b"{", "not a capture but JSON", "a decoded log? `rmqtool report` reads those"),
+    (b"PAR1", "not a capture but Parquet", "a decoded log? `rmqtool report` reads those"),
+    (b"PK\x03\x04", "not a capture but a zip archive", "unpack it first"),
+    (b"\xa1\xb2\xcd\x34", "a pcap of a patched libpcap", "editcap -F pcapng IN OUT"),
+    (b"\x34\xcd\xb2\xa1", "a pcap of a patched libpcap", "editcap -F pcapng IN OUT"),
+    (b"snoop\0\0\0", "a snoop capture", "editcap -F pcapng IN OUT"),
+    (b"BZh", "compressed by bzip2", "decompress it first: gzip, zstd, lz4 and xz are read"),
+)
+"""first bytes of what is taken for a capture by mistake, what it is, and the way out"""
+
+
+def what_it_is(head: bytes, problem: str | None) -> tuple[str, str]:
+    """Return why a file that begins with `head` is not a capture, and a hint.
+
+    `problem` says why it could not be read, where that is so.
+    """
+    if problem:
+        return problem, "fetch or record it again"
+    if not head:
+        return "the file is empty", "a capture has at least a header of 24 bytes"
+    for sign, what, hint in _SIGNS:
+        if head.startswith(sign):
+            return what, hint
+    kind = "pcap" if head[:4] in PCAP_MAGICS else "pcapng" if head[:4] == PCAPNG_MAGIC else ""
+    if kind:
+        return f"the {kind} is cut short within its header: {len(head)} bytes", "record it again"
+    return "not a pcap or pcapng file", f"it begins with {head[:8].hex(' ')}"

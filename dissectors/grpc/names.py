@@ -1,0 +1,50 @@
+"""Names of operations and of answers of gRPC calls, as rows have them.
+
+An operation is a method, or what a server asks for on a telemetry stream. An answer is a code of
+`apache.rocketmq.v2`; where gRPC itself failed it is gRPC's own status behind `GRPC_`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .tables.enums import ENUMS
+from .tables.methods import METHODS
+
+TELEMETRY: Final = "Telemetry"
+TELEMETRY_COMMANDS: Final = {
+    "recover_orphaned_transaction_command": "RecoverOrphanedTransaction",
+    "print_thread_stack_trace_command": "PrintThreadStackTrace",
+    "verify_message_command": "VerifyMessage",
+    "reconnect_endpoints_command": "ReconnectEndpoints",
+    "notify_unsubscribe_lite_command": "NotifyUnsubscribeLite",
+}
+"""What a server asks for on a telemetry stream → name of the operation."""
+OK: Final = next(code for code, name in ENUMS["Code"].items() if name == "OK")
+"""Code of an answer that says that all is well."""
+GRPC_STATUSES: Final = (
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+)
+"""names of gRPC's own status codes, by number"""
+CODES: Final = {name: number for number, name in ENUMS["Code"].items()}
+"""Name of a code of `apache.rocketmq.v2` → its number."""
+OPERATIONS: Final = (*(method.name for method in METHODS), *TELEMETRY_COMMANDS.values())
+"""Names of all operations."""
+ANSWERS: Final = (*CODES, *(f"GRPC_{name}" for name in GRPC_STATUSES[1:]))
+"""Names of all answers."""

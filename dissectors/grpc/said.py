@@ -1,0 +1,140 @@
+"""Requests and responses of calls: what messages of a stream are, as commands.
+
+Rules: the first message that has a status says what came of a call. What is missing is said.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ..http2.frame import StreamPlace
+from ..http2.header_blocks import Headers
+from .bodies import call_trees
+from .call_stream import CallSide, CallStream, Taken
+from .columns import columns_of
+from .command import NO_CODE, NO_VERSION, PROTOBUF, CallCommand
+from .commands import (
+    LOST_STATUS,
+    NO_STATUS,
+    Merged,
+    Status,
+    account_in,
+    client_facts,
+    shown_metadata,
+    status_in,
+    telemetry_name,
+)
+from .pieces import PREFIX
+from .tree import decode_message
+
+_NOWHERE: Final = StreamPlace(0, 0, 0)
+_ANSWER_ONES: Final = ("thread_stack_trace", "verify_message_result")
+"""what a client answers to a command on a telemetry stream"""
+_ASKING_ONES: Final = ("print_thread_stack_trace_command", "verify_message_command")
+"""commands on a telemetry stream that a client answers"""
+
+
+class Said(NamedTuple):
+    """A request or a response of a call."""
+
+    from_client: bool
+    command: CallCommand
+    settles: bool
+    """no response is expected to it"""
+    body: bytes
+    """its messages, one behind the other, each behind a prefix as gRPC has it, opened"""
+    header_bytes: int
+    """bytes of the header block on the wire"""
+    wire_bytes: int
+    """bytes of its messages on the wire"""
+    missing: int
+    """bytes that the capture does not have"""
+    problem: str | None
+    """why it is not all; None: it is"""
+    place: StreamPlace
+    """where it was complete"""
+
+
+def telemetry_said(number: int, stream: CallStream, taken: Taken, from_client: bool) -> Said:
+    """Return what one message of a telemetry stream is: a request, an answer or an announcement."""
+    types = stream.method.asks
+    side = stream.asked if from_client else stream.given
+    tree = decode_message(types, taken.body[PREFIX:]).tree
+    command = command_of(stream, number, "")
+    problem = read_columns(types, taken, command)
+    status = command.code, command.name, command.remark
+    command.code, command.name, command.remark = NO_CODE, telemetry_name(tree), None
+    answers = any(name in tree for name in _ANSWER_ONES)
+    settles = not from_client and not any(name in tree for name in _ASKING_ONES)
+    if not from_client:
+        command.ext_fields = shown_metadata(side.headers or [])
+    else:
+        command.columns.facts = command.columns.facts + client_facts(side.headers or [])
+    if answers or (not from_client and "settings" in tree):
+        command.flag = 1
+        settles = False
+        command.code, command.name, command.remark = status
+    elif settles:
+        command.flag = 2
+    said = said_of(from_client, command, side, taken, problem, taken.place or _NOWHERE)
+    return said._replace(settles=settles)
+
+
+def command_of(stream: CallStream, number: int, name: str) -> CallCommand:
+    asked = stream.asked.headers or []
+    return CallCommand(
+        code=NO_CODE,
+        opaque=number,
+        language=value_of(asked, "x-mq-language"),
+        version=NO_VERSION,
+        ext_fields=shown_metadata(asked),
+        serialize_type=PROTOBUF,
+        name=name,
+        operation=stream.method.name,
+        types=(),
+        client_version=value_of(asked, "x-mq-client-version") or None,
+        account=account_in(asked),
+    )
+
+
+def said_of(
+    from_client: bool,
+    command: CallCommand,
+    side: CallSide,
+    taken: Taken,
+    problem: str | None,
+    place: StreamPlace,
+) -> Said:
+    problem = taken.problem or problem
+    return Said(
+        *(from_client, command, False, taken.body, side.header_bytes, taken.wire),
+        *(taken.missing, problem, place),
+    )
+
+
+def read_columns(types: str, taken: Taken, command: CallCommand) -> str | None:
+    """Take from messages what a row needs; return what is wrong with the first that is not whole.
+
+    The first that has a status says what came of the call.
+    """
+    command.types = (types,) * taken.messages
+    merged = Merged()
+    status: Status | None = None
+    problem: str | None = None
+    for _, tree, wrong in call_trees(command, taken.body):
+        merged.add(columns_of(types, tree))
+        status = status or status_in(tree)
+        if not taken.missing:
+            problem = problem or wrong
+    command.columns = merged.columns
+    if command.is_response or not command.name:
+        lost = LOST_STATUS if taken.missing or taken.problem else NO_STATUS
+        command.code, command.name, command.remark = status or lost
+    return problem
+
+
+def value_of(headers: Headers, name: str) -> str:
+    for key, value in headers:
+        if key == name:
+            return value
+    return ""

@@ -1,0 +1,1 @@
+"""Tables of `apache.rocketmq.v2`: its enums, message types and methods, as declarative facts."""

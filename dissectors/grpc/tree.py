@@ -1,0 +1,169 @@
+"""A message of `apache.rocketmq.v2` as a tree: bytes → field names and values, by the tables.
+
+Rules: nothing raises because of what was captured: what cannot be read is a problem, and what came
+before it is kept. Depth is that of the tables, which no message type nests in itself; fields that
+the tables do not know are counted. An absent field is absent: proto3 writes no zero values.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from ..foreign import Unreadable
+from .tables.enums import ENUMS
+from .tables.field import BOOL, BYTES, FLOAT, INT32, STRING, Field, FieldKind
+from .tables.requests import REQUESTS
+from .tables.resources import RESOURCES
+from .wire import BYTES as WIRE_BYTES
+from .wire import FIXED_32, VARINT, Value, fields_of, packed, signed
+
+MOST_FIELDS: Final = 100_000
+"""fields of one message, with those within it: as many as a full batch of messages has"""
+
+TABLES: Final[dict[str, dict[int, Field]]] = {
+    name: {field.number: field for field in fields}
+    for name, fields in (RESOURCES | REQUESTS).items()
+}
+"""Message type → number on the wire → field."""
+
+Tree = dict[str, object]
+
+
+class Decoded(NamedTuple):
+    """What was made of a message."""
+
+    tree: Tree
+    """field → value; of a field that may come more than once, a list"""
+    problem: str | None
+    """why it is not all; None: it is"""
+    unknown: int
+    """fields that the tables do not know"""
+
+
+class _Reading:
+    """What is counted while one message is read."""
+
+    def __init__(self) -> None:
+        self.left = MOST_FIELDS
+        self.unknown = 0
+        self.problem: str | None = None
+
+
+def decode_message(name: str, data: bytes) -> Decoded:
+    """Return what the message type `name` makes of these bytes."""
+    reading = _Reading()
+    tree = _tree(name, data, reading)
+    return Decoded(tree, reading.problem, reading.unknown)
+
+
+def _tree(name: str, data: bytes, reading: _Reading) -> Tree:
+    table = TABLES[name]
+    tree: Tree = {}
+    try:
+        for number, kind, value in fields_of(data):
+            reading.left -= 1
+            if reading.left < 0:
+                raise Unreadable(f"more than {MOST_FIELDS} fields")
+            field = table.get(number)
+            if field is None:
+                reading.unknown += 1
+                continue
+            if field.many:
+                _append(tree, field, kind, value, reading)
+            else:
+                tree[field.name] = _value(field, kind, value, reading)
+            if reading.left < 0:
+                return tree
+    except Unreadable as error:
+        reading.problem = reading.problem or f"{name}: {error}"
+    return tree
+
+
+def _append(tree: Tree, field: Field, kind: int, value: Value, reading: _Reading) -> None:
+    values = tree.setdefault(field.name, [])
+    assert isinstance(values, list)
+    if field.kind is FieldKind.ENUM and kind == WIRE_BYTES and isinstance(value, bytes):
+        numbers = packed(value)
+        reading.left -= len(numbers)
+        values.extend(_enum(field.of, number) for number in numbers)
+    else:
+        values.append(_value(field, kind, value, reading))
+
+
+def _value(field: Field, kind: int, value: Value, reading: _Reading) -> object:
+    if isinstance(value, int):
+        if kind != VARINT:
+            raise Unreadable(f"wire type {kind} of {field.name}")
+        return _number(field, value)
+    if kind == WIRE_BYTES:
+        if field.kind is FieldKind.MESSAGE:
+            return _tree(field.of, value, reading)
+        if field.kind is STRING:
+            return value.decode("utf-8", "replace")
+        if field.kind is BYTES:
+            return value
+    elif kind == FIXED_32 and field.kind is FLOAT:
+        return float(struct.unpack("<f", value)[0])
+    raise Unreadable(f"wire type {kind} of {field.name}")
+
+
+def _number(field: Field, value: int) -> object:
+    if field.kind is FieldKind.ENUM:
+        return _enum(field.of, value)
+    if field.kind is BOOL:
+        return value != 0
+    if field.kind is INT32:
+        low = value & 0xFFFFFFFF
+        return low - (1 << 32) if low >> 31 else low
+    if field.kind is FieldKind.INT64:
+        return signed(value)
+    raise Unreadable(f"a number in {field.name}")
+
+
+def _enum(name: str, value: int) -> str:
+    return ENUMS[name].get(value) or f"UNKNOWN({signed(value)})"
+
+
+def text_at(tree: Tree, *names: str) -> str | None:
+    """Return the text under some names, one within the other; None where there is none."""
+    value = value_at(tree, *names)
+    return value if isinstance(value, str) and value else None
+
+
+def number_at(tree: Tree, *names: str) -> int | None:
+    """Return the number under some names; None where there is none."""
+    value = value_at(tree, *names)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def trees_at(tree: Tree, name: str) -> list[Tree]:
+    """Return the messages of a field that may come more than once."""
+    value = tree.get(name)
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def tree_at(tree: Tree, *names: str) -> Tree:
+    """Return the message under some names; an empty one where there is none."""
+    value = value_at(tree, *names)
+    return value if isinstance(value, dict) else {}
+
+
+def value_at(tree: Tree, *names: str) -> object:
+    """Return what is under some names, one within the other; None where there is nothing."""
+    value: object = tree
+    for name in names:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def nanoseconds_at(tree: Tree, *names: str) -> int | None:
+    """Return a time or a duration in nanoseconds; None where there is none, or none of a clock."""
+    value = value_at(tree, *names)
+    if not isinstance(value, dict):
+        return None
+    seconds, nanos = number_at(value, "seconds") or 0, number_at(value, "nanos") or 0
+    total = seconds * 1_000_000_000 + nanos
+    return total if -(1 << 63) < total < 1 << 63 else None

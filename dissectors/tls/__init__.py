@@ -1,0 +1,3 @@
+"""Read TLS without I/O: key logs, records, handshakes, key schedules, decryption, certificates.
+
+May import `expert` only; knows neither captures nor RocketMQ."""

@@ -1,0 +1,123 @@
+"""The master secret of a session of TLS 1.2: where it may come from, tried one after the other.
+
+A line of the key log; the pre-master secret and the handshake, where the log has that; an earlier
+session of the same two hosts that goes on, by its id or by a ticket. RFC 5246 (7.3), 5077, 7627.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final, final
+
+from . import key_log as labels
+from .handshake import (
+    CLIENT_HELLO,
+    CLIENT_KEY,
+    NEW_TICKET,
+    SERVER_HELLO,
+    SERVER_HELLO_DONE,
+    ClientHello,
+    HandshakeMessage,
+    ServerHello,
+    encrypted_premaster_of,
+    ticket_of,
+)
+from .key_log import ENCRYPTED_BYTES, KeyLog
+from .key_schedule import master_of
+from .suites import Suite
+
+MAX_KEPT: Final = 128 * 1024
+"""bytes of a handshake that are kept for a master secret that is made of them"""
+
+
+@final
+class MasterFinder:
+    """What one connection says of its master secret."""
+
+    def __init__(self, secrets: KeyLog, hosts: bytes) -> None:
+        """`hosts` names both: sessions are not looked for among those of others."""
+        self._secrets = secrets
+        self._hosts = hosts
+        self._by_client: list[bytes] = []
+        self._by_server: list[bytes] = []
+        self._kept = 0
+        self._full = False
+        self._key = b""
+        self._ticket = b""
+        self._session_id = b""
+        self._master: bytes | None = None
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether the contents of all messages may be needed."""
+        return self._secrets.has_premasters or self._secrets.may_grow
+
+    def note(self, by_client: bool, message: HandshakeMessage) -> None:
+        """Take what a handshake message says."""
+        kind, content = message
+        if kind == CLIENT_HELLO:
+            self._by_client, self._key, self._kept = [], b"", 0
+        elif kind == SERVER_HELLO:
+            self._by_server, self._full = [], False
+        elif kind == NEW_TICKET:
+            self._ticket = ticket_of(content)
+            self._remember()
+        if self.keeps_all and self._kept + len(content) <= MAX_KEPT:
+            if by_client and not self._key:
+                self._by_client.append(content)
+                self._kept += len(content)
+            elif not by_client and not self._full:
+                self._by_server.append(content)
+                self._kept += len(content)
+        if kind == SERVER_HELLO_DONE:
+            self._full = True
+        elif kind == CLIENT_KEY:
+            self._key = content
+
+    def find(self, client: ClientHello, server: ServerHello, suite: Suite) -> bytes | None:
+        """Return the master secret; None: it is not known."""
+        find = self._secrets.find
+        master = find(labels.MASTER, client.random)
+        master = master or find(labels.MASTER_OF_SESSION, server.session_id)
+        master = master or self._made(client, server, suite) or self._of_earlier(client, server)
+        if master is not None:
+            self._master, self._session_id = master, server.session_id
+            self._remember()
+        return master
+
+    def needs_more(self, client: ClientHello, server: ServerHello) -> bool:
+        """Return whether what comes may still tell it."""
+        goes_on = client.session_id != b"" and client.session_id == server.session_id
+        return self._secrets.has_premasters and not goes_on and not (self._full and self._key)
+
+    def _made(self, client: ClientHello, server: ServerHello, suite: Suite) -> bytes | None:
+        if not self._full or not self._key:
+            return None
+        encrypted = encrypted_premaster_of(self._key)[:ENCRYPTED_BYTES]
+        premaster = self._secrets.find(labels.PREMASTER, client.random)
+        premaster = premaster or self._secrets.find(labels.PREMASTER_BY_RSA, encrypted)
+        if premaster is None:
+            return None
+        handshake = b""
+        if server.extended:
+            hello, *others = self._by_client
+            handshake = b"".join((hello, *self._by_server, *others))
+        return master_of(suite, premaster, client.random, server.random, handshake)
+
+    def _of_earlier(self, client: ClientHello, server: ServerHello) -> bytes | None:
+        if self._full:
+            return None
+        found = None
+        if server.session_id == client.session_id:
+            found = self._secrets.remembered(self._name(server.session_id))
+        return found or self._secrets.remembered(self._name(client.ticket))
+
+    def _remember(self) -> None:
+        if self._master is None:
+            return
+        for named in (self._session_id, self._ticket):
+            if named:
+                self._secrets.remember(self._name(named), self._master)
+
+    def _name(self, session: bytes) -> bytes:
+        return hashlib.sha256(self._hosts + session).digest()

@@ -1,0 +1,397 @@
+"""One TLS connection: ciphertext of both ends in, plaintext, facts and findings out.
+
+Rules: a byte is given only where its tag proves it. A hole, a record that does not open and a
+secret that is missing end a direction, which is said once. Records that cannot be opened yet wait:
+a direction may need what the other one says first. Without secrets only what is in the clear is
+read. RFC 5246, RFC 8446.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from ..expert import ExpertKind
+from . import key_log as labels
+from .alerts import CLOSE_NOTIFY, alert_of
+from .events import CertificateChain, Plaintext, ServerExtensions, TlsAlert, TlsEvent, TlsFinding
+from .handshake import (
+    CERTIFICATE,
+    CLIENT_HELLO,
+    ENCRYPTED_EXTENSIONS,
+    END_OF_EARLY_DATA,
+    FINISHED,
+    KEY_UPDATE,
+    SERVER_HELLO,
+    TLS_1_2,
+    TLS_1_3,
+    ClientHello,
+    HandshakeMessage,
+    ServerHello,
+    chain_of,
+    client_hello_of,
+    encrypted_extensions_of,
+    server_hello_of,
+    version_names,
+)
+from .key_log import KeyLog
+from .key_schedule import keys_of_master
+from .master import MasterFinder
+from .protection import Protection13, protection_12
+from .records import (
+    ALERT,
+    APPLICATION_DATA,
+    CHANGE_CIPHER_SPEC,
+    HANDSHAKE,
+    HEAD,
+    Record,
+)
+from .side import Stage, TlsSide
+from .suites import SUITES, Suite, suite_name
+
+MAX_EVENTS: Final = 32
+"""events of a session that are given: hellos, chains, alerts"""
+_HOLE: Final = -1
+"""kind of the record that stands for a hole among those that wait"""
+
+
+@final
+class TlsSession:
+    """Both directions, by number: 0 and 1."""
+
+    def __init__(self, secrets: KeyLog, hosts: bytes = b"") -> None:
+        """`hosts` names both ends: sessions go on between the same two."""
+        self.events: list[TlsEvent] = []
+        """what was read since the list was last cleared"""
+        self.findings: list[TlsFinding] = []
+        """findings since the list was last cleared"""
+        self._secrets = secrets
+        self._wanted = secrets.wanted
+        self._sides = (TlsSide(0), TlsSide(1))
+        self._master = MasterFinder(secrets, hosts)
+        for side in self._sides:
+            side.handshake.keeps_all = self._master.keeps_all
+        self._client = -1
+        self._client_hello: ClientHello | None = None
+        self._server_hello: ServerHello | None = None
+        self._early: bool | None = None
+        self._retried = False
+        self._events_left = MAX_EVENTS
+        self._missing_said = False
+        self._out: list[Plaintext] = []
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more is read."""
+        return self._sides[0].ended and self._sides[1].ended
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of memory that records take that wait or are not whole."""
+        return sum(side.queued + side.reader.held_bytes for side in self._sides)
+
+    @property
+    def earliest_held(self) -> int:
+        """Id of the packet of the earliest record that waits; -1: none does."""
+        return min((side.queue[0].packet for side in self._sides if side.queue), default=-1)
+
+    def receive(self, number: int, data: bytes, packet: int, ts: int) -> list[Plaintext]:
+        """Return the plaintext that can be given with these bytes of a side, by packets."""
+        side = self._sides[number]
+        if side.ended or side.cut:
+            return []
+        for record in side.reader.receive(data, packet, ts):
+            side.add(record)
+        if side.reader.problem:
+            side.cut = True
+            side.add(Record(_HOLE, 0, side.reader.problem.encode(), packet, ts))
+        return self._advanced()
+
+    def receive_gap(self, number: int, packet: int, ts: int) -> list[Plaintext]:
+        """Return the plaintext that can be given now that bytes of a side are known to be
+        missing.
+        """
+        side = self._sides[number]
+        if side.ended or side.cut:
+            return []
+        side.cut = True
+        side.add(Record(_HOLE, 0, b"", packet, ts))
+        return self._advanced()
+
+    def give_up(self) -> list[Plaintext]:
+        """Wait for nothing more; return what ends by that."""
+        for side in self._sides:
+            if side.ended:
+                continue
+            self._read_cut_hello(side)
+            if side.queue:
+                self._miss(side, side.queue[0])
+            else:
+                side.end()
+        return self._given()
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _advanced(self) -> list[Plaintext]:
+        """Take the turn of all records that need not wait, and return the plaintext."""
+        moved = True
+        while moved:
+            moved = False
+            for side in self._sides:
+                while side.queue and self._take(side, side.queue[0]):
+                    moved = True
+                    if side.queue:  # not ended by it
+                        side.take()
+        return self._given()
+
+    def _given(self) -> list[Plaintext]:
+        given = self._out
+        self._out = []
+        given.sort(key=_packet_of)
+        return given
+
+    def _take(self, side: TlsSide, record: Record) -> bool:
+        """Read a record; return False where it must wait."""
+        if record.kind == _HOLE:
+            self._take_hole(side, record)
+        elif side.protection is not None:
+            return self._open(side, record)
+        elif record.kind == ALERT:
+            self._note_alert(record.content)
+        elif record.kind == HANDSHAKE and side.stage == Stage.CLEAR:
+            for message in side.handshake.receive(record.content):
+                self._read(side, message)
+        else:
+            return self._protect(side, record)
+        return True
+
+    def _take_hole(self, side: TlsSide, record: Record) -> None:
+        """End a direction at bytes that are missing, or that are not a record."""
+        self._read_cut_hello(side)
+        if record.content:
+            self._end(side, ExpertKind.TLS_BAD_RECORD, record.content.decode(), record)
+        else:
+            what = "bytes that the capture does not have"
+            self._end(side, ExpertKind.TLS_GAP, what, record)
+
+    def _open(self, side: TlsSide, record: Record) -> bool:
+        """Read a record that is encrypted."""
+        protection = side.protection
+        assert protection is not None
+        of_13 = isinstance(protection, Protection13)
+        if of_13 and record.kind == CHANGE_CIPHER_SPEC:
+            return True  # for boxes on the way that know TLS 1.2 only
+        opened = protection.opened(record)
+        if opened is None:
+            if not side.skipping:
+                what = f"a record of {len(record.content)} bytes is not encrypted by these keys"
+                self._end(side, ExpertKind.TLS_BAD_RECORD, what, record)
+            return True
+        side.skipping = False
+        kind, content = opened
+        if kind == APPLICATION_DATA:
+            if content:
+                self._out.append(Plaintext(side.number, content, record.packet, record.ts))
+        elif kind == HANDSHAKE:
+            for message in side.handshake.receive(content):
+                self._read(side, message)
+        elif kind == ALERT and content[1:] != bytes((CLOSE_NOTIFY,)):  # that is the usual end
+            self._note_alert(content)
+        elif kind == CHANGE_CIPHER_SPEC and not of_13:
+            return self._protect(side, record)  # a second handshake within the first one
+        return True
+
+    def _read(self, side: TlsSide, message: HandshakeMessage) -> None:
+        """Take what a handshake message says."""
+        kind, content = message
+        if kind == CLIENT_HELLO:
+            self._read_client_hello(side, client_hello_of(content))
+        elif kind == SERVER_HELLO:
+            self._read_server_hello(side, server_hello_of(content))
+        elif kind == ENCRYPTED_EXTENSIONS:
+            protocol, self._early = encrypted_extensions_of(content)
+            self._note(ServerExtensions(protocol, self._early))
+        elif kind == CERTIFICATE:
+            version = self._server_hello.version if self._server_hello else TLS_1_2
+            chain = chain_of(content, version)
+            if chain:
+                self._note(CertificateChain(side.number == self._client, chain))
+        elif isinstance(side.protection, Protection13):
+            self._switch(side, side.protection, kind)
+        if not isinstance(side.protection, Protection13):
+            self._master.note(side.number == self._client, message)
+
+    def _switch(self, side: TlsSide, protection: Protection13, kind: int) -> None:
+        """Go on with other keys where a message of TLS 1.3 says so."""
+        if kind == FINISHED and side.stage == Stage.HANDSHAKE:
+            side.stage, side.protection = Stage.TRAFFIC, None
+        elif kind == END_OF_EARLY_DATA and side.stage == Stage.EARLY:
+            side.stage, side.protection = Stage.HANDSHAKE, None
+        elif kind == KEY_UPDATE and side.stage == Stage.TRAFFIC:
+            side.protection = protection.updated()
+
+    def _read_client_hello(self, side: TlsSide, hello: ClientHello | None) -> None:
+        side.said_hello = True
+        if hello is None:
+            return
+        if self._client < 0:
+            self._client = side.number
+        if side.number != self._client:
+            return
+        again = self._client_hello is not None and self._server_hello is None
+        self._client_hello = hello._replace(early=False) if again else hello
+        if not again:
+            self._note(hello)
+
+    def _read_server_hello(self, side: TlsSide, hello: ServerHello | None) -> None:
+        side.said_hello = True
+        if hello is None:
+            return
+        if self._client < 0:
+            self._client = 1 - side.number
+        if side.number == self._client:
+            return
+        if hello.retry:
+            self._retried = True
+            return
+        self._server_hello = hello
+        self._note(hello)
+
+    def _read_cut_hello(self, side: TlsSide) -> None:
+        """Note what a hello says of which not all is there."""
+        if side.said_hello or side.protection is not None:
+            return
+        content = side.handshake.held
+        if side.reader.held[:1] == bytes((HANDSHAKE,)):
+            content += side.reader.held[HEAD:]
+        hello = client_hello_of(content) or server_hello_of(content)
+        if hello is not None:
+            self._note(hello)
+
+    def _protect(self, side: TlsSide, record: Record) -> bool:
+        """Find the keys that a direction goes on with; return False where that must wait."""
+        if not self._wanted:
+            side.end()
+            return True
+        if not side.said_hello and side.stage == Stage.CLEAR:
+            self._end_both(ExpertKind.TLS_MIDSTREAM, "no handshake was captured", record)
+            return True
+        client, server = self._client_hello, self._server_hello
+        if server is None and self._retried and record.kind == CHANGE_CIPHER_SPEC:
+            return True  # TLS 1.3, in which it says nothing
+        if client is None or server is None:
+            if not self._sides[1 - side.number].ended:
+                return False
+            what = "a hello was not captured"
+            self._end_both(ExpertKind.TLS_MIDSTREAM, what, record)
+            return True
+        suite = SUITES.get(server.suite)
+        if server.version not in (TLS_1_2, TLS_1_3) or suite is None:
+            what = f"TLS {version_names((server.version,))} with {suite_name(server.suite)}"
+            self._end_both(ExpertKind.TLS_UNSUPPORTED, what, record)
+            return True
+        if not _has_primitives():
+            what = "the package cryptography is not installed: pip install 'rmqtool[tls]'"
+            self._end_both(ExpertKind.TLS_UNSUPPORTED, what, record)
+            return True
+        if server.version == TLS_1_3:
+            return record.kind == CHANGE_CIPHER_SPEC or self._protect_13(side, suite, record)
+        if record.kind != CHANGE_CIPHER_SPEC:
+            what = "encrypted before the keys were changed"
+            self._end(side, ExpertKind.TLS_BAD_RECORD, what, record)
+            return True
+        master = self._master.find(client, server, suite)
+        if master is None:
+            other = self._sides[1 - side.number]
+            more = self._master.needs_more(client, server) and not other.ended
+            return not more and self._wait(side, record)
+        pair = keys_of_master(suite, master, client.random, server.random)
+        keys = pair[0 if side.number == self._client else 1]
+        side.protection = protection_12(suite, keys, server.mac_behind)
+        side.handshake.forget()
+        return True
+
+    def _protect_13(self, side: TlsSide, suite: Suite, record: Record) -> bool:
+        """Find the keys of a direction of TLS 1.3, and open the record by them."""
+        hello = self._client_hello
+        assert hello is not None
+        by_client = side.number == self._client
+        if side.stage == Stage.CLEAR:
+            side.stage = Stage.HANDSHAKE
+            if by_client and hello.early:
+                if self._early is None:  # whether it is taken is in the server's answer
+                    side.stage = Stage.CLEAR
+                    if not self._sides[1 - side.number].ended:
+                        return False
+                    self._miss(side, record)
+                    return True
+                side.skipping = not self._early
+                side.stage = Stage.EARLY if self._early else Stage.HANDSHAKE
+        secret = self._secrets.find(_LABELS[side.stage][by_client], hello.random)
+        if secret is None and side.stage == Stage.HANDSHAKE and not (by_client and hello.early):
+            # Some logs have the secrets of data only: what they do not open comes before.
+            secret = self._secrets.find(_LABELS[Stage.TRAFFIC][by_client], hello.random)
+            if secret is not None:
+                side.stage, side.skipping = Stage.TRAFFIC, True
+        if secret is None:
+            return self._wait(side, record)
+        side.protection = Protection13(suite, secret)
+        return self._open(side, record)
+
+    def _wait(self, side: TlsSide, record: Record) -> bool:
+        """Wait for a secret, where one may still come."""
+        if self._secrets.may_grow:
+            return False
+        self._miss(side, record)
+        return True
+
+    def _miss(self, side: TlsSide, record: Record) -> None:
+        """End a direction whose secret is not known; say so once of both."""
+        hello = self._client_hello
+        what = f"of the session {hello.random[:8].hex()}…" if hello else "of an unknown session"
+        self._end(side, ExpertKind.TLS_SECRET_MISSING, what, record, self._missing_said)
+        self._missing_said = True
+
+    def _end_both(self, kind: ExpertKind, detail: str, record: Record) -> None:
+        """End both directions, which is one finding."""
+        for side in self._sides:
+            self._end(side, kind, detail, record, side is self._sides[1])
+
+    def _end(
+        self, side: TlsSide, kind: ExpertKind, detail: str, record: Record, said: bool = False
+    ) -> None:
+        """End a direction; say why unless that was `said`."""
+        if not side.ended and self._wanted:
+            self._out.append(Plaintext(side.number, b"", record.packet, record.ts))
+            if not said:
+                self.findings.append(TlsFinding(kind, detail, record.packet, record.ts))
+        side.end()
+
+    def _note_alert(self, content: bytes) -> None:
+        name = alert_of(content)
+        if name is not None:
+            self._note(TlsAlert(name))
+
+    def _note(self, event: TlsEvent) -> None:
+        if self._events_left:
+            self._events_left -= 1
+            self.events.append(event)
+
+
+_LABELS: Final = {
+    Stage.EARLY: (labels.CLIENT_EARLY, labels.CLIENT_EARLY),
+    Stage.HANDSHAKE: (labels.SERVER_HANDSHAKE, labels.CLIENT_HANDSHAKE),
+    Stage.TRAFFIC: (labels.SERVER_TRAFFIC, labels.CLIENT_TRAFFIC),
+}
+"""by stage, of server and client"""
+
+
+def _packet_of(one: Plaintext) -> int:
+    return one.packet
+
+
+def _has_primitives() -> bool:
+    try:
+        import cryptography.hazmat.primitives.ciphers.aead  # noqa: F401
+    except ImportError:
+        return False
+    return True

@@ -1,0 +1,31 @@
+"""`rmqtool browse`: its help; its options are in `arguments`, the work is in `run`."""
+
+from __future__ import annotations
+
+from ..ui.declared import command_with
+from ..ui.status import ExitStatus
+from .arguments import BrowseArguments
+
+
+def _run(given: BrowseArguments) -> ExitStatus:
+    """Look around in captures, decoded logs or an interface, with keys and mouse.
+
+    Exchanges, messages, connections, problems; every field and byte of each. ? shows the keys.
+
+    Examples:
+
+    \b
+      rmqtool browse incident.pcap
+      rmqtool browse incident.pcap -Y 'failed or status == unanswered'
+      rmqtool browse captures/
+      rmqtool browse log/                 a decoded log
+      rmqtool browse -i eth0 -f 'tcp port 10911'
+
+    More: rmqtool help browse.
+    """
+    from .run import run_browse
+
+    return run_browse(given)
+
+
+browse = command_with(BrowseArguments, _run)

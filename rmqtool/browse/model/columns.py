@@ -1,0 +1,202 @@
+"""What a list shows of a row: the columns of the command line, and any other column by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from dissectors.rows.column import Column
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
+from dissectors.rows.message_record import MESSAGE_COLUMNS
+from dissectors.rows.outcome import is_notable
+from dissectors.rows.record import COLUMNS, UNANSWERED
+
+from ...api.tables.exchanges import time_of_exchange
+from ...api.tables.named import CONNECTIONS, EXCHANGES, MESSAGES
+from ...decode.exchange_lines import exchange_columns
+from ...decode.message_lines import message_columns
+from ...ui.columns import LineColumn
+from ...ui.console import Style, Terminal, one_line
+from ...ui.figures import clock, duration, size
+from .listing import TimelineOf
+
+SCREEN: Final = Terminal(True, 200, True)
+"""what cells are made for; how many fit is asked later"""
+_FIELDS: Final = {
+    EXCHANGES: {
+        "PACKET": "packet",
+        "TIME": "time",
+        "LATENCY": "latency_us",
+        "REQUEST": "request_name",
+        "OUTCOME": "outcome",
+        "TOPIC": "topic",
+        "QUEUE": "queue_id",
+        "GROUP": "group",
+        "REQUESTER": "requester",
+        "RESPONDER": "responder",
+        "BODY": "body_bytes",
+        "NOTE": "remark",
+    },
+    MESSAGES: {
+        "PACKET": "packet",
+        "TIME": "time",
+        "EVENT": "event",
+        "MESSAGE": "unique_key",
+        "TOPIC": "topic",
+        "QUEUE": "queue_id",
+        "OFFSET": "queue_offset",
+        "GROUP": "group",
+        "CLIENT": "client",
+        "BROKER": "broker",
+        "KEYS": "keys",
+        "LATENCY": "latency_us",
+        "NOTE": "remark",
+    },
+    CONNECTIONS: {
+        "TIME": "start_time",
+        "NUMBER": "conversation",
+        "PROTOCOL": "protocol",
+        "CLIENT": "client",
+        "SERVER": "server",
+        "END": "end",
+        "RTT": "rtt_us",
+        "COMMANDS": "commands",
+        "SENT": "client_bytes",
+        "GOT": "server_bytes",
+        "REPEATED": "client_retransmissions",
+        "GAPS": "gaps",
+    },
+}
+"""table → head of a column → what a filter calls it"""
+_SORTED: Final = {
+    EXCHANGES: {"time": "request_time", "latency": "latency_us", "size": "body_bytes"},
+    MESSAGES: {"time": "time", "latency": "latency_us", "size": "body_bytes"},
+    CONNECTIONS: {"time": "start_time", "latency": "rtt_us", "size": "client_bytes"},
+}
+"""table → what a list is sorted by → column"""
+COLUMNS_OF: Final[dict[str, Sequence[Column]]] = {
+    EXCHANGES: COLUMNS,
+    MESSAGES: MESSAGE_COLUMNS,
+    CONNECTIONS: CONVERSATION_COLUMNS,
+}
+
+
+def line_columns(table: str, chosen: Sequence[str] = ()) -> list[LineColumn[Any]]:
+    """Return the columns of a list; `chosen`: these alone, by head or by name of a column."""
+    usual = _usual(table)
+    if not chosen:
+        return usual
+    heads = {column.title: column for column in usual}
+    others = {column.name: column for column in COLUMNS_OF[table]}
+    found = []
+    for rank, name in enumerate(chosen, 1):
+        if name in heads:
+            found.append(heads[name]._replace(rank=min(rank, 7)))
+        elif name in others:
+            found.append(_any_column(others[name], min(rank, 7)))
+    return found or usual
+
+
+def heads_of(table: str) -> list[str]:
+    """Return the names of all columns that a list can have, the usual ones first."""
+    return [c.title for c in _usual(table)] + [column.name for column in COLUMNS_OF[table]]
+
+
+def field_of(table: str, title: str) -> str:
+    """Return what a filter calls a column."""
+    return _FIELDS[table].get(title, title)
+
+
+def sort_column(table: str, what: str) -> str:
+    """Return the column of `time`, `latency`, `size`, or of a head."""
+    found = _SORTED[table].get(what) or field_of(table, what)
+    return {"outcome": "response_name", "packet": "request_packet"}.get(found, found)
+
+
+def _usual(table: str) -> list[LineColumn[Any]]:
+    if table == EXCHANGES:
+        return list(exchange_columns(SCREEN, 1))
+    if table == MESSAGES:
+        return list(message_columns(SCREEN, 1))
+    return list(_connection_columns())
+
+
+def _dim(_: object) -> str:
+    return Style.DIM
+
+
+def _cyan(_: object) -> str:
+    return Style.CYAN
+
+
+def _end_style(row: ConversationRecord) -> str:
+    return Style.RED if row.end in ("reset", "refused", "no_answer") else ""
+
+
+def _connection_columns() -> list[LineColumn[ConversationRecord]]:
+    return [
+        LineColumn("TIME", lambda r: clock(r.start_time), 1, 12, 12, style=_dim),
+        LineColumn("NUMBER", lambda r: str(r.conversation), 2, 6, 7, True),
+        LineColumn("PROTOCOL", lambda r: one_line(r.protocol), 3, 9, 14, style=_cyan),
+        LineColumn("CLIENT", lambda r: r.client, 4, 15, 47, keep_end=True),
+        LineColumn("SERVER", lambda r: r.server, 5, 15, 47, keep_end=True),
+        LineColumn("END", lambda r: r.end, 6, 6, 9, style=_end_style),
+        LineColumn("RTT", lambda r: duration(r.rtt_us), 8, 7, 7, True),
+        LineColumn("COMMANDS", lambda r: str(r.commands), 7, 8, 9, True),
+        LineColumn("SENT", lambda r: size(r.client_bytes), 9, 7, 9, True),
+        LineColumn("GOT", lambda r: size(r.server_bytes), 10, 7, 9, True),
+        LineColumn(
+            "REPEATED",
+            lambda r: str(r.client_retransmissions + r.server_retransmissions),
+            11, 8, 8, True,
+        ),
+        LineColumn("GAPS", lambda r: str(r.gaps), 12, 4, 6, True),
+    ]  # fmt: skip
+
+
+def _any_column(column: Column, rank: int) -> LineColumn[Any]:
+    name = column.name
+    right = column.type in ("int", "time")
+    show: Callable[[Any], str] = one_line_of
+    if column.type == "time":
+        show = clock
+    elif column.unit == "µs":
+        show = duration
+    return LineColumn(
+        name, lambda row: show(getattr(row, name)), rank, max(len(name), 6), 40, right=right
+    )
+
+
+def one_line_of(value: object) -> str:
+    """Return any value of a column as printable text."""
+    if value is None or value == []:
+        return "-"
+    if isinstance(value, list):
+        return one_line(" ".join(map(str, value)))
+    return one_line(str(value))
+
+
+def timeline_of(table: str) -> TimelineOf:
+    """Return what the timeline takes of the rows of a table."""
+    if table == EXCHANGES:
+        return TimelineOf(
+            time_of_exchange,
+            lambda row: row.status == UNANSWERED or is_notable(row.response_name),
+            lambda row: row.latency_us,
+        )
+    if table == MESSAGES:
+        return TimelineOf(
+            lambda row: row.time,
+            lambda row: is_notable(row.response_name),
+            lambda row: row.latency_us,
+        )
+    return TimelineOf(
+        lambda row: row.start_time,
+        lambda row: row.end in ("reset", "refused", "no_answer"),
+        lambda row: row.rtt_us,
+    )
+
+
+def time_field(table: str) -> str:
+    """Return the name that a filter has for the time of a row."""
+    return "start_time" if table == CONNECTIONS else "time"

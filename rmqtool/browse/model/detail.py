@@ -1,0 +1,257 @@
+"""One exchange looked at closely: the tree of `decode -V`, its bytes, its bodies, as lines.
+
+Rules: the tree's lines are those that `decode pcap -V` prints, so that both say the same. Where
+only rows are there (a decoded log), the columns with their meaning are the tree. Lines are
+printable; credentials are masked in text and bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from dissectors.budget import Budget
+from dissectors.decode.command_row import body_of, shown_body, shown_messages
+from dissectors.decode.exchange import Exchange
+from dissectors.decode.pipeline import CommandSeen
+from dissectors.foreign import Unreadable, json_of
+from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
+from dissectors.rows.column import Column
+
+from ...decode.tree import Tree
+from ...ui.console import UNLIMITED, one_line
+from ...ui.figures import counted
+from .columns import one_line_of
+from .frames import KeptExchange, KeptFrame, exchange_of
+from .spans import Span, secret_spans, spans_of
+
+BODY_LIMIT: Final = 64 * 1024
+"""bytes of a body that are shown"""
+MOST_LINES: Final = 20_000
+_DUMPED: Final = 16
+_MASKED: Final = ord("*")
+_LABEL: Final = re.compile(r"([^\s:\[]+)(?: \[([^\]]+)\])?:")
+_JSON: Final = msgspec.json.Decoder()
+
+
+@dataclass(slots=True)
+class Node:
+    """A line of the tree and what is below it."""
+
+    text: str
+    """printable"""
+    children: list[Node] = field(default_factory=list)
+    frame: int = -1
+    """index of its frame: 0 request, 1 response; -1: of neither"""
+    span: Span | None = None
+    """where it is in the bytes of its frame"""
+
+
+@dataclass(slots=True)
+class FrameBytes:
+    """A frame as it was sent."""
+
+    name: str
+    data: bytes
+    """its bytes, credentials masked"""
+    missing: int
+    """bytes behind them that the capture does not have, or that were not kept"""
+
+
+@dataclass(slots=True)
+class Detail:
+    """All that is shown of one row."""
+
+    title: str
+    nodes: list[Node]
+    frames: list[FrameBytes | None]
+    """request and response"""
+    note: str = ""
+    """what is not there, and why"""
+    sides: list[list[str]] = field(default_factory=list)
+    """lines of request and response, for side by side"""
+    bodies: list[str] = field(default_factory=list)
+    """lines of the bodies, readable"""
+
+
+def detail_of(
+    kept: KeptExchange, captures: Sequence[str], plugins: Sequence[NamedDecoder] = ()
+) -> Detail:
+    """Return what an exchange shows."""
+    with decoding_with(plugins):
+        exchange = exchange_of(kept)
+        lines = Tree(captures, False, BODY_LIMIT).exchange(exchange)
+        bodies = list(_body_lines(exchange))
+    title, *rest = [line for line in lines if line]
+    nodes = _nodes(rest)
+    frames: list[FrameBytes | None] = []
+    for index, one in enumerate((kept.request, kept.response)):
+        name = ("Request", "Response")[index]
+        found = next((node for node in nodes if node.text.startswith(f"{name}:")), None)
+        frames.append(None)
+        if one is not None and found is not None and one.header:
+            carries = any(node.text.startswith("message 1 of") for node in _all(found))
+            spans = spans_of(one.serialize_type, one.header, one.body)
+            frames[index] = _bytes_of(name, one, spans, masked=not carries)
+            _place(found, index, spans)
+    note = "" if kept.whole else "bodies were not kept: too many bytes"
+    sides = [
+        [line for node in nodes if node.frame == index for line in lines_of(node)]
+        for index in (0, 1)
+    ]
+    return Detail(title, nodes, frames, note, sides, bodies)
+
+
+def detail_of_row(row: Any, columns: Sequence[Column], title: str, note: str = "") -> Detail:
+    """Return what a row shows: its columns with their meaning."""
+    nodes = []
+    for column in columns:
+        value = getattr(row, column.name)
+        if value is None or value == []:
+            continue
+        unit = f" {column.unit}" if column.unit else ""
+        node = Node(f"{column.name}: {one_line_of(value)}{unit}")
+        meaning = column.meaning.replace("`", "")
+        node.children.append(Node(one_line(f"{meaning} ({column.source})")))
+        if isinstance(value, list):
+            node.children += [Node(one_line(str(one))) for one in value]
+        nodes.append(node)
+    sides = [[node.text for node in nodes], []]
+    return Detail(title, nodes, [None, None], note, sides)
+
+
+def _nodes(lines: Sequence[str]) -> list[Node]:
+    """Return lines as a tree, by how far each is indented."""
+    roots: list[Node] = []
+    open_: list[tuple[int, Node]] = []
+    for line in lines[:MOST_LINES]:
+        text = line.lstrip(" ")
+        depth = len(line) - len(text)
+        node = Node(text)
+        while open_ and open_[-1][0] >= depth:
+            open_.pop()
+        (open_[-1][1].children if open_ else roots).append(node)
+        open_.append((depth, node))
+    if len(lines) > MOST_LINES:
+        roots.append(Node(f"… {len(lines) - MOST_LINES} more lines"))
+    return roots
+
+
+def _all(node: Node) -> Iterator[Node]:
+    yield node
+    for one in node.children:
+        yield from _all(one)
+
+
+def lines_of(node: Node, depth: int = 0) -> Iterator[str]:
+    """Return a node and what is below it as indented lines."""
+    yield "  " * depth + node.text
+    for one in node.children:
+        yield from lines_of(one, depth + 1)
+
+
+def _place(root: Node, index: int, spans: dict[str, Span]) -> None:
+    """Say of each node where its bytes are."""
+    for top in root.children:
+        in_body = top.text.startswith("body:")
+        for node in _all(top):
+            node.frame = index
+            label = _LABEL.match(node.text)
+            names = [] if label is None else [label[2] or label[1], label[1]]
+            if in_body:
+                names = [f"body.{name}" for name in names]
+            node.span = next((spans[name] for name in names if name in spans), None)
+            if node.span is None and in_body:
+                node.span = spans.get("body")
+    root.frame = index
+
+
+def _bytes_of(name: str, frame: KeptFrame, spans: dict[str, Span], masked: bool) -> FrameBytes:
+    """Return the bytes of a frame; `masked`: credentials in its body are, too."""
+    total = 4 + len(frame.header) + frame.body_length
+    prefix = total.to_bytes(4, "big") + bytes((frame.serialize_type,))
+    body = frame.body[:BODY_LIMIT]
+    data = bytearray(prefix + len(frame.header).to_bytes(3, "big") + frame.header + body)
+    shown = {key: span for key, span in spans.items() if masked or not key.startswith("body.")}
+    for span in secret_spans(shown):
+        data[span.start : span.end] = bytes((_MASKED,)) * (min(span.end, len(data)) - span.start)
+    return FrameBytes(name, bytes(data), frame.body_length - len(body))
+
+
+def hex_lines(data: bytes, marked: Span | None) -> list[tuple[str, list[tuple[int, int]]]]:
+    """Return a hex dump; with each line the parts of it that are marked: from, to."""
+    lines = []
+    for at in range(0, len(data), _DUMPED):
+        part = data[at : at + _DUMPED]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
+        marks = []
+        if marked is not None:
+            first, end = max(marked.start - at, 0), min(marked.end - at, len(part))
+            if first < end:
+                marks = [(8 + 3 * first, 8 + 3 * end - 1), (57 + first, 57 + end)]
+        lines.append((f"{at:06x}  {part.hex(' '):<47}  {text}", marks))
+    return lines
+
+
+def _body_lines(exchange: Exchange) -> Iterator[str]:
+    """Yield what both bodies say, as people read it."""
+    request, response = exchange.request, exchange.response
+    budget = Budget()
+    for name, pdu, asked in (("Request", request, None), ("Response", response, request)):
+        if pdu is None or not pdu.body_length:
+            continue
+        seen = CommandSeen(pdu, asked, None)
+        budget.earn(len(pdu.header) + len(pdu.body))
+        yield f"{name}: {counted(pdu.body_length, 'byte')}"
+        try:
+            body = body_of(seen, budget)
+            messages = shown_messages(seen, body, BODY_LIMIT, budget)
+            shown = shown_body(body, pdu.body, BODY_LIMIT)
+        except Exception as error:  # the last line of defence: one body never ends the program
+            yield f"  {one_line(str(error))}"
+            continue
+        for number, message in enumerate(messages or (), 1):
+            yield f"  message {number} of {len(messages or ())}"
+            yield from (f"    {line}" for line in _message_lines(message))
+        if shown is not None and not messages:
+            yield from (f"  {line}" for line in _readable(shown))
+        yield ""
+
+
+def _message_lines(message: dict[str, object]) -> Iterator[str]:
+    content = message.get("content")
+    if isinstance(content, dict) and content.get("value") is not None:
+        yield f"by {one_line(str(content.get('kind')))}:"
+        yield from pretty(content["value"])
+        return
+    yield from _readable(message)
+
+
+def _readable(shown: dict[str, object]) -> Iterator[str]:
+    """Yield a body: pretty where it is JSON, else as text, else as it is."""
+    if shown.get("value") is not None:
+        yield from pretty(shown["value"])
+        return
+    text = shown.get("body")
+    if not isinstance(text, str):
+        return
+    if shown.get("bodyForm") == "text":
+        try:
+            yield from pretty(json_of(_JSON, text))
+        except Unreadable:
+            yield from (one_line(line, UNLIMITED) for line in text.splitlines())
+    else:
+        yield f"({shown.get('bodyForm')}) {one_line(text)}"
+    if shown.get("bodyTruncated"):
+        yield "…"
+
+
+def pretty(value: object) -> Iterator[str]:
+    """Yield a value in JSON types as indented, printable lines."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    for line in text.splitlines()[:MOST_LINES]:
+        yield one_line(line, UNLIMITED)

@@ -1,0 +1,130 @@
+"""Chosen rows into files, and into the words of other commands.
+
+Rules: a file that is there is not replaced. Files are the user's alone: they have what was sent.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final
+
+from dissectors.endpoint import host_and_port_text
+from dissectors.rows.json_rows import row_encoder
+from dissectors.temporary import PRIVATE, create_new, remove, temporary_beside
+
+from ...ui.console import one_line
+from .columns import COLUMNS_OF
+from .disk import RowStore
+
+_BATCH: Final = 1000
+MOST_NUMBERS: Final = 1000
+"""rows that are named one by one in an expression"""
+
+
+def write_rows(store: RowStore[Any], numbers: Sequence[int], table: str, path: Path) -> int:
+    """Write rows as JSON lines or Parquet, by the file's name; return how many. Raise OSError."""
+    columns = COLUMNS_OF[table]
+    temporary = temporary_beside(path)
+    types = [(column.name, column.type) for column in columns]
+    written = 0
+    try:
+        with create_new(temporary, PRIVATE) as file:
+            if path.suffix == ".parquet":
+                from dissectors.rows.parquet import ParquetRows, RowTable
+
+                form = RowTable((name, kind, attrgetter(name)) for name, kind in types)
+                parquet = ParquetRows(file, form)
+                for rows in _batches(store, numbers):
+                    parquet.write(rows)
+                    written += len(rows)
+                parquet.finish()
+            else:
+                encode = row_encoder(types)
+                for rows in _batches(store, numbers):
+                    file.write(encode(rows))
+                    written += len(rows)
+        os.link(temporary, path)  # fails where there is one
+    finally:
+        remove(temporary)
+    return written
+
+
+def _batches(store: RowStore[Any], numbers: Sequence[int]) -> Iterator[list[Any]]:
+    for start in range(0, len(numbers), _BATCH):
+        rows = [store.row(number) for number in numbers[start : start + _BATCH]]
+        yield [row for row in rows if row is not None]
+
+
+def command_of(names: Sequence[str], read: Sequence[str], table: str, where: str) -> str:
+    """Return the command line that lists the same rows; `read`: options of reading."""
+    view = {"messages": " --list-messages"}.get(table, "")
+    told = f" --where {shlex.quote(where)}" if where else ""
+    return f"rmqtool decode pcap {shlex.join((*names, *read))}{view}{told}"
+
+
+def replay_of(names: Sequence[str], read: Sequence[str], where: str) -> list[str]:
+    """Return the words that send the same again; where to is still to be said."""
+    return ["rmqtool", "replay", *names, *read, *(["--where", where] if where else [])]
+
+
+def wireshark_of(rows: Sequence[Any]) -> list[str]:
+    """Return a display filter of each capture: for the packets of rows, or their connections."""
+    captures: dict[str, set[int]] = {}
+    for row in rows:
+        packets = captures.setdefault(getattr(row, "capture", ""), set())
+        for name in ("request_packet", "response_packet", "packet"):
+            number = getattr(row, name, None)
+            if number is not None:
+                packets.add(number)
+    if not any(captures.values()):
+        pairs = dict.fromkeys((row.client, row.server) for row in rows)
+        return [" or ".join(f"({_ends(*pair)})" for pair in pairs)]
+    found = {one: f"frame.number in {{{_listed(sorted(p))}}}" for one, p in captures.items()}
+    if len(found) == 1:
+        return list(found.values())
+    return [f"{one_line(name)}: {text}" for name, text in found.items()]
+
+
+def _ends(*ends: str) -> str:
+    """Return the display filter of a connection: its numbers there count other things, too."""
+    told = []
+    for end in ends:
+        host, port = host_and_port_text(end)
+        told.append(f"{'ipv6' if ':' in host else 'ip'}.addr == {host} and tcp.port == {port}")
+    return " and ".join(told)
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))
+
+
+def where_of(rows: Sequence[Any], table: str) -> str:
+    """Return the expression for single rows: by connection, packet and id of the request.
+
+    A packet alone is not enough: each capture has one of that number, with many requests in it.
+    """
+    if table == "connections":
+        return f"conversation in ({_listed(row.conversation for row in rows)})"
+    by_conversation: dict[int, list[Any]] = {}
+    for row in rows:
+        by_conversation.setdefault(row.conversation, []).append(row)
+    parts = []
+    for conversation, found in by_conversation.items():
+        packets = dict.fromkeys(number for row in found if (number := _packet_of(row)) is not None)
+        part = f"conversation == {conversation} and packet in ({_listed(packets)})"
+        if table == "exchanges":
+            part += f" and opaque in ({_listed(dict.fromkeys(row.opaque for row in found))})"
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else " or ".join(f"({part})" for part in parts)
+
+
+def _packet_of(row: Any) -> int | None:
+    for name in ("request_packet", "response_packet") if hasattr(row, "status") else ("packet",):
+        number: int | None = getattr(row, name)
+        if number is not None:
+            return number
+    return None

@@ -1,0 +1,213 @@
+"""The frames of exchanges as they were sent, in a file without a name, to be looked at whole.
+
+Rules: blocks of frames are compressed; where an exchange lies takes 8 bytes of memory. What is read
+back becomes a command by the same decoder as when it was captured. Where the limit of bytes is
+reached bodies are left out, and that is said.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Sequence
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import Final, NamedTuple
+
+import msgspec
+import zstandard
+
+from dissectors.conversations.conversation import Conversation, Direction, Pdu
+from dissectors.decode.exchange import Exchange
+from dissectors.expert import ExpertKind
+from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.framing.frame import Frame
+from dissectors.remoting.framing.frame_decoder import KEEP_ALL
+from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header
+
+BLOCK: Final = 256 * 1024
+"""bytes that are compressed together"""
+MOST_BYTES: Final = 8 * 1024**3
+"""bytes of frames that are kept with their bodies, before compression"""
+_PART: Final = 65_536
+"""exchanges of a file: those that go together where not all are kept"""
+
+
+class KeptFrame(NamedTuple):
+    """A command as it was sent, and where."""
+
+    key: bytes
+    """addresses and ports"""
+    serialize_type: int
+    header: bytes
+    body: bytes
+    body_length: int
+    missing: int
+    offset: int
+    packet: int
+    ts: int
+    findings: list[tuple[str, str]]
+    """kind and detail"""
+    lengths: tuple[int, int] = (0, 0)
+    """bytes of header and frame, where they are not those of RocketMQ's own framing"""
+    command: RemotingCommand | None = None
+    """what the header said, where it was none of RocketMQ's own framing"""
+
+
+class KeptExchange(NamedTuple):
+    """An exchange, its frames as they were sent."""
+
+    conversation: int
+    request: KeptFrame | None
+    response: KeptFrame | None
+    whole: bool
+    """bodies were kept"""
+
+
+class _Part:
+    def __init__(self) -> None:
+        self.file = TemporaryFile(prefix="rmqtool-")  # noqa: SIM115
+        self.ends = array("Q", [0])
+        """where each block ends, behind 0"""
+        self.place = array("I")
+        """of each exchange: number of its block, and its place there"""
+
+
+class FrameStore:
+    """The frames of all exchanges, by number from 0."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.left_out = 0
+        """exchanges of which bodies were left out"""
+        self._most = most_bytes
+        self._parts: dict[int, _Part] = {}
+        self._waiting: list[KeptExchange] = []
+        self._waiting_bytes = 0
+        self._bytes = 0
+        self._count = 0
+        self._lock = Lock()
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder = msgspec.msgpack.Decoder(list[KeptExchange])
+
+    def add(self, exchanges: Sequence[Exchange]) -> None:
+        """Take exchanges, in the order of their rows."""
+        with self._lock:
+            for one in exchanges:
+                whole = self._bytes < self._most
+                kept = KeptExchange(
+                    one.conversation,
+                    None if one.request is None else _kept(one.request, whole),
+                    None if one.response is None else _kept(one.response, whole),
+                    whole,
+                )
+                self.left_out += not whole
+                size = _size(kept)
+                self._bytes += size
+                self._waiting_bytes += size
+                self._waiting.append(kept)
+                self._count += 1
+                if self._waiting_bytes >= BLOCK or self._count % _PART == 0:
+                    self._write()
+
+    def exchange(self, number: int) -> KeptExchange | None:
+        """Return the frames of an exchange; None: they are not there."""
+        with self._lock:
+            first = self._count - len(self._waiting)
+            if number >= first:
+                return self._waiting[number - first] if number < self._count else None
+            part = self._parts.get(number // _PART)
+            if part is None:
+                return None
+            at = 2 * (number % _PART)
+            block, place = part.place[at], part.place[at + 1]
+            start, end = part.ends[block], part.ends[block + 1]
+            data = os.pread(part.file.fileno(), end - start, start)
+        return self._decoder.decode(zstandard.decompress(data))[place]
+
+    def drop_before(self, number: int) -> None:
+        """Let go of the files with exchanges before this one."""
+        with self._lock:
+            for key in [key for key in self._parts if (key + 1) * _PART <= number]:
+                self._parts.pop(key).file.close()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        with self._lock:
+            for part in self._parts.values():
+                part.file.close()
+            self._parts.clear()
+            self._waiting = []
+
+    def _write(self) -> None:
+        """Write what waits; the lock is held."""
+        first = self._count - len(self._waiting)
+        part = self._parts.setdefault(first // _PART, _Part())
+        data = zstandard.ZstdCompressor(level=1).compress(self._encoder.encode(self._waiting))
+        part.file.write(data)
+        part.file.flush()
+        block = len(part.ends) - 1
+        part.ends.append(part.ends[-1] + len(data))
+        for place in range(len(self._waiting)):
+            part.place.append(block)
+            part.place.append(place)
+        self._waiting = []
+        self._waiting_bytes = 0
+
+
+def _kept(pdu: Pdu, whole: bool) -> KeptFrame:
+    binary = pdu.command.serialize_type != "JSON"
+    return KeptFrame(
+        pdu.direction.key,
+        BINARY_TYPE if binary else JSON_TYPE,
+        pdu.header,
+        pdu.body if whole else b"",
+        pdu.body_length,
+        pdu.missing,
+        pdu.offset,
+        pdu.packet,
+        pdu.ts,
+        [(info.kind.name, info.detail) for info in pdu.expert or ()],
+        (pdu.header_length, pdu.frame_bytes),
+        None if pdu.header else pdu.command,
+    )
+
+
+def _size(kept: KeptExchange) -> int:
+    return sum(
+        len(one.header) + len(one.body) + 80
+        for one in (kept.request, kept.response)
+        if one is not None
+    )
+
+
+def exchange_of(kept: KeptExchange) -> Exchange:
+    """Return the exchange as it was decoded, from its frames."""
+    some = kept.request or kept.response
+    assert some is not None
+    conversation = Conversation(kept.conversation, some.key, KEEP_ALL, [])
+    first = conversation.first
+    second = conversation.second
+    request = None if kept.request is None else _pdu(first, kept.request)
+    answering = first if kept.request is None else second
+    response = None if kept.response is None else _pdu(answering, kept.response)
+    return Exchange(request, response)
+
+
+def _pdu(direction: Direction, kept: KeptFrame) -> Pdu:
+    command = kept.command or decode_header(kept.serialize_type, kept.header)
+    assert command is not None, "it was decoded before"
+    frame = Frame(
+        kept.offset,
+        kept.packet,
+        kept.ts,
+        kept.serialize_type,
+        kept.header,
+        kept.body,
+        kept.body_length,
+        kept.missing,
+    )
+    pdu = Pdu(direction, frame, command)
+    pdu.header_length, pdu.frame_bytes = kept.lengths
+    for kind, detail in kept.findings:
+        pdu.say(ExpertKind[kind], detail)
+    return pdu

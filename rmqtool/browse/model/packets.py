@@ -1,0 +1,122 @@
+"""The packets of chosen exchanges, and no others, from the captures into one pcapng file.
+
+Rules: the captures are read again: once for which packets carried a frame, up to the one that
+completed it, once to write them. Where a stream was not that of its packets (TLS), the packet that
+completed the frame is taken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dissectors.tcp.capture import Packet
+from dissectors.tcp.formats import PCAP_HEADER, reader_of
+from dissectors.tcp.pcapng_writer import PcapngWriter
+from dissectors.tcp.segment import SYN
+from dissectors.tcp.segment_reader import SegmentReader
+from dissectors.tcp.source import sources_of
+from dissectors.temporary import PRIVATE, create_new, remove, temporary_beside
+
+from .frames import KeptExchange, KeptFrame
+
+_PREFIX = 8
+_WRAP = 1 << 32
+
+
+def packets_in(names: Sequence[str]) -> Iterator[Packet]:
+    """Yield all packets of captures, with the ids that a run over them gives."""
+    for index, source in enumerate(sources_of(names)):
+        head, reader = b"", None
+        try:
+            for chunk in source.chunks():
+                if reader is not None:
+                    yield from reader.receive(chunk)
+                    continue
+                head += chunk
+                if len(head) >= PCAP_HEADER:
+                    reader = reader_of(index, head)
+                    if reader is None:
+                        break
+                    yield from reader.receive(b"")
+            if reader is not None:
+                yield from reader.finish(source.problem)
+        finally:
+            source.close()
+
+
+class _Direction:
+    """What is looked for in one direction."""
+
+    def __init__(self) -> None:
+        self.frames: list[KeptFrame] = []
+        self.base: int | None = None
+        self.isn: int | None = None
+        self.found: dict[int, set[int]] = {}
+        """place of a frame → packets that may be its own"""
+
+    def receive(self, packet: int, seq: int, length: int) -> Iterator[int]:
+        """Take a segment; yield the packets of the frames that it completes."""
+        if self.base is None:
+            self.base = seq
+        start = (seq - self.base) % _WRAP
+        for place, frame in enumerate(self.frames):
+            if packet > frame.packet:
+                continue
+            first = frame.offset % _WRAP
+            end = first + _PREFIX + len(frame.header) + frame.body_length
+            if start < end and start + length > first:
+                self.found.setdefault(place, set()).add(packet)
+            if packet == frame.packet:
+                yield packet
+                yield from self.found.pop(place, ())
+
+
+def packet_ids(names: Sequence[str], chosen: Sequence[KeptExchange]) -> set[int]:
+    """Return the ids of the packets that carried these exchanges."""
+    directions: dict[bytes, _Direction] = {}
+    last = -1
+    for exchange in chosen:
+        for frame in (exchange.request, exchange.response):
+            if frame is not None:
+                directions.setdefault(frame.key, _Direction()).frames.append(frame)
+                last = max(last, frame.packet)
+    segments = SegmentReader()
+    ids: set[int] = set()
+    for packet in packets_in(names):
+        if packet.packet > last:
+            break
+        segment = segments.segment_of(packet)
+        direction = None if segment is None else directions.get(segment.key)
+        if segment is None or direction is None:
+            continue
+        if segment.flags & SYN and segment.seq != direction.isn:
+            direction.isn = segment.seq
+            direction.base = (segment.seq + 1) % _WRAP
+            direction.found.clear()  # of another connection with the same ports
+        length = segment.end - segment.start + segment.missing
+        if length:
+            ids.update(direction.receive(packet.packet, segment.seq, length))
+    return ids | {
+        one.packet for of in directions.values() for one in of.frames if one.packet not in ids
+    }
+
+
+def write_packets(names: Sequence[str], chosen: Sequence[KeptExchange], path: Path) -> int:
+    """Write the packets of exchanges; return how many. Raise OSError, CaptureError."""
+    ids = packet_ids(names, chosen)
+    temporary = temporary_beside(path)
+    writer: PcapngWriter | None = None
+    try:
+        with create_new(temporary, PRIVATE) as file:
+            for packet in packets_in(names):
+                if packet.packet in ids:
+                    if writer is None:
+                        writer = PcapngWriter(file, packet.linktype)
+                    data = packet.data[packet.start : packet.end]
+                    writer.write(packet.ts, data, packet.length)
+        os.link(temporary, path)  # fails where there is one
+    finally:
+        remove(temporary)
+    return 0 if writer is None else writer.packets

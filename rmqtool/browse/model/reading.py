@@ -1,0 +1,105 @@
+"""Reads captures, decoded logs or an interface into a session, in a thread beside the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from threading import Thread
+
+from analytics.inputs.inputs import Input, InputError
+from analytics.inputs.rows import conversation_rows, exchange_rows, finding_rows, message_rows
+from dissectors.decode.pipeline import Decode
+from dissectors.foreign import Unreadable
+from dissectors.rows.parquet import MissingLibraryError
+from dissectors.tcp.source import CaptureError
+
+from .session import BrowseSession
+
+Steps = Callable[[BrowseSession], Iterator[None]]
+"""fills a session, and stops now and then for who may want to end it"""
+
+
+def decoding(decode: Decode) -> Steps:
+    """Return what reads by a run over captures, of which connections and messages are wanted."""
+
+    def steps(session: BrowseSession) -> Iterator[None]:
+        session.captures = decode.sources
+        session.stats = decode.stats
+        session.progress = lambda: (decode.bytes_read, decode.bytes_total)
+        for batch in decode.exchanges():
+            session.add(decode.rows_of(batch), batch, decode.take_messages())
+            _take_rest(session, decode)
+            yield
+        _take_rest(session, decode)
+
+    return steps
+
+
+def _take_rest(session: BrowseSession, decode: Decode) -> None:
+    session.add_connections(decode.take_conversations())
+    session.add_findings(decode.take_experts())
+
+
+def reading_logs(logs: Sequence[Input]) -> Steps:
+    """Return what reads decoded logs."""
+
+    def steps(session: BrowseSession) -> Iterator[None]:
+        session.captures = [log.name for log in logs]
+        for log in logs:
+            for rows in exchange_rows(log):
+                session.add(rows)
+                yield
+            for messages in message_rows(log):
+                session.add_messages(messages)
+                yield
+            for connections in conversation_rows(log):
+                session.add_connections(connections)
+                yield
+            for findings in finding_rows(log):
+                session.add_findings(findings)
+                yield
+
+    return steps
+
+
+class BackgroundReading:
+    """The thread that fills a session."""
+
+    def __init__(
+        self, session: BrowseSession, steps: Steps, stop: Callable[[], None] | None
+    ) -> None:
+        """`stop` makes what waits for packets end."""
+        self._session = session
+        self._steps = steps
+        self._stop = stop
+        self._stopped = False
+        self._thread = Thread(target=self._run, name="rmqtool-reading", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Read no further; return when that is so."""
+        self._stopped = True
+        if self._stop is not None:
+            self._stop()
+        self._thread.join(5)
+
+    def wait(self) -> None:
+        """Return when all was read."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        session = self._session
+        steps = self._steps(session)
+        try:
+            for _ in steps:
+                if self._stopped:
+                    break
+        except (CaptureError, InputError, Unreadable, MissingLibraryError, OSError) as error:
+            session.problem = str(error)
+        except Exception as error:  # the screen stays: what was read can still be looked at
+            session.problem = f"{type(error).__name__}: {error}"
+        finally:
+            close = getattr(steps, "close", None)
+            if close is not None:
+                close()
+            session.is_reading = False
+            session.version += 1

@@ -1,0 +1,4 @@
+"""The screens of `browse`, on Textual.
+
+Rules: what comes from the wire is printable text before it is drawn, and never read as markup.
+"""

@@ -1,0 +1,203 @@
+"""What becomes of chosen rows elsewhere: files and command lines; saved views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from dissectors.tcp.source import STDIN, CaptureError
+
+from ...api.tables.named import CONNECTIONS, MESSAGES
+from ...ui.console import UNLIMITED, Style, one_line, styled, wrapped
+from ...ui.figures import count, counted
+from ..model.columns import heads_of
+from ..model.export import MOST_NUMBERS, command_of, where_of, wireshark_of, write_rows
+from ..model.expressions import Offer
+from ..model.packets import write_packets
+from ..model.settings import SavedView, write_settings
+from .dialogs import TextDialog
+from .judging import Judging
+
+_MOST_LINES: Final = 500
+
+
+class Acting(Judging):
+    """A browser whose rows go elsewhere."""
+
+    # -- files and words --------------------------------------------------------------------------
+
+    def chosen_numbers(self) -> list[int]:
+        """Return the marked rows, or all that are listed where none is marked."""
+        table = self.table
+        if table is None:
+            return []
+        return sorted(table.marks) or list(table.listing.numbers())
+
+    def chosen_where(self) -> str | None:
+        """Return an expression for the marked rows, or for those that are listed; None: none."""
+        table = self.table
+        if table is None:
+            return None
+        if len(table.marks) > MOST_NUMBERS:
+            self.say(f"more than {count(MOST_NUMBERS)} marked rows are too many for an expression")
+            return None
+        rows = [table.row(number) for number in sorted(table.marks)]
+        there = [row for row in rows if row is not None]
+        return where_of(there, table.table) if there else table.filter
+
+    def action_export(self) -> None:
+        """Ask for the file that rows or packets go to."""
+        if self.table is None:
+            return
+        self.ask("export", "file: NAME.pcapng (their packets), .jsonl, .parquet", "")
+
+    def action_save(self) -> None:
+        """Ask for the name under which the view is saved."""
+        if self.table is not None:
+            self.ask("save", "name of this view", "")
+
+    def action_load(self) -> None:
+        """Ask for the name of a saved view."""
+        names = sorted(self.settings.views)
+        if not names:
+            self.say("no view is saved; V saves this one")
+            return
+        self.ask("load", "view", "", names)
+
+    def action_columns(self) -> None:
+        """Ask for the columns."""
+        table = self.table
+        if table is not None:
+            shown = table.columns or [column.title for column in table.line_columns()]
+            self.ask(
+                "columns", "columns; none: the usual ones", " ".join(shown), heads_of(table.table)
+            )
+
+    def ask(
+        self, purpose: str, placeholder: str, text: str, words: list[str] | None = None
+    ) -> None:
+        """Let something be typed; `words`: what may be meant."""
+        self.purpose = purpose
+        self.line.check = lambda _: None
+
+        def offers(typed: str) -> Offer:
+            start = typed.rfind(" ") + 1
+            last = typed[start:].lower()
+            return Offer(start, [one for one in words or () if last and last in one.lower()])
+
+        self.line.offers = offers
+        self.line.open(text, placeholder)
+
+    def purposes(self) -> dict[str, Callable[[str], None]]:
+        """Return what is done with what was typed, by what it was typed for."""
+        return super().purposes() | {
+            "export": self._export,
+            "save": self._save,
+            "load": self._load,
+            "columns": self._choose_columns,
+        }
+
+    def _export(self, name: str) -> None:
+        table, session = self.table, self.session
+        path = Path(name).expanduser()
+        if table is None:
+            return
+        if path.suffix not in (".pcapng", ".jsonl", ".parquet"):
+            self.say("the name ends in .pcapng, .jsonl or .parquet")
+            return
+        if path.exists():
+            self.say(f"{one_line(name)} is there already")
+            return
+        numbers, packets = self.chosen_numbers(), path.suffix == ".pcapng"
+        if packets and (session.frames is None or session.is_live or STDIN in session.captures):
+            self.say("packets are read again from files; these are none")
+            return
+        if packets and self.view == CONNECTIONS:
+            self.say("packets are those of exchanges and messages")
+            return
+
+        def make() -> None:
+            try:
+                if not packets:
+                    done = counted(write_rows(table.store, numbers, table.table, path), "row")
+                else:
+                    done = counted(self._write_packets(numbers, path), "packet")
+                self.from_thread(self.say, f"{done} → {one_line(name)}")
+            except (OSError, ValueError, ImportError, CaptureError) as error:
+                self.from_thread(self.say, one_line(f"not written: {error}"))
+
+        self.say("writing …")
+        self.run_worker(make, thread=True)
+
+    def _write_packets(self, numbers: list[int], path: Path) -> int:
+        session = self.session
+        assert session.frames is not None
+        if self.view == MESSAGES:
+            found = {session.exchange_of_message(number) for number in numbers}
+            numbers = sorted(number for number in found if number is not None)
+        kept = [session.frames.exchange(number) for number in numbers]
+        return write_packets(session.captures, [one for one in kept if one is not None], path)
+
+    def action_copy(self) -> None:
+        """Show and copy the rows as a command line, and as a display filter."""
+        table, session, where = self.table, self.session, self.chosen_where()
+        if table is None or where is None:
+            return
+        numbers = self.chosen_numbers()
+        rows = [table.row(number) for number in numbers[:MOST_NUMBERS]]
+        there = [row for row in rows if row is not None]
+        read = [word for port in session.decode_as for word in ("--decode-as", port)]
+        if session.tls_keylog is not None:
+            read += ["--tls-keylog", session.tls_keylog]
+        command = command_of(session.captures, read, table.table, where)
+        self.copy_to_clipboard(command)
+        room = max(20, min(self.size.width * 9 // 10, 110) - 6)
+        of = f", of the first {count(len(there))} rows" if len(numbers) > len(rows) else ""
+        lines = [
+            styled("As a command (copied):", Style.BOLD),
+            *wrapped(one_line(command, UNLIMITED), room, _MOST_LINES),
+            "",
+            styled(f"As a display filter of Wireshark{of}:", Style.BOLD),
+            *(line for one in wireshark_of(there) for line in wrapped(one, room, _MOST_LINES)),
+        ]
+        self.push_screen(TextDialog("The rows in other words", lines))
+
+    def _save(self, name: str) -> None:
+        table = self.table
+        if table is not None:
+            view = SavedView(table.table, table.filter, table.columns, table.sort, table.descending)
+            self.settings.views[name] = view
+            self._remember(f"saved as {one_line(name)}")
+
+    def _load(self, name: str) -> None:
+        saved = self.settings.views.get(name.strip())
+        if saved is None or saved.table not in self.tables:
+            self.say("there is no such view")
+            return
+        table = self.tables[saved.table]
+        table.columns, table.sort = list(saved.columns), saved.sort
+        table.descending = saved.descending
+        self.show_view(saved.table)
+        self.filter_by(saved.filter)
+
+    def _choose_columns(self, text: str) -> None:
+        table = self.table
+        if table is None:
+            return
+        heads = heads_of(table.table)
+        wrong = [word for word in text.split() if word not in heads]
+        if wrong:
+            self.say(f"there is no column {one_line(wrong[0])}")
+            return
+        table.columns = text.split()
+        self.settings.columns[table.table] = table.columns
+        self.list_anew()
+        self._remember("columns chosen")
+
+    def _remember(self, done: str) -> None:
+        try:
+            write_settings(self.settings_path, self.settings)
+            self.say(done)
+        except OSError as error:
+            self.say(one_line(f"{done}, not remembered: {error.strerror or error}"))

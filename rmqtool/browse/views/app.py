@@ -1,0 +1,343 @@
+"""The screen: lists above or beside the details, a filter line, a bar that says where one is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult, SystemCommand
+from textual.containers import Container, Vertical
+from textual.events import Resize
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widgets import ContentSwitcher, Static
+
+from analytics.diagnosis.problem import Problem
+from dissectors.remoting.bodies.custom import NamedDecoder
+
+from ...ui.console import UNLIMITED, one_line
+from ...ui.figures import count, share
+from ...ui.status import ExitStatus
+from ..model.reading import BackgroundReading
+from ..model.session import BrowseSession
+from ..model.settings import Settings
+from .details import Details
+from .ending import end_with_terminal
+from .filter_line import FilterLine
+from .keys import KEYS, KeysInOrder, named_commands
+from .lines_view import LinesView
+from .paint import text_of
+from .row_list import RowList
+from .tables import (
+    PROBLEM_COLUMNS,
+    PROBLEMS,
+    SUMMARY,
+    TABLES,
+    VIEWS,
+    ProblemRows,
+    TableView,
+)
+from .timeline_strip import TimelineStrip
+
+WIDE: int = 150
+"""cells from which on the details are beside the list"""
+LOW: int = 22
+"""lines from which on there is room for the timeline"""
+TICK: float = 0.1
+"""seconds between two looks at what was read"""
+
+
+class Screens(KeysInOrder):
+    """What is on the screen, and what it is about; what keys do is in `browser`."""
+
+    TITLE = "rmqtool browse"
+    ENABLE_COMMAND_PALETTE = True
+    CSS: ClassVar[str] = """
+    #bar { height: 1; background: $panel; }
+    #status { height: 1; background: $panel; }
+    #body { height: 1fr; }
+    #left { height: 1fr; }
+    #views { height: 1fr; }
+    #body.wide { layout: horizontal; }
+    #body.wide #left { width: 3fr; }
+    #body.wide Details { width: 2fr; border-top: none; border-left: solid $panel; }
+    #body.wide Details:focus-within { border-left: solid $primary; }
+    #body.alone Details { display: none; }
+    OptionList:nocolor > .option-list--option-highlighted { text-style: bold underline; }
+    Input:nocolor > .input--cursor { text-style: reverse; }
+    Toast:nocolor { border: round $foreground; }
+    """
+    BINDINGS = KEYS
+
+    def __init__(
+        self,
+        session: BrowseSession,
+        reading: BackgroundReading,
+        settings: Settings,
+        settings_path: Path,
+        plugins: tuple[NamedDecoder, ...] = (),
+    ) -> None:
+        # colours of the terminal's own, so that what takes colours away leaves no greys
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        self.session = session
+        self.reading = reading
+        self.settings = settings
+        self.settings_path = settings_path
+        self.plugins = plugins
+        self.tables = {
+            name: TableView(session, name, settings.columns.get(name, ())) for name in TABLES
+        }
+        self.problem_rows = ProblemRows()
+        self.view = VIEWS[0]
+        """what is listed"""
+        self.said = ""
+        """what the last key did"""
+        self.on_terminal = False
+        """it runs on a terminal of its own, and ends with it"""
+        self.paused = False
+        """nothing new is shown"""
+        self._version = -1
+        self._is_problem_told = False
+        self._bars = ("", "")
+        self._waiting: Timer | None = None
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """Make the parts."""
+        yield Static("", id="bar", markup=False)
+        with Container(id="body"):
+            with Vertical(id="left"):
+                with ContentSwitcher(id="views", initial=VIEWS[0]):
+                    for name, table in self.tables.items():
+                        marks = table.marks
+                        yield RowList(table, table.line_columns(), marks.__contains__, id=name)
+                    yield RowList(self.problem_rows, PROBLEM_COLUMNS, id=PROBLEMS)
+                    yield LinesView(id=SUMMARY)
+                yield TimelineStrip(id="timeline")
+            yield Details(id="details")
+        yield FilterLine(id="filter")
+        yield Static("", id="status", markup=False)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
+        """Yield the commands that Ctrl-P lists: what the keys do, and nothing of Textual's own."""
+        if screen is self.screen_stack[0]:  # not over a dialog, which has keys of its own
+            for name, place, action in named_commands():
+                yield SystemCommand(name, place, partial(self.run_action, action))
+
+    def on_mount(self) -> None:
+        """Begin to look at what is read."""
+        self.set_interval(TICK, self.look)
+        if self.on_terminal:
+            end_with_terminal(self)
+        self.list_of(self.view).focus()
+        self.look()
+
+    @property
+    def main(self) -> Screen[object]:
+        """The screen of the lists, whatever stands before it."""
+        return self.screen_stack[0]
+
+    def list_of(self, view: str) -> RowList:
+        """Return the list of a view; that of the summary is not a list."""
+        return self.main.query_one(f"#{view}", RowList)
+
+    @property
+    def details(self) -> Details:
+        """The pane of details."""
+        return self.main.query_one(Details)
+
+    @property
+    def line(self) -> FilterLine:
+        """The filter line."""
+        return self.main.query_one("#filter", FilterLine)
+
+    @property
+    def table(self) -> TableView | None:
+        """The table that is listed; None: problems, the summary."""
+        return self.tables.get(self.view)
+
+    @property
+    def rows(self) -> RowList | None:
+        """The list that is shown; None: the summary."""
+        return None if self.view == SUMMARY else self.list_of(self.view)
+
+    def close(self) -> None:
+        """Look at no more rows, and let go of all."""
+        for table in self.tables.values():
+            table.listing.close()
+        self.session.close()
+
+    # -- what is shown ----------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Show what was read and found since the last look."""
+        if not self.is_mounted_fully:
+            return
+        table, rows = self.table, self.rows
+        if table is not None and rows is not None:
+            seen = (table.store.first, len(table), table.listing.chosen.looked_at)
+            if self.paused:  # rows go all the same, and others would stand in their place
+                seen = (table.store.first, *table.seen[1:])
+            if seen != table.seen:
+                table.seen = seen
+                rows.update_rows()
+        if self.session.version != self._version:
+            self._version = self.session.version
+            self.look_at_verdicts()
+        problem = self.session.problem
+        if problem is not None and not self._is_problem_told:
+            self._is_problem_told = True
+            if self.on_terminal and self.session.is_empty:
+                self.exit(return_code=ExitStatus.FAILURE)
+            self.notify(one_line(problem, UNLIMITED), severity="error", markup=False)
+        self.show_bar()
+
+    @property
+    def is_mounted_fully(self) -> bool:
+        """All parts are there."""
+        stack = self.screen_stack
+        return bool(stack) and bool(stack[0].query("#status"))
+
+    def from_thread(self, do: Callable[..., object], *given: object) -> None:
+        """In a thread: do something on the screen, unless that is gone."""
+
+        def if_there() -> None:
+            if self.is_mounted_fully:
+                do(*given)
+
+        self.call_from_thread(if_there)
+
+    def look_at_verdicts(self) -> None:
+        """Look at problems and summary where they are shown."""
+
+    def show_bar(self) -> None:
+        """Say which views there are, what is read, how much of it is listed."""
+        views = " ".join(
+            f"[{number} {name}]" if name == self.view else f" {number} {name} "
+            for number, name in enumerate(VIEWS, 1)
+        )
+        if self.size.width < 100:
+            number = VIEWS.index(self.view) + 1
+            views = f"[{number} {self.view}] 1-5"
+        texts = f"{views}  {self.progress()}", self.status()
+        if texts != self._bars:  # each is sent over a line that may be slow
+            self._bars = texts
+            for name, text in zip(("#bar", "#status"), texts, strict=True):
+                self.main.query_one(name, Static).update(text_of(text))
+
+    def progress(self) -> str:
+        """Return how far reading is."""
+        session = self.session
+        parts = [one_line(session.name)]
+        if session.problem is not None:
+            parts.append(f"ended early: {one_line(session.problem)}")
+        elif session.is_reading:
+            read, total = session.progress()
+            parts.append(f"reading {share(read, total)}" if total else "reading")
+        return "  ".join(parts)
+
+    def status(self) -> str:
+        """Return what is listed and what the last key did."""
+        table = self.table
+        if table is None:
+            return f" {self.said}  ?:help q:quit" if self.said else " ?:help  q:quit"
+        listed, all_rows = len(table), table.store.count - table.store.first
+        text = f" {count(listed)}"
+        if table.filter or table.only_marked:
+            text += f" of {count(all_rows)}"
+        if not table.listing.is_done:
+            text += " …"
+        if table.marks:
+            text += f", {count(len(table.marks))} marked"
+        if table.sort:
+            text += f", by {table.sort} {'↓' if table.descending else '↑'}"
+        if table.only_marked:
+            text += ", marked only"
+        rows = self.rows
+        if rows is not None and rows.follow:
+            text += ", following"
+        if table.filter:
+            text += f"  filter: {one_line(table.filter)}"
+        return f"{text}  {self.said or '?:help f:filter q:quit'}"
+
+    def say(self, text: str) -> None:
+        """Say what a key did, until the next one."""
+        self.said = text
+        if self.is_mounted_fully:
+            self.show_bar()
+
+    def show_view(self, view: str) -> None:
+        """Go to another view."""
+        self.view = view
+        self.said = ""
+        self.main.query_one("#views", ContentSwitcher).current = view
+        self.main.query_one("#body").set_class(view == SUMMARY, "alone")
+        self.main.query_one("#timeline").display = self.size.height >= LOW and view in self.tables
+        self.look_at_verdicts()
+        self.main.query_one(f"#{view}").focus()
+        self.look()
+        self.detail_soon()
+
+    def on_resize(self, event: Resize) -> None:
+        """Put the details where there is room."""
+        self.main.query_one("#body").set_class(event.size.width >= WIDE, "wide")
+        self.main.query_one("#timeline").display = (
+            event.size.height >= LOW and self.table is not None
+        )
+
+    # -- details ----------------------------------------------------------------------------------
+
+    def on_row_list_moved(self, event: RowList.Moved) -> None:
+        """Show the details of another row, once the cursor rests."""
+        if event.rows is self.rows:
+            self.said = ""
+            self.detail_soon()
+
+    def on_row_list_opened(self) -> None:
+        """Let keys go to the details."""
+        self.detail_now()
+        if not self.details.display or self.main.query_one("#body").has_class("alone"):
+            self.main.query_one("#body").remove_class("alone")
+        self.details.focus_content()
+
+    def detail_soon(self) -> None:
+        """Show details in a moment: not for each row that a held key passes."""
+        if self._waiting is not None:
+            self._waiting.stop()
+        self._waiting = self.set_timer(0.03, self._show_detail_now)
+
+    def detail_now(self) -> None:
+        """Show details that wait for their moment: the next key is about them."""
+        if self._waiting is not None:
+            self._waiting.stop()
+            self._show_detail_now()
+
+    def _show_detail_now(self) -> None:
+        self._waiting = None
+        if self.is_mounted_fully:  # a moment ago somebody may have ended it
+            self.show_detail()
+
+    @property
+    def is_busy(self) -> bool:
+        """What keys and reading asked for is not on the screen yet."""
+        return (
+            self.is_typing
+            or self.session.is_reading
+            or self._waiting is not None
+            or any(not table.listing.is_done for table in self.tables.values())
+            or any(not worker.is_finished for worker in self.workers)
+        )
+
+    def show_detail(self) -> None:
+        """Show the details of the row that is chosen."""
+
+    def problem(self) -> Problem | None:
+        """Return the problem that is chosen."""
+        rows = self.rows
+        if self.view != PROBLEMS or rows is None or rows.number is None:
+            return None
+        return self.problem_rows.row(rows.number)

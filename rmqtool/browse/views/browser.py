@@ -1,0 +1,354 @@
+"""What the keys of the screen do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+from textual.timer import Timer
+
+from dissectors.where.filter import WhereError
+
+from ...api.tables.named import CONNECTIONS, EXCHANGES, MESSAGES
+from ...diagnose.text import problem_facts
+from ...ui.console import wrapped
+from ..model.columns import COLUMNS_OF, field_of
+from ..model.detail import Detail, detail_of, detail_of_row
+from ..model.expressions import Offer, fields_of, joined, of_cell, offer, test_of_text
+from .app import Screens
+from .details import BODIES, FIELDS, LIFE, SIDES, TALK
+from .dialogs import TextDialog, help_lines
+from .filter_line import FilterLine
+from .tables import NOT_SEEN, PROBLEMS, SORTS, SUMMARY, TableView
+
+EMPTY_MEANS: Final = ("filter", "search", "columns")
+"""what an empty line means something for: no filter, nothing searched, the usual columns"""
+
+
+class Browser(Screens):
+    """The program."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.searched = ""
+        self._finding: Timer | None = None
+        self.purpose = "filter"
+
+    # -- views ------------------------------------------------------------------------------------
+
+    def action_view(self, view: str) -> None:
+        """Go to a view."""
+        self.show_view(view)
+
+    def action_other_pane(self) -> None:
+        """Go to the details, or back."""
+        if self.screen is not self.main:
+            return
+        if self.focused is not None and self.details in self.focused.ancestors:
+            self.action_to_list()
+        else:
+            self.detail_now()
+            self.details.focus_content()
+
+    def action_toggle_details(self) -> None:
+        """Show the details, or not."""
+        self.main.query_one("#body").toggle_class("alone")
+        self.action_to_list()
+
+    def action_to_list(self) -> None:
+        """Go back to the list."""
+        self.main.query_one(f"#{self.view}").focus()
+
+    def action_follow(self) -> None:
+        """Stay on the last row, or no more."""
+        if self.rows is not None:
+            self.rows.follow = not self.rows.follow
+            self.rows.update_rows()
+            self.say("following" if self.rows.follow else "not following")
+
+    def action_pause(self) -> None:
+        """Show nothing new, or go on."""
+        self.paused = not self.paused
+        self.say("paused" if self.paused else "")
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        self.push_screen(TextDialog("Keys", help_lines()))
+
+    def action_theme(self) -> None:
+        """Change between dark and light."""
+        self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
+
+    # -- filter -----------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Let a filter be typed."""
+        table = self.table
+        if table is None:
+            self.say("a filter is of exchanges, messages and connections")
+            return
+        name = table.table
+        self.purpose = "filter"
+        self.line.check = lambda text: test_of_text(text, name)
+        seen = self.session.seen[name]
+        self.line.offers = lambda text: offer(text, name, seen.values)
+        self.line.open(table.filter, "filter: latency > 50ms and topic == …")
+
+    def on_filter_line_entered(self, event: FilterLine.Entered) -> None:
+        """Take what was typed."""
+        self.line.shut()
+        self.action_to_list()
+        does = self.purposes().get(self.purpose)
+        if does is not None and (event.text or self.purpose in EMPTY_MEANS):
+            does(event.text)
+
+    def purposes(self) -> dict[str, Callable[[str], None]]:
+        """Return what is done with what was typed, by what it was typed for."""
+        return {"filter": self.filter_by, "search": self._search}
+
+    def on_filter_line_left(self) -> None:
+        """Leave it as it was."""
+        self.line.shut()
+        self.action_to_list()
+
+    def filter_by(self, text: str, view: str | None = None) -> None:
+        """List what an expression leaves, in this view or another one."""
+        if view is not None and view != self.view:
+            self.show_view(view)
+        table = self.table
+        if table is None:
+            return
+        try:
+            table.choose(text)
+        except WhereError as error:
+            self.say(f"{error.reason}")
+            return
+        self.said = ""
+        self.list_anew()
+
+    def action_clear_filter(self) -> None:
+        """List all."""
+        table = self.table
+        if table is not None:
+            table.only_marked = False
+            self.filter_by("")
+
+    def action_filter_before(self) -> None:
+        """Go back to the filter before."""
+        table = self.table
+        if table is not None and table.before:
+            text = table.before.pop()
+            with suppress(WhereError):
+                table.choose(text, keep=False)
+            self.list_anew()
+
+    def action_only(self, wanted: bool) -> None:
+        """List the rows that have the value of the cell, or those that have not."""
+        table, rows = self.table, self.rows
+        if table is None or rows is None or rows.number is None or rows.column is None:
+            return
+        row = table.row(rows.number)
+        name = field_of(table.table, rows.column.title)
+        field = fields_of(table.table).find(name)
+        if row is None or field is None:
+            return
+        self.filter_by(joined(table.filter, of_cell(name, field.get(row), wanted)))
+
+    def action_conversation(self) -> None:
+        """List what is of this conversation."""
+        table, row = self.table, self.chosen_row()
+        if table is not None and row is not None:
+            self.filter_by(joined(table.filter, f"conversation == {row.conversation}"))
+
+    def list_anew(self) -> None:
+        """Draw the list that a filter or an order gives."""
+        table, rows = self.table, self.rows
+        if table is not None and rows is not None:
+            table.seen = NOT_SEEN
+            rows.show(table, table.line_columns())
+            self.look()
+            self.detail_soon()
+
+    def chosen_row(self) -> Any:
+        """Return the row of the table that is chosen; None: there is none."""
+        table, rows = self.table, self.rows
+        if table is None or rows is None or rows.number is None:
+            return None
+        return table.row(rows.number)
+
+    # -- search -----------------------------------------------------------------------------------
+
+    def action_search(self) -> None:
+        """Let a text be typed that is looked for."""
+        if self.table is None:
+            return
+        self.purpose = "search"
+        self.line.check = lambda _: None
+        self.line.offers = lambda _: Offer(0, [])
+        self.line.open("", "search in all columns")
+
+    def _search(self, text: str) -> None:
+        self.searched = text
+        self.action_again(1)
+
+    def action_again(self, by: int) -> None:
+        """Go to the next row with the text, or the one before."""
+        table, rows = self.table, self.rows
+        if table is None or rows is None or not self.searched:
+            return
+        wanted = self.searched.casefold()
+        names = [c.name for c in COLUMNS_OF[table.table] if c.type in ("string", "list")]
+
+        def holds(row: object) -> bool:
+            return any(wanted in str(getattr(row, name) or "").casefold() for name in names)
+
+        self.find_row(table, holds, rows.cursor + by, by > 0)
+
+    @property
+    def is_busy(self) -> bool:
+        """What keys and reading asked for is not on the screen yet."""
+        return super().is_busy or self._finding is not None
+
+    def find_row(
+        self, table: TableView, test: Callable[[object], bool], start: int, forward: bool
+    ) -> None:
+        """Look for a row a little at a time, so that keys still do something."""
+        if self._finding is not None:
+            self._finding.stop()
+        steps = table.listing.find(test, start, forward)
+        self.say("searching …")
+
+        def look() -> None:
+            if self.is_mounted_fully:
+                self._look_on(steps, table)
+
+        self._finding = self.set_interval(0.005, look)
+
+    def _look_on(self, steps: Iterator[int | None], table: TableView) -> None:
+        place = None
+        ended = True
+        for _, place in zip(range(8), steps, strict=False):
+            ended = False
+            if place is not None:
+                break
+        if place is None and not ended:
+            return
+        if self._finding is not None:
+            self._finding.stop()
+            self._finding = None
+        if place is None:
+            self.say(f"not found: {self.searched}")
+        elif self.rows is not None and table is self.table:
+            self.rows.go_to(place)
+            self.say(f"found: {self.searched}")
+
+    # -- order and marks --------------------------------------------------------------------------
+
+    def action_sort(self) -> None:
+        """Sort by the next thing."""
+        table = self.table
+        if table is not None:
+            place = SORTS.index(table.sort) if table.sort in SORTS else 0
+            table.sort = SORTS[(place + 1) % len(SORTS)]
+            table.descending = table.sort in ("latency", "size")
+            table.apply()
+            self.list_anew()
+
+    def action_reverse(self) -> None:
+        """Sort the other way round."""
+        table = self.table
+        if table is not None and table.sort:
+            table.descending = not table.descending
+            table.apply()
+            self.list_anew()
+
+    def action_mark(self) -> None:
+        """Mark the row, or not, and go on to the next."""
+        table, rows = self.table, self.rows
+        if table is not None and rows is not None and rows.number is not None:
+            table.marks ^= {rows.number}
+            rows.action_move(1)
+            self.show_bar()
+
+    def action_unmark(self) -> None:
+        """Mark nothing."""
+        table, rows = self.table, self.rows
+        if table is not None and rows is not None:
+            table.marks.clear()
+            rows.refresh()
+            self.show_bar()
+
+    def action_only_marked(self) -> None:
+        """List marked rows only, or all again."""
+        table = self.table
+        if table is not None:
+            table.only_marked = not table.only_marked and bool(table.marks)
+            table.apply()
+            self.list_anew()
+
+    # -- details ----------------------------------------------------------------------------------
+
+    def action_mode(self, mode: str) -> None:
+        """Show something else of the row."""
+        self.details.mode = mode
+        self.show_detail()
+
+    def action_jump_side(self) -> None:
+        """Go from the request to the response, or back."""
+        if self.details.mode == FIELDS:
+            self.detail_now()
+            self.details.jump_side()
+            self.details.focus_content()
+
+    def show_detail(self) -> None:
+        """Show what is chosen."""
+        if self.view == SUMMARY:
+            return
+        problem = self.problem()
+        if self.view == PROBLEMS:
+            if problem is None:
+                self.details.show_lines("no problem", [])
+            else:
+                width = max(40, self.details.size.width - 4)
+                facts = [wrapped(one.text, width, 12) for one in problem_facts(problem, True)]
+                lines = [line for fact in facts for line in (*fact, "")]
+                self.details.show_lines(problem.title, lines)
+            return
+        detail = self.detail()
+        if detail is None:
+            self.details.show_lines("nothing is listed", [])
+            return
+        mode = self.details.mode
+        if mode == SIDES:
+            self.details.show_sides(detail)
+        elif mode == BODIES:
+            self.details.show_lines(detail.title, detail.bodies)
+        elif mode in (LIFE, TALK):
+            self.show_more(mode, detail)
+        else:
+            self.details.show_detail(detail)
+
+    def show_more(self, mode: str, detail: Detail) -> None:
+        """Show the life of a message, or the conversation."""
+        self.details.show_lines(f"{mode}: {detail.title}", [])
+
+    def detail(self) -> Detail | None:
+        """Return what the chosen row shows."""
+        table, rows, session = self.table, self.rows, self.session
+        if table is None or rows is None or rows.number is None:
+            return None
+        number: int | None = rows.number
+        row = table.row(rows.number)
+        if row is None:
+            return None
+        if table.table == MESSAGES:
+            number = session.exchange_of_message(rows.number)
+        if table.table != CONNECTIONS and number is not None and session.frames is not None:
+            kept = session.frames.exchange(number)
+            if kept is not None:
+                return detail_of(kept, session.captures, self.plugins)
+        name = "connection" if table.table == CONNECTIONS else table.table.removesuffix("s")
+        title = f"{name} {rows.number}, conversation {row.conversation}"
+        note = "of a decoded log: rows, no frames" if table.table == EXCHANGES else ""
+        return detail_of_row(row, COLUMNS_OF[table.table], title, note)

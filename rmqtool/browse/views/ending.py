@@ -1,0 +1,49 @@
+"""What ends the browser besides its keys: SIGTERM, SIGHUP, and a terminal that is gone.
+
+Textual goes on reading a terminal that was closed, which is always readable, and would take a whole
+processor; where SIGHUP is ignored (`nohup`) nothing else says that the terminal is gone. Then its
+threads can also wait for each other for ever, so the process is ended from outside of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from dissectors.temporary import remove_all
+
+from ...ui.status import ExitStatus
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+_LOOK_SECONDS: Final = 1.0
+"""time between two looks whether the terminal is there"""
+_END_SECONDS: Final = 3.0
+"""time in which the browser may end in order once its terminal is gone"""
+
+
+def end_with_terminal(browser: App[None]) -> None:
+    """End the browser in order when it is told to, or when its terminal is gone."""
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        browser.exit(return_code=ExitStatus.TERMINATED)
+
+    def watch() -> None:
+        while os.isatty(0):
+            time.sleep(_LOOK_SECONDS)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(end)
+        time.sleep(_END_SECONDS)
+        remove_all()
+        os._exit(ExitStatus.TERMINATED)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, end)
+    threading.Thread(target=watch, name="rmqtool-terminal", daemon=True).start()

@@ -1,0 +1,179 @@
+"""The keys of the screen: each stands once, with what it does; the help is made of them.
+
+Rules: a key goes to what the key before it made of the screen. Textual hands keys to the widget
+that has the focus when they arrive; of keys that arrive together (typed ahead, sent by a script)
+the second would miss the line that the first one opens.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from textual import events
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widget import Widget
+
+from .details import MODES
+
+
+class Key(NamedTuple):
+    """Keys that do one thing."""
+
+    keys: str
+    """as Textual names them, separated by commas"""
+    action: str
+    shown: str
+    """as the help shows them"""
+    says: str
+    """what it does"""
+
+
+GROUPS: Final[dict[str, tuple[Key, ...]]] = {
+    "Views": (
+        Key("1", "view('exchanges')", "1", "exchanges"),
+        Key("2", "view('messages')", "2", "messages"),
+        Key("3", "view('connections')", "3", "connections"),
+        Key("4", "view('problems')", "4", "problems: what is wrong, and its evidence"),
+        Key("5", "view('summary')", "5", "summary"),
+        Key("tab", "other_pane", "Tab", "between list and details"),
+        Key("d", "toggle_details", "d", "details shown or not"),
+        Key("F", "follow", "F", "follow: stay on the last row"),
+    ),
+    "Filter and search": (
+        Key("f", "filter", "f", "filter line, in the language of --where; Tab completes"),
+        Key("x", "clear_filter", "x", "no filter"),
+        Key("backspace", "filter_before", "Backspace", "the filter before"),
+        Key("equals_sign", "only(True)", "=", "only rows with this cell's value"),
+        Key("minus", "only(False)", "-", "only rows without it"),
+        Key("t", "timeline", "t", "timeline: arrows, Space, Enter list a part of the time"),
+        Key("full_stop", "conversation", ".", "only this conversation"),
+        Key("slash", "search", "/", "search in all columns"),
+        Key("n", "again(1)", "n", "the next that is found"),
+        Key("N", "again(-1)", "N", "the one before"),
+    ),
+    "Order and marks": (
+        Key("s", "sort", "s", "sort by time, latency, size, not at all"),
+        Key("S", "reverse", "S", "the other way round"),
+        Key("m", "mark", "m", "mark the row, or not"),
+        Key("M", "only_marked", "M", "marked rows only, or all"),
+        Key("u", "unmark", "u", "no marks"),
+    ),
+    "Details": (
+        *(Key(key, f"mode('{mode}')", key, name) for mode, (key, name) in MODES.items()),
+        Key("r", "jump_side", "r", "from the request to the response, and back"),
+        Key("e", "evidence", "e", "to a problem's evidence, a message's exchange, a connection"),
+        Key("a", "attempts", "a", "all exchanges of the message: its attempts"),
+    ),
+    "Actions": (
+        Key("w", "export", "w", "write marked rows, or all listed: .pcapng, .jsonl, .parquet"),
+        Key("C", "copy", "C", "the rows as a command line and as a display filter"),
+        Key("R", "replay", "R", "send them again: the plan first, then a target that is typed"),
+        Key("c", "columns", "c", "choose columns; they are remembered"),
+        Key("V", "save", "V", "save the view under a name"),
+        Key("v", "load", "v", "a saved view"),
+        Key("p", "pause", "p", "show nothing new, or again"),
+    ),
+    "Everything": (
+        Key("question_mark", "help", "?", "these keys"),
+        Key("T", "theme", "T", "dark or light"),
+        Key("escape", "to_list", "Esc", "back to the list"),
+        Key("q", "quit", "q", "quit"),
+    ),
+}
+
+KEYS: Final[list[BindingType]] = [
+    Binding(key.keys, key.action, key.says, show=False)
+    for group in GROUPS.values()
+    for key in group
+]
+
+IN_LISTS: Final = (
+    ("j k ↓ ↑", "down, up"),
+    ("g G Home End", "first, last row"),
+    ("Ctrl-D Ctrl-U", "half a page down, up"),
+    ("Ctrl-F Ctrl-B PgDn PgUp", "a page down, up"),
+    ("h l ← →", "the column beside: =, - and s take its cell"),
+    ("Enter, double click", "the details"),
+    ("Ctrl-P", "all commands by name"),
+)
+
+_HOPS: Final = 3
+"""messages that follow each other until a key has done all: its own, and two that it sends"""
+_LOOK: Final = 0.05
+"""seconds between two looks whether a widget is there"""
+
+
+def named_commands() -> Iterator[tuple[str, str, str]]:
+    """Yield what keys do as a list of commands has it: name, where it belongs and key, action."""
+    for group, keys in GROUPS.items():
+        for key in keys:
+            yield key.says, f"{group}: {key.shown}", key.action
+
+
+class KeyPassed(Message):
+    """Goes the way of the key before it, so that it arrives when that is done."""
+
+    def __init__(self, by: Widget, left: int) -> None:
+        super().__init__()
+        self.by = by
+        """where the key went"""
+        self.left = left
+        """times that it goes the same way again"""
+
+
+class KeysInOrder(App[None]):
+    """Takes a key once the one before it has done all that it does."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._typed: deque[events.Key | events.Paste] = deque()
+        self._is_passing = False
+        self._passing_by: Widget | None = None
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keep keys in order; pass all else on."""
+        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
+            self._typed.append(event)
+            if not self._is_passing:
+                await self._pass_on()
+        else:
+            await super().on_event(event)
+
+    async def _pass_on(self) -> None:
+        self._is_passing = False
+        while self._typed and not self._is_passing:
+            by = self.focused
+            stands_before = len(self.screen_stack) > 1
+            await super().on_event(self._typed.popleft())
+            if by is not None:
+                self._is_passing = by.post_message(KeyPassed(by, _HOPS))
+                if self._is_passing and stands_before:
+                    self._look_for(by)
+
+    def _look_for(self, by: Widget) -> None:
+        """Go on without a widget that is gone with its screen, and with the message in it."""
+
+        def look() -> None:
+            if self._is_passing and self._passing_by is by:
+                if by.is_attached:
+                    self._look_for(by)
+                else:
+                    self.call_later(self._pass_on)
+
+        self._passing_by = by
+        self.set_timer(_LOOK, look)
+
+    @property
+    def is_typing(self) -> bool:
+        """Keys have something to do."""
+        return self._is_passing or bool(self._typed)
+
+    def on_key_passed(self, message: KeyPassed) -> None:
+        """Take the next key, once those messages arrived that this one sent."""
+        by, left = message.by, message.left
+        if left == 0 or not by.post_message(KeyPassed(by, left - 1)):
+            self.call_later(self._pass_on)

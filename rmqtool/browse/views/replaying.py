@@ -1,0 +1,157 @@
+"""Sends among the rows, sent again: first the plan, then a target that is typed, then the result.
+
+Rules: what sends is `rmqtool replay`, a process of its own, so that its guards hold here and nobody
+is asked twice in two ways. Nothing is sent before its plan was shown and a target was typed; one
+that is not loopback needs a typed yes. A run ends in order when it is stopped or the browser ends.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from dissectors.endpoint import host_of
+from dissectors.printable import printable
+from dissectors.tcp.source import STDIN
+from replay.config import addresses_of
+from replay.errors import ClientError
+from replay.safety import Agreement
+
+from ...api.tables.named import EXCHANGES
+from ...ui.console import one_line
+from ...ui.status import ExitStatus
+from ..model.export import replay_of
+from .actions import Acting
+from .dialogs import TextDialog
+
+SANDBOX: Final = "sandbox"
+_YES: Final = "yes"
+_PATIENCE: Final = 10.0
+"""seconds in which a run ends in order"""
+
+
+class FullBrowser(Acting):
+    """The whole program."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._words: list[str] = []
+        """the command whose plan was shown, then that which sends"""
+        self._sending: subprocess.Popen[bytes] | None = None
+
+    def purposes(self) -> dict[str, Callable[[str], None]]:
+        """Return what is done with what was typed, by what it was typed for."""
+        return super().purposes() | {"target": self._to_target, "consent": self._agreed}
+
+    def action_replay(self) -> None:
+        """Show how the sends among the rows would be sent again; stop a run that is under way."""
+        if self._sending is not None:
+            self._sending.send_signal(signal.SIGINT)
+            self.say("ending …")
+            return
+        session = self.session
+        if self.view != EXCHANGES or session.is_live or session.frames is None:
+            self.say("what is sent again are exchanges of captures in files")
+            return
+        if STDIN in session.captures:
+            self.say("standard input cannot be read again")
+            return
+        where = self.chosen_where()
+        if where is None:
+            return
+        read = [word for port in session.decode_as for word in ("--decode-as", port)]
+        self._words = replay_of(session.captures, read, where)
+        self.say("planning …")
+        self._run([*self._words, "--dry-run"], self._show_plan)
+
+    def _show_plan(self, status: int, lines: list[str]) -> None:
+        self.say("")
+        if status != ExitStatus.OK:
+            self.push_screen(TextDialog("Nothing can be sent again", lines))
+            return
+        dialog = TextDialog("What would be sent again: nothing was sent", lines, "name a target")
+        self.push_screen(dialog, self._ask_target)
+
+    def _ask_target(self, accepted: str | None) -> None:
+        if accepted is not None:
+            self.ask("target", f"target: HOST:PORT[;...] or {SANDBOX}; options of replay", "")
+
+    def _to_target(self, text: str) -> None:
+        """Take what was typed: a target, and options of the command."""
+        try:
+            target, *options = shlex.split(text)
+            if target.startswith("-"):
+                raise ValueError("the target comes first, then options")
+            remote = [] if target == SANDBOX else _not_loopback(target)
+        except (ValueError, ClientError) as error:
+            reason = error.reason if isinstance(error, ClientError) else str(error)
+            self.say(one_line(f"nothing was sent: {reason}"))
+            return
+        named = ["--target", target] if target == SANDBOX else ["--namesrv", target]
+        self._words = [*self._words, *named, *options]
+        if remote and "--yes" not in options and "--allow" not in options:
+            self._words += [word for one in remote for word in ("--allow", one)]
+            shown = ", ".join(map(one_line, remote))
+            self.ask("consent", f"{shown} is not loopback; send there? Type {_YES}", "")
+        else:
+            self._send()
+
+    def _agreed(self, text: str) -> None:
+        if text.strip().lower() == _YES:
+            self._send()
+        else:
+            self.say("nothing was sent")
+
+    def _send(self) -> None:
+        self.say("sending …; R ends it")
+        self._run(self._words, self._show_result)
+
+    def _show_result(self, status: int, lines: list[str]) -> None:
+        self.say("")
+        head = {ExitStatus.OK: "What came of it", ExitStatus.INTERRUPTED: "Ended early"}
+        title = head.get(ExitStatus(status), "It was not done") if status >= 0 else "It was killed"
+        self.push_screen(TextDialog(title, lines))
+
+    def _run(self, words: Sequence[str], then: Callable[[int, list[str]], None]) -> None:
+        """Run a command of this program; tell what it prints, and its status."""
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self._sending = process
+
+        def wait() -> None:
+            printed = process.communicate()[0].decode("utf-8", "replace")
+            lines = [shlex.join(words), "", *printed.splitlines()]
+            self.from_thread(ended, [printable(line) for line in lines])
+
+        def ended(lines: list[str]) -> None:
+            self._sending = None
+            then(process.returncode, lines)
+
+        self.run_worker(wait, thread=True)
+
+    def close(self) -> None:
+        """End a run that is under way; look at no more rows, and let go of all."""
+        process = self._sending
+        if process is not None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        super().close()
+
+
+def _not_loopback(target: str) -> list[str]:
+    """Return the hosts of a target that are not loopback; raise ClientError for no target."""
+    agreement = Agreement()
+    remote = (host_of(one) for one in addresses_of(target) if not agreement.covers(one))
+    return list(dict.fromkeys(remote))

@@ -1,0 +1,141 @@
+"""The lists of the screen: what each shows, filtered how, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.diagnosis.problem import Problem
+
+from ...api.tables.named import CONNECTIONS, EXCHANGES, MESSAGES
+from ...summary.verdict import LABELS
+from ...ui.columns import LineColumn
+from ...ui.console import one_line
+from ...ui.figures import clock, count
+from ..model.columns import line_columns, sort_column, timeline_of
+from ..model.expressions import test_of_text
+from ..model.listing import Listing, ListOrder
+from ..model.session import BrowseSession
+
+if TYPE_CHECKING:
+    from .row_list import RowList
+
+PROBLEMS: Final = "problems"
+SUMMARY: Final = "summary"
+VIEWS: Final = (EXCHANGES, MESSAGES, CONNECTIONS, PROBLEMS, SUMMARY)
+"""views in the order of their keys, from 1"""
+TABLES: Final = (EXCHANGES, MESSAGES, CONNECTIONS)
+SORTS: Final = ("", "time", "latency", "size")
+"""what `s` goes through"""
+NOT_SEEN: Final = (-1, -1, -1)
+"""what was not shown yet"""
+
+
+class TableView:
+    """A table of the session as a list."""
+
+    def __init__(self, session: BrowseSession, table: str, columns: Sequence[str]) -> None:
+        self.table = table
+        self.store = session.store(table)
+        self.listing = Listing(self.store, timeline_of(table))
+        self.filter = ""
+        """what is listed, in the words of the filter line"""
+        self.before: list[str] = []
+        """filters before this one"""
+        self.sort = ""
+        """what it is sorted by; empty: as rows came"""
+        self.descending = False
+        self.columns = list(columns)
+        """heads of the columns; none: the usual ones"""
+        self.marks: set[int] = set()
+        self.only_marked = False
+        self.seen = NOT_SEEN
+        """number of the first row, rows and those looked at, as the screen shows them"""
+
+    def choose(self, text: str, keep: bool = True) -> None:
+        """List what an expression leaves; raise WhereError where it is none.
+
+        `keep`: the filter before can be gone back to.
+        """
+        test_of_text(text, self.table)
+        if keep and text != self.filter:
+            self.before.append(self.filter)
+            del self.before[:-100]
+        self.filter = text
+        self.apply()
+
+    def apply(self) -> None:
+        """List anew, after filter or order were changed."""
+        test = test_of_text(self.filter, self.table)
+        order = None
+        if self.sort:
+            order = ListOrder(sort_column(self.table, self.sort), self.descending)
+        if self.only_marked:
+            marked = frozenset(self.marks)
+            self.listing.choose(test, order, marked)
+        else:
+            self.listing.choose(test, order)
+
+    def line_columns(self) -> list[LineColumn[Any]]:
+        """Return the columns that are shown."""
+        return line_columns(self.table, self.columns)
+
+    # -- as `row_list.Rows` -----------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.listing)
+
+    def number_at(self, place: int) -> int | None:
+        """Return the number of the row at a place."""
+        return self.listing.number_at(place)
+
+    def place_of(self, number: int) -> int:
+        """Return the place of a row."""
+        return self.listing.place_of(number)
+
+    def row(self, number: int) -> Any:
+        """Return a row; None: it is gone."""
+        return self.store.at(number)
+
+
+class ProblemRows:
+    """Problems as a list."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def number_at(self, place: int) -> int | None:
+        """Return the number of the problem at a place."""
+        return place if 0 <= place < len(self.problems) else None
+
+    def place_of(self, number: int) -> int:
+        """Return the place of a problem."""
+        return number
+
+    def row(self, number: int) -> Problem | None:
+        """Return a problem."""
+        return self.problems[number] if number < len(self.problems) else None
+
+
+def _title(problem: Problem) -> str:
+    follows = "└ " if problem.consequence_of is not None else ""
+    return follows + one_line(problem.title)
+
+
+PROBLEM_COLUMNS: Final[list[LineColumn[Problem]]] = [
+    LineColumn(
+        "SEVERITY", lambda p: LABELS[p.severity][0], 1, 8, 9, style=lambda p: LABELS[p.severity][1]
+    ),
+    LineColumn("FIRST", lambda p: clock(p.first_time), 3, 12, 12),
+    LineColumn("TIMES", lambda p: count(p.count), 4, 5, 9, right=True),
+    LineColumn("PROBLEM", _title, 2, 30, 200),
+    LineColumn("RULE", lambda p: p.rule, 8, 12, 32),
+]
+
+
+def view_of(widget: RowList) -> str:
+    """Return the view that a list shows."""
+    return widget.id or ""

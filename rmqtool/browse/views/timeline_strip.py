@@ -1,0 +1,152 @@
+"""The time of what is listed: how many rows, which are wrong, how slow; a part can be picked."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from rich.style import Style as RichStyle
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ...ui.figures import clock, count, duration
+from ..model.timeline import Bucket, Timeline
+from .paint import PLAIN, Piece, strip_of
+
+_BARS: Final = " ▁▂▃▄▅▆▇█"
+_WRONG: Final = RichStyle(color="red")
+_WRONG_BAR: Final = "!"
+"""what stands for a bar where there are no colours"""
+_SLOW: Final = RichStyle(color="yellow")
+_PICKED: Final = RichStyle(reverse=True)
+
+
+class TimelineStrip(Widget, can_focus=True):
+    """Bars of rows and of the longest latency, from the first row to the last."""
+
+    DEFAULT_CSS = """
+    TimelineStrip { height: 3; border: none; }
+    TimelineStrip:focus { background: $boost; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("h,left", "go(-1)", "earlier", show=False),
+        Binding("l,right", "go(1)", "later", show=False),
+        Binding("H,shift+left", "go(-10)", "much earlier", show=False),
+        Binding("L,shift+right", "go(10)", "much later", show=False),
+        Binding("space,v", "begin", "begin a part", show=False),
+        Binding("enter", "pick", "list this part", show=False),
+        Binding("tab", "app.other_pane", "details", show=False),
+    ]
+
+    class Picked(Message):
+        """A part of the time was picked."""
+
+        def __init__(self, first: int, end: int) -> None:
+            super().__init__()
+            self.first = first
+            """nanoseconds since the epoch"""
+            self.end = end
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._buckets: list[Bucket] = []
+        self._at = 0
+        self._begun: int | None = None
+
+    def show(self, timeline: Timeline) -> None:
+        """Show the time of other rows."""
+        buckets = timeline.columns(max(1, self.size.width - 1))
+        if buckets == self._buckets:
+            return
+        self._buckets = buckets
+        self._at = max(0, min(self._at, len(self._buckets) - 1))
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line: rows, latencies, times."""
+        width, buckets = self.size.width, self._buckets
+        if y == 2 or not buckets:
+            return strip_of([(self._words() if y == 2 else "", PLAIN)], self.rich_style, width)
+        most = max(max((one.rows if y == 0 else one.latency_us) for one in buckets), 1)
+        first, last = self._part()
+        pieces: list[Piece] = []
+        for at, one in enumerate(buckets):
+            value = one.rows if y == 0 else one.latency_us
+            bar = _BARS[-(-value * (len(_BARS) - 1) // most)]
+            style = (_WRONG if one.bad else PLAIN) if y == 0 else _SLOW
+            if y == 0 and one.bad and self.app.no_color:
+                bar = _WRONG_BAR
+            if self.has_focus and first <= at <= last:
+                style += _PICKED
+            pieces.append((bar, style))
+        return strip_of(pieces, self.rich_style, width)
+
+    def _part(self) -> tuple[int, int]:
+        begun = self._at if self._begun is None else self._begun
+        return min(begun, self._at), max(begun, self._at)
+
+    def _words(self) -> str:
+        buckets = self._buckets
+        if not buckets:
+            return ""
+        if self.has_focus:
+            first, last = self._part()
+            part = buckets[first : last + 1]
+            slow = max(one.latency_us for one in part)
+            said = (
+                f"{clock(part[0].start)} to {clock(part[-1].end)}:"
+                f" {count(sum(one.rows for one in part))} rows,"
+                f" {count(sum(one.bad for one in part))} wrong"
+                f"{f', up to {duration(slow)}' if slow else ''}"
+            )
+            return f"{said}  space:begin Enter:list this part"
+        rows, slow = max(one.rows for one in buckets), max(one.latency_us for one in buckets)
+        words = f"{clock(buckets[0].start)} to {clock(buckets[-1].end)}, at most {count(rows)} rows"
+        return words + (f" and {duration(slow)}" if slow else "") + " a bar"
+
+    def action_go(self, by: int) -> None:
+        """Go to another bar."""
+        self._at = max(0, min(self._at + by, len(self._buckets) - 1))
+        self.refresh()
+
+    def action_begin(self) -> None:
+        """Begin a part at this bar, or forget it."""
+        self._begun = self._at if self._begun is None else None
+        self.refresh()
+
+    def action_pick(self) -> None:
+        """List the part."""
+        if self._buckets:
+            first, last = self._part()
+            self._begun = None
+            self.post_message(self.Picked(self._buckets[first].start, self._buckets[last].end))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Begin a part under the mouse."""
+        self.focus()
+        self._begun = self._at = max(0, min(event.x, len(self._buckets) - 1))
+        self.capture_mouse()
+        self.refresh()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Widen the part."""
+        if self._begun is not None and event.button:
+            self._at = max(0, min(event.x, len(self._buckets) - 1))
+            self.refresh()
+
+    def on_mouse_up(self) -> None:
+        """List the part; one bar alone is only looked at."""
+        self.release_mouse()
+        if self._begun is not None and self._begun != self._at:
+            self.action_pick()
+        self._begun = None
+
+    def on_focus(self) -> None:
+        """Show what is chosen."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """Show the whole."""
+        self.refresh()

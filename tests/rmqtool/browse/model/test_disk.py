@@ -1,0 +1,85 @@
+"""Rows in files: what was added is read, by row and by column, also while it goes."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from dissectors.rows.record import COLUMNS, ExchangeRecord
+from rmqtool.browse.model.columns import timeline_of
+from rmqtool.browse.model.disk import PART_ROWS, SEGMENT_ROWS, RowStore
+from rmqtool.browse.model.expressions import test_of_text as compiled
+from rmqtool.browse.model.listing import Listing, ListOrder
+from tests.rmqtool.browse.browsing import sample, wait_for
+from tests.rmqtool.browse.model.test_packets import session_of
+
+
+def a_row() -> ExchangeRecord:
+    """Return a row of a sample."""
+    session = session_of(sample("acl-5x.pcap"))
+    row = session.exchanges.row(3)
+    assert row is not None
+    session.close()
+    return row
+
+
+def rows_like(row: ExchangeRecord, first: int, count: int) -> list[ExchangeRecord]:
+    """Return rows with numbers of their own."""
+    return [
+        msgspec.structs.replace(row, opaque=n, topic=f"主题-{n % 7}", latency_us=(n * 7919) % 1000)
+        for n in range(first, first + count)
+    ]
+
+
+def test_rows_come_back_as_they_were_added() -> None:
+    rows = rows_like(a_row(), 0, 2 * SEGMENT_ROWS + 100)
+    rows[5] = msgspec.structs.replace(rows[5], remark="half \ud800 a pair", facts=["a=b"])
+    store = RowStore(ExchangeRecord, COLUMNS)
+    store.add(rows[:700])
+    store.add(rows[700:])
+    assert store.row(5) == msgspec.structs.replace(rows[5], remark="half ? a pair") or store.row(5)
+    for number in (0, 4, 1023, 1024, 2047, 2048, 2147):
+        assert store.row(number) == rows[number]
+    assert store.row(len(rows)) is None
+    assert [row.opaque for batch in store.whole() for row in batch] == list(range(len(rows)))
+    store.close()
+
+
+def test_the_oldest_rows_go() -> None:
+    row = a_row()
+    store = RowStore(ExchangeRecord, COLUMNS, most=1)
+    for first in range(0, 3 * PART_ROWS, 8 * SEGMENT_ROWS):
+        store.add(rows_like(row, first, 8 * SEGMENT_ROWS))
+    assert store.first == PART_ROWS
+    assert store.row(0) is None
+    last = store.row(store.count - 1)
+    assert last is not None
+    assert last.opaque == 3 * PART_ROWS - 1
+    store.close()
+
+
+def test_a_listing_filters_and_sorts_what_comes() -> None:
+    row = a_row()
+    store = RowStore(ExchangeRecord, COLUMNS)
+    listing = Listing(store, timeline_of("exchanges"))
+    store.add(rows_like(row, 0, 1500))
+    listing.choose(compiled('topic == "主题-3"', "exchanges"), ListOrder("latency_us", True))
+    store.add(rows_like(row, 1500, 1500))
+    wait_for(lambda: listing.is_done)
+    found = [store.row(number) for number in listing.numbers()]
+    assert all(one is not None and one.topic == "主题-3" for one in found)
+    assert len(found) == sum(n % 7 == 3 for n in range(3000))
+    latencies = [one.latency_us or 0 for one in found if one is not None]
+    assert latencies == sorted(latencies, reverse=True)
+    listing.choose(None, None)
+    wait_for(lambda: listing.is_done)
+    assert len(listing) == 3000
+    assert sum(one.rows for one in listing.chosen.timeline.columns(10)) == 3000
+    listing.close()
+    store.close()
+
+
+@pytest.mark.parametrize("text", ["topic ==", "latency > 5", "nonsense"])
+def test_a_wrong_expression_says_so(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        compiled(text, "exchanges")

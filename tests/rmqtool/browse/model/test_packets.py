@@ -1,0 +1,61 @@
+"""Packets of chosen exchanges: what is written decodes to these exchanges again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.rows.record import ExchangeRecord
+from rmqtool.browse.model.packets import packets_in, write_packets
+from rmqtool.browse.model.reading import BackgroundReading, decoding
+from rmqtool.browse.model.session import BrowseSession
+from tests.rmqtool.browse.browsing import sample
+
+
+def session_of(name: str) -> BrowseSession:
+    """Return a session that has read a capture."""
+    session = BrowseSession(name)
+    decode = Decode([name], DecodeOptions(conversations=True, messages=True))
+    BackgroundReading(session, decoding(decode), None).wait()
+    assert session.problem is None
+    return session
+
+
+def told(row: ExchangeRecord) -> tuple[object, ...]:
+    """Return what an exchange says, wherever it lies."""
+    return (
+        row.request_name, row.response_name, row.request_time, row.response_time, row.opaque,
+        row.missing_bytes, row.body_bytes,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["acl-5x.pcap", "big-bodies-5x.pcap"])
+def test_what_is_written_has_the_chosen_exchanges_and_no_others(name: str, tmp_path: Path) -> None:
+    session = session_of(sample(name))
+    store, frames = session.exchanges, session.frames
+    assert frames is not None
+    numbers = [n for n in range(store.count) if n % 3 == 1]
+    kept = [one for n in numbers if (one := frames.exchange(n)) is not None]
+    path = tmp_path / "some.pcapng"
+    written = write_packets([sample(name)], kept, path)
+    decoded = [row for batch in Decode([str(path)]).records() for row in batch]
+    rows = [row for n in numbers if (row := store.row(n)) is not None]
+    assert sorted(map(str, map(told, decoded))) == sorted(map(str, map(told, rows)))
+    assert written == sum(1 for _ in packets_in([str(path)]))
+    session.close()
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    session = session_of(sample("acl-5x.pcap"))
+    assert session.frames is not None
+    kept = session.frames.exchange(0)
+    assert kept is not None
+    path = tmp_path / "there.pcapng"
+    path.write_text("mine")
+    with pytest.raises(FileExistsError):
+        write_packets([sample("acl-5x.pcap")], [kept], path)
+    assert path.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [path]
+    session.close()
