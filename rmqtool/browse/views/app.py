@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import ClassVar
 
 from textual.app import ComposeResult, SystemCommand
@@ -32,6 +33,7 @@ from .lines_view import LinesView
 from .paint import text_of
 from .row_list import RowList
 from .tables import (
+    NOT_SEEN,
     PROBLEM_COLUMNS,
     PROBLEMS,
     SUMMARY,
@@ -48,6 +50,8 @@ LOW: int = 22
 """lines from which on there is room for the timeline"""
 TICK: float = 0.1
 """seconds between two looks at what was read"""
+PATIENCE: float = 1.0
+"""seconds that a key waits for the rows of a new filter or order"""
 
 
 class Screens(KeysInOrder):
@@ -103,6 +107,7 @@ class Screens(KeysInOrder):
         self._is_problem_told = False
         self._bars = ("", "")
         self._waiting: Timer | None = None
+        self._waits_until = 0.0
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -214,6 +219,17 @@ class Screens(KeysInOrder):
     def look_at_verdicts(self) -> None:
         """Look at problems and summary where they are shown."""
 
+    def must_wait(self) -> bool:
+        """Return whether keys wait for the rows of a filter or an order that is new."""
+        if monotonic() >= self._waits_until or not self.is_mounted_fully:
+            return False
+        table = self.table
+        if table is not None and not table.listing.is_done:
+            return True
+        self._waits_until = 0.0
+        self.look()  # the cursor stands where the next key finds it
+        return False
+
     def show_bar(self) -> None:
         """Say which views there are, what is read, how much of it is listed."""
         views = " ".join(
@@ -288,6 +304,16 @@ class Screens(KeysInOrder):
         self.main.query_one("#timeline").display = (
             event.size.height >= LOW and self.table is not None
         )
+
+    def list_anew(self) -> None:
+        """Draw the list that a filter or an order gives."""
+        table, rows = self.table, self.rows
+        if table is not None and rows is not None:
+            table.seen = NOT_SEEN
+            rows.show(table, table.line_columns())
+            self._waits_until = monotonic() + PATIENCE
+            self.look()
+            self.detail_soon()
 
     # -- details ----------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from .app import Screens
 from .details import BODIES, FIELDS, LIFE, SIDES, TALK
 from .dialogs import TextDialog, help_lines
 from .filter_line import FilterLine
-from .tables import NOT_SEEN, PROBLEMS, SORTS, SUMMARY, TableView
+from .tables import PROBLEMS, SORTS, SUMMARY, TableView
 
 EMPTY_MEANS: Final = ("filter", "search", "columns")
 """what an empty line means something for: no filter, nothing searched, the usual columns"""
@@ -160,15 +160,6 @@ class Browser(Screens):
         table, row = self.table, self.chosen_row()
         if table is not None and row is not None:
             self.filter_by(joined(table.filter, f"conversation == {row.conversation}"))
-
-    def list_anew(self) -> None:
-        """Draw the list that a filter or an order gives."""
-        table, rows = self.table, self.rows
-        if table is not None and rows is not None:
-            table.seen = NOT_SEEN
-            rows.show(table, table.line_columns())
-            self.look()
-            self.detail_soon()
 
     def chosen_row(self) -> Any:
         """Return the row of the table that is chosen; None: there is none."""

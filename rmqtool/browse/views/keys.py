@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from textual import events
@@ -105,6 +106,8 @@ _HOPS: Final = 3
 """messages that follow each other until a key has done all: its own, and two that it sends"""
 _LOOK: Final = 0.05
 """seconds between two looks whether a widget is there"""
+_WAIT: Final = 0.01
+"""seconds between two looks whether rows are there"""
 
 
 def named_commands() -> Iterator[tuple[str, str, str]]:
@@ -117,10 +120,12 @@ def named_commands() -> Iterator[tuple[str, str, str]]:
 class KeyPassed(Message):
     """Goes the way of the key before it, so that it arrives when that is done."""
 
-    def __init__(self, by: Widget, left: int) -> None:
+    def __init__(self, by: Widget, turn: int, left: int) -> None:
         super().__init__()
         self.by = by
         """where the key went"""
+        self.turn = turn
+        """which key of all"""
         self.left = left
         """times that it goes the same way again"""
 
@@ -132,40 +137,52 @@ class KeysInOrder(App[None]):
         super().__init__(**given)
         self._typed: deque[events.Key | events.Paste] = deque()
         self._is_passing = False
-        self._passing_by: Widget | None = None
+        self._turn = 0
+        """keys that were passed on; the end of each is heard of once, whoever sees it first"""
 
     async def on_event(self, event: events.Event) -> None:
         """Keep keys in order; pass all else on."""
         if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
             self._typed.append(event)
             if not self._is_passing:
-                await self._pass_on()
+                await self._pass_on(self._turn)
         else:
             await super().on_event(event)
 
-    async def _pass_on(self) -> None:
+    async def _pass_on(self, turn: int) -> None:
+        """Pass the next key on, after that of a turn."""
+        if turn != self._turn:
+            return
         self._is_passing = False
         while self._typed and not self._is_passing:
+            if self.must_wait():
+                self._is_passing = True
+                self.set_timer(_WAIT, partial(self._pass_on, self._turn))
+                return
+            self._turn += 1
             by = self.focused
             stands_before = len(self.screen_stack) > 1
             await super().on_event(self._typed.popleft())
             if by is not None:
-                self._is_passing = by.post_message(KeyPassed(by, _HOPS))
+                self._is_passing = by.post_message(KeyPassed(by, self._turn, _HOPS))
                 if self._is_passing and stands_before:
-                    self._look_for(by)
+                    self._look_for(by, self._turn)
 
-    def _look_for(self, by: Widget) -> None:
+    def _look_for(self, by: Widget, turn: int) -> None:
         """Go on without a widget that is gone with its screen, and with the message in it."""
 
         def look() -> None:
-            if self._is_passing and self._passing_by is by:
+            if turn == self._turn and self._is_passing:
                 if by.is_attached:
-                    self._look_for(by)
+                    self._look_for(by, turn)
                 else:
-                    self.call_later(self._pass_on)
+                    self.call_later(self._pass_on, turn)
 
-        self._passing_by = by
         self.set_timer(_LOOK, look)
+
+    def must_wait(self) -> bool:
+        """Return whether the next key has to wait for what the one before it asked for."""
+        return False
 
     @property
     def is_typing(self) -> bool:
@@ -174,6 +191,6 @@ class KeysInOrder(App[None]):
 
     def on_key_passed(self, message: KeyPassed) -> None:
         """Take the next key, once those messages arrived that this one sent."""
-        by, left = message.by, message.left
-        if left == 0 or not by.post_message(KeyPassed(by, left - 1)):
-            self.call_later(self._pass_on)
+        by, turn, left = message.by, message.turn, message.left
+        if left == 0 or not by.post_message(KeyPassed(by, turn, left - 1)):
+            self.call_later(self._pass_on, turn)

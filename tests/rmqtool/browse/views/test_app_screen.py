@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from textual.pilot import Pilot
 
+from rmqtool.browse.model.listing import Chosen, Listing
 from rmqtool.browse.views.details import Details
 from rmqtool.browse.views.filter_line import LineInput
 from rmqtool.browse.views.replaying import FullBrowser
@@ -24,6 +27,27 @@ def test_keys_that_arrive_together_go_where_they_belong() -> None:
         await press(browser, pilot, *"/register", "enter", "question_mark", "escape", "2", "j")
         assert browser.searched == "register"
         assert (browser.view, browser.list_of("messages").cursor) == ("messages", 1)
+
+    run(act, sample("leader-lost-5x.pcap"))
+
+
+def test_keys_behind_a_filter_wait_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    look = Listing._look
+
+    def slow(listing: Listing, chosen: Chosen) -> None:
+        time.sleep(0.3)
+        look(listing, chosen)
+
+    async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
+        monkeypatch.setattr(Listing, "_look", slow)
+        await press(browser, pilot, *"flatency > 1us", "enter", *"jjm")
+        assert (browser.list_of("exchanges").cursor, len(browser.tables["exchanges"].marks)) == (
+            3,
+            1,
+        )
+        monkeypatch.setattr("rmqtool.browse.views.app.PATIENCE", 0.05)
+        await press(browser, pilot, "x", "question_mark")
+        assert len(browser.screen_stack) == 2  # no key waits longer than that
 
     run(act, sample("leader-lost-5x.pcap"))
 
