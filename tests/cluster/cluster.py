@@ -37,7 +37,8 @@ SMALL_STORE = {
     "maxIndexNum": 20000,
     "fileReservedTime": 1,
     "diskMaxUsedSpaceRatio": 95,
-    # Only the fault `disk-full` shall find the disk full, and it shall last.
+    # On a disk that is 85 % full nothing is deleted for it.
+    "cleanFileForciblyEnable": "false",
     "cleanResourceInterval": 3600 * 1000,
 }
 CALM_BROKER = {

@@ -8,6 +8,8 @@ import org.apache.rocketmq.broker.BrokerStartup;
 import org.apache.rocketmq.broker.mqtrace.SendMessageContext;
 import org.apache.rocketmq.broker.mqtrace.SendMessageHook;
 import org.apache.rocketmq.namesrv.NamesrvStartup;
+import org.apache.rocketmq.store.DefaultMessageStore;
+import org.apache.rocketmq.store.RunningFlags;
 
 /**
  * Starts a NameServer or a broker in this JVM and obeys lines on standard input, so that a server never outlives
@@ -15,11 +17,12 @@ import org.apache.rocketmq.namesrv.NamesrvStartup;
  *
  * <p>Usage: {@code Node namesrv|broker ARGS...}, ARGS as RocketMQ's own start classes take them.
  * Lines: {@code disk-full} and {@code disk-ok} set the flag that the store's cleaning service sets when the disk
- * passes its threshold; {@code page-cache-busy} and {@code page-cache-ok} set the time since which a message is being
+ * passes its threshold, which here only these lines do; {@code page-cache-busy} and {@code page-cache-ok} set the time since which a message is being
  * written, as when the page cache does not take it; {@code slow-sends MS} makes each send take so much longer in its
  * thread, by a hook as plug-ins have them; {@code exit} stops.
  */
 public final class Node {
+    private static final ToldFlags FLAGS = new ToldFlags();
     private static BrokerController broker;
     private static volatile long sendMillis = -1;
 
@@ -27,6 +30,9 @@ public final class Node {
         String[] rest = Arrays.copyOfRange(args, 1, args.length);
         if (args[0].equals("broker")) {
             broker = BrokerStartup.createBrokerController(rest);
+            Field flags = DefaultMessageStore.class.getDeclaredField("runningFlags");
+            flags.setAccessible(true);
+            flags.set(broker.getMessageStore(), FLAGS);
             BrokerStartup.start(broker);
         } else {
             NamesrvStartup.main(rest);
@@ -39,8 +45,8 @@ public final class Node {
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.trim().split(" ");
             switch (words[0]) {
-                case "disk-full" -> runningFlags("getAndMakeDiskFull");
-                case "disk-ok" -> runningFlags("getAndMakeDiskOK");
+                case "disk-full" -> FLAGS.tell(true);
+                case "disk-ok" -> FLAGS.tell(false);
                 case "page-cache-busy" -> writingSince(System.currentTimeMillis() - 60_000);
                 case "page-cache-ok" -> writingSince(0);
                 case "slow-sends" -> slowSends(Long.parseLong(words[1]));
@@ -50,12 +56,6 @@ public final class Node {
             System.out.println("done " + line.trim());
             System.out.flush();
         }
-    }
-
-    private static void runningFlags(String change) throws Exception {
-        Object store = broker.getMessageStore();
-        Object flags = store.getClass().getMethod("getRunningFlags").invoke(store);
-        flags.getClass().getMethod(change).invoke(flags);
     }
 
     private static void writingSince(long time) throws Exception {
@@ -95,6 +95,35 @@ public final class Node {
         @Override
         public void sendMessageAfter(SendMessageContext context) {
             // the time was taken before
+        }
+    }
+
+    /**
+     * A disk is full when a line says so: the store refuses messages from 90 % on, whatever its configuration
+     * says, and the machine of the tests may be there.
+     */
+    private static final class ToldFlags extends RunningFlags {
+        void tell(boolean full) {
+            if (full) {
+                super.getAndMakeDiskFull();
+            } else {
+                super.getAndMakeDiskOK();
+            }
+        }
+
+        @Override
+        public boolean getAndMakeDiskFull() {
+            return false;
+        }
+
+        @Override
+        public boolean getAndMakeDiskOK() {
+            return true;
+        }
+
+        // 5.x only
+        public boolean getAndMakeLogicDiskFull() {
+            return false;
         }
     }
 
