@@ -37,7 +37,8 @@ def run_live_diagnosis(request: DiagnoseRequest) -> ExitStatus:
         )
         decode = Decode([source], options)
         with first_ends(decode.stop):
-            for _ in fed(decode, engine, window_of(request)):
+            window = window_of(request, lambda: decode.stats.first_time)
+            for _ in fed(decode, engine, window):
                 if not request.quiet:
                     watch.look()
     finally:

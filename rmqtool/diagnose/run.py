@@ -122,7 +122,8 @@ def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine
     progress = Progress(sys.stderr, not request.quiet, "exchanges")
     seen = 0
     try:
-        for rows in fed(decode, engine, window_of(request)):
+        window = window_of(request, lambda: decode.stats.first_time)
+        for rows in fed(decode, engine, window):
             seen += rows
             progress.update(decode.bytes_read, decode.bytes_total, seen)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import subprocess
 from pathlib import Path
 
@@ -114,6 +115,30 @@ def test_a_time_limits_what_is_looked_at() -> None:
     result = rmqtool("diagnose", KILL, "--since", "02:46:10", "--until", "02:46:12", "-q")
     assert result.status == 0
     assert " 2026-11-21 02:46:1" in result.out
+
+
+def a_day_later(capture: bytes) -> bytes:
+    """Return a classic capture, little endian, with its packets on the next day."""
+    changed, at = bytearray(capture), 24
+    while at < len(capture):
+        second, _, size = struct.unpack_from("<III", capture, at)
+        struct.pack_into("<I", changed, at, second + 86400)
+        at += 16 + size
+    return bytes(changed)
+
+
+def test_a_time_of_day_is_of_the_first_day(tmp_path: Path) -> None:
+    """In captures; each decoded log has a first day of its own."""
+    window = ("--since", "00:00", "--until", "23:59:59")
+    (tmp_path / "next.pcap").write_bytes(a_day_later((SAMPLES / "acl-5x.pcap").read_bytes()))
+    both = found_in(KILL, tmp_path / "next.pcap")
+    assert max(str(one["last_time"]) for one in both) > "2026-11-22"
+    first = found_in(KILL, tmp_path / "next.pcap", *window)
+    assert "broker-gone" in {one["rule"] for one in first}
+    assert max(str(one["last_time"]) for one in first) < "2026-11-22"
+    rmqtool("decode", "pcap", tmp_path / "next.pcap", "-T", "parquet", "-o", tmp_path / "log")
+    logged = found_in(KILL, tmp_path / "log", *window)
+    assert max(str(one["last_time"]) for one in logged) > "2026-11-22"
 
 
 @pytest.mark.slow
