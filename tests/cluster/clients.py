@@ -55,7 +55,7 @@ class Client:
             self._printed = self._process.log.read_text(errors="replace")
         return self._printed
 
-    def wait_for(self, text: str, timeout: float = 30.0) -> None:
+    def wait_for(self, text: str, timeout: float = 90.0) -> None:
         """Waits until it printed that text; raises when it ended without."""
 
         def printed() -> bool:
