@@ -57,8 +57,8 @@ test: setup  ## lint, type-check, run all tests: real clusters and Spark include
 	RMQTOOL_PURE=1 $(PYTEST) -n 2 -m "(examples or not slow) and not tshark" $(PURE_TESTS) \
 	  || status=1; exit $$status
 
-test-fast: setup  ## run the unit tests: no cluster, no Spark, no tshark, no command against a sandbox
-	$(PYTEST) -n 2 -m "not cluster and not spark and not tshark and not slow and not commands" tests
+test-fast: setup  ## run the unit tests: no cluster, no Spark, no tshark, no whole command against a sandbox or by keys
+	$(PYTEST) -n 3 -m "not cluster and not spark and not tshark and not slow and not commands" tests
 
 explore: setup  ## try 1,500 random examples of each property; what fails becomes an @example
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -n 2 -m examples tests

@@ -26,8 +26,8 @@ if wants_sources():
 profiles.load()
 _OTHER_PROCESSES = ("cluster", "spark", "tshark", "slow")
 """marks of tests that wait for processes of their own"""
-_WHOLE_COMMANDS = ("tests/rmqtool/replay/", "tests/rmqtool/send/")
-"""folders whose tests run commands against a sandbox over loopback: no unit tests"""
+_WHOLE_COMMANDS = ("tests/rmqtool/replay/", "tests/rmqtool/send/", "tests/rmqtool/browse/views/")
+"""folders whose tests run whole commands: against a sandbox over loopback, or the browser by keys"""
 _SECOND_TRY = pytest.mark.flaky(reruns=1, reruns_delay=2)
 """A busy machine can delay other processes past any wait; the summary names what ran twice."""
 _QUIET = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
