@@ -254,7 +254,12 @@ UNITS: dict[str, tuple[str, ...]] = {
     "analytics.csv_tables": ("analytics.result", "dissectors.rows", "dissectors.times"),
     "analytics.compare": ("analytics.report", "analytics.result"),
     "analytics.inputs": (*REPORT_CONTRACT, "analytics.errors", "analytics.kept", "dissectors"),
-    "analytics.sends": (*REPORT_CONTRACT, "dissectors.remoting"),
+    "analytics.sends": (
+        *REPORT_CONTRACT,
+        "dissectors.grpc",
+        "dissectors.remoting",
+        "dissectors.rows",
+    ),
     "analytics.isolation": (
         "analytics.report",
         "analytics.sends",
@@ -264,6 +269,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "analytics.diagnosis": (
         "analytics.sends.attempts",
         "analytics.sends.chains",
+        "analytics.sends.timeouts",
         "analytics.isolation.producer_attempts",
         "analytics.isolation.strategy_replay",
         "analytics.isolation.strategy_verdict",

@@ -31,9 +31,9 @@ from ..sends.attempts import (
     ObservedAttempt,
     Send,
     attempts_of,
-    timeout_learnt,
 )
 from ..sends.chains import Chain, Limits, chain_of
+from ..sends.timeouts import timeout_learnt
 from .keys import Add, Flow, flow_of
 
 MAX_RECENT: Final = 20_000

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 PRODUCERS = ReportTable(
     "isolation_producers",
     "Producers and their fault strategy",
-    "One row per producer, those with attempts at isolated brokers first.",
+    "One row per producer by remoting, those with attempts at isolated brokers first; those by gRPC"
+    " choose among proxies and are in none of these tables.",
     PRODUCER_COLUMNS,
     order=("-not_followed", "-windows", "-attempts", *WHO),
     brief=(
@@ -207,7 +208,8 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
 def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
     """Return all attempts as the strategy sees them; `begin` and `end` in µs since the epoch."""
     stored = f"response_code in {numbers(STORED)}"
-    others = stitch.sends.join(F.broadcast(stitch.keys), F.expr(f"{sends.KEY} = key"), "left_anti")
+    sent = stitch.sends.where("not call")  # clients by gRPC avoid proxies, by rules of their own
+    others = sent.join(F.broadcast(stitch.keys), F.expr(f"{sends.KEY} = key"), "left_anti")
     plain = sends.described(others, stitch.names).selectExpr(
         "host as client",
         "process",
@@ -225,7 +227,7 @@ def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
         "1L as attempt",
         *_EVIDENCE,
     )
-    looked_at = stitch.attempts.selectExpr(
+    looked_at = stitch.attempts.where("protocol = 'remoting'").selectExpr(
         "client",
         f"{sends.PROCESS} as process",
         "`group`",

@@ -1,6 +1,7 @@
 """Messages that were sent more than once, or in vain: attempts, causes, copies, what they cost.
 
-Rules: a message is its UNIQ_KEY; attempts on any connection, broker or capture belong to it.
+Rules: a message is its UNIQ_KEY; attempts on any connection, broker or capture belong to it. By
+gRPC a call is an attempt, and what the proxy sends to a broker for it is none.
 Consumers retry apart, by sending back. Counts are of what was seen; what the packets do not show is
 `unknown` and is not counted as a failure. Only messages with more than one attempt or a failure are
 looked at one by one; the others are counted. RocketMQ: DefaultMQProducerImpl, MQClientAPIImpl.
@@ -262,15 +263,17 @@ def remarks(rows: Rows) -> list[str]:
     if untold := _number(totals, "untold"):
         said.append(
             f"{untold} messages were stored although the client took them for failures: no answer"
-            " in time, by the timeout as given, as learnt, or the default of 3 s (--send-timeout)."
+            " in time, by the timeout as given, as learnt, or the default of 3 s (--send-timeout);"
+            " by gRPC also an error in its place."
         )
     said += about_connects(rows.get(CONNECTS.name, ()))
     if copies := _number(totals, "copies"):
         said.append(f"{copies} copies too many were stored: consumers get these messages again.")
     if unsure := _number(totals, "unsure"):
         said.append(
-            f"{unsure} attempts without an answer came before a retry: each may have stored one"
-            " more copy, which is not among the duplicates."
+            f"{unsure} attempts without an answer, or with an error that does not rule it out, came"
+            " before a retry: each may have stored one more copy, which is not among the"
+            " duplicates."
         )
     if inferred := _number(rows.get(CAUSES.name, ()), "inferred"):
         said.append(

@@ -17,8 +17,8 @@ SUMS: tuple[TableColumn, ...] = (
     TableColumn("unknown", "int", "", "messages of which the capture does not show the outcome"),
     TableColumn("duplicates", "int", "", "messages stored more than once"),
     TableColumn("copies", "int", "", "copies too many"),
-    TableColumn("unsure", "int", "", "attempts without answer before a retry: perhaps copies too"),
-    TableColumn("over_budget", "int", "", "attempts that began after sendMsgTimeout"),
+    TableColumn("unsure", "int", "", "attempts before a retry that may have stored a copy too"),
+    TableColumn("over_budget", "int", "", "attempts that began after sendMsgTimeout; none by gRPC"),
     TableColumn("stale_queue", "int", "", "attempts with another broker's queue"),
 )
 
@@ -28,7 +28,7 @@ TOTALS = ReportTable(
     "One row per producing process, group and topic, the one with the most retries first.",
     (
         TableColumn("topic", "string", "", "topic of the messages"),
-        TableColumn("group", "string", "", "producer group"),
+        TableColumn("group", "string", "", "producer group; by gRPC there is none"),
         TableColumn("client", "string", "", "address of the client, without port"),
         TableColumn(
             "process", "string", "", "process that made the UNIQ_KEYs; absent: no key of this form"
@@ -59,7 +59,7 @@ CAUSES = ReportTable(
     "Why attempts that were seen failed",
     "One row per broker and cause, the most frequent first.",
     (
-        TableColumn("broker", "string", "", "broker of the attempts"),
+        TableColumn("broker", "string", "", "broker of the attempts; of calls the proxy"),
         TableColumn("cause", "string", "", "name of the error code, else what happened"),
         TableColumn("attempts", "int", "", "attempts that ended so"),
         TableColumn("messages", "int", "", "messages of these attempts"),

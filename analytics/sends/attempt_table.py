@@ -18,21 +18,28 @@ from dissectors.foreign import hexadecimal_of
 from ..report import ReportInput, TableColumn
 from ..schema import SOURCE, schema_of
 from . import sends
-from .attempts import ConnectFailure, ObservedAttempt, Send, attempts_of, timeout_learnt
+from .attempts import REFUSED, UNSURE, UNTOLD, ConnectFailure, ObservedAttempt, Send, attempts_of
 from .broker_names import broker_names
+from .calls import call_attempts_of, numbered_together
 from .chains import Chain, Limits, chain_of
-from .hops import without_inner
+from .hops import with_what_brokers_said, without_inner
+from .timeouts import timeout_learnt
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame
 
 MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("unique_key", "string", "", "UNIQ_KEY, which all attempts of a message share"),
+    TableColumn("unique_key", "string", "", "UNIQ_KEY or message id, which all attempts share"),
     TableColumn("topic", "string", "", "topic of the message"),
     TableColumn("group", "string", "", "producer group"),
     TableColumn("client", "string", "", "address of the client, without port"),
-    TableColumn("process", "string", "", "process that made the UNIQ_KEY: process id, loader hash"),
+    TableColumn(
+        "process",
+        "string",
+        "",
+        "process that made the key: process id, and loader hash or, by gRPC, MAC address",
+    ),
     TableColumn("language", "string", "", "language of the client"),
     TableColumn("version_name", "string", "", "version that the client says"),
     TableColumn("attempts", "int", "", "attempts known, with the inferred ones"),
@@ -45,9 +52,15 @@ MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
         " which no broker said), or `unknown`",
     ),
     TableColumn("copies", "int", "", "times that a broker said that it stored the message"),
-    TableColumn("unsure", "int", "", "attempts without answer, which may have stored it too"),
+    TableColumn(
+        "unsure",
+        "int",
+        "",
+        "attempts without answer, or by gRPC with an error that does not rule it out, which may"
+        " have stored it too",
+    ),
     TableColumn("late", "int", "", "attempts whose success came when they were given up"),
-    TableColumn("over_budget", "int", "", "attempts that began after sendMsgTimeout"),
+    TableColumn("over_budget", "int", "", "attempts that began after sendMsgTimeout; none by gRPC"),
     TableColumn("verdict", "string", "", "what is odd about the retries; absent: nothing"),
     TableColumn("brokers", "string", "", "brokers in the order of the attempts"),
     TableColumn("causes", "string", "", "what became of each attempt, in order"),
@@ -58,7 +71,8 @@ MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
 
 ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("attempt", "int", "", "number of the attempt, from 1"),
-    TableColumn("broker", "string", "", "broker that it was sent to"),
+    TableColumn("protocol", "string", "", "`remoting`, or `gRPC`: a call of a proxy"),
+    TableColumn("broker", "string", "", "broker that it was sent to; of a call the proxy"),
     TableColumn("last_broker", "string", "", "broker of the attempt before; absent: the first one"),
     TableColumn("next_broker", "string", "", "broker of the next attempt; absent: the last one"),
     TableColumn("queue_id", "int", "", "queue asked for"),
@@ -81,7 +95,7 @@ ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("certain", "bool", "", "the packets show it; false: the capture has holes there"),
     TableColumn("inferred", "bool", "", "no request was seen, only a connect that failed"),
     TableColumn("requester", "string", "", "`address:port` of the client"),
-    TableColumn("responder", "string", "", "`address:port` of the broker"),
+    TableColumn("responder", "string", "", "`address:port` of the broker or proxy"),
     TableColumn("source", "string", "", "input that it was found in"),
     TableColumn("capture", "string", "", "capture file"),
     TableColumn("conversation", "int", "", "TCP connection"),
@@ -103,7 +117,7 @@ class Stitched(NamedTuple):
     """The sends of producers, and the attempts of those messages that need a closer look."""
 
     sends: DataFrame
-    """all sends, see `sends.sends_of`"""
+    """all sends of clients, see `hops.without_inner`"""
     names: DataFrame
     """names of the brokers, see `broker_names`"""
     keys: DataFrame
@@ -130,7 +144,7 @@ def _stitched(given: ReportInput, limits: Limits) -> Stitched:
         failures = sends.connect_failures(given.conversations, names)
     keys = kept(sends.telling_keys(produced, names, failures, limits.timeout_us))
     chosen = produced.join(F.broadcast(keys), F.expr(f"{sends.KEY} = key"), "left_semi")
-    telling = kept(sends.described(chosen, names))
+    telling = kept(with_what_brokers_said(given, sends.described(chosen, names)))
     connected = sends.with_connections(telling, given.conversations)
     if given.small:
         rows = _attempts_here(connected, failures, limits)
@@ -219,11 +233,23 @@ def attempt_rows(
         for process, same in messages
         for row in _rows_of(
             process_name_of(process),
-            attempts_of(same, failures, own[process].timeout_us, own[process].timeout_known),
+            _attempts_of(same, failures, own[process]),
             own[process],
         )
     ]
     return arrow_table(rows, (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
+
+
+def _attempts_of(
+    sent: Sequence[Send], failures: Sequence[ConnectFailure], limits: Limits
+) -> list[ObservedAttempt]:
+    """Return the attempts of one message, by whatever protocol."""
+    calls = [send for send in sent if send.call]
+    others = [send for send in sent if not send.call] if calls else sent
+    if not others:
+        return call_attempts_of(calls)
+    found = attempts_of(others, failures, limits.timeout_us, limits.timeout_known)
+    return numbered_together(call_attempts_of(calls), found) if calls else found
 
 
 def arrow_table(rows: Sequence[dict[str, object]], columns: Sequence[TableColumn]) -> pyarrow.Table:
@@ -297,7 +323,7 @@ def _rows_of(
         row["last_broker"] = attempts[place - 1].send.broker if place else None
         row["next_broker"] = following.send.broker if following else None
         row["gap_us"] = attempt.begin - attempts[place - 1].begin if place else None
-        row["after_budget"] = attempt.begin - begin > limits.timeout_us
+        row["after_budget"] = attempt.is_after_budget(begin, limits.timeout_us)
         yield {**message, **row}
 
 
@@ -332,11 +358,9 @@ def _message_row(
 def cause_of(attempt: ObservedAttempt) -> str:
     """Return the name of the error code, else the outcome."""
     send = attempt.send
-    return (
-        (send.response_name or str(send.response_code))
-        if attempt.outcome == "refused"
-        else (attempt.outcome)
-    )
+    if attempt.outcome in (REFUSED, UNSURE, UNTOLD) and send.end is not None:
+        return send.response_name or str(send.response_code)
+    return attempt.outcome
 
 
 def _attempt_row(attempt: ObservedAttempt) -> dict[str, object]:
@@ -361,6 +385,7 @@ def _attempt_row(attempt: ObservedAttempt) -> dict[str, object]:
     return {
         **row,
         "attempt": attempt.number,
+        "protocol": "gRPC" if send.call else "remoting",
         "stale_queue": attempt.stale_queue,
         "outcome": attempt.outcome,
         "cause": cause_of(attempt),

@@ -5,10 +5,10 @@ whatever connection, broker or capture they were seen on; one that two captures 
 What the client took an attempt for is told by what it did next: an answer that came after the next
 attempt had begun came too late, and so did one after sendMsgTimeout, which older clients wait for
 on a connection that they keep. The timeout is that of the options, else learnt from when the client
-closed connections in vain (`timeout_learnt`), else the default, of which nothing is certain. "No
-answer" is said only where the packets show it, else the
-outcome is `unknown`. A connect that failed while the message was being sent, to another broker of
-the topic, is an attempt without a request, and marked as inferred.
+closed connections in vain (`timeouts`), else the default, of which nothing is certain. "No answer"
+is said only where the packets show it, else the outcome is `unknown`. A connect that failed while
+the message was being sent, to another broker of the topic, is an attempt without a request, and
+marked as inferred. Calls of gRPC are judged by `calls`.
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.onExceptionImpl.
 """
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple
 
 from dissectors.remoting import code_sets
@@ -30,12 +29,10 @@ SOON_US = 1_000_000
 """A client tries the next broker at once; so long it may take to log and to connect."""
 _AT_ONCE_US = 50_000
 """A client that connects for a message does so at once."""
-_GRACE_US = 20_000
+GRACE_US = 20_000
 """An answer so short after the timeout may have been in time: the client's clock is not ours."""
-_LEAST_TIMEOUT_US = 300_000
-_ALIKE_US = 200_000
+ALIKE_US = 200_000
 """A FIN may come so long after the timeout, when the client loads classes or is busy."""
-_ROUND_US = 100_000
 _CLOCK_STEP_US = 1000
 """A UNIQ_KEY says its birth in whole milliseconds, rounded down."""
 
@@ -48,6 +45,9 @@ GIVEN_UP = "no answer in time"
 CONNECT_REFUSED = "connect refused"
 CONNECT_NO_ANSWER = "connect not answered"
 NOT_SENT = "not sent"
+CALL_RESET = "call reset"
+UNSURE = "error, may be stored"
+UNTOLD = "stored, client not told"
 ONEWAY = "one-way"
 UNKNOWN = "unknown"
 OUTCOMES = (
@@ -60,16 +60,22 @@ OUTCOMES = (
     CONNECT_REFUSED,
     CONNECT_NO_ANSWER,
     NOT_SENT,
+    CALL_RESET,
+    UNSURE,
+    UNTOLD,
     ONEWAY,
     UNKNOWN,
 )
-"""What may become of an attempt."""
+"""What may become of an attempt; `CALL_RESET`, `UNSURE` and `UNTOLD` of calls alone."""
 
 FAILURES = frozenset(
-    (REFUSED, RESET, CLOSED, GIVEN_UP, CONNECT_REFUSED, CONNECT_NO_ANSWER, NOT_SENT)
+    (
+        *(REFUSED, RESET, CLOSED, GIVEN_UP, CONNECT_REFUSED, CONNECT_NO_ANSWER, NOT_SENT),
+        *(CALL_RESET, UNSURE),
+    )
 )
 """Outcomes that the client took for a failure, and rightly so."""
-MAY_BE_STORED = frozenset((RESET, CLOSED, GIVEN_UP, UNKNOWN, ONEWAY))
+MAY_BE_STORED = frozenset((RESET, CLOSED, GIVEN_UP, UNKNOWN, ONEWAY, CALL_RESET, UNSURE))
 """Outcomes after which the broker may have stored the message all the same."""
 
 
@@ -117,6 +123,12 @@ class Send(NamedTuple):
     """client or server"""
     whole: bool | None
     """both directions of the connection were captured without holes; None: not known"""
+    call: bool = False
+    """a call of gRPC"""
+    reset: str | None = None
+    """why its stream was reset, and by whom: client or server"""
+    said: str | None = None
+    """what a broker behind the proxy answered for it, STORED or REFUSED; None: not captured"""
 
 
 class ConnectFailure(NamedTuple):
@@ -157,7 +169,11 @@ class ObservedAttempt:
     @property
     def stored(self) -> bool:
         """Whether the broker said that it stored the message."""
-        return self.outcome in (STORED, LATE)
+        return self.outcome in (STORED, LATE, UNTOLD)
+
+    def is_after_budget(self, first_begin: int, timeout_us: int) -> bool:
+        """Return whether it began when the time for all attempts was over; calls have none."""
+        return not self.send.call and self.begin - first_begin > timeout_us
 
     @property
     def stale_queue(self) -> bool:
@@ -182,12 +198,12 @@ def attempts_of(
     `failures` are connects of the same host, by `begin`; `timeout_us` is its sendMsgTimeout, which
     is only assumed unless `timeout_known`.
     """
-    merged = _merged(sends)
+    requests = merged(sends)
     attempts: list[ObservedAttempt] = []
-    for place, (send, views) in enumerate(merged):
-        following = merged[place + 1][0] if place + 1 < len(merged) else None
-        since = merged[place - 1][0].begin if place else born_of(send, timeout_us)
-        before = merged[place - 1][0] if place else None
+    for place, (send, views) in enumerate(requests):
+        following = requests[place + 1][0] if place + 1 < len(requests) else None
+        since = requests[place - 1][0].begin if place else born_of(send, timeout_us)
+        before = requests[place - 1][0] if place else None
         inferred = _inferred(send, since, before, failures)
         attempts.extend(inferred)
         begin = _begin_of(send, since, first=not place and not inferred)
@@ -199,29 +215,6 @@ def attempts_of(
 def _deadline(born: int, begin: int, timeout_us: int) -> int:
     """Return when a client gives up an attempt: one time for all, or, for 3.x, one for each."""
     return (born if begin <= born + timeout_us else begin) + timeout_us
-
-
-def timeout_learnt(messages: Iterable[Sequence[Send]]) -> int | None:
-    """Return sendMsgTimeout in µs as a client's messages show it; None: they do not.
-
-    A client that waits for its only attempt in vain closes the connection when the time is over, or
-    a little later, so the least of several such times that are alike is nearest. People choose
-    round numbers. One alone may be the end of the client.
-    """
-    waited = sorted(
-        one.closed - born
-        for one in (same[0] for same in messages if len(same) == 1)
-        if one.status == "unanswered" and one.ended_by == "client" and not logged(one)
-        if one.closed is not None and (born := born_of(one, 100 * DEFAULT_TIMEOUT_US)) is not None
-        if one.closed - born >= _LEAST_TIMEOUT_US
-    )
-    for least, following in pairwise(waited):
-        if following - least <= _ALIKE_US:
-            whole = least // (5 * _ROUND_US) * 5 * _ROUND_US
-            if least - whole <= _ALIKE_US and whole >= _LEAST_TIMEOUT_US:
-                return whole
-            return least // _ROUND_US * _ROUND_US if least % _ROUND_US <= _GRACE_US else least
-    return None
 
 
 def _begin_of(send: Send, since: int | None, first: bool) -> int:
@@ -244,7 +237,7 @@ def born_of(send: Send, timeout_us: int) -> int | None:
     return send.begin - max(send.lead, 0)
 
 
-def _merged(sends: Iterable[Send]) -> list[tuple[Send, int]]:
+def merged(sends: Iterable[Send]) -> list[tuple[Send, int]]:
     """Return each request once, with how often it was seen, by time."""
     seen: dict[tuple[object, ...], list[Send]] = {}
     for send in sends:
@@ -275,7 +268,7 @@ def _attempt(
     outcome = _outcome(send, following)
     seen = bool(send.whole) or send.end is not None or logged(send)
     certain = outcome != UNKNOWN and seen
-    past = send.end is not None and send.end > deadline + _GRACE_US and not logged(send)
+    past = send.end is not None and send.end > deadline + GRACE_US and not logged(send)
     if outcome == STORED and past:
         outcome, certain = LATE, known
     return ObservedAttempt(send, 0, outcome, begin, send.end, certain, views=views)
@@ -327,7 +320,7 @@ def _inferred(
     if before is not None:
         knew = before.end if before.end is not None else before.closed
         last = send.begin if knew is None else max(since, knew) + _AT_ONCE_US
-        first = since if knew is None else max(since, knew - _ALIKE_US)
+        first = since if knew is None else max(since, knew - ALIKE_US)
     for failure in failures:
         fits = first <= failure.begin <= last
         soon = failure.end <= send.begin <= failure.end + SOON_US
@@ -385,7 +378,7 @@ def _known_at(
     send = attempt.send
     waited = max(deadline, attempt.begin)
     if attempt.outcome == REFUSED and send.end is not None and not logged(send):
-        return min(send.end, waited) if send.end > waited + _GRACE_US else send.end
+        return min(send.end, waited) if send.end > waited + GRACE_US else send.end
     if attempt.outcome in (STORED, REFUSED, ONEWAY):
         return send.end
     if attempt.inferred:

@@ -12,12 +12,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dissectors.grpc import send_codes
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.retries import RETRIED_SINCE
 
-from .attempts import FAILURES, LATE, MAY_BE_STORED, REFUSED, STORED, UNKNOWN, ObservedAttempt
+from .attempts import (
+    FAILURES,
+    LATE,
+    MAY_BE_STORED,
+    REFUSED,
+    STORED,
+    UNKNOWN,
+    UNTOLD,
+    ObservedAttempt,
+)
 
-STORED_UNTOLD = "stored, client not told"
+STORED_UNTOLD = UNTOLD
 FAILED = "failed"
 MAYBE = "may be stored"
 FINAL = (STORED, STORED_UNTOLD, FAILED, MAYBE, UNKNOWN)
@@ -101,7 +111,7 @@ def chain_of(attempts: Sequence[ObservedAttempt], limits: Limits) -> Chain:
         copies=len(copies),
         unsure=sum(attempt.outcome in MAY_BE_STORED for attempt in attempts[:-1]),
         late=sum(attempt.outcome == LATE for attempt in attempts),
-        after_budget=sum(attempt.begin - begin > limits.timeout_us for attempt in attempts),
+        after_budget=sum(one.is_after_budget(begin, limits.timeout_us) for one in attempts),
         verdict=_verdict(attempts, limits),
     )
 
@@ -110,7 +120,7 @@ def _final(attempts: Sequence[ObservedAttempt]) -> str:
     outcomes = {attempt.outcome for attempt in attempts}
     if STORED in outcomes:
         return STORED
-    if LATE in outcomes:
+    if LATE in outcomes or UNTOLD in outcomes:
         return STORED_UNTOLD
     if outcomes <= FAILURES:
         return MAYBE if outcomes & MAY_BE_STORED else FAILED
@@ -122,6 +132,8 @@ def _verdict(attempts: Sequence[ObservedAttempt], limits: Limits) -> str | None:
     refused = [attempt for attempt in attempts if attempt.outcome == REFUSED]
     if len(refused) > 1 and len(refused) == len(attempts) and not _may_change(refused):
         return SENSELESS
+    if last.send.call:
+        return None
     if len(attempts) > limits.retries or last.outcome not in FAILURES:
         return None
     begin, end = attempts[0].begin, last.end
@@ -137,6 +149,8 @@ def _verdict(attempts: Sequence[ObservedAttempt], limits: Limits) -> str | None:
 
 def _may_change(refused: Sequence[ObservedAttempt]) -> bool:
     """Return whether another attempt may have another answer than these refusals."""
+    if all(one.send.call for one in refused):
+        return not all(send_codes.is_final(one.send.response_code or 0) for one in refused)
     said = {(one.send.response_code, remark_shape(one.send.remark)) for one in refused}
     code, remark = next(iter(said))
     if remark is not None and _OF_THE_REQUEST.search(remark):

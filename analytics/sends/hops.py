@@ -5,8 +5,9 @@ exchange that took longer is the outer hop, the other the inner one. So is topol
 message from the address that was asked to send it, and not from the one that asked. What proves a
 relay once (its address, from which address it asks, whom) tells the hops of other sends from
 attempts, also of refused, unanswered and one-way ones, by their time within the outer exchange.
-What a proxy that speaks gRPC asks meanwhile for the same message is told by both alone: its calls
-are no sends of remoting, so nothing is counted twice.
+A proxy that speaks gRPC is proven by one message that was sent by a call and by remoting: no client
+does both. What it sends for a message of a call is no attempt of a client, and its answers say what
+became of the message where those to the call do not.
 RocketMQ: RemotingProtocolServer, SendMessageActivity of the proxy.
 """
 
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from ..report import ReportInput, TableColumn
+from ..schema import SOURCE
 from ..spark.expressions import adding, grouped
 from . import sends
+from .attempts import REFUSED, STORED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,28 +51,40 @@ RELAY_COLUMNS: tuple[TableColumn, ...] = (
 _HOP = "struct(latency_us, responder, requester, id)"
 _SEND = "struct(request_time, responder, requester)"
 _FOUND = ("relay", "from_host", "server")
+_PLACE = (SOURCE, "conversation", "opaque", "unique_key")
+"""What a call is told by."""
 
 
 def relays(given: ReportInput) -> DataFrame:
-    """Return (relay, from_host, server), each once: who makes sends again, from where, to whom."""
-    return given.kept.once(RELAYS, None, lambda: _relays(given))
+    """Return (relay, from_host, server), each once: who makes sends again, from where, to whom.
+
+    Proxies that take calls of gRPC are not among them.
+    """
+    return _hops(given).where("not of_calls").drop("of_calls")
 
 
-def _relays(given: ReportInput) -> DataFrame:
-    seen = sends.sends_of(given.exchanges).where("unique_key is not null and not " + sends.LOGGED)
+def _hops(given: ReportInput) -> DataFrame:
+    """Return what `relays` does, and that of proxies by gRPC, with `of_calls`."""
+    return given.kept.once(RELAYS, None, lambda: _found(given))
+
+
+def _found(given: ReportInput) -> DataFrame:
+    every = sends.sends_and_calls_of(given.exchanges)
+    seen = every.where("unique_key is not null and not " + sends.LOGGED)
     numbered = adding(seen, {"key": sends.KEY, "id": "xxhash64(offset_msg_id)"})
     stored = f"if(offset_msg_id is not null and latency_us is not null, {_HOP}, null)"
     each = grouped(
         numbered,
         ("key",),
         {
-            "seen": "count(*)",
+            "seen": "count_if(not call)",
             "outer": f"max({stored})",
             "inner": f"min({stored})",
-            "first": f"min({_SEND})",
-            "last": f"max({_SEND})",
+            "first": f"min(if(call, null, {_SEND}))",
+            "last": f"max(if(call, null, {_SEND}))",
+            "asked": "min(if(call, responder, null))",
         },
-    ).where("seen > 1")
+    ).where("seen > 1 or (seen = 1 and asked is not null)")
     by_id = each.where("outer.id = inner.id and outer.responder != inner.responder")
     first, relay = sends.host_of("first.requester"), sends.host_of("first.responder")
     last = sends.host_of("last.requester")
@@ -83,21 +98,30 @@ def _relays(given: ReportInput) -> DataFrame:
     found = found.unionByName(placed).selectExpr(
         "responder as relay", f"{sends.host_of('requester')} as from_host", "to as server"
     )
-    return given.kept.frame(found.distinct(), RELAYS)
+    of_calls = each.where("asked is not null").selectExpr(
+        "asked as relay", "inline(array(first, last)) as (_, server, requester)"
+    )
+    behind = of_calls.selectExpr("relay", f"{sends.host_of('requester')} as from_host", "server")
+    both = adding(found, {"of_calls": "false"}).unionByName(adding(behind, {"of_calls": "true"}))
+    return given.kept.frame(both.distinct(), RELAYS)
 
 
 def without_inner(given: ReportInput) -> DataFrame:
     """Return the sends without those that a relay made: what is left are attempts of clients."""
     known = relays(given)
-    produced = adding(sends.sends_of(given.exchanges), {"from_host": sends.host_of("requester")})
-    behind = F.broadcast(known.selectExpr("from_host", "server as responder").distinct())
+    every = sends.sends_and_calls_of(given.exchanges)
+    produced = adding(every, {"from_host": sends.host_of("requester")})
+    behind = F.broadcast(_hops(given).selectExpr("from_host", "server as responder").distinct())
     others = produced.join(behind, ["from_host", "responder"], "left_anti")
 
     def own() -> DataFrame:  # few: what the host of a relay sent by itself
         perhaps = produced.join(behind, ["from_host", "responder"], "left_semi")
         keyed = adding(perhaps, {"key": sends.KEY}).alias("one")
         outer = _outer(produced.drop("from_host"), known).alias("of")
-        return given.kept.frame(keyed.join(outer, F.expr(_IS_INNER), "left_anti").drop("key"), OWN)
+        called = produced.where("call").selectExpr(f"{sends.KEY} as key").alias("of")
+        left = keyed.join(outer, F.expr(_IS_INNER), "left_anti")
+        left = left.join(called, F.expr(_IS_OF_A_CALL), "left_anti")
+        return given.kept.frame(left.drop("key"), OWN)
 
     return others.unionByName(given.kept.once(OWN, None, own)).drop("from_host")
 
@@ -125,6 +149,34 @@ _IS_INNER = (
     " or one.request_time between of.begin and of.end)"
 )
 """SQL: a send is the inner hop of another."""
+_IS_OF_A_CALL = "one.key = of.key and not one.call"
+"""SQL: a send by remoting is of a message that a client sent by gRPC, so a proxy made it."""
+
+
+def with_what_brokers_said(given: ReportInput, chosen: DataFrame) -> DataFrame:
+    """Return few sends with `said`: of a call what a broker answered to the proxy meanwhile.
+
+    Where it answered several times, that one of them stored the message is what counts.
+    """
+    # no answer to the call: what the proxy asks later may be for the next attempt
+    following = f"lead(begin) over (partition by {sends.KEY} order by begin)"
+    until = f"coalesce(end_us, least(begin + {WITHIN_US}, {following}))"
+    calls = chosen.where("call").selectExpr(
+        *_PLACE, f"{sends.KEY} as key", "begin", f"{until} as until"
+    )
+    answers = (
+        sends.sends_of(given.exchanges)
+        .where("status = 'answered'")
+        .selectExpr(
+            f"{sends.KEY} as key",
+            "unix_micros(request_time) as sent",
+            f"if({sends.WAS_STORED}, '{STORED}', '{REFUSED}') as said",
+        )
+    )
+    meanwhile = "of.key = one.key and of.sent between one.begin and one.until"
+    both = answers.alias("of").join(F.broadcast(calls.alias("one")), F.expr(meanwhile))
+    told = grouped(both.select(*_PLACE, "said"), _PLACE, {"said": "max(said)"})
+    return chosen.join(F.broadcast(told), [*_PLACE], "left")
 
 
 def relay_latencies(given: ReportInput) -> DataFrame:
@@ -153,7 +205,7 @@ def relay_latencies(given: ReportInput) -> DataFrame:
 
 def _behind_calls(placed: DataFrame, given: ReportInput) -> DataFrame:
     """Return sends (with `key` and `from_host`) that a proxy made while a call of it waited."""
-    calls = given.exchanges.where(_CALL).selectExpr(
+    calls = given.exchanges.where(_ANSWERED_CALL).selectExpr(
         f"{sends.KEY} as key", "responder as relay", "request_time", "response_time", "latency_us"
     )
     answered = placed.where("key is not null and latency_us is not null")
@@ -161,7 +213,7 @@ def _behind_calls(placed: DataFrame, given: ReportInput) -> DataFrame:
     return both.selectExpr("one.responder as server", *_BOTH)
 
 
-_CALL = "request_name = 'SendMessage' and unique_key is not null and latency_us is not null"
+_ANSWERED_CALL = f"{sends.CALL} and unique_key is not null and latency_us is not null"
 """SQL: a send by gRPC that was answered."""
 _IS_BEHIND = (
     "one.key = of.key and one.responder != of.relay"

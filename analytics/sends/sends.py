@@ -1,9 +1,10 @@
 """The sends among the exchanges, with all that the retry and isolation reports ask of each.
 
-Rules: a send is a request that carries a message of a producer; the client process is told by its
-UNIQ_KEY (process id and class loader hash) and the requester's address. Only sends that may be
-part of a retry are taken to Python (`telling_keys`): those of which the UNIQ_KEY was seen more than
-once, that failed, that were answered late, or before which a connect of the same host failed.
+Rules: a send is a request that carries a message of a producer, by remoting or by gRPC; the client
+process is told by its UNIQ_KEY (process id and class loader hash, or MAC address) and the
+requester's address. Only sends that may be part of a retry are taken to Python (`telling_keys`):
+those of which the UNIQ_KEY was seen more than once, that failed, that were answered late, or before
+which a connect of the same host failed.
 RocketMQ: MessageClientIDSetter.
 """
 
@@ -13,11 +14,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dissectors.grpc import send_codes
 from dissectors.remoting.code_sets import SENDS, STORED
+from dissectors.remoting.row_facts.names import STREAM_RESET
+from dissectors.rows.outcome import SEND_CALLS
 
 from .. import derived
 from ..schema import SOURCE
-from ..spark.expressions import adding, grouped, numbers
+from ..spark.expressions import adding, grouped, numbers, text, texts
 from .attempts import SOON_US
 from .broker_names import with_names
 
@@ -30,11 +34,20 @@ OF_CONSUMERS = (
 """SQL: the topic is one of the retries and dead letters of consumers."""
 LOGGED = "(request_packet is null and response_packet is null)"
 """SQL: no packet was captured, the sender logged the send: `replay.sending.attempt_record`."""
-FAILED_ITSELF = (
-    f"(coalesce(response_code not in {numbers(STORED)}, false)"
-    f" or coalesce(status = 'unanswered' and (`end` in ('reset', 'closed') or {LOGGED}), false))"
+CALL = f"(request_code is null and coalesce(request_name in {texts(SEND_CALLS)}, false))"
+"""SQL: an exchange is a send by gRPC."""
+_RESET = text(f"{STREAM_RESET}=")
+RESET = f"substring_index(get(filter(facts, f -> startswith(f, {_RESET})), 0), {_RESET}, -1)"
+"""SQL: why the stream of a call was reset, and by whom."""
+WAS_STORED = (
+    f"if(`call`, response_code in {numbers(send_codes.STORED)}, response_code in {numbers(STORED)})"
 )
-"""SQL: a send was refused, or its connection ended before an answer."""
+"""SQL: a send was answered, and the answer says that the message is stored."""
+FAILED_ITSELF = (
+    f"(coalesce(not {WAS_STORED}, false) or coalesce(status = 'unanswered'"
+    f" and (`end` in ('reset', 'closed') or `reset` is not null or {LOGGED}), false))"
+)
+"""SQL: a send was refused, or its connection or stream ended before an answer."""
 _COLUMNS = (
     SOURCE,
     *("capture", "conversation", "requester", "responder", "status", "end", "opaque"),
@@ -43,6 +56,8 @@ _COLUMNS = (
     *("topic", "group", "queue_id", "broker_name", "unique_key", "offset_msg_id"),
 )
 """Columns of a send that are read at all."""
+_CALLERS_ID = "^01[0-9A-F]{32}$"
+"""Message id of a client that speaks gRPC: version, MAC address, process id, time, count."""
 _LENGTHS = "(32, 56)"
 """Hex digits of a UNIQ_KEY with an address of IPv4, IPv6."""
 _TAIL = 24
@@ -71,13 +86,20 @@ def _maker_of(key: str) -> str:
 
 
 def process_of(key: str) -> str:
-    """Return, as SQL, the digits of a UNIQ_KEY for the process that made it; null: another key."""
-    return f"if(octet_length({key}) in {_LENGTHS}, substr({key}, -{_TAIL}, 12), null)"
+    """Return, as SQL, the digits of a UNIQ_KEY for the process that made it; null: another key.
+
+    They begin with the process id; behind it are its class loader or, by gRPC, the MAC address.
+    """
+    return (
+        f"case when octet_length({key}) in {_LENGTHS} then substr({key}, -{_TAIL}, 12)"
+        f" when octet_length({key}) = 34 and {key} rlike '{_CALLERS_ID}'"
+        f" then concat(substr({key}, 15, 4), substr({key}, 3, 12)) end"
+    )
 
 
 def process_name(digits: str) -> str:
     """Return, as SQL, what `process_of` gives as ``pid-loader``."""
-    return f"concat(conv(substr({digits}, 1, 4), 16, 10), '-', substr({digits}, 5, 8))"
+    return f"concat(conv(substr({digits}, 1, 4), 16, 10), '-', substr({digits}, 5))"
 
 
 def lead_of(key: str, time_us: str) -> str:
@@ -92,11 +114,20 @@ def lead_of(key: str, time_us: str) -> str:
 
 
 def sends_of(exchanges: DataFrame) -> DataFrame:
-    """Return the sends of producers as they are; those of consumers to retry topics are not."""
-    return exchanges.where(
-        f"request_code in {numbers(SENDS)} and status != 'orphan' and request_time is not null"
-        f" and not {OF_CONSUMERS}"
-    ).select(*_COLUMNS)
+    """Return the sends of producers by remoting; those of consumers to retry topics are not."""
+    return _sends_of(exchanges, f"request_code in {numbers(SENDS)}")
+
+
+def sends_and_calls_of(exchanges: DataFrame) -> DataFrame:
+    """Return the sends of producers by remoting and by gRPC."""
+    return _sends_of(exchanges, f"(request_code in {numbers(SENDS)} or {CALL})")
+
+
+def _sends_of(exchanges: DataFrame, which: str) -> DataFrame:
+    chosen = exchanges.where(
+        f"{which} and status != 'orphan' and request_time is not null and not {OF_CONSUMERS}"
+    )
+    return adding(chosen, {"call": CALL, "reset": RESET}).select(*_COLUMNS, "call", "reset")
 
 
 HOST = f"if({LOGGED}, {_maker_of('unique_key')}, {host_of('requester')})"

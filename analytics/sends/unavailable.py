@@ -142,7 +142,7 @@ def _asked(given: ReportInput, failed: DataFrame) -> DataFrame:
         "responder as server",
         f"{sends.host_of('requester')} as client",
         "1L as requests",
-        f"if(request_code in {numbers(SENDS)}, 1L, 0L) as sends",
+        f"if(request_code in {numbers(SENDS)} or {sends.CALL}, 1L, 0L) as sends",
         "0L as told",
     )
     routes = exchanges.where("size(brokers) > 0 and request_name = 'GET_ROUTEINFO_BY_TOPIC'")

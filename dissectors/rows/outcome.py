@@ -40,6 +40,10 @@ LONG_POLLS = frozenset(
 """Names of the requests that a broker may hold back until there is a message."""
 
 
+SEND_CALLS = frozenset(("SendMessage",))
+"""Names of the calls of gRPC that send messages."""
+
+
 def is_notable(response_name: str | None) -> bool:
     """Return whether a response of that name is not an everyday one; None is not a response."""
     return response_name is not None and response_name not in NORMAL_ANSWERS
@@ -61,7 +65,7 @@ def is_call(request_name: str | None) -> bool:
 def is_send(request_name: str | None) -> bool:
     """Return whether an operation sends messages."""
     return request_name is not None and (
-        request_name.startswith("SEND_") or request_name == "SendMessage"
+        request_name.startswith("SEND_") or request_name in SEND_CALLS
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from analytics.kept import Kept
 from tests.analytics.rows import report_input, row
 from tests.expected import SAMPLES
@@ -65,15 +67,20 @@ def test_reports_together_are_the_reports_alone(spark: SparkSession) -> None:
         assert_same(result, alone)
 
 
-def test_a_small_input_gives_what_a_large_one_does(spark: SparkSession) -> None:
+@pytest.mark.parametrize(
+    ("name", "reports"), [("fault-kill-5x", NAMES), ("grpc-disk-full-53", ["retries"])]
+)
+def test_a_small_input_gives_what_a_large_one_does(
+    spark: SparkSession, name: str, reports: list[str]
+) -> None:
     from analytics.inputs.inputs import inputs_of
     from analytics.inputs.source import read_inputs
 
-    small = read_inputs(spark, inputs_of([str(SAMPLES / "fault-kill-5x.pcap")])).given
+    small = read_inputs(spark, inputs_of([str(SAMPLES / f"{name}.pcap")])).given
     assert small.small
     large = replace(small, kept=Kept())
     before = kept_in(spark)
-    results = zip(results_of(small, NAMES), results_of(large, NAMES), strict=True)
+    results = zip(results_of(small, reports), results_of(large, reports), strict=True)
     for one, other in results:
         assert_same(one, other)
     assert kept_in(spark) == before, "what was kept is let go"

@@ -226,7 +226,7 @@ def test_remarks_say_what_a_reader_must_know(made: Tables) -> None:
     assert "Of 1 messages the capture does not show" in said
     assert "1 copies too many" in said
     assert "1 attempts are inferred" in said
-    assert "1 attempts without an answer came before a retry" in said
+    assert "1 attempts without an answer, or with an error that does not rule it out, came" in said
     assert "queue of another one" in said
     assert remarks({}) == []
 
