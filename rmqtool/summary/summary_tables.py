@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dissectors.expert import ExpertKind, Severity
+from dissectors.expert import ExpertInfo, ExpertKind, Severity
 from dissectors.histogram import Histogram
 from dissectors.rows.outcome import is_failure, is_notable
 from dissectors.rows.record import ExchangeRecord
@@ -315,8 +315,11 @@ def findings(summary: Summary, stats: DecodeStats, names: Sequence[str]) -> list
 
 def _example(summary: Summary, kind: ExpertKind, names: Sequence[str]) -> str:
     info = summary.findings.get(kind)
-    if info is None:
-        return ""
+    return "" if info is None else finding_text(info, names)
+
+
+def finding_text(info: ExpertInfo, names: Sequence[str]) -> str:
+    """Return where a finding is, and what exactly it is; `names` are the captures, by index."""
     if info.packet == 0:
         return one_line(info.detail)
     index = capture_index(info.packet)

@@ -8,16 +8,20 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from dissectors.expert import ExpertKind
 from dissectors.rows.column import Column
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.record import COLUMNS, ExchangeRecord
+from dissectors.tcp.capture import capture_index, packet_number
 
 from ...api.summarised import SummaryFold
 from ...api.tables import named as tables
+from ...ui.console import one_line
 from .disk import RowStore
 from .frames import FrameStore
 
@@ -160,6 +164,22 @@ class BrowseSession:
     def exchange_of_message(self, number: int) -> int | None:
         """Return the number of the exchange that a message was seen in; None: not known."""
         return self._exchange_of[number] if number < len(self._exchange_of) else None
+
+    def cut(self) -> ExpertInfo | None:
+        """Return the first finding of a capture that ends inside a packet; None: there is none."""
+        return self._fold.summary.findings.get(ExpertKind.CAPTURE_TRUNCATED)
+
+    def cut_short(self) -> str:
+        """Return where a capture is cut, in a few words; empty: none is."""
+        found = self.cut()
+        if found is None:
+            return ""
+        if found.packet == 0:  # a decoded log does not say which one
+            return "cut inside a packet"
+        text = f"cut after packet {packet_number(found.packet)}"
+        if len(self.captures) > 1:
+            text += f" of {one_line(Path(self.captures[capture_index(found.packet)]).name)}"
+        return text
 
     def diagnosis(self) -> Diagnosis | None:
         """Return what is wrong by now."""

@@ -19,6 +19,7 @@ from textual.widgets import ContentSwitcher, Static
 from analytics.diagnosis.problem import Problem
 from dissectors.remoting.bodies.custom import NamedDecoder
 
+from ...summary.summary_tables import finding_text
 from ...ui.console import UNLIMITED, one_line
 from ...ui.figures import count, share
 from ...ui.status import ExitStatus
@@ -105,6 +106,7 @@ class Screens(KeysInOrder):
         """nothing new is shown"""
         self._version = -1
         self._is_problem_told = False
+        self._is_cut_told = False
         self._bars = ("", "")
         self._waiting: Timer | None = None
         self._waits_until = 0.0
@@ -199,6 +201,11 @@ class Screens(KeysInOrder):
             if self.on_terminal and self.session.is_empty:
                 self.exit(return_code=ExitStatus.FAILURE)
             self.notify(one_line(problem, UNLIMITED), severity="error", markup=False)
+        cut = self.session.cut()
+        if cut is not None and not self._is_cut_told:
+            self._is_cut_told = True
+            told = f"{cut.kind.meaning}: {finding_text(cut, self.session.captures)}"
+            self.notify(told, severity="warning", markup=False)
         self.show_bar()
 
     @property
@@ -248,7 +255,8 @@ class Screens(KeysInOrder):
     def progress(self) -> str:
         """Return how far reading is."""
         session = self.session
-        parts = [one_line(session.name)]
+        # the cut stands before the name, which may be longer than the bar
+        parts = [part for part in (session.cut_short(), one_line(session.name)) if part]
         if session.problem is not None:
             parts.append(f"ended early: {one_line(session.problem)}")
         elif session.is_reading:
