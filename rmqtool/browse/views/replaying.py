@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from threading import Timer
+from time import monotonic
 from typing import Any, Final
 
 from dissectors.endpoint import host_of
@@ -42,6 +44,8 @@ class FullBrowser(Acting):
         self._words: list[str] = []
         """the command whose plan was shown, then that which sends"""
         self._sending: subprocess.Popen[bytes] | None = None
+        self._told_again = 0.0
+        """when a run that was told to end is told once more; 0: it was not told"""
 
     def purposes(self) -> dict[str, Callable[[str], None]]:
         """Return what is done with what was typed, by what it was typed for."""
@@ -50,7 +54,7 @@ class FullBrowser(Acting):
     def action_replay(self) -> None:
         """Show how the sends among the rows would be sent again; stop a run that is under way."""
         if self._sending is not None:
-            self._sending.send_signal(signal.SIGINT)
+            self._end_in_order(self._sending)
             self.say("ending …")
             return
         session = self.session
@@ -69,6 +73,9 @@ class FullBrowser(Acting):
         self._run([*self._words, "--dry-run"], self._show_plan)
 
     def _show_plan(self, status: int, lines: list[str]) -> None:
+        if status != ExitStatus.OK and self._told_again:
+            self.say("nothing was sent")
+            return
         self.say("")
         if status != ExitStatus.OK:
             self.push_screen(TextDialog("Nothing can be sent again", lines))
@@ -112,8 +119,12 @@ class FullBrowser(Acting):
 
     def _show_result(self, status: int, lines: list[str]) -> None:
         self.say("")
-        head = {ExitStatus.OK: "What came of it", ExitStatus.INTERRUPTED: "Ended early"}
-        title = head.get(ExitStatus(status), "It was not done") if status >= 0 else "It was killed"
+        if status == ExitStatus.OK:
+            title = "What came of it"
+        elif self._told_again or status == ExitStatus.INTERRUPTED:
+            title = "Ended early"
+        else:
+            title = "It was not done" if status > 0 else "It was killed"
         self.push_screen(TextDialog(title, lines))
 
     def _run(self, words: Sequence[str], then: Callable[[int, list[str]], None]) -> None:
@@ -125,6 +136,7 @@ class FullBrowser(Acting):
             stderr=subprocess.STDOUT,
         )
         self._sending = process
+        self._told_again = 0.0
 
         def wait() -> None:
             printed = process.communicate()[0].decode("utf-8", "replace")
@@ -137,11 +149,28 @@ class FullBrowser(Acting):
 
         self.run_worker(wait, thread=True)
 
+    def _end_in_order(self, process: subprocess.Popen[bytes]) -> None:
+        """Tell a run to end; tell it again only once it had time for that."""
+        now = monotonic()
+        if now >= self._told_again:  # the second signal ends it at once, without its result
+            self._told_again = now + _PATIENCE
+            process.send_signal(signal.SIGINT)
+
+    def exit(self, *given: Any, **named: Any) -> None:
+        """End a run that is under way, and the program: Textual waits for the thread of the run."""
+        process = self._sending
+        if process is not None:
+            self._end_in_order(process)
+            last = Timer(_PATIENCE, process.kill)
+            last.daemon = True
+            last.start()
+        super().exit(*given, **named)
+
     def close(self) -> None:
         """End a run that is under way; look at no more rows, and let go of all."""
         process = self._sending
         if process is not None:
-            process.send_signal(signal.SIGINT)
+            self._end_in_order(process)
             try:
                 process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
