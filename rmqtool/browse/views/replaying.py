@@ -18,15 +18,17 @@ from typing import Any, Final
 
 from dissectors.endpoint import host_of
 from dissectors.printable import printable
+from dissectors.remoting.code_sets import SENDS
 from dissectors.tcp.source import STDIN
 from replay.config import addresses_of
 from replay.errors import ClientError
 from replay.safety import Agreement
 
-from ...api.tables.named import EXCHANGES
+from ...api.tables.named import EXCHANGES, MESSAGES
 from ...ui.console import one_line
+from ...ui.figures import count
 from ...ui.status import ExitStatus
-from ..model.export import replay_of
+from ..model.export import MOST_NUMBERS, replay_of, where_of
 from .actions import Acting
 from .dialogs import TextDialog
 
@@ -58,19 +60,34 @@ class FullBrowser(Acting):
             self.say("ending …")
             return
         session = self.session
-        if self.view != EXCHANGES or session.is_live or session.frames is None:
-            self.say("what is sent again are exchanges of captures in files")
+        has_sends = self.view in (EXCHANGES, MESSAGES)
+        if not has_sends or session.is_live or session.frames is None:
+            self.say("what is sent again are exchanges and messages of captures in files")
             return
         if STDIN in session.captures:
             self.say("standard input cannot be read again")
             return
-        where = self.chosen_where()
+        where = self.chosen_where() if self.view == EXCHANGES else self._where_of_sends()
         if where is None:
             return
         read = [word for port in session.decode_as for word in ("--decode-as", port)]
         self._words = replay_of(session.captures, read, where)
         self.say("planning …")
         self._run([*self._words, "--dry-run"], self._show_plan)
+
+    def _where_of_sends(self) -> str | None:
+        """Return an expression for the sends of the chosen messages; None: it said why not."""
+        numbers, session = self.chosen_numbers(), self.session
+        if len(numbers) > MOST_NUMBERS:
+            self.say(f"more than {count(MOST_NUMBERS)} messages are too many: mark some")
+            return None
+        found = dict.fromkeys(map(session.exchange_of_message, numbers))
+        rows = [session.exchanges.row(number) for number in found if number is not None]
+        sends = [row for row in rows if row is not None and row.request_code in SENDS]
+        if not sends:
+            self.say("these rows are no sends; a lists the attempts of a message")
+            return None
+        return where_of(sends, EXCHANGES)
 
     def _show_plan(self, status: int, lines: list[str]) -> None:
         if status != ExitStatus.OK and self._told_again:

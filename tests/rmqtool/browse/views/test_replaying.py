@@ -45,6 +45,38 @@ def test_marked_sends_go_to_the_target_and_the_result_is_shown(tmp_path: Path) -
 
 
 @pytest.mark.slow
+def test_marked_messages_that_were_sent_go_to_the_target(tmp_path: Path) -> None:
+    async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
+        with sandbox_thread(SandboxOptions(brokers=1)) as box:
+            await press(browser, pilot, "2", "j", "m", "m", "R")
+            await sees(browser, "2 messages in 2 sends would be replayed")
+            await press(browser, pilot, "enter")
+            await sees(browser, "target: HOST:PORT")
+            await fill(browser, pilot, f"{box.namesrv} --top-speed -o {tmp_path / 'run'}")
+            await sees(browser, "What came of it")
+            stored = box.call(lambda running: len(running.brokers["broker-a"].state.store))
+        assert stored == 2
+
+    run(act, sample(CAPTURE))
+
+
+def test_of_messages_of_which_no_send_is_chosen_it_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
+        await press(browser, pilot, "2", "f")
+        await fill(browser, pilot, "event == delivered")
+        assert len(browser.tables["messages"])
+        await press(browser, pilot, "R")
+        await sees(browser, "these rows are no sends; a lists the attempts of a message")
+        monkeypatch.setattr("rmqtool.browse.views.replaying.MOST_NUMBERS", 3)
+        await press(browser, pilot, "x", "R")
+        await sees(browser, "more than 3 messages are too many: mark some")
+
+    run(act, sample("admin-5x.pcap"))
+
+
+@pytest.mark.slow
 def test_a_captured_address_is_refused(tmp_path: Path) -> None:
     async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
         row = browser.session.exchanges.row(0)
@@ -89,7 +121,7 @@ def test_what_is_no_target_is_said(line: str, said: str) -> None:
 
 def test_what_cannot_be_sent_again_is_said() -> None:
     async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
-        await press(browser, pilot, "2", "R")
-        await sees(browser, "what is sent again are exchanges of captures in files")
+        await press(browser, pilot, "3", "R")
+        await sees(browser, "what is sent again are exchanges and messages of captures in files")
 
     run(act, sample(CAPTURE))
