@@ -27,7 +27,7 @@ profiles.load()
 _OTHER_PROCESSES = ("cluster", "spark", "tshark", "slow")
 """marks of tests that wait for processes of their own"""
 _WHOLE_COMMANDS = ("tests/rmqtool/replay/", "tests/rmqtool/send/", "tests/rmqtool/browse/views/")
-"""folders whose tests run whole commands: against a sandbox over loopback, or the browser by keys"""
+"""folders whose tests run whole commands, by a sandbox or by keys: no unit tests"""
 _SECOND_TRY = pytest.mark.flaky(reruns=1, reruns_delay=2)
 """A busy machine can delay other processes past any wait; the summary names what ran twice."""
 _QUIET = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
