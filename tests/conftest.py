@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+import subprocess
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -32,6 +33,19 @@ _SECOND_TRY = pytest.mark.flaky(reruns=1, reruns_delay=2)
 """A busy machine can delay other processes past any wait; the summary names what ran twice."""
 _QUIET = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """py4j leaves its sockets to the garbage collector"""
+
+
+_wait_for_end = subprocess.Popen.__exit__
+
+
+def _end(process: subprocess.Popen[bytes], kind: type[BaseException] | None, *error: Any) -> None:
+    """End a process whose test failed: to wait for it, as Python does, might be for ever."""
+    if kind is not None:
+        process.kill()
+    _wait_for_end(process, kind, *error)
+
+
+subprocess.Popen.__exit__ = _end  # type: ignore[method-assign,assignment]
 
 
 def pytest_report_header() -> str:

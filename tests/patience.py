@@ -11,6 +11,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -30,9 +31,10 @@ def waiting_in(pipe: IO[bytes] | None) -> int:
 def read_of(process: int, path: Path) -> int:
     """Bytes of an open file up to which a process has read it; 0 where it is not open."""
     for number in Path(f"/proc/{process}/fd").iterdir():
-        if number.exists() and number.samefile(path):
-            lines = Path(f"/proc/{process}/fdinfo/{number.name}").read_text().splitlines()
-            return int(lines[0].removeprefix("pos:"))
+        with suppress(FileNotFoundError):  # it is closed meanwhile
+            if number.samefile(path):
+                lines = Path(f"/proc/{process}/fdinfo/{number.name}").read_text().splitlines()
+                return int(lines[0].removeprefix("pos:"))
     return 0
 
 
