@@ -67,6 +67,8 @@ class ShardOutput(msgspec.Struct):
     messages: list[tuple[int, list[MessageRecord]]] = []
     """place in `rows` of an exchange, and its messages"""
     bytes_read: int = 0
+    begun: list[CaptureStats] = []
+    """once the time of the first packet is known, the captures by then"""
     totals: ShardTotals | None = None
     problem: list[str] | None = None
     """path, reason and hint of a `CaptureError`"""
@@ -108,6 +110,8 @@ class SharedDecode(Decode):
     def _note(self, messages: Sequence[ShardOutput]) -> None:
         """Take over what the processes have told beside the rows."""
         self.read_before = messages[0].bytes_read
+        if messages[0].begun:
+            self.stats.captures = messages[0].begun
         self.add_experts([expert_of(one) for message in messages for one in message.findings])
         ended = [row for message in messages for row in message.conversations]
         self._ended += sorted(ended, key=attrgetter("conversation"))
@@ -217,8 +221,11 @@ def run(task: ShardTask, out: IO[bytes]) -> None:
         tls_keylog=task.tls_keylog,
     )
     decode = Decode(task.sources, options)
+    is_begun = False
     try:
         for rows in decode.ordered_records():
+            begun = decode.stats.captures if not is_begun and decode.stats.first_time else []
+            is_begun = is_begun or bool(begun)
             findings = [
                 (info.kind.name, *info[1:])
                 for info in decode.take_experts()
@@ -226,7 +233,7 @@ def run(task: ShardTask, out: IO[bytes]) -> None:
             ]
             ended = decode.take_conversations()
             messages = _places_of(decode.take_messages(), rows)
-            _send(out, ShardOutput(rows, findings, ended, messages, decode.bytes_read))
+            _send(out, ShardOutput(rows, findings, ended, messages, decode.bytes_read, begun))
     except CaptureError as error:
         _send(out, ShardOutput(problem=[error.path, error.reason, error.hint]))
         return

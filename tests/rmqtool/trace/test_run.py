@@ -126,3 +126,5 @@ def test_since_and_until_take_times_of_day_for_captures_and_logs(
                 events = [step["event"] for step in one["steps"]]  # type: ignore[attr-defined]
                 assert events[: len(expected)] == expected, (given, events)
             assert found[0] == found[1]
+    since = ("--since", f"{hour}:43:47.9", *zone)
+    assert lives(TWICE, key, *since, "-j", "2") == lives(TWICE, key, *since)
