@@ -11,7 +11,7 @@ PURE_TESTS := $(addprefix tests/dissectors/,tcp decode rows remoting/framing rem
   remoting/messages remoting/ids \
   remoting/bodies/test_messages.py remoting/bodies/test_registry.py remoting/test_headers.py \
   remoting/test_header_codec.py)
-HOT := $(shell sed -n 's/^    "\(dissectors\/.*\.py\)",$$/\1/p' setup.py)
+HOT := $(shell sed -n 's/^    "\([a-z]*\/.*\.py\)",$$/\1/p' setup.py)
 
 # Bytecode is written: without it each of hundreds of processes compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -45,7 +45,7 @@ $(COMPILED): $(VENV)/installed setup.py $(HOT)
 	@touch $@
 
 pure:  ## remove what was compiled
-	find dissectors -name '*.so' -delete
+	find dissectors rmqtool -name '*.so' -delete
 	rm -rf build $(COMPILED)
 
 demo: setup  ## set up, decode, send, replay, report: a tour over real captures
@@ -57,7 +57,7 @@ test: setup  ## lint, type-check, run all tests: real clusters and Spark include
 	RMQTOOL_PURE=1 $(PYTEST) -n 2 -m "(examples or not slow) and not tshark" $(PURE_TESTS) \
 	  || status=1; exit $$status
 
-test-fast: setup  ## run the unit tests: no cluster, no Spark, no tshark, no whole command against a sandbox or by keys
+test-fast: bytecode  ## run the unit tests: no cluster, no Spark, no tshark, no whole command against a sandbox or by keys
 	$(PYTEST) -n 3 -m "not cluster and not spark and not tshark and not slow and not commands" tests
 
 explore: setup  ## try 1,500 random examples of each property; what fails becomes an @example
@@ -69,8 +69,7 @@ lint: setup  ## style and format
 
 # All workers collect the tests at the same time: what is compiled before is compiled once.
 bytecode: setup
-	@$(BIN)/python -m compileall -q -j 2 dissectors replay analytics rmqtool tests
-	@said=$$($(PYTEST) --collect-only tests 2>&1) || { echo "$$said" | tail -30; exit 1; }
+	@$(BIN)/python -m tests.bytecode
 
 types: setup  ## types
 	$(BIN)/mypy

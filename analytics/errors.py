@@ -18,6 +18,11 @@ _JAVA_CAUSE = re.compile(
 _DAMAGED = re.compile(
     r"(file:\S+\.parquet)[^\n]*|(?:not a Parquet file|corrupt|ParquetDecodingException)", re.I
 )
+_GRPC = re.compile(r'StatusCode\.(?P<code>[A-Z_]+)\s+details = "(?P<text>[^"\n]*)')
+_OTHER_PYTHON = re.compile(
+    r"PYTHON_VERSION_MISMATCH\] .*?version: (?P<there>[\d.]+).*?: (?P<here>[\d.]+)", re.DOTALL
+)
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'")
 _LONGEST = 300
 
 
@@ -42,6 +47,9 @@ def reason_of(error: BaseException) -> ReportError:
     for match in reversed(list(_PYTHON_ERROR.finditer(text))):
         if match["type"] in _OURS:
             return ReportError(_short(match["text"]))
+    elsewhere = _reason_elsewhere(text)
+    if elsewhere is not None:
+        return elsewhere
     if "OutOfMemoryError" in text or "GC overhead limit" in text:
         return ReportError(
             "Spark has too little memory for this input",
@@ -64,10 +72,40 @@ def reason_of(error: BaseException) -> ReportError:
     return ReportError(f"Spark could not finish: {_short(said)}", "-V shows what Spark said")
 
 
+def _reason_elsewhere(text: str) -> ReportError | None:
+    """Return what is wrong with a Spark Connect server or with the Python of Spark's workers."""
+    status = _GRPC.search(text)
+    if status is not None:
+        said = _short(status["text"])
+        if status["code"] in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
+            return ReportError(
+                f"the Spark Connect server refuses the connection: {said}",
+                "a token follows its address: sc://HOST:PORT/;token=TOKEN",
+            )
+        if status["code"] in ("UNAVAILABLE", "UNIMPLEMENTED"):
+            return ReportError(
+                f"the Spark Connect server does not answer: {said}",
+                "check --master, and whether the server takes TLS: ;use_ssl=true, or a token",
+            )
+    python = _OTHER_PYTHON.search(text)
+    if python is not None:
+        return ReportError(
+            f"Spark's workers run Python {python['there']}, this is Python {python['here']}",
+            "both must be the same; PYSPARK_PYTHON of the cluster names its Python",
+        )
+    module = _NO_MODULE.search(text)
+    if module is not None:
+        return ReportError(
+            f"the Python of Spark's workers has no {module['name']}",
+            "install rmqtool's extra `spark` there, too",
+        )
+    return None
+
+
 def _text_of(error: BaseException) -> str:
-    """Return all that an error knows: py4j keeps the Java trace apart."""
+    """Return all that an error knows: the Java trace is kept apart."""
     parts = [str(error)]
-    for name in ("desc", "_desc", "stackTrace", "_stackTrace"):
+    for name in ("desc", "_desc", "stackTrace", "_stackTrace", "_stacktrace"):
         value = getattr(error, name, None)
         if isinstance(value, str):
             parts.append(value)

@@ -2,23 +2,24 @@
 
 A report is one file in `reports/` that exports `REPORT`. Rules: `build` takes DataFrames and gives
 DataFrames, one for each table it describes, with at least the table's columns (`conforming` takes
-those, in order and typed); it starts no Spark job itself and reads no file. What is asked for more
-than once is kept by `ReportInput.kept`, and let go when no report that is wanted needs it. Built-in
-functions rather than Python ones; where state is sequential, ``groupBy(...).applyInArrow``. Rows
-that are not there are unknown: `ReportInput.conversations` is None for input that has no
-connections, and no column may then say zero. To add a report: its file, and its name in
-`reports.REPORT_MODULES`.
+those, in order and typed); it reads no file, and starts no Spark job but for what is asked for more
+than once: that is kept by `ReportInput.kept`, and let go when no report that is wanted needs it.
+Built-in functions rather than Python ones; where state is sequential,
+``groupBy(...).applyInArrow``. Rows that are not there are unknown: `ReportInput.conversations` is
+None for input that has no connections, and no column may then say zero. To add a report: its file,
+and its name in `reports.REPORT_MODULES`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from .kept import Kept
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame
 
 WITH_MESSAGES: Final = frozenset({"delivery"})
@@ -165,19 +166,24 @@ class Report:
         return self.name in WITH_MESSAGES
 
 
-def conforming(frame: DataFrame, table: ReportTable) -> DataFrame:
-    """Return the columns of `table` of a frame: in order, typed, the rows sorted."""
-    from pyspark.sql import functions as F
-
+def typed(frame: DataFrame, table: ReportTable) -> DataFrame:
+    """Return the columns of `table` of a frame: in order, typed."""
     from .schema import TYPES
 
     # as text: a call of Java for each step of each column takes longer than the query
-    chosen = frame.selectExpr(
+    return frame.selectExpr(
         *(
             f"cast(`{column.name}` as {TYPES[column.type].simpleString()}) as `{column.name}`"
             for column in table.columns
         )
     )
+
+
+def conforming(frame: DataFrame, table: ReportTable) -> DataFrame:
+    """Return the columns of `table` of a frame: in order, typed, the rows sorted."""
+    from pyspark.sql import functions as F
+
+    chosen = typed(frame, table)
     if not table.order:
         return chosen
     return chosen.orderBy(
@@ -186,3 +192,22 @@ def conforming(frame: DataFrame, table: ReportTable) -> DataFrame:
             for name in table.order
         )
     )
+
+
+def can_be_ordered(table: ReportTable) -> bool:
+    """Return whether `in_order` can sort a table; Arrow does not compare lists."""
+    lists = {column.name for column in table.columns if column.type == "list"}
+    return lists.isdisjoint(name.removeprefix("-") for name in table.order)
+
+
+def in_order(rows: pyarrow.Table, table: ReportTable) -> pyarrow.Table:
+    """Return the rows of a table sorted as `conforming` sorts them."""
+    if not table.order or rows.num_rows < 2:
+        return rows
+    import pyarrow.compute
+
+    keys: list[tuple[str, Literal["ascending", "descending"]]] = [
+        (name[1:], "descending") if name.startswith("-") else (name, "ascending")
+        for name in table.order
+    ]
+    return rows.take(pyarrow.compute.sort_indices(rows, keys))  # nulls last, as it is by default

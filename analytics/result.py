@@ -10,7 +10,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .report import Report, ReportInput, ReportOptions, ReportTable, Row, conforming
+from .kept import Kept
+from .report import (
+    Report,
+    ReportInput,
+    ReportOptions,
+    ReportTable,
+    Row,
+    can_be_ordered,
+    conforming,
+    in_order,
+    typed,
+)
+from .schema import arrow_schema_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -95,7 +107,7 @@ def computed(
                 result.unknown.append(table)
                 continue
             now(report.name, table.name)
-            result.tables[table.name] = _collected(frames[table.name], table)
+            result.tables[table.name] = _collected(given.kept, frames[table.name], table)
         rows = {name: one.rows() for name, one in result.tables.items()}
         result.remarks = report.remarks(rows)
         if report.messages and given.messages is None:
@@ -106,7 +118,17 @@ def computed(
     return results
 
 
-def _collected(frame: DataFrame, table: ReportTable) -> TableResult:
-    chosen = conforming(frame, table).limit(MAX_ROWS + 1).toArrow()
-    cut = chosen.num_rows > MAX_ROWS
-    return TableResult(table, chosen.slice(0, MAX_ROWS) if cut else chosen, cut)
+def _collected(kept: Kept, frame: DataFrame, table: ReportTable) -> TableResult:
+    """Return a table, sorted here: Spark would look at all rows once more to sort them."""
+    schema = arrow_schema_of(table.columns)
+    rows = kept.rows_here(frame)
+    if rows is not None:
+        rows = rows.select(schema.names)
+    if rows is None or rows.schema.types != schema.types:  # Spark casts otherwise than Arrow
+        rows = typed(frame, table).limit(MAX_ROWS + 1).toArrow()
+    cut = rows.num_rows > MAX_ROWS
+    if rows.num_rows > 1 and (cut or not can_be_ordered(table)):
+        rows = conforming(frame, table).limit(MAX_ROWS).toArrow()
+    else:
+        rows = in_order(rows, table)
+    return TableResult(table, rows.cast(schema), cut)

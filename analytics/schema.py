@@ -7,7 +7,7 @@ bits and times UTC timestamps of microseconds, as Parquet has them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql.types import (
     ArrayType,
@@ -25,6 +25,9 @@ from dissectors.decode.decoded_log import FINDING_COLUMNS
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.message_record import MESSAGE_COLUMNS
 from dissectors.rows.record import COLUMNS
+
+if TYPE_CHECKING:
+    import pyarrow
 
 TYPES: dict[str, DataType] = {
     "string": StringType(),
@@ -56,6 +59,21 @@ class Described(Protocol):
 def schema_of(columns: Iterable[Described]) -> StructType:
     """Return the Spark schema of described columns; everything may be null."""
     return StructType([StructField(column.name, TYPES[column.type]) for column in columns])
+
+
+def arrow_schema_of(columns: Iterable[Described]) -> pyarrow.Schema:
+    """Return the Arrow schema of described columns, which Spark takes for `schema_of` them."""
+    import pyarrow
+
+    types: dict[str, pyarrow.DataType] = {
+        "string": pyarrow.string(),
+        "int": pyarrow.int64(),
+        "float": pyarrow.float64(),
+        "bool": pyarrow.bool_(),
+        "time": pyarrow.timestamp("us", tz="UTC"),
+        "list": pyarrow.list_(pyarrow.field("element", pyarrow.string())),
+    }
+    return pyarrow.schema([(column.name, types[column.type]) for column in columns])
 
 
 def exchange_schema() -> StructType:

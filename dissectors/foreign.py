@@ -15,6 +15,8 @@ import binascii
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mypy_extensions import i64
+
 if TYPE_CHECKING:
     import msgspec
 
@@ -77,14 +79,24 @@ def _reason_of(error: Exception) -> str:
 
 def integer_of(text: str) -> int | None:
     """Return the 64-bit integer that a text is, with or without a sign; None: it is none."""
-    if 0 < len(text) < LONGEST_NUMBER and text.isascii() and text.isdecimal():  # the usual case
-        return int(text)
+    size: i64 = len(text)
+    if 0 < size < LONGEST_NUMBER:  # the usual case: digits alone
+        number: i64 = 0
+        at: i64 = 0
+        while at < size:
+            digit: i64 = ord(text[at]) - 0x30
+            if digit < 0 or digit > 9:
+                break
+            number = number * 10 + digit
+            at += 1
+        if at == size:
+            return int(number)
     # int() alone would take blanks, underscores, other alphabets, and raise for many digits.
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not 0 < len(digits) <= LONGEST_NUMBER or not (digits.isascii() and digits.isdecimal()):
         return None
-    number = int(text)
-    return number if -(1 << 63) <= number < 1 << 63 else None
+    value = int(text)
+    return value if -(1 << 63) <= value < 1 << 63 else None
 
 
 def natural_of(text: str) -> int | None:

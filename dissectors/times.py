@@ -13,7 +13,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 from .foreign import natural_of
 
@@ -77,6 +76,8 @@ def zone_named(name: str) -> Zone | None:
     if _OFFSET.fullmatch(name):
         fixed = _zone_of(name)
         return Zone(name, lambda _: fixed)
+    from zoneinfo import ZoneInfo  # slow to import, and seldom asked for
+
     try:
         info = ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # no such zone; a name that is none; a folder of zones

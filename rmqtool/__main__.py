@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import signal
 import sys
 
@@ -10,6 +12,7 @@ def main() -> None:
     """Run the command line; a Ctrl-C while it is being loaded ends it without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    atexit.register(gc.freeze)  # the memory goes with the process: no circles are looked for
     from .owners import said_of_owners
 
     if not said_of_owners():

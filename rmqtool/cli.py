@@ -8,31 +8,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from dissectors.temporary import remove_all
 
-from .broker import command as cli_broker
-from .browse import command as cli_browse
-from .codes import options as codes_options
-from .decode import command as cli_decode
-from .diagnose import command as cli_diagnose
-from .help import command as cli_help
-from .hex import command as cli_hex
-from .live import command as cli_live
-from .replay import command as cli_replay
-from .report import command as cli_report
-from .send import command as cli_send
-from .trace import command as cli_trace
-from .ui import common_options as options
-from .ui.console import When
-from .ui.errors import draw_errors_with, guarded, said_of_system
+from .commands import CommandGroup, CommandPlace
+from .ui.errors import draw_errors_with, said_of_system
 from .ui.interrupt import install_handlers, restore_handlers
 from .ui.status import ExitStatus, Terminated
 from .version import VERSION
-from .wireshark import command as cli_wireshark
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _HELP = """Decode, replay and report Apache RocketMQ traffic.
@@ -56,14 +42,108 @@ Examples:
   rmqtool decode pcap incident.pcap
   rmqtool decode live -i eth0 -f 'tcp port 10911'
 """
+
+
+class _Decode(CommandGroup):
+    """The commands of `rmqtool decode`."""
+
+    places: ClassVar = {
+        "pcap": CommandPlace(
+            "decode.command",
+            "decode_pcap",
+            "Decode captures: one line per exchange, or as asked below.",
+        ),
+        "live": CommandPlace(
+            "live.command",
+            "decode_live",
+            "Decode what passes a network interface, as it happens: one line per exchange, or as"
+            " asked.",
+        ),
+        "hex": CommandPlace(
+            "hex.command",
+            "decode_hex",
+            "Decode a frame that is written down somewhere: a tree, as of `decode pcap --verbose`.",
+        ),
+        "stream": CommandPlace(
+            "hex.command",
+            "decode_stream",
+            "Decode a byte stream: one line per command, with its offset.",
+        ),
+    }
+
+
+class _Root(CommandGroup):
+    """The commands of `rmqtool`, beside `decode`."""
+
+    places: ClassVar = {
+        "browse": CommandPlace(
+            "browse.command",
+            "browse",
+            "Look around in captures, decoded logs or an interface, with keys and mouse.",
+        ),
+        "replay": CommandPlace(
+            "replay.command",
+            "replay",
+            "Send captured messages again, safely, and compare what comes of them.",
+        ),
+        "report": CommandPlace(
+            "report.command",
+            "report",
+            "Report latency, retries and broker isolation, from captures or decoded logs, by"
+            " Spark.",
+        ),
+        "diagnose": CommandPlace(
+            "diagnose.command",
+            "diagnose",
+            "Say what is wrong in captured traffic, why, and what to do about it; with packets as"
+            " proof.",
+        ),
+        "trace": CommandPlace(
+            "trace.command",
+            "trace",
+            "Follow one message: who sent it, where it was stored, who got it when, and how it"
+            " ended.",
+        ),
+        "codes": CommandPlace(
+            "codes.entry",
+            "codes",
+            "Look up what a number or a name on the wire means.",
+            {**_CONTEXT, "ignore_unknown_options": True},
+        ),
+        "wireshark": CommandPlace(
+            "wireshark.command",
+            "wireshark",
+            "Write a RocketMQ dissector for Wireshark and tshark 4.x, in Lua.",
+        ),
+        "send": CommandPlace(
+            "send.command",
+            "send",
+            "Send messages, and show every attempt: which broker, why that one, how long, what came"
+            " of it.",
+        ),
+        "broker": CommandPlace(
+            "broker.command",
+            "broker",
+            "Run a NameServer and brokers in this process: a safe target, with faults if wanted.",
+        ),
+        "help": CommandPlace(
+            "help.command",
+            "help_",
+            "Show a document: columns, filters, reports, sandbox faults, replay rules and more.",
+        ),
+    }
+
+
 app = typer.Typer(
     name="rmqtool",
+    cls=_Root,
     help=_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=_CONTEXT,
 )
 decode_app = typer.Typer(
+    cls=_Decode,
     help=_DECODE_HELP,
     no_args_is_help=True,
     context_settings=_CONTEXT,
@@ -85,51 +165,6 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-decode_app.command("pcap")(cli_decode.decode_pcap)
-decode_app.command("live")(cli_live.decode_live)
-decode_app.command("hex")(cli_hex.decode_hex)
-decode_app.command("stream")(cli_hex.decode_stream)
-app.command("browse")(cli_browse.browse)
-app.command("replay")(cli_replay.replay)
-app.command("report")(cli_report.report)
-app.command("diagnose")(cli_diagnose.diagnose)
-app.command("trace")(cli_trace.trace)
-
-
-@app.command("codes", context_settings={**_CONTEXT, "ignore_unknown_options": True})
-def codes(
-    query: codes_options.Words = None,
-    kind: codes_options.KindName = None,
-    format_: codes_options.FormatName = codes_options.CodesFormat.table,
-    color: options.Color = When.auto,
-) -> None:
-    """Look up what a number or a name on the wire means.
-
-    Examples:
-
-    \b
-      rmqtool codes 310
-      rmqtool codes 3442                  a code that a binary header has cut
-      rmqtool codes response 17
-      rmqtool codes PopMessageRequestHeader
-      rmqtool codes UNIQ_KEY
-      rmqtool codes --kind response --format json
-    """
-
-    def run() -> ExitStatus:
-        from .codes.command import codes
-
-        return codes(query or [], kind, format_, color)
-
-    raise typer.Exit(int(guarded(run)))
-
-
-app.command("wireshark")(cli_wireshark.wireshark)
-app.command("send")(cli_send.send)
-app.command("broker")(cli_broker.broker)
-app.command("help")(cli_help.help_)
 
 
 def _framed(lines: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,11 @@ def _end(process: subprocess.Popen[bytes], kind: type[BaseException] | None, *er
 
 
 subprocess.Popen.__exit__ = _end  # type: ignore[method-assign,assignment]
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in the background so, and processes of tests would not end by it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

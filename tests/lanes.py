@@ -35,7 +35,10 @@ def _cluster(*names: str, apart: bool = False) -> Lane:
 
 
 LANES: Final = (
-    Lane("spark reports", ("tests/analytics/reports/*", "tests/rmqtool/report/*")),
+    Lane(
+        "spark reports",
+        ("tests/analytics/reports/*", "tests/rmqtool/report/*", "tests/analytics/test_kept.py::*"),
+    ),
     Lane(
         "spark",
         (

@@ -39,7 +39,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "scapy": ("dissectors.with_scapy",),
     "pyspark": ("analytics", API),
     "pandas": ("analytics", API),
-    "pyarrow": ("dissectors.rows.parquet", "analytics", API),
+    "pyarrow": ("dissectors.rows.parquet", "dissectors.rows.encoded", "analytics", API),
     "typer": ("rmqtool",),
     "rich": ("rmqtool.ui.screen", "rmqtool.ui.console", "rmqtool.browse.views"),
     "textual": ("rmqtool.browse.views",),
@@ -138,6 +138,14 @@ def test_libraries_have_their_places() -> None:
         for name, _ in _imports_of(module)
         if not _is_in(module, ONLY_IN.get(name.split(".")[0], (module,)))
     ] == []
+
+
+def test_only_a_classic_session_reaches_into_java() -> None:
+    """A Spark Connect server has no SparkContext and no frames of Java for its clients."""
+    words = ("sparkContext", "_jvm", "_jdf", "_jsc", "py4j.", ".rdd")
+    texts = {name: path.read_text() for name, path in MODULES.items()}
+    found = {name for name, text in texts.items() if any(word in text for word in words)}
+    assert found == {"analytics.spark.session"}
 
 
 def test_print_has_its_place() -> None:

@@ -144,6 +144,7 @@ def _spelled_fields(node: ast.AST) -> Iterator[str]:
         yield f"{node.lineno}: a letter of the send header"  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_facts_are_spelled_once() -> None:
     assert [
         f"{path.relative_to(ROOT)}:{spelling}"

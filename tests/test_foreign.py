@@ -35,10 +35,14 @@ PARSERS = {
 WRITERS = ("dumps", "dump", "writer", "DictWriter")
 EVALUATED = ("eval", "exec", "__import__", "compile")
 EXCEPTIONS = {
-    "dissectors/decode/shards.py": "what processes of one run tell each other: both ends are ours",
+    "dissectors/processes/shared_decode.py": "what processes of one run tell each other",
+    "dissectors/processes/worker.py": "what processes of one run tell each other",
+    "dissectors/processes/feeding.py": "what processes of one run tell each other",
     "analytics/reports/diagnosis.py": "what the tasks of one Spark job tell each other",
     "analytics/reports/diagnosis_tasks.py": "what the tasks of one Spark job tell each other",
     "analytics/reports/keyed_folds.py": "what the tasks of one Spark job tell each other",
+    "analytics/inputs/packet_source.py": "what the tasks of one Spark job tell each other",
+    "analytics/inputs/shuffle.py": "what the tasks of one Spark job tell each other",
     "analytics/consuming/delivery.py": "items of its own, which tasks of one Spark job hand on",
     "analytics/consuming/group_fold.py": "items of its own, which tasks of one Spark job hand on",
     "rmqtool/ui/by_time.py": "rows of this run, in a file that has no name",

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from .lanes import LANES
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.slow
 def test_workers_take_lanes() -> None:
     """Where the scheduler of pytest-xdist is used instead, the suite takes twice as long."""
     command = [sys.executable, "-m", "pytest", "-v", "-n", "1", "-p", "no:cacheprovider"]

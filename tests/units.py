@@ -145,6 +145,23 @@ UNITS: dict[str, tuple[str, ...]] = {
         "dissectors.owned_folder",
         "dissectors.times",
     ),
+    "dissectors.shares": (
+        "dissectors.conversations",
+        "dissectors.decode",
+        "dissectors.tcp",
+        "dissectors.expert",
+    ),
+    "dissectors.processes": (
+        "dissectors.budget",
+        "dissectors.conversations",
+        "dissectors.decode",
+        "dissectors.message_rows",
+        "dissectors.tcp",
+        "dissectors.rows",
+        "dissectors.where",
+        "dissectors.expert",
+        "dissectors.times",
+    ),
     # edges: live capture, crafting, other tools
     "dissectors.live": ("dissectors.live",),
     "dissectors.with_scapy": (
@@ -244,12 +261,12 @@ UNITS: dict[str, tuple[str, ...]] = {
     # analytics
     "analytics": (),
     "analytics.errors": (),
-    "analytics.kept": (),
+    "analytics.kept": ("analytics.schema", "analytics.spark"),
     "analytics.schema": ("dissectors.decode", "dissectors.rows"),
     "analytics.spark": ("analytics.errors", "dissectors.histogram", ENDPOINT),
     "analytics.derived": ("analytics.schema", "analytics.spark", "dissectors.rows"),
     "analytics.report": ("analytics.kept", "analytics.schema"),
-    "analytics.result": ("analytics.report",),
+    "analytics.result": ("analytics.report", "analytics.kept", "analytics.schema"),
     "analytics.tables": ("analytics.result",),
     "analytics.csv_tables": ("analytics.result", "dissectors.rows", "dissectors.times"),
     "analytics.compare": ("analytics.report", "analytics.result"),
@@ -319,6 +336,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     ),
     "rmqtool.__main__": ("rmqtool.cli", "rmqtool.owners"),
     "rmqtool.owners": (VERSION,),
+    "rmqtool.commands": (),
     "rmqtool.cli": ("rmqtool", "dissectors.temporary"),
     "rmqtool.ui": (
         *(VERSION, ERRORS, "dissectors.printable", "dissectors.temporary", "dissectors.times"),

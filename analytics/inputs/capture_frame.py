@@ -1,4 +1,8 @@
-"""A table of captures as a DataFrame that Spark's tasks decode."""
+"""Captures as DataFrames of Spark that its tasks decode, each row once.
+
+Small captures are decoded by one task, each time that a frame is computed; large ones on Spark's
+shuffle, at once, and kept.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,26 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
+from dissectors.tcp.source import expand_sources
 from dissectors.times import Moment
 
 from ..report import ReportInput
 from ..schema import SOURCE
+from ..spark.workers import serve_modules
 from .capture_source import NAME, CaptureSource
 from .filters import chosen
+from .row_batches import (
+    ALL,
+    CONVERSATION,
+    EXCHANGES,
+    KIND,
+    MESSAGES,
+    OTHER,
+    schema_of_table,
+)
+from .shuffle import ShuffleTask, shuffled_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,17 +50,18 @@ def capture_frame(
     `where`, `since` and `until` (nanoseconds since the epoch) are for exchanges; `tls_keylog` is a
     file with secrets of TLS.
     """
-    spark.dataSource.register(CaptureSource)
-    tasks = max(1, spark.sparkContext.defaultParallelism)
-    reader = spark.read.format(NAME).options(
-        table=table,
-        tasks=str(tasks),
-        decode_as=",".join(map(str, decode_as)),
-        tls_keylog=os.path.abspath(tls_keylog) if tls_keylog else "",
-    )
+    serve_modules(spark)
     # a worker, and what plans its tasks, may be in another folder than this process
-    names = {os.path.abspath(path): path for path in paths}
-    frame = reader.load(list(names)).drop(SOURCE)
+    names = {os.path.abspath(path): path for path in expand_sources(paths)}
+    keylog = os.path.abspath(tls_keylog) if tls_keylog else ""
+    task = ShuffleTask(
+        tuple(names), "", frozenset(decode_as), messages=table == MESSAGES, tls_keylog=keylog
+    )
+    if task.is_small:
+        frame = one_task_rows(spark, task, table)
+    else:
+        frame = table_in(shuffled_rows(spark, task), table)
+    frame = frame.drop(SOURCE)
     others = {whole: name for whole, name in names.items() if whole != name}
     if others:
         frame = frame.replace(others, subset=["capture"])
@@ -50,6 +69,37 @@ def capture_frame(
         return frame
     given = ReportInput(frame)
     return chosen(given, where, moment_at(since), moment_at(until)).exchanges
+
+
+def decoded_rows(spark: SparkSession, task: ShuffleTask) -> DataFrame:
+    """Return the table `all` of captures, which is decoded once and kept."""
+    if task.is_small:
+        return one_task_rows(spark, task, ALL).persist()
+    return shuffled_rows(spark, task)
+
+
+def one_task_rows(spark: SparkSession, task: ShuffleTask, table: str) -> DataFrame:
+    """Return a table of captures that one task decodes."""
+    spark.dataSource.register(CaptureSource)
+    reader = spark.read.format(NAME).options(
+        table=table,
+        messages=str(task.messages).lower(),
+        decode_as=",".join(map(str, task.decode_as)),
+        tls_keylog=task.tls_keylog,
+    )
+    rows = reader.load(list(task.captures))
+    return rows.withColumn(SOURCE, F.lit(task.source))
+
+
+def table_in(rows: DataFrame, table: str) -> DataFrame:
+    """Return one table of the table `all`."""
+    chosen = rows.where(F.col(KIND) == table)
+    names = schema_of_table(table).fieldNames()
+    if table != EXCHANGES:
+        parsed = F.from_json(OTHER, schema_of_table(table)).alias("row")
+        chosen = chosen.select(parsed, CONVERSATION, SOURCE)
+        names = [name if name in (CONVERSATION, SOURCE) else f"row.{name}" for name in names]
+    return chosen.select(*names)
 
 
 def moment_at(ns: int | None) -> Moment | None:

@@ -16,7 +16,7 @@ from time import time_ns
 
 from dissectors.decode.decoded_log import DecodedLogWriter, finding_of, manifest_of
 from dissectors.decode.pipeline import DecodeOptions
-from dissectors.decode.shards import decode_of
+from dissectors.processes.choice import decode_of
 from dissectors.temporary import remove, temporary_in
 
 from .inputs import Input, inputs_of
@@ -24,8 +24,8 @@ from .inputs import Input, inputs_of
 SHARE_BYTES = 64 * 1024 * 1024
 """Captures up to this size are decoded by one process: more would cost more to start."""
 
-OnProgress = Callable[[int, int | None, int], None]
-"""Progress: bytes read, bytes in all, exchanges found."""
+OnProgress = Callable[[int, int, int], None]
+"""Progress: bytes read, packets in them as far as they are known, exchanges found."""
 
 
 class TemporaryLog:
@@ -76,7 +76,8 @@ class TemporaryLog:
                 log.write_findings(
                     [finding_of(info, decode.sources) for info in decode.take_experts()]
                 )
-                seen(decode.bytes_read, decode.bytes_total, found)
+                packets = sum(one.packets for one in decode.stats.captures)
+                seen(decode.bytes_read, packets, found)
             log.finish(manifest_of(decode.stats, version, time_ns(), {}))
         except BaseException:
             log.discard()

@@ -1,8 +1,8 @@
 """Which exchanges a report is about: `--where`, `--since`, `--until` on a DataFrame.
 
 Rules: a filter means the same as in `rmqtool decode pcap`, by the same code
-(`dissectors.where.filter`), so it runs in Python workers; only the columns that the expression
-names are sent there. Times are compared by Spark.
+(`dissectors.where.filter`): in this process for a small input, else in Python workers, to which
+only the columns that the expression names are sent. Times are compared by Spark.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     Arrays = pyarrow.Array[pyarrow.Scalar[pyarrow.DataType]]
+    Columns = Arrays | pyarrow.ChunkedArray[pyarrow.Scalar[pyarrow.DataType]]
 
 _TIMES = frozenset(column.name for column in COLUMNS if column.type == "time")
 
@@ -100,12 +101,15 @@ def chosen(
         if conversations is not None:
             end = "end_time" if compare == ">=" else "start_time"
             conversations = conversations.where(f"unix_micros({end}) {compare} {micros}")
-    if where:
+    kept = Kept(given.small)
+    if where and given.small:
+        rows = _rows_for_which(exchanges.toArrow(), where, zone)
+        exchanges = kept.put(exchanges.sparkSession, rows, exchanges.schema)
+    elif where:
         exchanges = exchanges.where(_column_of(where, zone))
     messages = given.messages
     if messages is not None and exchanges is not given.exchanges:
         messages = _messages_in(messages, exchanges)
-    kept = Kept(given.small)
 
     def read(frame: DataFrame | None) -> DataFrame | None:
         return None if frame is None else kept.input(frame)
@@ -134,6 +138,15 @@ def _first_time(exchanges: DataFrame) -> int:
     return int(micros) * 1000
 
 
+def _rows_for_which(table: pyarrow.Table, where: str, zone: str) -> pyarrow.Table:
+    """Return the rows for which an expression holds; without a worker that reads them."""
+    import pyarrow
+
+    holds, names = compiled(where, zone)
+    found = [holds(row) for row in _rows_of([table.column(name) for name in names], names)]
+    return table.filter(pyarrow.array(found, pyarrow.bool_()))
+
+
 def _column_of(where: str, zone: str) -> Column:
     _, names = compiled(where, zone)
 
@@ -150,7 +163,7 @@ def _column_of(where: str, zone: str) -> Column:
     return F.arrow_udf(test, BooleanType())(*(F.col(name) for name in names))
 
 
-def _rows_of(columns: Sequence[Arrays], names: Sequence[str]) -> Iterator[tuple[object, ...]]:
+def _rows_of(columns: Sequence[Columns], names: Sequence[str]) -> Iterator[tuple[object, ...]]:
     """Give rows as the filter knows them: times are nanoseconds since the epoch."""
     import pyarrow
 

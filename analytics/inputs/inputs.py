@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -275,6 +275,23 @@ def _head_of(path: Path) -> bytes:
 
 def _size_of(files: Iterable[str]) -> int:
     return sum(os.path.getsize(file) for file in files)
+
+
+def at_whole_paths(one: Input) -> Input:
+    """Return an input whose files another process finds, whatever its folder; `name` stays."""
+
+    def whole(files: Iterable[str]) -> tuple[str, ...]:
+        return tuple(file if "://" in file else os.path.abspath(file) for file in files)
+
+    beside = (one.conversations, one.findings)
+    conversations, findings = (None if file is None else whole([file])[0] for file in beside)
+    return replace(
+        one,
+        exchanges=whole(one.exchanges),
+        conversations=conversations,
+        findings=findings,
+        messages=None if one.messages is None else whole(one.messages),
+    )
 
 
 SMALL_ROWS = 100_000

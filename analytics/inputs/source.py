@@ -2,8 +2,8 @@
 
 Rules: every table has the columns of this program, in order; a column that an older log does not
 have is null. `source` says which input a row is from, and numbers of conversations are unique
-within it. Captures are decoded by Spark's tasks: each capture by its own where no connection is in
-two of them, else all together by shares of the connections.
+within it. Captures are one ordered list, as in `rmqtool decode pcap`, and are decoded by
+Spark's tasks.
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ from ..schema import (
     finding_schema,
     message_schema,
 )
+from ..spark.connect import is_connect
 from ..spark.expressions import text
-from . import capture_source
-from .capture_source import ALL, KIND, OTHER, CaptureSource
+from ..spark.workers import serve_modules
+from .capture_frame import decoded_rows, table_in
 from .inputs import Input, InputError, InputKind, is_small
+from .row_batches import CONVERSATIONS, EXCHANGES, FINDINGS, MESSAGES
+from .rows_here import json_lines_here, parquet_here
+from .shuffle import ShuffleTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +67,8 @@ class _Parts:
     """file with secrets of TLS; empty: none"""
     without_messages: list[str] = field(default_factory=list)
     """inputs that have none"""
+    here: bool = False
+    """files are read by this process: Spark is elsewhere and may not see them"""
 
 
 def read_inputs(
@@ -78,7 +84,9 @@ def read_inputs(
     like knowledge of all. So are messages, and only if they are wanted. `tls_keylog` is a file
     with secrets of TLS, which tasks must see under the same path.
     """
-    parts = _Parts(with_messages=messages, tls_keylog=tls_keylog)
+    small = is_small(inputs)
+    here = small and is_connect(spark)
+    parts = _Parts(with_messages=messages, tls_keylog=tls_keylog, here=here)
     for one in inputs:
         if one.kind is InputKind.captures:
             _add_captures(spark, one, decode_as, parts)
@@ -104,7 +112,7 @@ def read_inputs(
             _together(parts.conversations) if known and parts.conversations else None,
             _together(parts.findings) if known and parts.findings else None,
             _together(parts.messages) if every and parts.messages else None,
-            Kept(is_small(inputs)),
+            Kept(small),
         ),
         parts.remarks,
     )
@@ -143,21 +151,28 @@ def _read_parquet(
     files: Sequence[str],
     schema: StructType,
     source: str,
-    parts: _Parts,  # noqa: ARG001
+    parts: _Parts,
 ) -> DataFrame:
     if not files:
         return spark.createDataFrame([], schema).withColumn(SOURCE, F.lit(source))
-    frame = spark.read.schema(schema).parquet(*map(_uri, files))
+    if parts.here:
+        frame = parquet_here(spark, files, schema)
+    else:
+        frame = spark.read.schema(schema).parquet(*map(_uri, files))
     return frame.selectExpr("*", f"{text(source)} as {SOURCE}")
 
 
 def _read_jsonl(
     spark: SparkSession, files: Sequence[str], schema: StructType, source: str, parts: _Parts
 ) -> DataFrame:
-    reader = spark.read.schema(schema.add(_BROKEN, "string")).options(
-        mode="PERMISSIVE", columnNameOfCorruptRecord=_BROKEN
-    )
-    frame = reader.json([_uri(file) for file in files]).cache()
+    if parts.here:
+        frame = json_lines_here(spark, files, schema, _BROKEN)
+    else:
+        reader = spark.read.schema(schema.add(_BROKEN, "string")).options(
+            mode="PERMISSIVE", columnNameOfCorruptRecord=_BROKEN
+        )
+        frame = reader.json([_uri(file) for file in files])
+    frame = frame.cache()
     broken = frame.where(F.col(_BROKEN).isNotNull())
     count = broken.count()
     if count:
@@ -176,7 +191,7 @@ def _add_remote(spark: SparkSession, one: Input, parts: _Parts) -> None:
     single = base.endswith((".parquet", ".jsonl", ".ndjson"))
     form = "jsonl" if base.endswith(("jsonl", "ndjson")) else "parquet"
     read: Callable[..., DataFrame] = _read_jsonl if form == "jsonl" else _read_parquet
-    files = [base] if single else [f"{base}/{capture_source.EXCHANGES}"]
+    files = [base] if single else [f"{base}/{EXCHANGES}"]
     parts.exchanges.append(read(spark, files, exchange_schema(), one.name, parts))
     if single:
         parts.without.append(one.name)
@@ -184,7 +199,7 @@ def _add_remote(spark: SparkSession, one: Input, parts: _Parts) -> None:
         return
     if parts.with_messages:
         try:
-            folder = f"{base}/{capture_source.MESSAGES}"
+            folder = f"{base}/{MESSAGES}"
             parts.messages.append(read(spark, [folder], message_schema(), one.name, parts))
         except Exception:
             parts.without_messages.append(one.name)
@@ -207,58 +222,20 @@ def _uri(file: str) -> str:
 
 
 def _add_captures(spark: SparkSession, one: Input, decode_as: Sequence[int], parts: _Parts) -> None:
-    spark.dataSource.register(CaptureSource)
-    each = len(one.exchanges) > 1
-    rows = _decoded(spark, one, decode_as, each, parts)
-    if each and _cut(_others(rows, capture_source.CONVERSATIONS, conversation_schema())):
-        rows.unpersist()
-        rows = _decoded(spark, one, decode_as, False, parts)
-    names = exchange_schema().fieldNames()
-    exchanges = rows.where(f"{KIND} = {text(capture_source.EXCHANGES)}")
-    parts.exchanges.append(exchanges.select(*names, SOURCE))
-    parts.conversations.append(_others(rows, capture_source.CONVERSATIONS, conversation_schema()))
-    parts.findings.append(_others(rows, capture_source.FINDINGS, finding_schema()))
+    serve_modules(spark)
+    task = ShuffleTask(
+        one.exchanges,
+        one.name,
+        frozenset(decode_as),
+        parts.with_messages,
+        os.path.abspath(parts.tls_keylog) if parts.tls_keylog else "",
+    )
+    rows = decoded_rows(spark, task)
+    parts.exchanges.append(table_in(rows, EXCHANGES))
+    parts.conversations.append(table_in(rows, CONVERSATIONS))
+    parts.findings.append(table_in(rows, FINDINGS))
     if parts.with_messages:
-        parts.messages.append(_others(rows, capture_source.MESSAGES, message_schema()))
-
-
-def _decoded(
-    spark: SparkSession, one: Input, decode_as: Sequence[int], each: bool, parts: _Parts
-) -> DataFrame:
-    """Return the table `all`, which is decoded once and kept."""
-    reader = spark.read.format(capture_source.NAME).options(
-        table=ALL,
-        each=str(each).lower(),
-        messages=str(parts.with_messages).lower(),
-        tasks=str(max(1, spark.sparkContext.defaultParallelism)),
-        decode_as=",".join(map(str, decode_as)),
-        tls_keylog=os.path.abspath(parts.tls_keylog) if parts.tls_keylog else "",
-    )
-    return reader.load(list(one.exchanges)).persist()
-
-
-def _others(rows: DataFrame, kind: str, schema: StructType) -> DataFrame:
-    """Return the rows of another table than the exchanges."""
-    chosen = rows.where(f"{KIND} = {text(kind)}")
-    parsed = chosen.select(F.from_json(OTHER, schema).alias("row"), SOURCE)
-    return parsed.select("row.*", SOURCE)
-
-
-def _cut(conversations: DataFrame) -> bool:
-    """Return whether a connection goes on in another capture: then captures are read together.
-
-    A connection that begins in the middle where another capture has one of the same two ends.
-    """
-    ends = conversations.selectExpr(
-        "least(client, server) as one",
-        "greatest(client, server) as other",
-        SOURCE,
-        "start = 'midstream' as cut",
-    )
-    pairs = ends.groupBy("one", "other").agg(
-        F.count_distinct(SOURCE).alias("sources"), F.bool_or("cut").alias("cut")
-    )
-    return bool(pairs.where("sources > 1 and cut").limit(1).count())
+        parts.messages.append(table_in(rows, MESSAGES))
 
 
 def _has_rows(given: ReportInput) -> bool:

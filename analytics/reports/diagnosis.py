@@ -23,11 +23,11 @@ from ..diagnosis.messages import LONG_US
 from ..diagnosis.registry import rules
 from ..inputs.rows import connections_in, exchanges_in
 from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
-from ..schema import SOURCE, schema_of
+from ..schema import SOURCE, arrow_schema_of, schema_of
 from ..sends import sends
 from ..sends.broker_names import broker_names
 from ..spark.expressions import adding, numbers
-from .diagnosis_tables import ALL_COLUMNS, LIMITS, PROBLEMS, arrow_schema, rows_of
+from .diagnosis_tables import ALL_COLUMNS, LIMITS, PROBLEMS, rows_of
 from .diagnosis_tasks import (
     CONNECTION,
     EXCHANGE,
@@ -56,8 +56,8 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     """Return the tables."""
     whole = _in_one_pass(given) if given.small else given.kept.frame(_on_spark(given))
     return {
-        PROBLEMS.name: whole.where("kind = 'problem'"),
-        LIMITS.name: whole.where("kind = 'limit'"),
+        PROBLEMS.name: given.kept.part(whole, "kind", "problem"),
+        LIMITS.name: given.kept.part(whole, "kind", "limit"),
     }
 
 
@@ -97,8 +97,8 @@ def _in_one_pass(given: ReportInput) -> DataFrame:
         for batch in given.kept.rows(given.findings).select(["kind"]).to_batches():
             engine.add_findings(findings_in(batch))
     rows = rows_of(engine.diagnosis())
-    table = pyarrow.Table.from_pylist(rows, schema=arrow_schema(ALL_COLUMNS))
-    return given.exchanges.sparkSession.createDataFrame(table, schema_of(ALL_COLUMNS))
+    table = pyarrow.Table.from_pylist(rows, schema=arrow_schema_of(ALL_COLUMNS))
+    return given.kept.here(given.exchanges.sparkSession, table, schema_of(ALL_COLUMNS))
 
 
 def _by_source(given: ReportInput, frame: DataFrame | None) -> dict[str, list[pyarrow.RecordBatch]]:

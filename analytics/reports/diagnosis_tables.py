@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dissectors.rows.tables import encodable_value
 from dissectors.times import text_of_time
@@ -10,11 +10,6 @@ from dissectors.times import text_of_time
 from ..diagnosis.engine import Diagnosis, not_judged
 from ..diagnosis.problem import Problem
 from ..report import ReportTable, TableColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pyarrow
 
 PROBLEM_COLUMNS: Final = (
     TableColumn("incident", "int", "", "number of the incident: problems of one have one cause"),
@@ -116,15 +111,3 @@ def _row_of(problem: Problem, place: int) -> dict[str, object]:
         for one in problem.evidence
     ]
     return {name: encodable_value(value) for name, value in row.items()}
-
-
-def arrow_schema(columns: Sequence[TableColumn]) -> pyarrow.Schema:
-    import pyarrow
-
-    types: dict[str, pyarrow.DataType] = {
-        "string": pyarrow.string(),
-        "int": pyarrow.int64(),
-        "time": pyarrow.timestamp("us", tz="UTC"),
-        "list": pyarrow.list_(pyarrow.string()),
-    }
-    return pyarrow.schema([(column.name, types[column.type]) for column in columns])

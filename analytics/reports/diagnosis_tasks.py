@@ -24,8 +24,8 @@ from ..diagnosis.registry import rule_of, rules, takers_of
 from ..diagnosis.rule import Fold
 from ..inputs.rows import connections_in, exchanges_in, json_text_of
 from ..report import TableColumn
-from ..schema import SOURCE
-from .diagnosis_tables import ALL_COLUMNS, arrow_schema, rows_of
+from ..schema import SOURCE, arrow_schema_of
+from .diagnosis_tables import ALL_COLUMNS, rows_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -264,7 +264,7 @@ def concluded_rows(known: str) -> Callable[[pyarrow.Table], pyarrow.Table]:
         limits: list[str] = []
         problems = merged([msgspec.json.decode(text, type=Problem) for text in texts], limits)
         rows = rows_of(concluded(rules(), problems, context, limits))
-        return pyarrow.Table.from_pylist(rows, schema=arrow_schema(ALL_COLUMNS))
+        return pyarrow.Table.from_pylist(rows, schema=arrow_schema_of(ALL_COLUMNS))
 
     return conclude
 

@@ -191,16 +191,16 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
         options.not_available_ms,
         options.fault_strategy,
     )
-    events = _with_connects(_events(stitch, limits.timeout_us), stitch, failed_connects(given))
+    events = _with_connects(given, _events(stitch, limits.timeout_us), stitch)
     fold, schema = isolation_rows(assumed), schema_of(ALL_COLUMNS)
     if given.small:  # to start Python for Spark's tasks takes longer
         seen = events.toArrow()
         found = fold(seen) if seen.num_rows else arrow_table((), ALL_COLUMNS)
-        rows = given.kept.in_one_piece(events.sparkSession, found, schema)
+        rows = given.kept.here(events.sparkSession, found, schema)
     else:
         producers = adding(events, {"producer": NUMBER}).groupBy("producer")
         rows = given.kept.frame(producers.applyInArrow(fold, schema))
-    tables = {name: rows.where(f"{KIND.name} = '{kind}'") for name, kind in _KINDS.items()}
+    tables = {name: given.kept.part(rows, KIND.name, kind) for name, kind in _KINDS.items()}
     queues = given.kept.frame(_queues(stitch))
     return {**tables, TOPIC_SKEW.name: _topics(queues), QUEUE_SKEW.name: queues}
 
@@ -244,10 +244,13 @@ def _events(stitch: Stitched, timeout_us: int) -> DataFrame:
     return plain.unionByName(looked_at)
 
 
-def _with_connects(events: DataFrame, stitch: Stitched, failed: DataFrame | None) -> DataFrame:
+def _with_connects(given: ReportInput, events: DataFrame, stitch: Stitched) -> DataFrame:
     """Return the attempts with `gone`: brokers that their client could not reach; null: unknown."""
+    failed = failed_connects(given)
     if failed is None:
         return adding(events, {"gone": "cast(null as string)"})
+    if given.kept.is_empty(failed):
+        return adding(events, {"gone": "''"})
     told = gone_by_time(failed, stitch.attempts).withColumnRenamed("gone", "_gone")
     joined = adding(events, {"bucket": BUCKET}).join(
         F.broadcast(told), ["client", "bucket"], "left"
@@ -264,7 +267,7 @@ def _queues(stitch: Stitched) -> DataFrame:
         counted,
         {
             "share": "attempts / sum(attempts) over (partition by topic)",
-            "evenly": "1.0 / count(*) over (partition by topic)",
+            "evenly": "1D / count(*) over (partition by topic)",
         },
     )
 

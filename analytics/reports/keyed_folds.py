@@ -19,7 +19,7 @@ from ..consuming.items import Item
 from ..consuming.known import Known
 from ..inputs.rows import connections_in, exchanges_in, json_text_of, messages_in
 from ..report import ReportInput, ReportTable, TableColumn
-from ..schema import TYPES, schema_of
+from ..schema import TYPES, arrow_schema_of, schema_of
 from ..spark.expressions import numbers, text
 
 if TYPE_CHECKING:
@@ -117,9 +117,10 @@ def _here(
     rows = folding.tables(folding.fold(items, known), known)
     session = given.exchanges.sparkSession
     return {
-        table.name: session.createDataFrame(
+        table.name: given.kept.here(
+            session,
             pyarrow.Table.from_pylist(
-                rows.get(table.name, []), schema=_arrow_schema(table.columns)
+                rows.get(table.name, []), schema=arrow_schema_of(table.columns)
             ),
             schema_of(table.columns),
         )
@@ -234,24 +235,10 @@ def _rows_of(whole: DataFrame, table: ReportTable) -> DataFrame:
 _JSON_TYPES: Final = {"time": "bigint"}
 
 
-def _arrow_schema(columns: Iterable[TableColumn]) -> pyarrow.Schema:
-    import pyarrow
-
-    types: dict[str, pyarrow.DataType] = {
-        "string": pyarrow.string(),
-        "int": pyarrow.int64(),
-        "float": pyarrow.float64(),
-        "bool": pyarrow.bool_(),
-        "time": pyarrow.timestamp("us", tz="UTC"),
-        "list": pyarrow.list_(pyarrow.string()),
-    }
-    return pyarrow.schema([(column.name, types[column.type]) for column in columns])
-
-
 def _batch(columns: tuple[TableColumn, ...], rows: list[tuple[object, ...]]) -> pyarrow.RecordBatch:
     import pyarrow
 
-    schema = _arrow_schema(columns)
+    schema = arrow_schema_of(columns)
     values: Iterable[object] = zip(*rows, strict=True) if rows else [()] * len(columns)
     arrays = [
         pyarrow.array(list(column), field.type)  # type: ignore[call-overload]

@@ -3,12 +3,14 @@
 Rules: latency is what the capture saw, from the packet that completed the request to the one that
 completed the answer. Requests that a broker holds back on purpose are never mixed with calls. The
 exchanges are counted twice, by what they are about (`_cells`) and over time (`_windows`); most
-tables are made from these. The network's part: `analytics.reports.latency_network`.
+tables are made from these, those of percentiles in one query. The network's part:
+`analytics.reports.latency_network`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -18,9 +20,9 @@ from ..report import Chart, Report, ReportInput, ReportOptions, Rows
 from ..sends.broker_names import BROKER_NAMES, broker_names, with_names
 from ..sends.hops import RELAYS, relay_latencies
 from ..sends.unavailable import UNAVAILABLE, failed_connects, outages
-from ..spark.expressions import adding, grouped
+from ..spark.expressions import adding, grouped, texts
 from ..spark.percentiles import bucket_of, percentiles, power_below
-from ..spark.windows import with_window
+from ..spark.windows import window_of, with_window
 from . import latency_network
 from .latency_tables import (
     BROKERS,
@@ -44,36 +46,63 @@ _SUMS = (
     "oneway",
 )
 _KEYS = ("operation", "responder", "broker_name", "topic", "group", "client", "long_poll")
-_GROUP_KEYS = ("operation", "broker", "topic", "group", "client", "long_poll")
 _PER_WINDOW = ("window_start", "window_us")
+_WINDOW_KEYS = (*_PER_WINDOW, "responder")
+_ALL_WINDOWS = "all brokers over time"
+_GROUPED: Mapping[str, tuple[str, ...]] = {
+    OPERATIONS.name: ("operation", "long_poll"),
+    BROKERS.name: ("broker", "long_poll"),
+    GROUPS.name: ("operation", "broker", "topic", "group", "client", "long_poll"),
+    OVER_TIME.name: (*_PER_WINDOW, "broker"),
+    _ALL_WINDOWS: _PER_WINDOW,
+}
+"""Name of a table, or of a part of one -> what its rows are grouped by."""
+_BY_TIME = (OVER_TIME.name, _ALL_WINDOWS)
+_TABLE = "_table"
+_KEY_TYPES = {
+    **dict.fromkeys(("operation", "broker", "topic", "group", "client"), "string"),
+    "long_poll": "boolean",
+    "window_start": "timestamp",
+    "window_us": "bigint",
+}
+_NUMBERS = ("bucket", "values", "total_us", "smallest_us", "largest_us", *_SUMS)
+"""Columns of cells that are added up, or that percentiles are made from."""
 
 
 def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]:
     """Return the tables; `NETWORK` is absent where the input has no connections."""
+    every = {table.name for table in TABLES}
+    wanted = every if options.tables is None else every & options.tables
     seen = _seen(given)
     cells = given.kept.frame(_cells(seen, _KEYS))
     names = broker_names(given, lambda: cells)
-    named = with_names(cells, names)
-    span = cells.selectExpr("unix_micros(max(last)) - unix_micros(min(first)) as _span")
-    windows = given.kept.frame(_windows(seen, names, options.window_us))
     made: dict[str, Callable[[], DataFrame]] = {
-        OPERATIONS.name: lambda: _table(named, span, ["operation", "long_poll"]),
-        BROKERS.name: lambda: _table(named, span, ["broker", "long_poll"]),
-        GROUPS.name: lambda: _table(named, span, _GROUP_KEYS),
-        OVER_TIME.name: lambda: _over_time(windows, span),
         RELAYED.name: lambda: relay_latencies(given),
         HISTOGRAM.name: lambda: _histogram(cells),
-        HEAT.name: lambda: _coarse(windows, _PER_WINDOW),
         SLOWEST.name: lambda: latency_network.slowest(given, names, options.slowest),
     }
+    whole_us, calls_us = _spans_of(cells)
+    windows = None
+    if not wanted.isdisjoint((OVER_TIME.name, HEAT.name)):
+        length = options.window_us or window_of(calls_us)
+        windows = given.kept.frame(_windows(seen, names, length))
+        made[HEAT.name] = partial(_coarse, windows, _PER_WINDOW)
+    chosen = [name for name in _GROUPED if name in wanted]
+    if windows is not None and OVER_TIME.name in chosen:
+        chosen.append(_ALL_WINDOWS)
+    if chosen:
+        found = _tables(with_names(cells, names), windows, whole_us, chosen)
+        tables = given.kept.frame(found)
+        for name in chosen:
+            made[name] = partial(given.kept.part, tables, _TABLE, name)
+        made[OVER_TIME.name] = lambda: tables.where(f"{_TABLE} in {texts(_BY_TIME)}")
     conversations = given.conversations
     if conversations is not None:
         failed = failed_connects(given)
         if failed is not None:
-            made[OUTAGES.name] = lambda: outages(failed)
+            made[OUTAGES.name] = lambda: outages(given, failed)
         made[NETWORK.name] = lambda: latency_network.pairs(given.exchanges, conversations, names)
-    wanted = options.tables
-    return {name: make() for name, make in made.items() if wanted is None or name in wanted}
+    return {name: make() for name, make in made.items() if name in wanted}
 
 
 def _seen(given: ReportInput) -> DataFrame:
@@ -114,35 +143,64 @@ def _cells(seen: DataFrame, keys: Sequence[str]) -> DataFrame:
     )
 
 
-def _windows(seen: DataFrame, names: DataFrame, length_us: int | None) -> DataFrame:
+def _spans_of(cells: DataFrame) -> tuple[int | None, int | None]:
+    """Return the µs from the first to the last exchange, and those of calls; None: no time."""
+    call = "filter (where not long_poll)"
+    spans = grouped(
+        cells,
+        (),
+        {
+            "whole": "unix_micros(max(last)) - unix_micros(min(first))",
+            "calls": f"unix_micros(max(last) {call}) - unix_micros(min(first) {call})",
+        },
+    ).toArrow()
+    return spans.column("whole")[0].as_py(), spans.column("calls")[0].as_py()
+
+
+def _windows(seen: DataFrame, names: DataFrame, length_us: int) -> DataFrame:
     """Return one row per window, broker and bucket, without long polls: a pass of its own.
 
     Together with all that a request is about there would be about as many cells as exchanges.
     """
     windowed = with_window(seen.where("not long_poll"), "time", length_us)
-    cells = _cells(windowed, [*_PER_WINDOW, "responder"])
-    return with_names(cells, names)
+    return with_names(_cells(windowed, _WINDOW_KEYS), names)
 
 
-def _over_time(windows: DataFrame, span: DataFrame) -> DataFrame:
-    """Return the windows of each broker, and of all together."""
-    by_broker = _table(windows, span, [*_PER_WINDOW, "broker"])
-    whole = adding(_table(windows, span, _PER_WINDOW), {"broker": "cast(null as string)"})
-    together = by_broker.unionByName(whole).drop("rate")
-    return adding(together, {"rate": "exchanges * 1000000 / window_us"})
-
-
-def _table(cells: DataFrame, span: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return one row per group of `keys`, with what all these tables have in common."""
-    found = percentiles(cells, keys, [*_SUMS, "total_us"]).crossJoin(F.broadcast(span))
+def _tables(
+    cells: DataFrame, windows: DataFrame | None, span: int | None, chosen: Sequence[str]
+) -> DataFrame:
+    """Return the rows of all that is grouped, with the name of the table: one look at the cells."""
+    keys = sorted({key for name in chosen for key in _GROUPED[name]})
+    parts = [
+        frame.selectExpr(f"inline(array({', '.join(_key_of(one, keys) for one in of)}))", *_NUMBERS)
+        for frame, of in (
+            (cells, [name for name in chosen if name not in _BY_TIME]),
+            (windows, [name for name in chosen if name in _BY_TIME]),
+        )
+        if frame is not None and of
+    ]
+    every = reduce(lambda one, other: one.unionByName(other), parts)
+    found = percentiles(every, [_TABLE, *keys], [*_SUMS, "total_us"])
+    by_time = "exchanges * 1000000 / window_us" if "window_us" in keys else "null"
+    whole = "cast(null as double)" if span is None else f"try_divide(exchanges * 1000000, {span}L)"
     return adding(
         found,
         {
             "failed_share": "try_divide(failed, answered)",
             "no_answer_share": "try_divide(no_answer, answered + no_answer)",
-            "rate": "try_divide(exchanges * 1000000, _span)",
+            "rate": f"if({_TABLE} in {texts(_BY_TIME)}, {by_time}, {whole})",
         },
     )
+
+
+def _key_of(name: str, keys: Sequence[str]) -> str:
+    """Return, as SQL, what a table is grouped by, with the keys of other tables as null."""
+    values = (f"`{key}`" if key in _GROUPED[name] else "null" for key in keys)
+    typed = (
+        f"cast({value} as {_KEY_TYPES[key]}) as `{key}`"
+        for key, value in zip(keys, values, strict=True)
+    )
+    return f"struct('{name}' as {_TABLE}, {', '.join(typed)})"
 
 
 def _histogram(cells: DataFrame) -> DataFrame:

@@ -75,7 +75,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     }
     failed = failed_connects(given)
     if failed is not None:
-        made[UNREACHABLE.name] = lambda: connects(failed)
+        made[UNREACHABLE.name] = lambda: connects(given, failed)
     wanted = options.tables
     return {name: make() for name, make in made.items() if wanted is None or name in wanted}
 

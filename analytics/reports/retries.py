@@ -70,7 +70,7 @@ def build(given: ReportInput, options: ReportOptions) -> Mapping[str, DataFrame]
     attempts = stitch.attempts
     listed = attempts.where(f"attempts > 1 or final in {texts((FAILED, MAYBE, STORED_UNTOLD))}")
     failed = failed_connects(given)
-    seen = {} if failed is None else {CONNECTS.name: _connects(failed, attempts)}
+    seen = {} if failed is None else {CONNECTS.name: _connects(given, failed, attempts)}
     return {
         **seen,
         TOTALS.name: given.kept.frame(_totals(stitch.sends, stitch.telling, attempts)),
@@ -114,7 +114,8 @@ def _totals(produced: DataFrame, telling: DataFrame, attempts: DataFrame) -> Dat
         "over_budget": "count_if(after_budget)",
         "stale_queue": "count_if(stale_queue)",
     }
-    both = every.unionByName(grouped(attempts, TOTAL_KEYS, looked_at), allowMissingColumns=True)
+    whole = adding(every, dict.fromkeys(looked_at.keys() - counted.keys(), "0L"))
+    both = whole.unionByName(grouped(attempts, TOTAL_KEYS, looked_at))
     summed = grouped(both, TOTAL_KEYS, {name: f"coalesce(sum({name}), 0)" for name in names})
     return adding(summed, {"amplification": "try_divide(attempts, messages)"})
 
@@ -139,13 +140,15 @@ def _causes(listed: DataFrame) -> DataFrame:
     )
 
 
-def _connects(failed: DataFrame, attempts: DataFrame) -> DataFrame:
+def _connects(given: ReportInput, failed: DataFrame, attempts: DataFrame) -> DataFrame:
+    if given.kept.is_empty(failed):
+        return given.kept.empty(failed.sparkSession, CONNECTS.columns)
     tied = grouped(
         attempts.where("inferred").withColumnRenamed("responder", "server"),
         ("server", "client"),
         {"attempts": "count(*)"},
     )
-    joined = connects(failed).join(F.broadcast(tied), ["server", "client"], "left")
+    joined = connects(given, failed).join(F.broadcast(tied), ["server", "client"], "left")
     return adding(
         joined.withColumnRenamed("attempts", "_tied"), {"attempts": "coalesce(_tied, 0L)"}
     )

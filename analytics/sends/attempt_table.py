@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from dissectors.foreign import hexadecimal_of
 
 from ..report import ReportInput, TableColumn
-from ..schema import SOURCE, schema_of
+from ..schema import SOURCE, arrow_schema_of, schema_of
 from . import sends
 from .attempts import REFUSED, UNSURE, UNTOLD, ConnectFailure, ObservedAttempt, Send, attempts_of
 from .broker_names import broker_names
@@ -24,6 +24,7 @@ from .calls import call_attempts_of, numbered_together
 from .chains import Chain, Limits, chain_of
 from .hops import with_what_brokers_said, without_inner
 from .timeouts import timeout_learnt
+from .unavailable import failed_connects
 
 if TYPE_CHECKING:
     import pyarrow
@@ -139,17 +140,17 @@ def _stitched(given: ReportInput, limits: Limits) -> Stitched:
 
     names = broker_names(given)
     produced = without_inner(given)
-    failures = None
-    if given.conversations is not None:
+    failures, failed = None, failed_connects(given)
+    if given.conversations is not None and failed is not None and not given.kept.is_empty(failed):
         failures = sends.connect_failures(given.conversations, names)
     keys = kept(sends.telling_keys(produced, names, failures, limits.timeout_us))
     chosen = produced.join(F.broadcast(keys), F.expr(f"{sends.KEY} = key"), "left_semi")
-    telling = kept(with_what_brokers_said(given, sends.described(chosen, names)))
+    telling = with_what_brokers_said(given, kept(sends.described(chosen, names)), STITCHED)
     connected = sends.with_connections(telling, given.conversations)
     if given.small:
         rows = _attempts_here(connected, failures, limits)
         schema = schema_of((*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
-        attempts = given.kept.in_one_piece(given.exchanges.sparkSession, rows, schema)
+        attempts = given.kept.here(given.exchanges.sparkSession, rows, schema, STITCHED)
     else:
         attempts = kept(with_attempts(connected, failures, limits))
     return Stitched(produced, names, keys, telling, attempts)
@@ -254,21 +255,11 @@ def _attempts_of(
 
 def arrow_table(rows: Sequence[dict[str, object]], columns: Sequence[TableColumn]) -> pyarrow.Table:
     """Return rows as an Arrow table; times are µs since the epoch in the rows."""
-    import pyarrow as pa
+    import pyarrow
 
-    types = {
-        "string": pa.string(),
-        "int": pa.int64(),
-        "float": pa.float64(),
-        "bool": pa.bool_(),
-        "time": pa.timestamp("us", tz="UTC"),
-    }
-    return pa.table(
-        {
-            column.name: pa.array([row.get(column.name) for row in rows], types[column.type])
-            for column in columns
-        }
-    )
+    schema = arrow_schema_of(columns)
+    values = [pyarrow.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pyarrow.Table.from_arrays(values, schema=schema)
 
 
 def sends_in(table: pyarrow.Table) -> Iterator[Send]:

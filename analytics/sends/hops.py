@@ -60,7 +60,8 @@ def relays(given: ReportInput) -> DataFrame:
 
     Proxies that take calls of gRPC are not among them.
     """
-    return _hops(given).where("not of_calls").drop("of_calls")
+    hops = _hops(given)
+    return hops if given.kept.is_empty(hops) else hops.where("not of_calls").drop("of_calls")
 
 
 def _hops(given: ReportInput) -> DataFrame:
@@ -71,7 +72,9 @@ def _hops(given: ReportInput) -> DataFrame:
 def _found(given: ReportInput) -> DataFrame:
     every = sends.sends_and_calls_of(given.exchanges)
     seen = every.where("unique_key is not null and not " + sends.LOGGED)
-    numbered = adding(seen, {"key": sends.KEY, "id": "xxhash64(offset_msg_id)"})
+    numbered = _repeated(given, adding(seen, {"key": sends.KEY, "id": "xxhash64(offset_msg_id)"}))
+    if numbered is None:
+        return given.kept.empty(every.sparkSession, _HOP_COLUMNS, RELAYS)
     stored = f"if(offset_msg_id is not null and latency_us is not null, {_HOP}, null)"
     each = grouped(
         numbered,
@@ -106,10 +109,35 @@ def _found(given: ReportInput) -> DataFrame:
     return given.kept.frame(both.distinct(), RELAYS)
 
 
+def _repeated(given: ReportInput, numbered: DataFrame) -> DataFrame | None:
+    """Return at least the sends of messages that were seen more than once; None: there are none.
+
+    Of a large input these are few, and hops are compared of these only.
+    """
+    if given.small:
+        return numbered
+    counted = grouped(numbered, ("key",), {"seen": "count(*)"})
+    keys = given.kept.frame(counted.where("seen > 1").select("key"))
+    if given.kept.is_empty(keys):
+        return None
+    few = given.kept.rows_here(keys) is not None
+    return numbered.join(F.broadcast(keys) if few else keys, "key", "left_semi")
+
+
+_HOP_COLUMNS = (
+    TableColumn("relay", "string", "", ""),
+    TableColumn("from_host", "string", "", ""),
+    TableColumn("server", "string", "", ""),
+    TableColumn("of_calls", "bool", "", ""),
+)
+
+
 def without_inner(given: ReportInput) -> DataFrame:
     """Return the sends without those that a relay made: what is left are attempts of clients."""
-    known = relays(given)
     every = sends.sends_and_calls_of(given.exchanges)
+    if given.kept.is_empty(_hops(given)):
+        return every
+    known = relays(given)
     produced = adding(every, {"from_host": sends.host_of("requester")})
     behind = F.broadcast(_hops(given).selectExpr("from_host", "server as responder").distinct())
     others = produced.join(behind, ["from_host", "responder"], "left_anti")
@@ -153,11 +181,15 @@ _IS_OF_A_CALL = "one.key = of.key and not one.call"
 """SQL: a send by remoting is of a message that a client sent by gRPC, so a proxy made it."""
 
 
-def with_what_brokers_said(given: ReportInput, chosen: DataFrame) -> DataFrame:
+def with_what_brokers_said(given: ReportInput, chosen: DataFrame, share: str) -> DataFrame:
     """Return few sends with `said`: of a call what a broker answered to the proxy meanwhile.
 
-    Where it answered several times, that one of them stored the message is what counts.
+    Where it answered several times, that one of them stored the message is what counts. `chosen`
+    are kept, and so is the result, as `share`.
     """
+    rows = given.kept.rows_here(chosen)
+    if rows is not None and True not in rows.column("call").unique().to_pylist():
+        return adding(chosen, {"said": "cast(null as string)"})
     # no answer to the call: what the proxy asks later may be for the next attempt
     following = f"lead(begin) over (partition by {sends.KEY} order by begin)"
     until = f"coalesce(end_us, least(begin + {WITHIN_US}, {following}))"
@@ -176,12 +208,14 @@ def with_what_brokers_said(given: ReportInput, chosen: DataFrame) -> DataFrame:
     meanwhile = "of.key = one.key and of.sent between one.begin and one.until"
     both = answers.alias("of").join(F.broadcast(calls.alias("one")), F.expr(meanwhile))
     told = grouped(both.select(*_PLACE, "said"), _PLACE, {"said": "max(said)"})
-    return chosen.join(F.broadcast(told), [*_PLACE], "left")
+    return given.kept.frame(chosen.join(F.broadcast(told), [*_PLACE], "left"), share)
 
 
 def relay_latencies(given: ReportInput) -> DataFrame:
     """Return RELAY_COLUMNS."""
     known = relays(given)
+    if given.kept.is_empty(known):
+        return given.kept.empty(given.exchanges.sparkSession, RELAY_COLUMNS)
     produced = sends.sends_of(given.exchanges)
     behind = F.broadcast(known.selectExpr("from_host", "server as responder").distinct())
     placed = adding(produced, {"from_host": sends.host_of("requester"), "key": sends.KEY})

@@ -101,25 +101,29 @@ def failed_connects(given: ReportInput) -> DataFrame | None:
 def _failed_connects(given: ReportInput) -> DataFrame:
     conversations = given.conversations
     assert conversations is not None
-    names = broker_names(given)
-    failed = conversations.where(FAILED).selectExpr(
-        "server",
-        f"{sends.host_of('client')} as client",
-        "`end` = 'refused' as was_refused",
-        "start_time as begin",
-        SOURCE,
-        "capture",
-        "conversation",
+    failed = given.kept.frame(
+        conversations.where(FAILED).selectExpr(
+            "server",
+            f"{sends.host_of('client')} as client",
+            "`end` = 'refused' as was_refused",
+            "start_time as begin",
+            SOURCE,
+            "capture",
+            "conversation",
+        ),
+        UNAVAILABLE,
     )
+    if given.kept.is_empty(failed):
+        return given.kept.empty(failed.sparkSession, _FAILED_COLUMNS, UNAVAILABLE)
+    names = broker_names(given)
     asked = _asked(given, failed)
     spoken = asked.where("requests > 0").select("server").distinct()
     named = names.selectExpr("responder as server", "broker")
     known = spoken.join(named, "server", "full")
-    facts = asked.unionByName(_silent(conversations, failed), allowMissingColumns=True)
+    silent = adding(_silent(conversations, failed), dict.fromkeys(_ASKED, "0L"))
+    facts = adding(asked, {"silent": "0L"}).unionByName(silent)
     summed = grouped(
-        facts,
-        ("server", "client"),
-        {name: f"coalesce(sum({name}), 0L)" for name in ("requests", "sends", "told", "silent")},
+        facts, ("server", "client"), {name: f"sum({name})" for name in (*_ASKED, "silent")}
     )
     placed = failed.join(F.broadcast(known), "server")
     told = placed.join(F.broadcast(summed), ["server", "client"], "left")
@@ -132,6 +136,26 @@ def _failed_connects(given: ReportInput) -> DataFrame:
         },
     ).drop("_broker")
     return given.kept.frame(found, UNAVAILABLE)
+
+
+_ASKED = ("requests", "sends", "told")
+"""What is counted of what an address asked."""
+_FAILED_COLUMNS = (
+    TableColumn("server", "string", "", ""),
+    TableColumn("client", "string", "", ""),
+    TableColumn("was_refused", "bool", "", ""),
+    TableColumn("begin", "time", "", ""),
+    TableColumn(SOURCE, "string", "", ""),
+    TableColumn("capture", "string", "", ""),
+    TableColumn("conversation", "int", "", ""),
+    TableColumn("requests", "int", "", ""),
+    TableColumn("sends", "int", "", ""),
+    TableColumn("told", "int", "", ""),
+    TableColumn("silent", "int", "", ""),
+    TableColumn("broker", "string", "", ""),
+    TableColumn("who", "string", "", ""),
+)
+"""What is known of a failed connect."""
 
 
 def _asked(given: ReportInput, failed: DataFrame) -> DataFrame:
@@ -156,8 +180,7 @@ def _asked(given: ReportInput, failed: DataFrame) -> DataFrame:
         "1L as told",
     )
     chosen = seen.unionByName(told).join(servers, "server", "left_semi")
-    names = ("requests", "sends", "told")
-    return grouped(chosen, ("server", "client"), {name: f"sum({name})" for name in names})
+    return grouped(chosen, ("server", "client"), {name: f"sum({name})" for name in _ASKED})
 
 
 def _silent(conversations: DataFrame, failed: DataFrame) -> DataFrame:
@@ -179,8 +202,10 @@ _COUNTED = {
 }
 
 
-def connects(failed: DataFrame) -> DataFrame:
+def connects(given: ReportInput, failed: DataFrame) -> DataFrame:
     """Return CONNECT_COLUMNS."""
+    if given.kept.is_empty(failed):
+        return given.kept.empty(failed.sparkSession, CONNECT_COLUMNS)
     place = "min_by(struct(capture, conversation), struct(begin, capture, conversation))"
     found = grouped(
         failed,
@@ -190,8 +215,10 @@ def connects(failed: DataFrame) -> DataFrame:
     return adding(found, {"capture": "place.capture", "conversation": "place.conversation"})
 
 
-def outages(failed: DataFrame) -> DataFrame:
+def outages(given: ReportInput, failed: DataFrame) -> DataFrame:
     """Return OUTAGE_COLUMNS: the failed connects to a server, those near in time together."""
+    if given.kept.is_empty(failed):
+        return given.kept.empty(failed.sparkSession, OUTAGE_COLUMNS)
     by_time = "over (partition by server order by begin, capture, conversation)"
     gap = f"unix_micros(begin) - unix_micros(lag(begin) {by_time})"
     parted = adding(failed, {"parted": f"coalesce({gap} > {GAP_US}, true)"})

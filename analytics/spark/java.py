@@ -88,17 +88,26 @@ def options_of(small: bool) -> tuple[str, ...]:
     return (*_ALWAYS, *(_SMALL if small else _LARGE))
 
 
+def _written(folder: str) -> str:
+    """Return when files were last put into a folder; empty where nobody can tell."""
+    try:
+        return str(os.stat(folder).st_mtime_ns)
+    except OSError:
+        return ""
+
+
 class ClassArchive:
     """The archive for one Java, installed Spark and set of options."""
 
     def __init__(
         self, java: Java, spark: str, jars: str, options: tuple[str, ...], folder: Path
     ) -> None:
-        """`spark` is its version, `jars` where it is: Java ignores an archive of other paths.
+        """`spark` is its version, `jars` where it is installed; `folder` is for the archives.
 
-        `folder` is where archives are cached.
+        Java ignores an archive of other paths, and one of jars that were written since.
         """
-        key = "\0".join((java.home, java.version, spark, jars, *options))
+        written = _written(os.path.join(jars, "jars"))
+        key = "\0".join((java.home, java.version, spark, jars, written, *options))
         digest = hashlib.sha256(key.encode()).hexdigest()[:16]
         self.path = folder / f"spark-{spark}-{digest}.jsa"
         """the archive, whether it exists or not"""

@@ -2,7 +2,8 @@
 
 Rules: whoever asks gets what is already running in this process, untouched; what Java and Spark say
 goes to a file that `-V` shows. Python workers are this interpreter. A local session listens on the
-loopback interface only.
+loopback interface only. At a Spark Connect server (`sc://`) there is no Java here, and what needs
+the one of a classic session is here and nowhere else.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ..errors import ReportError, reason_of
+from .connect import RunningTasks, TaskCount, connected, disconnect
 from .java import ClassArchive, cache_folder, java_of, options_of
-from .master import check_master
+from .master import CONNECT, check_master
+from .sail import SAIL, SailServer
+from .workers import serve_modules
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -65,6 +69,11 @@ class SessionOptions:
         """Whether everything runs on this machine, in one Java."""
         return self.master.startswith("local")
 
+    @property
+    def is_connect(self) -> bool:
+        """Whether Spark runs already, as a Spark Connect server, or is Sail."""
+        return self.master == SAIL or self.master.startswith(CONNECT)
+
 
 class Session:
     """A SparkSession that was started here; `stop` it."""
@@ -82,6 +91,14 @@ class Session:
     def makes_archive(self) -> bool:
         """Whether `stop` takes some seconds more, this once."""
         return self._archive is not None and not self._archive.exists
+
+    def tasks(self) -> TaskCount:
+        """Return how far Spark is with what it computes now; asked from another thread."""
+        tracker = self.spark.sparkContext.statusTracker()
+        infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        known = [info for info in infos if info is not None]
+        done = sum(info.numCompletedTasks for info in known)
+        return TaskCount(done, sum(info.numTasks for info in known))
 
     def stop(self) -> None:
         """End Spark and Java."""
@@ -105,6 +122,27 @@ class Session:
             self._archive.keep()
         if self.log is not None:
             self.log.close()
+
+
+class ConnectSession(Session):
+    """A session at a Spark Connect server; `stop` ends the session, not the server."""
+
+    def __init__(self, spark: SparkSession, sail: SailServer | None = None) -> None:
+        """`sail` is ended with the session."""
+        super().__init__(spark, None, None)
+        self._sail = sail
+        self._running = RunningTasks()
+        spark.registerProgressHandler(self._running)
+
+    def tasks(self) -> TaskCount:
+        """Return how far the server is with the query that this process waits for."""
+        return self._running.count
+
+    def stop(self) -> None:
+        """End the session, with what runs in it."""
+        disconnect(self.spark)
+        if self._sail is not None:
+            self._sail.stop()
 
 
 def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
@@ -150,8 +188,10 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
 def start_session(options: SessionOptions | None = None) -> Session:
     """Start Spark; raise NoJavaError or ReportError where that cannot be done."""
     options = options or SessionOptions()
-    java = java_of()
     check_master(options.master)
+    if options.is_connect:
+        return _connected(options)
+    java = java_of()
     import pyspark
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -180,6 +220,27 @@ def start_session(options: SessionOptions | None = None) -> Session:
         except Exception as error:
             _forget_gateway()
             raise _not_started(error, log) from error
+
+
+def _connected(options: SessionOptions) -> ConnectSession:
+    """Return a session at a server that answers; raise ReportError where it cannot be used."""
+    every = settings_of(replace(options, settings={}), os.cpu_count() or 1)
+    ours = {name: value for name, value in every.items() if name.startswith("spark.sql.")}
+    try:
+        sail = SailServer(options.verbose) if options.master == SAIL else None
+        url = options.master if sail is None else sail.url
+        spark = connected(url, ours, options.settings)
+        try:
+            if not options.small:
+                serve_modules(spark)
+            return ConnectSession(spark, sail)
+        except BaseException:
+            disconnect(spark)
+            raise
+    except ReportError:
+        raise
+    except Exception as error:
+        raise reason_of(error) from error
 
 
 def _variables(java_home: str, options: SessionOptions) -> dict[str, str]:

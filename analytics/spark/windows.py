@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -25,31 +23,18 @@ LENGTHS_US: tuple[int, ...] = (
 """Lengths that are chosen from, in microseconds."""
 
 
-def with_window(frame: DataFrame, time: str, length_us: int | None) -> DataFrame:
-    """Return `frame` with `window_start` (time; null where `time` is) and `window_us`.
-
-    The length is looked for with another look at the column where none is given.
-    """
-    if length_us is None:
-        span = frame.selectExpr(f"unix_micros(max({time})) - unix_micros(min({time})) as _span")
-        length = span.selectExpr(f"{length_of('_span')} as window_us")
-        frame = frame.crossJoin(F.broadcast(length))
-    else:
-        frame = frame.selectExpr("*", f"{int(length_us)}L as window_us")
-    micros = f"unix_micros({time})"
+def with_window(frame: DataFrame, time: str, length_us: int) -> DataFrame:
+    """Return `frame` with `window_start` (time; null where `time` is) and `window_us`."""
+    micros, length = f"unix_micros({time})", f"{int(length_us)}L"
     return frame.selectExpr(
-        "*", f"timestamp_micros({micros} - pmod({micros}, window_us)) as window_start"
+        "*",
+        f"{length} as window_us",
+        f"timestamp_micros({micros} - pmod({micros}, {length})) as window_start",
     )
 
 
-def window_of(span_us: int) -> int:
-    """Return the length that cuts a span into at most about `WINDOWS`."""
+def window_of(span_us: int | None) -> int:
+    """Return the length that cuts a span into at most about `WINDOWS`; None: a second."""
+    if span_us is None:
+        return _S
     return next((one for one in LENGTHS_US if span_us <= one * WINDOWS), LENGTHS_US[-1])
-
-
-def length_of(span_us: str) -> str:
-    """Return, as SQL, the length that cuts a span into at most about `WINDOWS`; null: a second."""
-    cases = " ".join(
-        f"when {span_us} <= {length * WINDOWS}L then {length}L" for length in LENGTHS_US
-    )
-    return f"case when {span_us} is null then {_S}L {cases} else {LENGTHS_US[-1]}L end"

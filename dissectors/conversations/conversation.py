@@ -12,16 +12,18 @@ from typing import final
 from mypy_extensions import i64
 
 from ..expert import ExpertInfo, ExpertKind
-from ..remoting.command import RemotingCommand
+from ..remoting.command import JSON, RemotingCommand
 from ..remoting.framing.frame import Frame
 from ..remoting.framing.frame_decoder import FrameDecoder
 from ..remoting.framing.layout import PREFIX
+from ..remoting.header_codec import JSON_TYPE, decode_header
 from ..replication.progress import Replication
 from ..tcp.pieces import Piece
 from ..tcp.reassembly import StreamReassembler
 from ..tcp.segment import FIN, RST, SYN, Segment
 from .keys import reversed_key, source_of
 from .recognition import NO_PAYLOAD, UNKNOWN
+from .row_header import RowHeader, header_of_command
 
 
 @final
@@ -29,35 +31,24 @@ class Pdu:
     """A command where it was seen: when, from whom, in which packets."""
 
     __slots__ = (
-        "body",
-        "body_length",
-        "brokers",
-        "command",
-        "conversation",
-        "direction",
-        "expert",
-        "facts",
-        "flag",
-        "frame_bytes",
-        "groups",
-        "header",
-        "header_length",
-        "message_count",
-        "missing",
-        "offset",
-        "opaque",
-        "packet",
-        "ts",
-    )
+        "_command", "body", "body_length", "brokers", "conversation", "direction", "expert",
+        "facts", "flag", "frame_bytes", "groups", "head", "header", "header_length",
+        "message_count", "missing", "offset", "opaque", "packet", "ts",
+    )  # fmt: skip
 
-    def __init__(self, direction: Direction, frame: Frame, command: RemotingCommand) -> None:
+    def __init__(
+        self, direction: Direction, frame: Frame, command: RemotingCommand | None, head: RowHeader
+    ) -> None:
+        """`command`: None where the header is decoded whole only when somebody asks for it."""
         self.direction = direction
         self.conversation: i64 = direction.conversation.number
         """number of the conversation"""
-        self.command = command
-        self.flag: i64 = command.flag
+        self._command = command
+        self.head = head
+        """what a row needs of the header"""
+        self.flag: i64 = head.flag
         """the command's flag"""
-        self.opaque = command.opaque
+        self.opaque = head.opaque
         """the command's opaque"""
         self.body = frame.body
         """the body up to the first hole; empty where bodies are not kept"""
@@ -89,6 +80,26 @@ class Pdu:
         """findings about this frame; None: none"""
 
     @property
+    def command(self) -> RemotingCommand:
+        """The header, decoded whole."""
+        command = self._command
+        if command is None:
+            command = decode_header(JSON_TYPE, self.header)
+            if command is None:
+                head = self.head
+                command = RemotingCommand(
+                    head.code, head.opaque, int(head.flag), head.language, int(head.version),
+                    head.remark,
+                )  # fmt: skip
+            self._command = command
+        return command
+
+    @property
+    def serialize_type(self) -> str:
+        """How the header was written: JSON, ROCKETMQ or PROTOBUF."""
+        return JSON if self._command is None else self._command.serialize_type
+
+    @property
     def src(self) -> str:
         """`address:port` of the sender."""
         return self.direction.src
@@ -106,32 +117,20 @@ class Pdu:
         return info
 
 
+def pdu_of(direction: Direction, frame: Frame, command: RemotingCommand) -> Pdu:
+    """Return a command that was decoded whole where it was seen."""
+    return Pdu(direction, frame, command, header_of_command(command))
+
+
 @final
 class Direction:
     """One direction of a conversation."""
 
     __slots__ = (
-        "acked_at_end",
-        "conversation",
-        "decoder",
-        "early",
-        "ended_at",
-        "finished",
-        "first_seq",
-        "isn",
-        "key",
-        "listed",
-        "packets",
-        "payload_bytes",
-        "peer",
-        "reassembler",
-        "requests",
-        "src",
-        "syn_ts",
-        "syns",
-        "truncated",
-        "zero_windows",
-    )
+        "acked_at_end", "conversation", "decoder", "early", "ended_at", "finished", "first_seq",
+        "isn", "key", "listed", "packets", "payload_bytes", "peer", "reassembler", "requests",
+        "src", "syn_ts", "syns", "truncated", "zero_windows",
+    )  # fmt: skip
 
     def __init__(self, conversation: Conversation, key: bytes, keep: i64) -> None:
         self.conversation = conversation
@@ -230,34 +229,11 @@ class Conversation:
     """Both directions of one TCP connection."""
 
     __slots__ = (
-        "_payload_seen",
-        "_pieces",
-        "_reset",
-        "after_fin",
-        "client",
-        "closed_by",
-        "closing",
-        "commands",
-        "established_ts",
-        "experts",
-        "facts",
-        "first",
-        "first_packet",
-        "first_ts",
-        "frames",
-        "idle",
-        "ignored",
-        "last_ts",
-        "linger",
-        "mine",
-        "number",
-        "payload_ts",
-        "protocol",
-        "reset_by",
-        "second",
-        "shaking",
-        "state",
-    )
+        "_payload_seen", "_pieces", "_reset", "after_fin", "client", "closed_by", "closing",
+        "commands", "established_ts", "experts", "facts", "first", "first_packet", "first_ts",
+        "frames", "idle", "ignored", "last_ts", "linger", "mine", "number", "payload_ts",
+        "protocol", "reset_by", "second", "shaking", "state",
+    )  # fmt: skip
 
     state: ConversationState
     """what it is taken to be; set by whoever opens the conversation"""

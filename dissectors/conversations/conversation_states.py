@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..remoting.command import RemotingCommand
 from ..remoting.framing.frame import Frame
+from ..remoting.framing.frame_decoder import KEEP_MESSAGES
 from ..remoting.header_codec import decode_header
 from ..replication.finder import ReplicationFinder
 from ..replication.progress import Reading, Replication
@@ -24,6 +25,7 @@ from ..tls.key_log import KeyLog
 from .carrying import become, current_of
 from .conversation import Conversation, ConversationState, Direction, Pdu
 from .recognition import HAPROXY, HTTP2, TLS, UNKNOWN, may_be_calls, protocol_of
+from .row_header import RowHeader, header_of_command, row_header_of
 from .tls_state import Tls
 
 if TYPE_CHECKING:
@@ -353,19 +355,26 @@ def _speak_http2(conversation: Conversation, joined: bool) -> None:
 def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) -> None:
     """Append the commands of these frames, and forget them."""
     conversation = direction.conversation
+    rows_only = direction.decoder.keep == KEEP_MESSAGES
     for frame in frames:
         conversation.frames += 1
         command: RemotingCommand | None = None
+        head: RowHeader | None = None
         try:
-            command = decode_header(frame.serialize_type, frame.header)
+            if rows_only:
+                head = row_header_of(frame.serialize_type, frame.header)
+            if head is None:
+                command = decode_header(frame.serialize_type, frame.header)
+                if command is not None:
+                    head = header_of_command(command)
         except Exception as error:  # the last line of defence: one frame never ends a run
             _say(conversation, frame, ExpertKind.BAD_BODY, undecoded(error))
             continue
-        if command is None:
+        if head is None:
             _say(conversation, frame, ExpertKind.BAD_HEADER, repr(frame.header[:40]))
             continue
         conversation.commands += 1
-        pdu = Pdu(direction, frame, command)
+        pdu = Pdu(direction, frame, command, head)
         if conversation.client is None:
             conversation.client = direction.peer if pdu.flag & 1 else direction
         if frame.missing:

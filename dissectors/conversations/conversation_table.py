@@ -65,6 +65,8 @@ class ConversationTable:
         """`secrets`: what TLS is decrypted by; more may be added to it."""
         self.conversations: i64 = 0
         """conversations seen so far"""
+        self.numbers_are_packets = False
+        """a conversation's number is the id of its first packet: nobody here has seen them all"""
         self.rocketmq: i64 = 0
         """ended conversations that were RocketMQ, of this shard"""
         self.not_decoded: dict[str, int] = {}
@@ -77,6 +79,8 @@ class ConversationTable:
         self.commands: i64 = 0
         self.gaps: i64 = 0
         self.gap_bytes: i64 = 0
+        self.most_held: i64 = 0
+        """bytes that were held at the most when that was looked at, since this was set to 0"""
         self.shaking: i64 = 0
         """conversations of this shard of which the end of the handshake is waited for"""
         self.ended: list[tuple[int, ConversationRecord]] = []
@@ -142,6 +146,7 @@ class ConversationTable:
                 held += held_bytes_of(conversation)
                 if conversation.closing and now - conversation.last_ts > conversation.linger:
                     closed.append(conversation)
+        self.most_held = max(self.most_held, held)
         for conversation in closed:
             out.append(self._end(conversation))
         if held > MAX_HELD:
@@ -211,7 +216,7 @@ class ConversationTable:
         key = segment.key
         if len(self._directions) >= 2 * MAX_CONVERSATIONS:
             self._end_stalest(segment, out)
-        number: i64 = self.conversations
+        number: i64 = segment.packet if self.numbers_are_packets else self.conversations
         self.conversations += 1
         is_rocketmq = False
         if self._decode_as:

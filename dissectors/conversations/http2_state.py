@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..remoting.framing.frame import Frame
 from ..tcp.pieces import Data, Gap, Piece
-from .conversation import Conversation, ConversationState, Direction, Pdu
+from .conversation import Conversation, ConversationState, Direction, Pdu, pdu_of
 from .recognition import GRPC, HTTP2, refined
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Http2(ConversationState):
             sender = direction.peer  # a request of which nothing more comes, before its response
         length = len(said.body)
         frame = Frame(place.offset, place.packet, place.ts, 0, b"", said.body, length, said.missing)
-        pdu = Pdu(sender, frame, command)
+        pdu = pdu_of(sender, frame, command)
         pdu.header_length = said.header_bytes
         pdu.frame_bytes = said.header_bytes + said.wire_bytes
         self.conversation.commands += 1

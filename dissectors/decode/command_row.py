@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, final
 
 import msgspec
 
@@ -18,12 +18,14 @@ from ..budget import Budget
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..grpc.command import CallCommand
-from ..remoting.bodies import Body, body_form, body_value, decode_body, message_value
+from ..remoting.bodies import Body, body_form, body_value, decode_body
 from ..remoting.bodies.body import NONE, RAW
 from ..remoting.bodies.custom import take_problems
-from ..remoting.bodies.secrets import text_without_secrets
+from ..remoting.bodies.messages import shown_message
+from ..remoting.bodies.secrets import has_no_secret, text_without_secrets
+from ..remoting.bodies.shown_message import ShownMessage, message_dict
 from ..remoting.code_names import request_name, response_name
-from ..remoting.command import RESPONSE_FLAG
+from ..remoting.command import ONEWAY_FLAG, RESPONSE_FLAG
 from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_header
 from ..remoting.ids.parts import header_parts, property_parts
 from ..remoting.versions import version_name
@@ -47,16 +49,17 @@ _NO_BODY: Final = Body(NONE)
 
 def kind_of(pdu: Pdu) -> str:
     """Return `request`, `response` or `oneway`."""
-    command = pdu.command
-    if command.is_response:
+    flag: int = pdu.command.flag
+    if flag & RESPONSE_FLAG:
         return RESPONSE
-    return ONEWAY if command.is_oneway else REQUEST
+    return ONEWAY if flag & ONEWAY_FLAG else REQUEST
 
 
 def operation_code_of(seen: CommandSeen) -> int:
     """Return the request code of a command's operation; NO_REQUEST where that is not known."""
-    if not seen.pdu.command.is_response:
-        return seen.pdu.command.code
+    command = seen.pdu.command
+    if not command.flag & RESPONSE_FLAG:
+        return command.code
     return seen.request.command.code if seen.request is not None else NO_REQUEST
 
 
@@ -65,7 +68,7 @@ def name_of(seen: CommandSeen) -> str:
     command = seen.pdu.command
     if isinstance(command, CallCommand):
         return command.name
-    if not command.is_response:
+    if not command.flag & RESPONSE_FLAG:
         return request_name(command.code, command.version)
     asked = seen.request.command.code if seen.request is not None else None
     return response_name(command.code, asked, command.version)
@@ -73,7 +76,7 @@ def name_of(seen: CommandSeen) -> str:
 
 def request_name_of(seen: CommandSeen) -> str | None:
     """Return the name of the request that a response answers, None for what is not a response."""
-    if not seen.pdu.command.is_response or seen.request is None:
+    if seen.request is None or not seen.pdu.command.flag & RESPONSE_FLAG:
         return None
     asked = seen.request.command
     if isinstance(asked, CallCommand):
@@ -132,7 +135,7 @@ def shown_body(body: Body, raw: bytes, limit: int) -> dict[str, object] | None:
     """Return a body in JSON types without its messages; None where there is no body."""
     if not raw:
         return None
-    shown = body_value(body, messages=False)
+    shown = body_value(body, secrets=has_no_secret(raw), messages=False)
     if body.kind == RAW:
         shown |= shown_bytes(raw, limit)
         if shown["bodyForm"] == "text":  # what was to be taken apart may have secrets all the same
@@ -174,7 +177,7 @@ def _millis_of(seen: CommandSeen) -> int:
 
 def shown_messages(
     seen: CommandSeen, body: Body, limit: int, budget: Budget | None = None
-) -> list[dict[str, object]] | None:
+) -> list[ShownMessage] | None:
     """Return the messages of a body in JSON types; None where it has none.
 
     Where properties can be taken apart, the message has `parts`: property → its parts.
@@ -182,18 +185,17 @@ def shown_messages(
     if not body.messages:
         return None
     left = ROW_BUDGET
-    shown = []
+    shown: list[ShownMessage] = []
+    sound = body.sound
     for message in body.messages:
         wanted = min(limit, left)
         if budget is not None and message.compression is not None and budget.room < wanted:
             budget.end(f"packet {packet_number(seen.pdu.packet)}, offset {seen.pdu.offset}")
-        value = message_value(message, wanted, budget)
-        text = value.get("body")
-        left -= len(text) if isinstance(text, str) else 0
-        left = max(left, 0)
+        value = shown_message(message, wanted, budget, sound)
+        left = max(left - len(value.body), 0)
         parts = property_parts(message.properties, message.born_timestamp or _millis_of(seen))
         if parts:
-            value["parts"] = parts
+            value.parts = parts
         shown.append(value)
     return shown
 
@@ -210,7 +212,9 @@ def findings_of(seen: CommandSeen, header: TypedHeader, body: Body) -> list[Expe
         said = any(info.kind is ExpertKind.BAD_BODY for info in found)
         if known and not said:
             found.append(_finding(pdu, ExpertKind.BAD_BODY, body.problem))
-    for number, message in enumerate(() if body.sound else body.messages, 1):
+    if body.sound:
+        return found
+    for number, message in enumerate(body.messages, 1):
         if message.crc_ok is False or message.properties_crc_ok is False:
             detail = f"message {number} does not fit its CRC"
             found.append(_finding(pdu, ExpertKind.BAD_MESSAGE, detail))
@@ -236,15 +240,25 @@ def shown_finding(info: ExpertInfo) -> dict[str, object]:
     }
 
 
-class TakenApart(NamedTuple):
+@final
+class TakenApart:
     """A command's header and body in JSON types."""
 
-    ext_fields: dict[str, str]
-    header: TypedHeader
-    header_parts: dict[str, object] | None
-    body: dict[str, object] | None
-    messages: list[dict[str, object]] | None
-    findings: list[ExpertInfo]
+    def __init__(
+        self,
+        ext_fields: dict[str, str],
+        header: TypedHeader,
+        header_parts: dict[str, object] | None,
+        body: dict[str, object] | None,
+        messages: list[ShownMessage] | None,
+        findings: list[ExpertInfo],
+    ) -> None:
+        self.ext_fields = ext_fields
+        self.header = header
+        self.header_parts = header_parts
+        self.body = body
+        self.messages = messages
+        self.findings = findings
 
 
 def taken_apart(seen: CommandSeen, limit: int, budget: Budget | None = None) -> TakenApart:
@@ -279,40 +293,63 @@ def command_row_of(
 ) -> CommandRow:
     """Return the row of a command; `captures` are the names by index, `limit` bytes of a body."""
     apart = taken_apart(seen, limit, budget)
+    messages = apart.messages
+    named = None if messages is None else [message_dict(one) for one in messages]
+    return _row_of(seen, captures, apart, named)
+
+
+def command_line_of(
+    seen: CommandSeen,
+    captures: Sequence[str],
+    limit: int = WHOLE,
+    budget: Budget | None = None,
+) -> bytes:
+    """Return the row of a command as one line of JSON; arguments of `command_row_of`."""
+    apart = taken_apart(seen, limit, budget)
+    # Messages are written as what `message_dict` makes of them.
+    return json_of(_row_of(seen, captures, apart, apart.messages))
+
+
+def _row_of(
+    seen: CommandSeen, captures: Sequence[str], apart: TakenApart, messages: Any
+) -> CommandRow:
     pdu = seen.pdu
     command = pdu.command
+    request = seen.request
     request_packet: int | None = None
     request_code: int | None = None
     latency_us: int | None = None
-    if seen.request is not None:
-        request_packet = packet_number(seen.request.packet)
-        request_code = seen.request.command.code
+    if request is not None:
+        request_packet = packet_number(request.packet)
+        request_code = request.command.code
     if seen.latency is not None:
         latency_us = seen.latency // 1000
+    expert: list[dict[str, object]] = []
+    if apart.findings:
+        expert = [shown_finding(info) for info in apart.findings]
     capture, packet = captures[capture_index(pdu.packet)], packet_number(pdu.packet)
     time, kind, name = text_of_time(pdu.ts), kind_of(pdu), name_of(seen)
     request_name = request_name_of(seen)
     header_name, header = apart.header.name, apart.header.fields
-    expert = [shown_finding(info) for info in apart.findings]
     # By position, as `exchange_row.record_of` does it.
     # fmt: off
     return CommandRow(
         capture, packet, time, pdu.conversation, pdu.src, pdu.dst, kind,
         command.code, name, command.opaque, command.flag, command.language or None,
         command.version, version_name(command.version), command.serialize_type, command.remark,
-        apart.ext_fields, header_name, header, apart.header_parts, apart.body, apart.messages,
+        apart.ext_fields, header_name, header, apart.header_parts, apart.body, messages,
         pdu.header_length, pdu.body_length, pdu.missing, request_packet, request_code,
         request_name, latency_us, expert,
     )
     # fmt: on
 
 
-_ENCODER = msgspec.json.Encoder()
+_ENCODER: Final = msgspec.json.Encoder()
 
 
 def json_of(row: CommandRow) -> bytes:
     """Return the row as one line of JSON."""
     try:
-        return _ENCODER.encode_lines((row,))
+        return _ENCODER.encode_lines([row])  # msgspec keeps the iterator of a tuple for ever
     except UnicodeEncodeError:  # half a surrogate pair: a JSON header or body can bring one
         return _ENCODER.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"

@@ -24,6 +24,7 @@ from ..owned_folder import FolderRefused, OwnedFolder
 from ..replication.progress import Replication
 from ..rows.column import Description, columns_of
 from ..rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
+from ..rows.encoded import EncodedRows, chunks_up_to
 from ..rows.json_rows import Encode, JsonRows, row_encoder, struct_encoder
 from ..rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from ..rows.parquet import ParquetRows, RowTable, exchange_table
@@ -293,6 +294,12 @@ class DecodedLogWriter:
         """Add exchanges."""
         self._exchanges.write(records)
 
+    def write_encoded(self, rows: EncodedRows, messages: EncodedRows | None) -> None:
+        """Add exchanges in the form of the log, and their messages."""
+        self._exchanges.write_encoded(rows)
+        if self._messages is not None and messages is not None:
+            self._messages.write_encoded(messages)
+
     def write_messages(self, rows: Sequence[MessageRecord]) -> None:
         """Add messages; the log was opened for them."""
         if self._messages is not None:
@@ -361,6 +368,15 @@ class _Parts:
             self._finish_part()
             self._part = self._open()
         self._part.write(rows)
+
+    def write_encoded(self, rows: EncodedRows) -> None:
+        """Add rows that have the form of the files."""
+        while any(rows.counts):
+            if self._part.rows >= PART_ROWS:
+                self._finish_part()
+                self._part = self._open()
+            head, rows = rows.split(chunks_up_to(rows.counts, PART_ROWS - self._part.rows))
+            self._part.write_encoded(head)
 
     def finish(self) -> list[PartEntry]:
         """Write what is left; return all parts."""

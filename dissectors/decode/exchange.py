@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from ..conversations.conversation import Direction, Pdu
 from ..expert import ExpertInfo, ExpertKind
@@ -35,6 +35,7 @@ EARLY_TOLERANCE: Final = 1_000_000
 
 
 @final
+@mypyc_attr(acyclic=True)
 class Exchange:
     """A request and its response, or what is known of them."""
 
@@ -88,7 +89,14 @@ class Exchange:
 class ExchangeMatcher:
     """Pairs the PDUs of all conversations. What waits is kept with its direction."""
 
-    __slots__ = ("_bytes", "_directions", "_experts", "waiting")
+    __slots__ = (
+        "_bytes",
+        "_directions",
+        "_experts",
+        "_most_bytes",
+        "_most_waiting",
+        "waiting",
+    )
 
     def __init__(self, experts: list[ExpertInfo]) -> None:
         self._experts = experts
@@ -96,6 +104,8 @@ class ExchangeMatcher:
         self._bytes: i64 = 0
         self.waiting: i64 = 0
         """unanswered requests, and responses before their request, of all conversations"""
+        self._most_waiting: i64 = 0
+        self._most_bytes: i64 = 0
 
     def receive(self, pdu: Pdu, out: list[Exchange]) -> None:
         """Append the exchanges that are settled with this PDU."""
@@ -122,6 +132,12 @@ class ExchangeMatcher:
             out.append(Exchange(None, pdu))
         direction.requests.clear()
         direction.early.clear()
+
+    def take_most_waiting(self) -> tuple[i64, i64]:
+        """Return how much waited at the most since the last call, and how many bytes."""
+        most = self._most_waiting, self._most_bytes
+        self._most_waiting, self._most_bytes = self.waiting, self._bytes
+        return most
 
     def _request(self, pdu: Pdu, out: list[Exchange]) -> None:
         direction = pdu.direction
@@ -180,6 +196,10 @@ class ExchangeMatcher:
         """Something waits with this direction, whose requests it is about."""
         self.waiting += 1
         self._bytes += pdu.header_length + len(pdu.body)
+        if self.waiting > self._most_waiting:
+            self._most_waiting = self.waiting
+        if self._bytes > self._most_bytes:
+            self._most_bytes = self._bytes
         if not direction.listed:
             direction.listed = True
             self._directions[direction] = None
@@ -216,7 +236,7 @@ class ExchangeMatcher:
                 self._give_up(pdu.direction, pdu, out)
 
     def _check_code(self, pdu: Pdu) -> None:
-        code = pdu.command.code
+        code = pdu.head.code
         if code not in REQUEST_NAMES and not isinstance(pdu.command, CallCommand):
             info = pdu.say(ExpertKind.UNKNOWN_CODE, f"request code {code}")
             self._experts.append(info)
@@ -233,14 +253,14 @@ def names_of(exchange: Exchange) -> tuple[str | None, str | None]:
     first: str | None = None
     second: str | None = None
     if request is not None:
-        code = request.command.code
+        code = request.head.code
         first = REQUEST_NAMES.get(code)
         if first is None:
-            first = request_name(code, request.command.version)
+            first = request_name(code, int(request.head.version))
     if response is not None:
-        answer = response.command.code
+        answer = response.head.code
         if answer == 0:
             return first, SUCCESS
-        asked = request.command.code if request is not None else None
-        second = response_name(answer, asked, response.command.version)
+        asked = request.head.code if request is not None else None
+        second = response_name(answer, asked, int(response.head.version))
     return first, second

@@ -14,6 +14,13 @@ from mypy_extensions import i64
 from ..conversations.conversation import Pdu
 from ..conversations.conversation_row import conversation_end
 from ..conversations.handshake import round_trip_of
+from ..conversations.row_header import (
+    AnswerHeader,
+    PlainHeader,
+    RowHeader,
+    SentHeader,
+    bare_header_of,
+)
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..foreign import integer_of
 from ..grpc.command import CallCommand
@@ -21,7 +28,7 @@ from ..remoting import code_sets, row_bodies, send_fields
 from ..remoting.broker_addresses import named_address
 from ..remoting.codes import RequestCode
 from ..remoting.command import RemotingCommand
-from ..remoting.row_facts.ext_fields import HEADER_FACTS, header_facts
+from ..remoting.row_facts.ext_fields import HEADER_FACTS, header_facts, pull_facts
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
 from ..remoting.versions import version_name as name_of_version
 from ..rows.record import ExchangeRecord
@@ -35,19 +42,6 @@ REGISTER_BROKER: Final = int(RequestCode.REGISTER_BROKER)
 
 V1_SENDS: Final = code_sets.V1_SENDS
 V2_SENDS: Final = code_sets.V2_SENDS
-# Each name in a variable of the module, which compiled code reads faster than a field.
-_V1_GROUP: Final = send_fields.V1.producer_group
-_V1_TOPIC: Final = send_fields.V1.topic
-_V1_QUEUE: Final = send_fields.V1.queue_id
-_V1_PROPERTIES: Final = send_fields.V1.properties
-_V2_GROUP: Final = send_fields.V2.producer_group
-_V2_TOPIC: Final = send_fields.V2.topic
-_V2_QUEUE: Final = send_fields.V2.queue_id
-_V2_PROPERTIES: Final = send_fields.V2.properties
-_V2_BROKER: Final = send_fields.V2.broker_name
-_V2_SYS_FLAG: Final = send_fields.V2.sys_flag
-_V2_RECONSUMED: Final = send_fields.V2.reconsume_times
-_BROKER: Final = send_fields.RPC_BROKER_NAME
 
 _NUMBER_MASK: Final = (1 << CAPTURE_SHIFT) - 1
 _NO_BROKERS: Final[list[str]] = []
@@ -59,20 +53,20 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
     """Return the row of an exchange; `capture` is the name of the capture that completed it."""
     request = exchange.request
     response = exchange.response
-    asked = request.command if request is not None else None
-    answered = response.command if response is not None else None
+    asked = request.head if request is not None else None
+    answered = response.head if response is not None else None
     one_pdu = request if request is not None else response
     assert one_pdu is not None
-    one = one_pdu.command
-    version = one.version
+    one = one_pdu.head
+    version = int(one.version)
     known = 0 <= version <= HIGHER_VERSION
-    if not known and isinstance(one, CallCommand):
+    if not known and isinstance(one_pdu.command, CallCommand):
         from .call_row import call_record_of
 
         return call_record_of(exchange, capture)
     request_name, response_name = names_of(exchange)
     version_name = VERSIONS[version] if known else name_of_version(version)
-    fields = _Fields(asked, answered)
+    fields = _Fields(request, response)
     if fields.group is None and request is not None:
         fields.group = request.groups
     request_packet, response_packet = _number(request), _number(response)
@@ -90,13 +84,13 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
         request_packet, response_packet, request_time, response_time,
         _latency_us(request, response), one.opaque,
         request_code, request_name, response_code, response_name, _remark(asked, answered),
-        one.language or None, version, version_name, one.serialize_type,
+        one.language or None, version, version_name, one_pdu.serialize_type,
         fields.topic, fields.group, fields.queue_id, fields.broker_name,
         fields.unique_key, fields.keys, fields.tags,
         _body_bytes(request, response), request_bytes, response_bytes, missing_bytes,
         _message_count(request, response), fields.queue_offset, fields.offset_msg_id,
         _rtt_us(one_pdu), _end(request, response), _expert(request, response),
-        fields.max_reconsume_times, _brokers(asked, response), _facts(request, response),
+        fields.max_reconsume_times, _brokers(request, response), _facts(request, response),
     )
     # fmt: on
 
@@ -126,6 +120,7 @@ def _strip(exchange: Exchange, detail: str, experts: list[ExpertInfo]) -> None:
     for pdu in (exchange.request, exchange.response):
         if pdu is not None:
             pdu.command.ext_fields = {}
+            pdu.head = bare_header_of(pdu.command)
             if not said:
                 experts.append(pdu.say(ExpertKind.BAD_BODY, detail))
                 said = True
@@ -157,7 +152,7 @@ class _Fields:
         "unique_key",
     )
 
-    def __init__(self, asked: RemotingCommand | None, answered: RemotingCommand | None) -> None:
+    def __init__(self, request: Pdu | None, response: Pdu | None) -> None:
         self.topic: str | None = None
         self.group: str | None = None
         self.queue_id: int | None = None
@@ -168,38 +163,43 @@ class _Fields:
         self.queue_offset: int | None = None
         self.offset_msg_id: str | None = None
         self.max_reconsume_times: int | None = None
-        if asked is not None:
-            if asked.code in V2_SENDS:
-                self._of_send_v2(asked.ext_fields)
-            elif asked.code in V1_SENDS:
-                self._of_send(asked.ext_fields)
+        if request is not None:
+            head = request.head
+            if isinstance(head, SentHeader):
+                self._of_send_header(head)
+            elif isinstance(head, PlainHeader):
+                self._of_plain_header(head)
             else:
-                self._of_request(asked)
-        if answered is not None and answered.ext_fields:
-            self._of_response(answered.ext_fields)
+                self._of_special_request(request.command)
+        if response is not None:
+            answer = response.head
+            if isinstance(answer, AnswerHeader):
+                self._of_answer(answer.msg_id, answer.queue_id, answer.queue_offset)
+            else:
+                get = response.command.ext_fields.get
+                offset = get("queueOffset") or get("offset")
+                self._of_answer(get("msgId"), get("queueId"), offset)
 
-    def _of_send_v2(self, fields: dict[str, str]) -> None:
-        get = fields.get
-        self.group = get(_V2_GROUP)
-        self.topic = get(_V2_TOPIC)
-        self.queue_id = _int(get(_V2_QUEUE))
-        self.broker_name = get(_V2_BROKER) or get(_BROKER)
-        self._of_properties(get(_V2_PROPERTIES))
+    def _of_send_header(self, head: SentHeader) -> None:
+        self.group = head.group
+        self.topic = head.topic
+        self.queue_id = _int(head.queue_id)
+        self.broker_name = head.broker_name
+        self._of_properties(head.properties)
 
-    def _of_send(self, fields: dict[str, str]) -> None:
-        get = fields.get
-        self.group = get(_V1_GROUP)
-        self.topic = get(_V1_TOPIC)
-        self.queue_id = _int(get(_V1_QUEUE))
-        self.broker_name = get(_BROKER) or get("brokerName")
-        self._of_properties(get(_V1_PROPERTIES))
+    def _of_plain_header(self, head: PlainHeader) -> None:
+        self.topic = head.topic
+        self.group = head.group
+        self.queue_id = _int(head.queue_id)
+        self.broker_name = head.broker_name
+        self.queue_offset = _int(head.offset)
 
-    def _of_request(self, asked: RemotingCommand) -> None:
+    def _of_special_request(self, asked: RemotingCommand) -> None:
         get = asked.ext_fields.get
         self.topic = get("topic") or get("originTopic")
         self.group = get("consumerGroup") or get("group") or get("producerGroup")
         self.queue_id = _int(get("queueId"))
-        self.broker_name = get(_BROKER) or get("brokerName")
+        self.broker_name = get(send_fields.RPC_BROKER_NAME) or get("brokerName")
         offset = get("queueOffset") or get("commitOffset") or get("offset")
         if asked.code == CONSUMER_SEND_MSG_BACK:
             self.unique_key = get("originMsgId")
@@ -211,30 +211,31 @@ class _Fields:
 
     def _of_properties(self, properties: str | None) -> None:
         if properties:
-            self.unique_key = property_of(properties, "UNIQ_KEY\x01")
-            self.keys = property_of(properties, "KEYS\x01")
-            self.tags = property_of(properties, "TAGS\x01")
+            self.unique_key = property_of(properties, "\x02UNIQ_KEY\x01")
+            self.keys = property_of(properties, "\x02KEYS\x01")
+            self.tags = property_of(properties, "\x02TAGS\x01")
 
-    def _of_response(self, fields: dict[str, str]) -> None:
-        get = fields.get
-        self.offset_msg_id = get("msgId")
-        if self.queue_id is None or self.offset_msg_id is not None:
-            queue_id = _int(get("queueId"))
-            self.queue_id = queue_id if queue_id is not None else self.queue_id
-        offset = _int(get("queueOffset") or get("offset"))
+    def _of_answer(
+        self, msg_id: str | None, queue_text: str | None, offset_text: str | None
+    ) -> None:
+        self.offset_msg_id = msg_id
+        if queue_text is not None and (self.queue_id is None or msg_id is not None):
+            queue_id = _int(queue_text)
+            if queue_id is not None:
+                self.queue_id = queue_id
+        offset = _int(offset_text)
         if offset is not None:
             self.queue_offset = offset
 
 
 def property_of(properties: str, name: str) -> str | None:
-    """Return the value of a property in a properties string; `name` ends in the separator 0x01."""
-    at: i64 = 0
-    if not properties.startswith(name):
-        at = properties.find("\x02" + name)
-        if at < 0:
-            return None
-        at += 1
-    start: i64 = at + len(name)
+    """Return the value of a property in a text of them; `name` stands between 0x02 and 0x01."""
+    start: i64 = properties.find(name)
+    if properties and ord(properties[0]) == ord(name[1]) and properties.startswith(name[1:]):
+        start = -1
+    elif start < 0:
+        return None
+    start += len(name)
     end: i64 = properties.find("\x02", start)
     value = properties[start:end] if end >= 0 else properties[start:]
     return value or None
@@ -259,7 +260,7 @@ def _latency_us(request: Pdu | None, response: Pdu | None) -> int | None:
     return (response.ts - request.ts) // 1000
 
 
-def _remark(asked: RemotingCommand | None, answered: RemotingCommand | None) -> str | None:
+def _remark(asked: RowHeader | None, answered: RowHeader | None) -> str | None:
     if answered is not None and answered.remark:
         return answered.remark
     return asked.remark or None if asked is not None else None
@@ -277,7 +278,7 @@ def _missing(pdu: Pdu | None) -> i64:
 
 def _message_count(request: Pdu | None, response: Pdu | None) -> int | None:
     if request is not None:
-        code = request.command.code
+        code = request.head.code
         if code == _COUNTED:
             return request.message_count if request.message_count >= 0 else None
         if code in V1_SENDS or code in V2_SENDS:
@@ -311,10 +312,11 @@ def _reconsume_limit(fields: dict[str, str]) -> int | None:
     return _int(fields.get("maxReconsumeTimes"))
 
 
-def _brokers(asked: RemotingCommand | None, response: Pdu | None) -> list[str]:
-    if asked is not None and asked.code == REGISTER_BROKER:
-        name = asked.ext_fields.get("brokerName")
-        address = asked.ext_fields.get("brokerAddr")
+def _brokers(request: Pdu | None, response: Pdu | None) -> list[str]:
+    if request is not None and request.head.code == REGISTER_BROKER:
+        fields = request.command.ext_fields
+        name = fields.get("brokerName")
+        address = fields.get("brokerAddr")
         return [named_address(name, address)] if name and address else _NO_BROKERS
     if response is not None and response.brokers:
         return response.brokers
@@ -324,17 +326,9 @@ def _brokers(asked: RemotingCommand | None, response: Pdu | None) -> list[str]:
 def _facts(request: Pdu | None, response: Pdu | None) -> list[str]:
     facts = _NO_FACTS
     if request is not None:
-        code = request.command.code
+        code = request.head.code
         if code in HEADER_FACTS:
-            if response is None:
-                facts = header_facts(code, request.command.ext_fields, -1, None)
-            else:
-                answer = response.command
-                if answer.code == 0 and code in V2_SENDS and _is_plain(request.command.ext_fields):
-                    return _NO_FACTS
-                facts = header_facts(
-                    code, request.command.ext_fields, answer.code, answer.ext_fields
-                )
+            facts = _header_facts(request, response)
         if request.facts is not None:
             facts = facts + request.facts
     if response is not None and response.facts is not None:
@@ -342,11 +336,27 @@ def _facts(request: Pdu | None, response: Pdu | None) -> list[str]:
     return facts or _NO_FACTS
 
 
-def _is_plain(fields: dict[str, str]) -> bool:
-    """Return whether a stored send has nothing to say besides its columns."""
-    flag = fields.get(_V2_SYS_FLAG)
-    times = fields.get(_V2_RECONSUMED)
-    return (flag is None or flag == "0") and (times is None or times == "0")
+def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
+    """Return the facts in both headers; most are told without decoding them whole."""
+    asked = request.head
+    if response is None:
+        return header_facts(asked.code, request.command.ext_fields, -1, None)
+    answer = response.head
+    if isinstance(asked, SentHeader):
+        if answer.code == 0 and _is_none(asked.sys_flag) and _is_none(asked.reconsume_times):
+            return _NO_FACTS
+    elif isinstance(asked, PlainHeader) and isinstance(answer, AnswerHeader):
+        return pull_facts(
+            asked.asked_offset, answer.next_offset, answer.min_offset, answer.max_offset,
+            answer.suggested_broker,
+        )  # fmt: skip
+    return header_facts(
+        asked.code, request.command.ext_fields, answer.code, response.command.ext_fields
+    )
+
+
+def _is_none(flag: str | None) -> bool:
+    return flag is None or flag == "0"
 
 
 def _expert(request: Pdu | None, response: Pdu | None) -> list[str]:

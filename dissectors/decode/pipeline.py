@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..conversations.conversation import Pdu
@@ -120,18 +121,17 @@ class Decode:
         for batch in self._exchanges(self._keep()):
             yield self.rows_of(batch)
 
-    def ordered_records(self) -> Iterator[list[tuple[int, int, ExchangeRecord]]]:
-        """Yield the rows of one shard, each behind its place among those of all shards."""
+    def ordered_records(self) -> Iterator[tuple[list[tuple[int, int]], list[ExchangeRecord]]]:
+        """Yield the places of the rows of one shard among those of all shards, and the rows."""
         stages = self._exchange_stages(self._keep())
+        limited = self._is_limited()
         for _ in self._drive(stages):
             exchanges, order = stages.take_ordered()
-            yield [
-                (packet, place, record)
-                for (packet, place), one, record in zip(
-                    order, exchanges, self.rows_of(exchanges), strict=True
-                )
-                if self._in_time(one.request or one.response)
-            ]
+            rows = self.rows_of(exchanges)
+            if limited:
+                chosen = [self._in_time(one.request or one.response) for one in exchanges]
+                order, rows = list(compress(order, chosen)), list(compress(rows, chosen))
+            yield order, rows
 
     def exchanges(self) -> Iterator[list[Exchange]]:
         """Exchanges with both PDUs and their bodies, in the order they are settled."""

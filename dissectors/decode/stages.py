@@ -32,6 +32,7 @@ from ..remoting.row_facts.bodies import (
     response_body_facts,
 )
 from ..tcp.capture import Packet
+from ..tcp.segment import Segment
 from ..tcp.segment_reader import SegmentReader
 from ..tls.key_log import KeyLog
 from .command_order import CommandOrder
@@ -97,42 +98,51 @@ class Stages:
         self._found: list[Pdu] = []
 
     def receive(self, packets: list[Packet]) -> None:
-        """Receive the next packets of the capture."""
-        reader = self.segments
-        table = self.table
-        given = self._given
-        found = self._found
-        ts: i64 = 0
-        for packet in packets:
-            segment = reader.segment_of(packet)
-            if segment is None:
-                continue
-            direction = table.direction_of(segment, given)
-            if table.shaking != self._shaking:
-                self._want_acks()
-            if given:
-                self._take_given(packet.packet)
-            if direction is None or not direction.conversation.mine:
-                continue
-            conversation = direction.conversation
-            waited = conversation.waiting
-            conversation.receive(direction, segment, found)
-            if found:
-                self._receive_pdus(found, packet.packet, OWN)
-            if waited != conversation.waiting:
-                self._waiting += -1 if waited else 1
-                self._want_acks()
-            self._note_received(conversation)
+        """Receive the next packets of the capture, and sweep where it is time to."""
+        self.take(packets)
         if not packets:
             return
-        ts = packets[-1].ts
         self.packets += len(packets)
         self._bytes += len(packets[0].data)
         if self.packets - self._swept >= SWEEP_PACKETS or self._bytes >= SWEEP_BYTES:
             self._swept = self.packets
             self._bytes = 0
-            table.sweep(ts, given)
-            self._take_given(packets[-1].packet)
+            self.sweep(packets[-1].ts, packets[-1].packet)
+
+    def take(self, packets: list[Packet]) -> None:
+        """Receive packets; whoever gives them calls `sweep` now and then."""
+        reader = self.segments
+        for packet in packets:
+            segment = reader.segment_of(packet)
+            if segment is not None:
+                self.take_segment(segment)
+
+    def take_segment(self, segment: Segment) -> None:
+        """Receive the TCP part of a packet."""
+        table = self.table
+        given = self._given
+        found = self._found
+        direction = table.direction_of(segment, given)
+        if table.shaking != self._shaking:
+            self._want_acks()
+        if given:
+            self._take_given(segment.packet)
+        if direction is None or not direction.conversation.mine:
+            return
+        conversation = direction.conversation
+        waited = conversation.waiting
+        conversation.receive(direction, segment, found)
+        if found:
+            self._receive_pdus(found, segment.packet, OWN)
+        if waited != conversation.waiting:
+            self._waiting += -1 if waited else 1
+            self._want_acks()
+        self._note_received(conversation)
+
+    def sweep(self, now: i64, packet: i64) -> None:
+        """Behind this packet: end the conversations that were closed a while ago, and hold less."""
+        self.table.sweep(now, self._given)
+        self._take_given(packet)
 
     def release_holes(self) -> None:
         """No packets for a while: gives out what waits for holes to be filled."""
@@ -215,27 +225,27 @@ class Stages:
 
     def _count_and_name(self, pdu: Pdu) -> None:
         """Count the messages of a body, or name the groups of a heartbeat."""
-        command = pdu.command
+        code = pdu.head.code
         if pdu.flag & 1:
             count: i64 = 0
-            if command.code == _WANTED:
+            if code == _WANTED:
                 count = count_messages(pdu.body, pdu.missing)
                 if count == 0:
                     pdu.brokers = broker_addresses_of(pdu.body)
                     pdu.facts = response_body_facts(pdu.body) or None
                 else:
                     pdu.facts = message_facts(pdu.body)
-        elif command.code == _COUNTED:
+        elif code == _COUNTED:
             count = count_batch(pdu.body, pdu.missing)
         else:
             count = 0
-            if command.code == _NAMING:
+            if code == _NAMING:
                 groups = groups_of(pdu.body)
                 pdu.groups = groups.names
                 if groups.problem is not None and not pdu.missing:
                     self.experts.append(pdu.say(ExpertKind.BAD_BODY, groups.problem))
-            if command.code in BODY_REQUESTS:
-                pdu.facts = request_body_facts(command.code, pdu.body) or None
+            if code in BODY_REQUESTS:
+                pdu.facts = request_body_facts(code, pdu.body) or None
         if count > 0:
             pdu.message_count = count
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
-from ..budget import Budget
+from ..budget import FREE_BYTES, Budget
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..foreign import natural_of
@@ -92,6 +92,7 @@ class MessageTable:
         self._body_limit = body_limit
         self._budget = Budget()
         self._is_cut = False
+        self._most_spent = 0
         self._clients: dict[int, str] = {}
         self._committed: dict[tuple[int, str | None, int | None], str] = {}
 
@@ -135,10 +136,28 @@ class MessageTable:
             del rows[most:]
         if len(rows) > paid:
             self._budget.spend((len(rows) - paid) * _ROW)
+        self._most_spent = max(self._most_spent, self._spent)
         if (is_more or not self._budget.room) and not self._is_cut:
             self._is_cut = True
             experts.append(request.say(ExpertKind.BAD_MESSAGE, _CUT))
         return rows
+
+    @property
+    def _spent(self) -> int:
+        """Bytes that messages became, beyond what bodies earned."""
+        return FREE_BYTES - min(self._budget.room, self._budget.checks.room)
+
+    def take_most_spent(self) -> int:
+        """Return the bytes that messages became, beyond what bodies had earned by then, at the
+        most since the last call.
+        """
+        most, self._most_spent = self._most_spent, self._spent
+        return most
+
+    @property
+    def remembered(self) -> int:
+        """Of how many connections or queues something is remembered."""
+        return max(len(self._clients), len(self._committed))
 
     def _note_client(self, row: ExchangeRecord) -> None:
         client = fact_in(row.facts, CLIENT)

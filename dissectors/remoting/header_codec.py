@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from librt.strings import read_i16_be, read_i32_be
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from ..foreign import integer_of, read_json
@@ -23,6 +23,8 @@ from .fastjson.codec import decode_json, encode_json
 
 JSON_TYPE: Final = 0
 BINARY_TYPE: Final = 1
+FIRST_BYTES: Final = 0x7B22636F6465223A
+"""`{"code":`, how Java's headers begin"""
 MIN_BINARY_HEADER: Final = 21
 """bytes of a binary header with neither remark nor ext fields"""
 
@@ -40,6 +42,24 @@ def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
     if command.serialize_type is not JSON:
         command.serialize_type = JSON  # a member without a name
     return command
+
+
+def first_code_of(header: bytes) -> i64:
+    """Return the code of a header in JSON that begins with it, as Java's do; -1: it does not."""
+    if len(header) < 16 or read_i64_be(header, 0) != FIRST_BYTES:
+        return -1
+    word: i64 = read_i64_be(header, 8)
+    code: i64 = 0
+    shift: i64 = 56
+    while shift >= 0:
+        byte: i64 = (word >> shift) & 0xFF
+        if byte == 0x2C:
+            return code if shift < 56 else -1
+        if byte < 0x30 or byte > 0x39 or (shift < 56 and code == 0):
+            return -1
+        code = code * 10 + byte - 0x30
+        shift -= 8
+    return -1
 
 
 def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> bool:

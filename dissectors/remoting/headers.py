@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, final
 
 from .code_names import operation_of
 from .codes import RequestCode
@@ -98,26 +98,33 @@ _SHOWN_LETTERS: Final = {name.lower(): letters for name, letters in SECRET_FIELD
 _MASK = "***"  # of one length, so that it does not tell the length of the secret
 
 
-class TypedHeader(NamedTuple):
+@final
+class TypedHeader:
     """The ext fields of one command, typed."""
 
-    name: str | None
-    """Java class of the header; None where the operation has none or is not known."""
-    fields: dict[str, object]
-    """Long name → str, int, bool or float, in the order of the class; unknown ones last, as str."""
-    problems: tuple[str, ...]
-    """Fields that are missing or do not parse, each in one sentence."""
+    def __init__(
+        self, name: str | None, fields: dict[str, object], problems: tuple[str, ...]
+    ) -> None:
+        self.name = name
+        """Java class of the header; None where the operation has none or is not known."""
+        self.fields = fields
+        """Long name → str, int, bool or float, in the order of the class; unknown ones last, as
+        str."""
+        self.problems = problems
+        """Fields that are missing or do not parse, each in one sentence."""
 
 
-class ShownHeader(NamedTuple):
+@final
+class ShownHeader:
     """A header as it is, and as it may be shown: with its credentials masked."""
 
-    typed: TypedHeader
-    """The ext fields, typed."""
-    shown: TypedHeader
-    """The same for people and programs."""
-    ext_fields: dict[str, str]
-    """The ext fields as on the wire, for people and programs."""
+    def __init__(self, typed: TypedHeader, shown: TypedHeader, ext_fields: dict[str, str]) -> None:
+        self.typed = typed
+        """The ext fields, typed."""
+        self.shown = shown
+        """The same for people and programs."""
+        self.ext_fields = ext_fields
+        """The ext fields as on the wire, for people and programs."""
 
 
 _FieldRead = tuple[str, str, Reader | None]
@@ -232,7 +239,8 @@ def shown_header(
     plan = _plan_of(request_code, response, ext_fields, version)
     typed = _read(plan, ext_fields)
     if not plan.secret:
-        return ShownHeader(typed, typed, dict(ext_fields))
+        as_sent = ext_fields if isinstance(ext_fields, dict) else dict(ext_fields)
+        return ShownHeader(typed, typed, as_sent)
     fields = {
         name: mask_secret(name, value) if isinstance(value, str) else value
         for name, value in typed.fields.items()

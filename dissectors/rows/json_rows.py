@@ -11,11 +11,11 @@ from operator import attrgetter
 from typing import IO
 
 import msgspec
-from msgspec.structs import replace
 
 from ..times import text_of_time
+from .encoded import EncodedRows, Lines
 from .tables import encodable
-from .timed_rows import text_of
+from .timed_rows import with_texts
 
 _ENCODER = msgspec.json.Encoder()
 Encode = Callable[[Sequence[object]], bytes]
@@ -29,19 +29,12 @@ def struct_encoder(row: type[msgspec.Struct], columns: Iterable[tuple[str, str]]
     chosen = list(columns)
     if tuple(name for name, _ in chosen) != row.__struct_fields__:
         raise ValueError(f"the columns are not the fields of {row.__name__}")
-    times = [(name, attrgetter(name)) for name, kind in chosen if kind == "time"]
+    times = [name for name, kind in chosen if kind == "time"]
     by_column = row_encoder(chosen)
 
     def encode(rows: Sequence[object]) -> bytes:
-        seconds: dict[int, str] = {}
-        timed = []
-        for one in rows:
-            assert isinstance(one, msgspec.Struct)
-            known = {name: get(one) for name, get in times}
-            texts = {n: text_of(ns, seconds) for n, ns in known.items() if ns is not None}
-            timed.append(replace(one, **texts))
         try:
-            return _ENCODER.encode_lines(timed)
+            return _ENCODER.encode_lines(with_texts(rows, times))
         except UnicodeEncodeError:  # half a surrogate pair
             return by_column(rows)
 
@@ -81,6 +74,12 @@ class JsonRows:
         if self._file is not None:
             self.rows += len(rows)
             self._file.write(self._encode(rows))
+
+    def write_encoded(self, rows: EncodedRows) -> None:
+        """Add rows that are lines."""
+        if self._file is not None and isinstance(rows, Lines):
+            self.rows += sum(rows.counts)
+            self._file.write(rows.data)
 
     def finish(self) -> None:
         """Write what is left."""

@@ -13,8 +13,12 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
+import msgspec
+from msgspec.structs import astuple
+
+from .encoded import Columns, EncodedRows, chunks_up_to
 from .record import COLUMNS
 from .tables import encodable
 
@@ -109,6 +113,9 @@ class RowTable:
         }
         chosen = list(columns)
         self._columns = [(get, kind, types[kind]) for _, kind, get in chosen]
+        self._fields: tuple[str, ...] | None = tuple(name for name, _, _ in chosen)
+        if any(not _takes(get, name) for name, _, get in chosen):
+            self._fields = None
         self.schema = pyarrow.schema([(name, types[kind]) for name, kind, _ in chosen])
         """the Arrow schema"""
 
@@ -116,15 +123,32 @@ class RowTable:
         """Return the rows as Arrow columns."""
         import pyarrow
 
-        arrays = [_array(list(map(get, rows)), kind, type_) for get, kind, type_ in self._columns]
+        columns = zip(self._values_of(rows), self._columns, strict=True)
+        arrays = [_array(values, kind, type_) for values, (_, kind, type_) in columns]
         return pyarrow.record_batch(arrays, schema=self.schema)
+
+    def _values_of(self, rows: Sequence[object]) -> Iterable[Sequence[object]]:
+        """Return the values of each column; rows whose fields are the columns are taken whole."""
+        first = rows[0] if rows else None
+        if isinstance(first, msgspec.Struct) and first.__struct_fields__ == self._fields:
+            structs = cast(Sequence[msgspec.Struct], rows)
+            return zip(*map(astuple, structs), strict=True)
+        return (list(map(get, rows)) for get, _, _ in self._columns)
+
+
+def _takes(get: Callable[[object], object], name: str) -> bool:
+    """Return whether this is `attrgetter(name)`."""
+    return isinstance(get, attrgetter) and get.__reduce__()[1] == (name,)
 
 
 def _array(
-    values: list[object], kind: str, type_: pyarrow.DataType
+    values: Sequence[object], kind: str, type_: pyarrow.DataType
 ) -> pyarrow.Array[pyarrow.Scalar[pyarrow.DataType]]:
     import pyarrow
 
+    if kind == "list" and not any(values) and all(value is not None for value in values):
+        starts = pyarrow.array([0] * (len(values) + 1), pyarrow.int32())
+        return pyarrow.ListArray.from_arrays(starts, pyarrow.array([], pyarrow.string()))
     if kind == "time":
         values = [value // 1000 if isinstance(value, int) else None for value in values]
     try:
@@ -140,6 +164,35 @@ def _fitting(value: object, limit: int) -> object:
     if isinstance(value, list):
         return [_fitting(item, limit) for item in value]
     return encodable(value) if isinstance(value, str) else value
+
+
+def packed_columns(batch: pyarrow.RecordBatch) -> bytes:
+    """Return columns as bytes, for another process."""
+    return batch.serialize().to_pybytes()
+
+
+def merged_columns(
+    parts: Sequence[bytes], order: Sequence[int], schema: pyarrow.Schema
+) -> pyarrow.RecordBatch:
+    """Return the rows of several processes as columns.
+
+    `parts` are what `packed_columns` gave; `order` are the numbers of the rows, counted through all
+    parts.
+    """
+    import pyarrow
+
+    batches = [pyarrow.ipc.read_record_batch(pyarrow.py_buffer(part), schema) for part in parts]
+    return _joined(batches).take(pyarrow.array(order, pyarrow.int64()))
+
+
+def _joined(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
+    """Return batches of one schema as one."""
+    import pyarrow
+
+    if len(batches) == 1:
+        return batches[0]
+    table = pyarrow.Table.from_batches(batches).combine_chunks()
+    return (table.to_batches() or batches)[0]
 
 
 def exchange_table() -> RowTable:
@@ -161,6 +214,8 @@ class ParquetRows:
         """rows given so far"""
         self._table = table
         self._pending: list[object] = []
+        self._columns: list[pyarrow.RecordBatch] = []
+        self._column_rows = 0
         self._batches: list[pyarrow.RecordBatch] = []
         self._batch_rows = 0
         self._batch_bytes = 0
@@ -184,11 +239,22 @@ class ParquetRows:
             self._add(self._pending)
             self._pending = []
 
+    def write_encoded(self, rows: EncodedRows) -> None:
+        """Add rows that are columns."""
+        while isinstance(rows, Columns) and any(rows.counts):
+            head, rows = rows.split(chunks_up_to(rows.counts, _BATCH_ROWS - self._column_rows))
+            self.rows += head.data.num_rows
+            self._columns.append(head.data)
+            self._column_rows += head.data.num_rows
+            if self._column_rows >= _BATCH_ROWS:
+                self._add_columns()
+
     def finish(self) -> None:
         """Write what is left and the footer."""
         if self._pending:
             self._add(self._pending)
             self._pending = []
+        self._add_columns()
         self._write_group()
         self.close()
 
@@ -199,7 +265,14 @@ class ParquetRows:
             writer.close()
 
     def _add(self, rows: Sequence[object]) -> None:
-        batch = self._table.batch_of(rows)
+        self._add_batch(self._table.batch_of(rows))
+
+    def _add_columns(self) -> None:
+        if self._column_rows:
+            self._add_batch(_joined(self._columns))
+        self._columns, self._column_rows = [], 0
+
+    def _add_batch(self, batch: pyarrow.RecordBatch) -> None:
         self._batches.append(batch)
         self._batch_rows += batch.num_rows
         self._batch_bytes += batch.nbytes

@@ -32,12 +32,15 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def jsonl_of(records: Sequence[ExchangeRecord]) -> bytes:
-    """Return one JSON object per line; the records are not changed."""
-    timed = with_text_times(records)
+    """Return one JSON object per line; the records are afterwards as they were."""
+    return with_text_times(records, _encoded)
+
+
+def _encoded(records: Sequence[ExchangeRecord]) -> bytes:
     try:
-        return _ENCODER.encode_lines(timed)
+        return _ENCODER.encode_lines(records)
     except UnicodeEncodeError:  # half a surrogate pair: a JSON header can bring one
-        return _ENCODER.encode_lines([_encodable(record) for record in timed])
+        return _ENCODER.encode_lines([_encodable(record) for record in records])
 
 
 def encodable(text: str) -> str:

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final, final
 
 from librt.strings import read_i32_be, read_i32_le, read_i64_be, read_i64_le
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from ..expert import ExpertInfo, ExpertKind
 
@@ -46,6 +46,7 @@ class RecordCheck(Enum):
 
 
 @final
+@mypyc_attr(acyclic=True)
 class Packet:
     """One captured packet: a range of the chunk that it was read with."""
 
@@ -113,6 +114,26 @@ class CaptureReader:
         self._rest = data[used:]
         self._offset += used
         return found
+
+    @property
+    def waiting(self) -> i64:
+        """Bytes of a record that is not complete yet."""
+        return len(self._rest)
+
+    def begin_at(self, offset: i64) -> None:
+        """Go on at a record that begins at another place of the file; nothing waits."""
+        self._offset = offset
+
+    def is_alike(self, other: CaptureReader) -> bool:
+        """Return whether both would read the next bytes alike: nothing waits, no damage is passed,
+        the same byte order and interfaces.
+        """
+        mine = not self._rest and self._lost < 0 and self.format == other.format
+        return mine and self._context() == other._context()
+
+    def _context(self) -> list[tuple[int, ...]]:
+        """Return what earlier bytes tell of how the next ones are read."""
+        return []
 
     def take_experts(self) -> list[ExpertInfo]:
         """Return the findings since the last call."""

@@ -75,6 +75,8 @@ class FragmentTable:
     """The datagrams that wait for fragments, oldest first."""
 
     def __init__(self, experts: list[ExpertInfo]) -> None:
+        self.received: i64 = 0
+        """fragments so far"""
         self._experts = experts
         self._waiting: dict[bytes, _Datagram] = {}
         self._bytes: i64 = 0
@@ -83,6 +85,7 @@ class FragmentTable:
         self, packet: Packet, key: bytes, offset: i64, more: bool, part: bytes
     ) -> bytes | None:
         """Return the whole payload if this fragment completes its datagram, else None."""
+        self.received += 1
         end: i64 = offset + len(part)
         if end > MAX_DATAGRAM or not part:
             return None

@@ -111,6 +111,12 @@ class PcapngReader(CaptureReader):
             at += length
         return at
 
+    def _context(self) -> list[tuple[int, ...]]:
+        found: list[tuple[int, ...]] = [(int(self._big),)]
+        for one in self._interfaces:
+            found.append((one.linktype, one.snaplen, one.base, one.offset))
+        return found
+
     def _is_odd(self, kind: i64, data: bytes, at: i64, length: i64) -> bool:
         """Whether a block that the end of the file cuts off is rather one of a wrong length."""
         if kind == ENHANCED_PACKET and at + 24 <= len(data):

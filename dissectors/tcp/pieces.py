@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from .segment import Segment
 
@@ -13,6 +13,7 @@ PIECE_COST: Final = 256
 
 
 @final
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Data:
     """Bytes of a stream, in order: a range of the packet that brought them."""
 
@@ -31,6 +32,7 @@ class Data:
 
 
 @final
+@mypyc_attr(acyclic=True)
 class Gap:
     """Bytes of a stream that the capture does not have."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 FIN: Final = 0x01
 SYN: Final = 0x02
@@ -13,6 +13,7 @@ ACK: Final = 0x10
 
 
 @final
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Segment:
     """The TCP part of one packet."""
 

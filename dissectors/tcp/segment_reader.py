@@ -78,7 +78,8 @@ class SegmentReader:
         """findings since they were last taken"""
         self.acks_wanted = False
         """somebody waits for an acknowledgement"""
-        self._fragments = FragmentTable(self.experts)
+        self.fragments = FragmentTable(self.experts)
+        """the fragments that wait"""
         self._unsupported: set[int] = set()
 
     def segment_of(self, packet: Packet) -> Segment | None:
@@ -95,7 +96,7 @@ class SegmentReader:
 
     def finish(self) -> None:
         """Finish after the last packet: what still waits for fragments is lost."""
-        self._fragments.finish()
+        self.fragments.finish()
 
     def _skip(self, why: str) -> None:
         self.skipped[why] = self.skipped.get(why, 0) + 1
@@ -212,7 +213,7 @@ class SegmentReader:
         if stop <= end:
             part = data[at + header : stop]
             more = word & 0x2000 != 0
-            whole = self._fragments.receive(packet, key, (word & 0x1FFF) << 3, more, part)
+            whole = self.fragments.receive(packet, key, (word & 0x1FFF) << 3, more, part)
         if whole is None:
             self._skip(FRAGMENT)
             return None
@@ -263,7 +264,7 @@ class SegmentReader:
         whole = None
         if stop <= end:
             part = data[at + 8 : stop]
-            whole = self._fragments.receive(packet, key, word & 0xFFF8, word & 1 != 0, part)
+            whole = self.fragments.receive(packet, key, word & 0xFFF8, word & 1 != 0, part)
         if whole is None:
             self._skip(FRAGMENT)
             return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.decode.shards import decode_of
+from dissectors.processes.choice import decode_of
 
 from ..errors import ArgumentError
 from .choice import Choice, Time, choice_of, in_window, test_of
@@ -256,8 +256,8 @@ class Capture:
         """Return a table as a DataFrame of Spark.
 
         Exchanges, connections and findings of files are decoded by Spark's tasks, which must see
-        the files under the same path, each time that the DataFrame is computed; all else is decoded
-        now and given to Spark. Raise as `to_batches` does.
+        the files under the same path: small ones each time that the DataFrame is computed, large
+        ones now, and kept. All else is decoded now and given to Spark. Raise as `to_batches` does.
         """
         choice = choice_of(where, since, until, None)
         chosen_table = tables.table_named(table)

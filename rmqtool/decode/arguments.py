@@ -40,4 +40,4 @@ class DecodeArguments:
     plugin: options.Plugins = None
     no_message_rows: options.NoMessageRows = False
     follow: options.Follow = False
-    jobs: options.Jobs = 1
+    jobs: options.Jobs = None

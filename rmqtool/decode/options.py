@@ -88,8 +88,8 @@ class DecodeRequest:
     """what decodes bodies of messages"""
     follow: bool = False
     """the capture is still being written"""
-    jobs: int = 1
-    """processes"""
+    jobs: int | None = 1
+    """processes; None: as many as pay"""
     fail_on: tuple[Condition, ...] = ()
     """conditions on what was captured that end with a status of their own"""
     check: bool = False
@@ -117,6 +117,17 @@ class DecodeRequest:
         if self.format is RowFormat.jsonl:
             return self.output.endswith(("/", os.sep)) or Path(self.output).is_dir()
         return self.format is RowFormat.parquet and Path(self.output).suffix != ".parquet"
+
+    @property
+    def processes(self) -> int | None:
+        """How many processes decode; None: as many as pay.
+
+        Where rows become lines for people in this one, others are a gain only where asked for.
+        """
+        pays = self.view is View.summary or (
+            self.view is View.exchanges and self.format is not RowFormat.table
+        )
+        return self.jobs if self.jobs is not None or pays else 1
 
     @property
     def message_rows(self) -> bool:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from dissectors.decode.pipeline import Decode
+from dissectors.processes.choice import encoded_rows_of
 from dissectors.rows.column import Column
+from dissectors.rows.encoded import RowForm
+from dissectors.times import Moment
 from dissectors.where.fields import FieldSet
 from dissectors.where.filter import Test, WhereError, compile_where
 
@@ -17,6 +20,9 @@ from ..ui.output import Output
 from ..ui.status import CommandError, ExitStatus
 from .options import DecodeRequest, usage_error
 from .sinks import ParquetSink, Sink
+
+if TYPE_CHECKING:
+    from dissectors.processes.shared_decode import EncodedBatch
 
 Row = TypeVar("Row")
 
@@ -59,8 +65,16 @@ def compiled(request: DecodeRequest, fields: FieldSet) -> Test | None:
         raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
 
 
-def parquet_sink(request: DecodeRequest, columns: Iterable[Column], noun: str) -> Sink[Row]:
-    """Return what writes rows with these columns as one Parquet file; `noun` is what one is."""
+def parquet_sink(
+    request: DecodeRequest,
+    columns: Iterable[Column],
+    noun: str,
+    form: RowForm = RowForm.records,
+) -> Sink[Row]:
+    """Return what writes rows with these columns as one Parquet file; `noun` is what one is.
+
+    `form`: how it takes the rows of several processes.
+    """
     from dissectors.rows.parquet import load_pyarrow
 
     load_pyarrow()
@@ -69,7 +83,7 @@ def parquet_sink(request: DecodeRequest, columns: Iterable[Column], noun: str) -
             "--format parquet", "is not for a screen; give -o FILE.parquet or a folder"
         )
     types = [(column.name, column.type) for column in columns]
-    return ParquetSink(Output(request.output, private=True), types, noun)
+    return ParquetSink(Output(request.output, private=True), types, noun, form)
 
 
 def is_live(request: DecodeRequest) -> bool:
@@ -82,3 +96,23 @@ def output_terminal(request: DecodeRequest, output: Output) -> Terminal:
     if output.path is None:
         return terminal_of(sys.stdout, request.colour)
     return Terminal(False, UNLIMITED, request.colour is When.always)
+
+
+def time_of_day(moment: Moment | None) -> Moment | None:
+    """Return a time of day; None for a date, which the core filters."""
+    return None if moment is None or moment.has_date else moment
+
+
+def has_times_of_day(request: DecodeRequest) -> bool:
+    """Return whether a bound has no date: it is of the day of the first packet."""
+    return any(map(time_of_day, (request.since, request.until)))
+
+
+def encoded_rows_for(
+    request: DecodeRequest, decode: Decode, form: RowForm
+) -> Iterator[EncodedBatch] | None:
+    """Return the rows as several processes write them; None: they are needed as they are."""
+    looked_at = request.sorted or request.fail_on or request.watched or has_times_of_day(request)
+    if form is RowForm.records or looked_at or request.limit is not None:
+        return None
+    return encoded_rows_of(decode, form, request.where, request.zone.name)

@@ -7,16 +7,17 @@ half result; a run that follows a capture is stopped on purpose, so its result i
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, cast
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.decode.shards import decode_of
 from dissectors.expert import Severity
+from dissectors.processes.choice import decode_of
+from dissectors.rows.encoded import RowForm
 from dissectors.rows.record import ExchangeRecord
-from dissectors.times import Moment, between
+from dissectors.times import between
 
 from ..api.collecting import collect_seldom
 from ..api.tables.exchanges import EXCHANGES
@@ -31,12 +32,28 @@ from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .fail_on import Counts
 from .options import DecodeRequest, View, usage_error
-from .row_run import Row, RowSource, is_live, output_terminal, parquet_sink, rows_of_table
+from .row_run import (
+    Row,
+    RowSource,
+    encoded_rows_for,
+    has_times_of_day,
+    is_live,
+    output_terminal,
+    parquet_sink,
+    rows_of_table,
+    time_of_day,
+)
 from .sinks import Sink
 from .undecoded import nothing_decoded
 
 if TYPE_CHECKING:
+    from dissectors.processes.shared_decode import EncodedBatch
+
     from ..summary.watch import Watch
+
+
+_SHARED = (View.exchanges, View.summary, View.list_messages)
+"""what several processes decode"""
 
 
 def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStatus:
@@ -55,7 +72,8 @@ def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStat
 
 def _run_decode(request: DecodeRequest, decode: Decode | None) -> ExitStatus:
     if decode is None:
-        decode = decode_of(request.sources, decode_options(request), request.jobs)
+        jobs = request.processes if request.view in _SHARED else 1
+        decode = decode_of(request.sources, decode_options(request), jobs)
     refuse_inputs(request.output, decode.sources)
     if "-" in decode.sources and sys.stdin.isatty():
         raise CommandError(
@@ -190,12 +208,14 @@ class _Loop(Generic[Row]):
         self.counts = Counts() if request.fail_on else None
         self._watch = watch_of(request)
         self._window: Callable[[Row], bool] | None = None
-        self._has_times_of_day = any(
-            moment is not None and not moment.has_date for moment in (request.since, request.until)
-        )
+        self._has_times_of_day = has_times_of_day(request)
 
     def run(self) -> None:
         """Read to the end, or to the limit."""
+        encoded = encoded_rows_for(self._request, self._decode, self._sink.form)
+        if encoded is not None:
+            self._run_encoded(encoded)
+            return
         decode, live = self._decode, is_live(self._request)
         batches = self._rows.batches()
         for batch in batches:
@@ -207,6 +227,16 @@ class _Loop(Generic[Row]):
             self._progress.update(decode.bytes_read, decode.bytes_total, self.chosen)
             if self.chosen == self._request.limit:
                 break
+
+    def _run_encoded(self, batches: Iterator[EncodedBatch]) -> None:
+        for batch in batches:
+            self.seen += batch.seen
+            self.chosen += batch.chosen
+            if batch.exchanges is not None:
+                self._sink.write_encoded(batch.exchanges, batch.messages)
+            self._take_findings()
+            decode = self._decode
+            self._progress.update(decode.bytes_read, decode.bytes_total, self.chosen)
 
     def _take(self, batch: Sequence[Row]) -> None:
         self.seen += len(batch)
@@ -249,8 +279,8 @@ class _Loop(Generic[Row]):
     def _times_of_day(self) -> Callable[[Row], bool]:
         """Return the test for times without a date: they are of the day of the first packet."""
         holds = between(
-            _time_of_day(self._request.since),
-            _time_of_day(self._request.until),
+            time_of_day(self._request.since),
+            time_of_day(self._request.until),
             self._decode.stats.first_time,
         )
         time = self._rows.time
@@ -267,11 +297,6 @@ def watch_of(request: DecodeRequest) -> Watch | None:
     from ..summary.watch import Watch
 
     return Watch(Engine(rules()))
-
-
-def _time_of_day(moment: Moment | None) -> Moment | None:
-    """Return a time of day; None for a date, which the core filters."""
-    return None if moment is None or moment.has_date else moment
 
 
 def remarks(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[str]:
@@ -353,7 +378,7 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
             Path(request.output), request.force, options, names, form, request.message_rows
         )
     if request.format is RowFormat.parquet:
-        return parquet_sink(request, EXCHANGES.columns, "exchange")
+        return parquet_sink(request, EXCHANGES.columns, "exchange", RowForm.arrow)
     output = Output(request.output, direct=request.follow, private=True)
     terminal = output_terminal(request, output)
     if request.view is View.summary:
@@ -363,11 +388,13 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
     if request.format is RowFormat.jsonl:
         from dissectors.rows.tables import jsonl_of
 
-        return sinks.EncodedSink(output, jsonl_of, to_screen=terminal.is_terminal)
+        return sinks.EncodedSink(
+            output, jsonl_of, to_screen=terminal.is_terminal, form=RowForm.jsonl
+        )
     if request.format is RowFormat.csv:
         from dissectors.rows.tables import csv_header, csv_of
 
-        return sinks.EncodedSink(output, csv_of, csv_header())
+        return sinks.EncodedSink(output, csv_of, csv_header(), form=RowForm.csv)
     from .exchange_lines import exchange_lines
 
     return sinks.LinesSink(output, exchange_lines(terminal, len(names), is_live(request)))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dissectors.budget import Budget
 from dissectors.expert import ExpertInfo
+from dissectors.rows.encoded import EncodedRows, Lines, RowForm
 from dissectors.rows.record import ExchangeRecord
 
 from ..api.summarised import SummaryFold
@@ -39,9 +40,15 @@ class Sink(Generic[Row]):
 
     wants_findings = False
     """it takes findings; else they are only counted"""
+    form = RowForm.records
+    """how it takes exchanges of several processes"""
 
     def write(self, rows: Sequence[Row]) -> None:
         """Take rows; they may be kept until later."""
+        raise NotImplementedError
+
+    def write_encoded(self, exchanges: EncodedRows, messages: EncodedRows | None) -> None:
+        """Take exchanges in its form, and their messages."""
         raise NotImplementedError
 
     @property
@@ -121,17 +128,24 @@ class EncodedSink(Sink[Row]):
         encode: Callable[[Sequence[Row]], bytes],
         head: bytes = b"",
         to_screen: bool = False,
+        form: RowForm = RowForm.records,
     ) -> None:
-        """`to_screen`: a person sees the bytes, so what could steer a terminal is escaped."""
+        """`to_screen`: a person sees the bytes, so what could steer a terminal is escaped.
+
+        `form`: what `encode` makes, where the rows are exchanges.
+        """
+        self.form = form
         self._output = output
         self._encode = encode
         self._head = head
         self._to_screen = to_screen
 
     def write(self, rows: Sequence[Row]) -> None:
-        self._write_head()
-        data = self._encode(rows)
-        self._output.write(visible_json(data) if self._to_screen else data)
+        self._write_data(self._encode(rows))
+
+    def write_encoded(self, exchanges: EncodedRows, messages: EncodedRows | None) -> None:  # noqa: ARG002
+        if isinstance(exchanges, Lines):
+            self._write_data(exchanges.data)
 
     def idle(self) -> None:
         self._output.flush()
@@ -144,6 +158,10 @@ class EncodedSink(Sink[Row]):
     def discard(self) -> None:
         self._output.discard()
 
+    def _write_data(self, data: bytes) -> None:
+        self._write_head()
+        self._output.write(visible_json(data) if self._to_screen else data)
+
     def _write_head(self) -> None:
         if self._head:
             self._output.write(self._head)
@@ -153,11 +171,14 @@ class EncodedSink(Sink[Row]):
 class ParquetSink(Sink[Row]):
     """Rows in one Parquet file."""
 
-    def __init__(self, output: Output, columns: Sequence[tuple[str, str]], noun: str) -> None:
+    def __init__(
+        self, output: Output, columns: Sequence[tuple[str, str]], noun: str, form: RowForm
+    ) -> None:
         """`columns` are (name, type) of the rows, `noun` says what one is."""
         from dissectors.decode.decoded_log import FOOTER
         from dissectors.rows.parquet import ParquetRows, RowTable
 
+        self.form = form
         self._output = output
         self._noun = noun
         table = RowTable((name, kind, attrgetter(name)) for name, kind in columns)
@@ -166,6 +187,10 @@ class ParquetSink(Sink[Row]):
     def write(self, rows: Sequence[Row]) -> None:
         with naming(self._output.name):
             self._rows.write(rows)
+
+    def write_encoded(self, exchanges: EncodedRows, messages: EncodedRows | None) -> None:  # noqa: ARG002
+        with naming(self._output.name):
+            self._rows.write_encoded(exchanges)
 
     def finish(self, decode: Decode) -> str:  # noqa: ARG002
         with naming(self._output.name):
@@ -201,8 +226,9 @@ class DecodedLogSink(Sink[ExchangeRecord]):
         `form` is how the rows are written, one of `dissectors.decode.decoded_log.FORMS`.
         `messages`: the log has the table of messages.
         """
-        from dissectors.decode.decoded_log import DecodedLogWriter
+        from dissectors.decode.decoded_log import PARQUET, DecodedLogWriter
 
+        self.form = RowForm.arrow if form == PARQUET else RowForm.jsonl
         self._name = str(folder)
         with naming(self._name):
             self._log = DecodedLogWriter(folder, force, form, names, messages)
@@ -212,6 +238,10 @@ class DecodedLogSink(Sink[ExchangeRecord]):
     def write(self, rows: Sequence[ExchangeRecord]) -> None:
         with naming(self._name):
             self._log.write(rows)
+
+    def write_encoded(self, exchanges: EncodedRows, messages: EncodedRows | None) -> None:
+        with naming(self._name):
+            self._log.write_encoded(exchanges, messages)
 
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
         from dissectors.decode.decoded_log import finding_of

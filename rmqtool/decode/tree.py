@@ -6,8 +6,13 @@ text can be searched; nothing is cut but bodies and values that nobody can read,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any, Final
+
+from msgspec import UNSET
+from msgspec.structs import astuple
+from mypy_extensions import mypyc_attr
 
 from dissectors.budget import Budget
 from dissectors.decode.command_row import (
@@ -26,6 +31,7 @@ from dissectors.decode.pipeline import CommandSeen
 from dissectors.expert import ExpertInfo, ExpertKind, Severity, undecoded
 from dissectors.grpc.command import CallCommand
 from dissectors.remoting.bodies import Body
+from dissectors.remoting.bodies.shown_message import MESSAGE_NAMES, ShownMessage
 from dissectors.remoting.flags import describe_command_flag, meaning_of
 from dissectors.remoting.headers import ShownHeader, header_fields
 from dissectors.remoting.versions import version_name
@@ -42,9 +48,14 @@ ON_COMMANDS = frozenset(
     (ExpertKind.OPAQUE_REUSED, ExpertKind.PAIRING_LIMIT, ExpertKind.UNKNOWN_CODE)
 )
 """Findings that are shown at their command, so not once more between the exchanges."""
+_FIXED: Final = STEP * 2
+_FIELD: Final = STEP * 3
+_BELOW_FIELD: Final = STEP * 4
+"""where lines of a command begin"""
 _FINDING_STYLES = {Severity.ERROR: Style.RED, Severity.WARNING: Style.YELLOW}
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Tree:
     """Writes exchanges and findings as lines."""
 
@@ -117,30 +128,31 @@ class Tree:
         body = body_of(seen, self._budget, header.typed.fields)
         for info in findings_of(seen, header.shown, body):
             lines.append(STEP * 2 + self._finding_line(info, one_line(info.detail)))
-        lines += [STEP * 2 + line for line in self._fixed_fields(seen)]
+        self._add_fixed_fields(lines, seen)
         self._add_header(lines, seen, header)
         self._add_body(lines, seen, body)
 
-    def _fixed_fields(self, seen: CommandSeen) -> Iterator[str]:
+    def _add_fixed_fields(self, lines: list[str], seen: CommandSeen) -> None:
         pdu, command = seen.pdu, seen.pdu.command
+        flag: int = command.flag
         wire = f", {command.wire_code} on the wire" if command.wire_code != command.code else ""
-        flags = _flags_of(command.flag) or kind_of(pdu)
+        flags = _flags_of(flag) or kind_of(pdu)
         code = f"{command.code} ({one_line(name_of(seen))}{wire})"
         version = f"{command.version} ({version_name(command.version)})"
         if isinstance(command, CallCommand):  # a request has no code, a version no number
             code = code if command.is_response else one_line(command.name)
             version = one_line(command.client_version or "-")
-        yield f"code: {code}"
-        yield f"language: {one_line(command.language) or '-'}"
-        yield f"version: {version}"
-        yield f"opaque: {command.opaque}"
-        yield f"flag: {command.flag} ({flags})"
-        yield f"serializeType: {one_line(command.serialize_type)}"
+        lines.append(f"{_FIXED}code: {code}")
+        lines.append(f"{_FIXED}language: {one_line(command.language) or '-'}")
+        lines.append(f"{_FIXED}version: {version}")
+        lines.append(f"{_FIXED}opaque: {command.opaque}")
+        lines.append(f"{_FIXED}flag: {flag} ({flags})")
+        lines.append(f"{_FIXED}serializeType: {one_line(command.serialize_type)}")
         if command.remark is not None:
-            yield f"remark: {one_line(command.remark, MOST_OF_VALUE)}"
+            lines.append(f"{_FIXED}remark: {one_line(command.remark, MOST_OF_VALUE)}")
         missing = f", {pdu.missing} of it not captured" if pdu.missing else ""
-        yield (
-            f"length: {pdu.frame_bytes} (header {pdu.header_length}, "
+        lines.append(
+            f"{_FIXED}length: {pdu.frame_bytes} (header {pdu.header_length}, "
             f"body {pdu.body_length}{missing}), at stream offset {pdu.offset}"
         )
 
@@ -157,9 +169,9 @@ class Tree:
             head = _head_of(field) or ": "
             if wire is not None and wire in ext_fields:
                 head = f"{head[:-2]} [{wire}]: "
-            lines.append(f"{STEP * 3}{head}{_text_of(value, field, name)}")
+            lines.append(f"{_FIELD}{head}{_text_of(value, field, name)}")
             if field in parts:
-                _add_parts(lines, STEP * 4, parts[field])
+                _add_parts(lines, _BELOW_FIELD, parts[field])
 
     def _add_body(self, lines: list[str], seen: CommandSeen, body: Body) -> None:
         pdu = seen.pdu
@@ -178,8 +190,8 @@ class Tree:
         messages = shown_messages(seen, body, self._limit, self._budget) or []
         for number, message in enumerate(messages, 1):
             title = self._styled(f"message {number} of {len(messages)}", Style.CYAN)
-            lines.append(STEP * 3 + title)
-            _add_message(lines, STEP * 4, message)
+            lines.append(_FIELD + title)
+            _add_message(lines, _BELOW_FIELD, message)
         for info in plugin_findings(seen):
             lines.append(STEP * 3 + self._finding_line(info, one_line(info.detail)))
 
@@ -202,21 +214,27 @@ def value_lines(value: object, name: str = "") -> list[str]:
 # Each of these appends lines, so that a line is made once and not again by all that it is below.
 
 
-def _add_message(lines: list[str], prefix: str, message: dict[str, object]) -> None:
+def _add_message(lines: list[str], prefix: str, message: ShownMessage) -> None:
     """Append a message, each property with its parts."""
-    properties, parts = message.get("properties"), message.pop("parts", None)
-    if not isinstance(properties, dict) or not isinstance(parts, dict):
-        _add_shown(lines, prefix, message)
-        return
-    for name, value in message.items():
-        if name == "properties":
-            lines.append(f"{prefix}properties:")
-            _add_with_parts(lines, prefix + STEP, properties, parts)
-        elif name in _BYTES or value is None or value == []:
+    parts = message.parts
+    values: tuple[Any, ...] = astuple(message)
+    for place in _PLACES:
+        value = values[place]
+        kind = type(value)
+        if kind is str:
+            lines.append(f"{prefix}{_HEADS[place]}{_scalar(value)}")
+        elif kind is int:
+            name = MESSAGE_NAMES[place]
+            lines.append(f"{prefix}{_HEADS[place]}{_text_of(value, name)}")
+        elif value is None or value is UNSET or value == []:
             continue
+        elif place == _PROPERTIES and isinstance(parts, dict):
+            lines.append(f"{prefix}{MESSAGE_NAMES[place]}:")
+            _add_with_parts(lines, prefix + STEP, message.properties, parts)
         else:
-            _add_value(lines, prefix, value, name)
-    _add_bytes(lines, prefix, message)
+            _add_value(lines, prefix, value, MESSAGE_NAMES[place])
+    cut = message.body_truncated
+    _add_bytes(lines, prefix, message.body, message.body_form, message.body_size, cut)
 
 
 def _add_with_parts(
@@ -238,21 +256,29 @@ def _add_parts(lines: list[str], prefix: str, parts: object) -> None:
 
 
 def _add_shown(lines: list[str], prefix: str, shown: Mapping[str, object]) -> None:
-    """Append a message, or a body that nobody understood: what is there, and the bytes last."""
+    """Append a body that nobody understood: what is there, and the bytes last."""
     for name, value in shown.items():
         if name not in _BYTES and value is not None and value != []:
             _add_value(lines, prefix, value, name)
-    _add_bytes(lines, prefix, shown)
-
-
-def _add_bytes(lines: list[str], prefix: str, shown: Mapping[str, object]) -> None:
     if "body" in shown:
-        cut = ", cut" if shown.get("bodyTruncated") else ""
-        head = f"body ({shown.get('bodyForm')}, {shown.get('bodySize')} bytes{cut})"
-        lines.append(f"{prefix}{head}: {_scalar(shown['body'], UNLIMITED)}")
+        form, size = shown.get("bodyForm"), shown.get("bodySize")
+        _add_bytes(lines, prefix, shown["body"], form, size, bool(shown.get("bodyTruncated")))
 
 
-_BYTES = frozenset(("body", "bodySize", "bodyForm", "bodyTruncated"))
+def _add_bytes(
+    lines: list[str], prefix: str, body: object, form: object, size: object, cut: bool
+) -> None:
+    mark = ", cut" if cut else ""
+    lines.append(f"{prefix}body ({form}, {size} bytes{mark}): {_scalar(body, UNLIMITED)}")
+
+
+_BYTES: Final = frozenset(("body", "bodySize", "bodyForm", "bodyTruncated"))
+_HEADS: Final = tuple(f"{name}: " for name in MESSAGE_NAMES)
+_PROPERTIES: Final = MESSAGE_NAMES.index("properties")
+_PLACES: Final = [
+    place for place, name in enumerate(MESSAGE_NAMES) if name not in _BYTES and name != "parts"
+]
+"""fields of a message that are lines of their own"""
 
 
 def _add_value(lines: list[str], prefix: str, value: object, name: str = "") -> None:
@@ -283,8 +309,13 @@ def _text_of(value: object, name: str, header: str | None = None) -> str:
 
 
 def _add_list(lines: list[str], prefix: str, value: Sequence[object], name: str) -> None:
-    if not any(isinstance(item, dict | list) for item in value):
-        text = ", ".join(map(_scalar, value))
+    nested = False
+    for item in value:
+        if isinstance(item, (dict, list)):
+            nested = True
+            break
+    if not nested:
+        text = ", ".join([_scalar(item) for item in value])
         lines.append(f"{prefix}{_head_of(name)}[{text}]")
         return
     for number, item in enumerate(value, 1):
@@ -304,18 +335,20 @@ def _scalar(value: object, most: int = MOST_OF_VALUE) -> str:
 
 def _head_of(name: str) -> str:
     """Return what stands before a value; nothing where it has no name."""
-    if len(name) <= _LONGEST_KEPT:
-        return _kept_head(name)
-    return f"{one_line(name)}: "
+    head = _heads.get(name)
+    if head is None:
+        head = f"{one_line(name)}: " if name else ""
+        if len(name) <= _LONGEST_KEPT:
+            if len(_heads) >= _MOST_KEPT:
+                _heads.clear()
+            _heads[name] = head
+    return head
 
 
-_LONGEST_KEPT = 64
-"""characters of a name that may be kept: a peer can write any number of long ones"""
-
-
-@lru_cache(maxsize=4096)
-def _kept_head(name: str) -> str:
-    return f"{one_line(name)}: " if name else ""
+_heads: Final[dict[str, str]] = {}
+_MOST_KEPT: Final = 4096
+_LONGEST_KEPT: Final = 64
+"""names that are kept, and characters of one: a peer can write any number of long ones"""
 
 
 @lru_cache(maxsize=1024)

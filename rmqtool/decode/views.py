@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dissectors.budget import Budget
-from dissectors.decode.command_row import WHOLE, command_row_of, json_of
+from dissectors.decode.command_row import WHOLE, command_line_of
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
 from dissectors.decode.pipeline import CommandSeen, Decode, settled_by
@@ -106,7 +106,7 @@ class CommandsSink(Sink[CommandSeen]):
         waiting: list[bytes] = []
         size = 0
         for one in rows:
-            line = json_of(command_row_of(one, self._names, self._limit, self._budget))
+            line = command_line_of(one, self._names, self._limit, self._budget)
             self._budget.spend(len(line))
             waiting.append(line)
             size += len(line)

@@ -58,7 +58,7 @@ class DiagnoseArguments:
     tz: options.TimeZone = "UTC"
     decode_as: options.DecodeAs = None
     tls_keylog: options.TlsKeylog = None
-    jobs: options.Jobs = 1
+    jobs: options.Jobs = None
     interface: Annotated[
         str | None,
         typer.Option(

@@ -33,7 +33,7 @@ class DiagnoseRequest:
     until: Moment | None
     decode_as: frozenset[int]
     tls_keylog: str
-    jobs: int
+    jobs: int | None
     interface: str | None
     filter_text: str
     duration: str | None

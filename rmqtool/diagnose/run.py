@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.diagnosis.engine import Engine
 from dissectors.decode.pipeline import DecodeOptions
-from dissectors.decode.shards import decode_of
+from dissectors.processes.choice import decode_of
 from dissectors.tcp.formats import is_capture
 
 from ..api.collecting import collect_seldom

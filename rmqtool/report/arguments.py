@@ -122,7 +122,10 @@ class ReportArguments:
     master: Annotated[
         str,
         typer.Option(
-            metavar="URL", help="Spark master, e.g. spark://host:7077.", rich_help_panel=_SPARK
+            metavar="URL",
+            help="Spark master, e.g. spark://host:7077, a Spark Connect server, sc://host:15002, "
+            "or sail.",
+            rich_help_panel=_SPARK,
         ),
     ] = "local[*]"
     memory: Annotated[

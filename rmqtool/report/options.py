@@ -103,6 +103,16 @@ class ReportRequest:
     fault_strategy: bool | None = None
     """whether the producers had sendLatencyFaultEnable; None: judged"""
 
+    @property
+    def is_connect(self) -> bool:
+        """Whether Spark is a Spark Connect server, or Sail."""
+        return self.is_sail or self.master.startswith("sc://")
+
+    @property
+    def is_sail(self) -> bool:
+        """Whether Sail computes instead of Spark."""
+        return self.master == "sail"
+
     def options(self) -> ReportOptions:
         """Return what the reports take."""
         from analytics.report import ReportOptions
@@ -124,7 +134,7 @@ def request_of(given: ReportArguments) -> ReportRequest:
     names, inputs = names_and_inputs(given.words)
     zone = zone_option(given.tz)
     timeout = span_option("--send-timeout", given.send_timeout)
-    return ReportRequest(
+    request = ReportRequest(
         reports=names,
         inputs=inputs,
         compare=given.compare,
@@ -153,6 +163,9 @@ def request_of(given: ReportArguments) -> ReportRequest:
         not_available_ms=numbers_option("--not-available", given.not_available),
         fault_strategy=None if given.fault_strategy is None else given.fault_strategy is Switch.on,
     )
+    if request.is_connect and request.memory is not None:
+        raise usage_error("--memory", "it is for Spark that is started here; leave it out")
+    return request
 
 
 def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:

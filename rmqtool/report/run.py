@@ -21,8 +21,8 @@ from dissectors.where.fields import suggestion
 from dissectors.where.filter import WhereError
 
 from ..decode.options import usage_error
-from ..ui.extras import REPORT_LIBRARIES, require
-from ..ui.figures import counted, duration, size
+from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, require
+from ..ui.figures import count, counted, duration, size
 from ..ui.screen.progress import Far, StageLine
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 def run_report(request: ReportRequest) -> ExitStatus:
     """Do what was asked; raise CommandError where it cannot be done."""
     require("a report", "spark", *REPORT_LIBRARIES)
+    if request.is_connect:
+        require("a Spark Connect server", "connect", *CONNECT_LIBRARIES)
+    if request.is_sail:
+        require("--master sail", "sail", "pysail")
     from analytics.errors import ReportError
 
     from .output import check_output, write_report
@@ -77,16 +81,21 @@ def _check_where(request: ReportRequest) -> None:
 def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
     """Return the reports, and what there is to say about the input."""
     from analytics.errors import ReportError, reason_of
-    from analytics.inputs.inputs import inputs_of
+    from analytics.inputs.inputs import SMALL_ROWS, inputs_of, is_small
 
     inputs = inputs_of(request.inputs)
     others = inputs_of(request.compare) if request.compare else []
+    if request.is_sail and not is_small([*inputs, *others]):
+        raise CommandError(
+            f"--master sail is for small inputs, up to {count(SMALL_ROWS)} exchanges",
+            "without it, Spark computes the report",
+        )
     with ExitStack() as stack:
         steps = stack.enter_context(StageLine(sys.stderr, not (request.quiet or request.verbose)))
         starting = _Starting(request, [*inputs, *others])
         stack.callback(starting.end)
-        inputs = _decoded(request, inputs, steps, stack)
-        others = _decoded(request, others, steps, stack)
+        inputs = _prepared(request, inputs, steps, stack)
+        others = _prepared(request, others, steps, stack)
         steps.at("starting Spark")
         session = starting.session()
         try:
@@ -106,10 +115,10 @@ class _Starting:
 
     def __init__(self, request: ReportRequest, inputs: Sequence[Input]) -> None:
         from analytics.inputs.inputs import is_small
+        from analytics.spark.connect import load_libraries
         from analytics.spark.java import java_of
         from analytics.spark.session import SessionOptions
 
-        java_of()  # without Java, that is all there is to say
         self._options = SessionOptions(
             master=request.master,
             small=is_small(inputs),
@@ -118,6 +127,11 @@ class _Starting:
             archive=not request.plain_start,
             settings=request.settings,
         )
+        self._takes_interrupts = request.is_sail
+        if request.is_connect:
+            load_libraries()
+        else:
+            java_of()  # without Java, that is all there is to say
         self._session: Session | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._start, daemon=True)
@@ -129,6 +143,10 @@ class _Starting:
         if self._error is not None:
             raise self._error
         assert self._session is not None
+        if self._takes_interrupts:
+            from analytics.spark.sail import take_interrupts_back
+
+            take_interrupts_back()
         return self._session
 
     def end(self) -> None:
@@ -147,14 +165,16 @@ class _Starting:
             self._error = error
 
 
-def _decoded(
+def _prepared(
     request: ReportRequest, inputs: Sequence[Input], steps: StageLine, stack: ExitStack
 ) -> list[Input]:
     """Return the inputs with captures as a decoded log, unless a cluster is to decode them."""
     from analytics.inputs.captures import TemporaryLog
-    from analytics.inputs.inputs import InputKind
+    from analytics.inputs.inputs import InputKind, at_whole_paths, is_small
 
-    if not request.master.startswith("local"):
+    if request.is_connect and not is_small(inputs):
+        return list(map(at_whole_paths, inputs))
+    if not (request.is_connect or request.master.startswith("local")):
         return list(inputs)
     done = []
     for one in inputs:
@@ -169,21 +189,12 @@ def _decoded(
 def _decode(request: ReportRequest, captures: Input, steps: StageLine, log: TemporaryLog) -> Input:
     from analytics.report import WITH_MESSAGES
 
-    seen = [0, 0]
-
-    def far() -> Far:
-        total = f" of {size(captures.bytes)}" if captures.bytes else ""
-        share = min(1.0, seen[0] / captures.bytes) if captures.bytes else None
-        return Far(f"{size(seen[0])}{total}, {counted(seen[1], 'exchange')}", share)
-
-    def note(read: int, total: int | None, found: int) -> None:  # noqa: ARG001
-        seen[:] = read, found
-
-    steps.at("decoding", far)
+    done = CapturesDone(captures.bytes)
+    steps.at("decoding", done.far)
     # Without loading the reports: Spark's modules are being loaded by the thread that starts it.
     messages = not WITH_MESSAGES.isdisjoint(request.reports)
     return log.write(
-        captures, sorted(request.decode_as), VERSION, note, messages, request.tls_keylog
+        captures, sorted(request.decode_as), VERSION, done.note, messages, request.tls_keylog
     )
 
 
@@ -218,7 +229,8 @@ def _reports(
     def now(report: str, table: str) -> None:
         if table:
             done.begin()
-        steps.at(" ".join(filter(None, [report, table])), lambda: done.far(_tasks_of(session)()))
+        stage = f"{report} {table.removeprefix(f'{report}_')}".strip()
+        steps.at(stage, lambda: done.far(_tasks_of(session)()))
 
     steps.at("reading the input", _tasks_of(session))
     tables = tables_of(inputs)
@@ -254,6 +266,41 @@ def _is_wanted(table: ReportTable, request: ReportRequest) -> bool:
     return bool(table.shown) or request.format is not ReportFormat.table
 
 
+class CapturesDone:
+    """How much of captures is decoded, and how long the rest may take by what this took."""
+
+    def __init__(self, total: int, now: Callable[[], float] = monotonic) -> None:
+        """`total` is their bytes; 0: unknown."""
+        self._total = total
+        self._read, self._packets, self._found = 0, 0, 0
+        self._now = now
+        self._start = now()
+
+    def note(self, read: int, packets: int, found: int) -> None:
+        """Say how many bytes and packets are read, and how many exchanges were found."""
+        self._read, self._packets, self._found = read, packets, found
+
+    def far(self) -> Far:
+        """Return how far it is."""
+        of_all = f" of {size(self._total)}" if self._total else ""
+        texts = [f"{size(self._read)}{of_all}"]
+        if self._packets:
+            texts.append(counted(self._packets, "packet"))
+        texts.append(counted(self._found, "exchange"))
+        if not self._total:
+            return Far(", ".join(texts))
+        share = min(1.0, self._read / self._total)
+        if 0 < share < 1:
+            left = (self._now() - self._start) / share * (1 - share)
+            texts.append(f"about {duration(round(left) * 1_000_000)} left")
+        return Far(", ".join(texts), share)
+
+
+_TELLING_SHARE = 5
+"""The first fifth of the tables says how long the others may take; less of them has the work that
+all share."""
+
+
 class TablesDone:
     """How many tables are computed, and how long the others may take by what these took."""
 
@@ -273,7 +320,7 @@ class TablesDone:
             return tasks
         done = self._begun - 1
         texts = [f"table {self._begun} of {self._total}", tasks.text]
-        if done:
+        if done * _TELLING_SHARE >= self._total:
             left = (self._now() - self._start) / done * (self._total - done)
             texts.append(f"about {duration(round(left) * 1_000_000)} left")
         return Far(", ".join(filter(None, texts)), min(1.0, done / self._total))
@@ -283,11 +330,7 @@ def _tasks_of(session: Session) -> Callable[[], Far]:
     """Return what says how far Spark is with its current work."""
 
     def far() -> Far:
-        tracker = session.spark.sparkContext.statusTracker()
-        infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        known = [info for info in infos if info is not None]
-        total = sum(info.numTasks for info in known)
-        done = sum(info.numCompletedTasks for info in known)
+        done, total = session.tasks()
         return Far(f"{done} of {total} tasks", done / total) if total > 1 else Far("")
 
     return far

@@ -44,7 +44,7 @@ class TraceArguments:
     decode_as: options.DecodeAs = None
     tls_keylog: options.TlsKeylog = None
     plugin: options.Plugins = None
-    jobs: options.Jobs = 1
+    jobs: options.Jobs = None
     format: Annotated[
         TraceFormat | None,
         typer.Option(

@@ -16,7 +16,7 @@ from analytics.life.search import MOST_MESSAGES, MessageSearch
 from dissectors.decode.decoded_log import Manifest, is_decoded_log
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.secrets import key_log_named
-from dissectors.decode.shards import decode_of
+from dissectors.processes.choice import decode_of
 from dissectors.remoting.bodies.custom import decoding_with
 from dissectors.remoting.bodies.messages import PREVIEW_LIMIT
 from dissectors.replication.progress import Replication
@@ -175,7 +175,7 @@ def _read_captures(given: TraceArguments, names: Sequence[str], search: MessageS
         messages=True,
         body_limit=PREVIEW_LIMIT if given.plugin else 0,
     )
-    decode = decode_of(names, options, 1 if given.plugin else given.jobs)
+    decode = decode_of(names, options, 1 if given.plugin else given.jobs or 1)
     progress = Progress(sys.stderr, not given.quiet, "messages")
     rows = 0
     try:

@@ -250,13 +250,14 @@ Follow = Annotated[
     ),
 ]
 Jobs = Annotated[
-    int,
+    int | None,
     typer.Option(
         *named("--jobs"),
         min=1,
         max=64,
         metavar="N",
-        help="Processes that decode exchanges; the result is the same.",
+        help="Processes that decode exchanges; the result is the same. Without it: one, or"
+        " where that pays (rows for programs, summaries, 32 MiB and more) one a core, at most 8.",
         rich_help_panel=_READ,
     ),
 ]

@@ -10,12 +10,17 @@ EXTRA_OF = {
     "pyspark": "spark",
     "pandas": "spark",
     "pyarrow": "parquet",
+    "grpc": "connect",
+    "grpc_status": "connect",
+    "pysail": "sail",
     "scapy": "live",
     "textual": "browse",
 }
 """library → the extra of `pyproject.toml` that installs it"""
 REPORT_LIBRARIES = ("pyspark", "pandas", "pyarrow")
 """What `rmqtool report` needs; the extra `spark` has them all."""
+CONNECT_LIBRARIES = (*REPORT_LIBRARIES, "grpc", "grpc_status")
+"""What it needs at a Spark Connect server; the extra `connect` has them all."""
 
 
 def require(what: str, extra: str, *libraries: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analytics.kept import Kept
+from analytics.kept import MOST_HERE, Kept
 from tests.analytics.rows import report_input, row
 from tests.expected import SAMPLES
 
@@ -68,10 +68,18 @@ def test_reports_together_are_the_reports_alone(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "reports"), [("fault-kill-5x", NAMES), ("grpc-disk-full-53", ["retries"])]
+    ("name", "reports", "most"),
+    [
+        ("fault-kill-5x", NAMES, -1),  # so that all that is kept is kept by Spark
+        ("grpc-disk-full-53", ["retries"], MOST_HERE),
+    ],
 )
 def test_a_small_input_gives_what_a_large_one_does(
-    spark: SparkSession, name: str, reports: list[str]
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    reports: list[str],
+    most: int,
 ) -> None:
     from analytics.inputs.inputs import inputs_of
     from analytics.inputs.source import read_inputs
@@ -80,6 +88,7 @@ def test_a_small_input_gives_what_a_large_one_does(
     assert small.small
     large = replace(small, kept=Kept())
     before = kept_in(spark)
+    monkeypatch.setattr("analytics.kept.MOST_HERE", most)
     results = zip(results_of(small, reports), results_of(large, reports), strict=True)
     for one, other in results:
         assert_same(one, other)

@@ -124,6 +124,7 @@ def test_references_are_no_more_lines_than_the_body_pays_for() -> None:
         assert more < 2.6 * less
 
 
+@pytest.mark.slow
 def test_a_text_that_nobody_can_read_is_cut_and_the_rest_counted(tmp_path: Path) -> None:
     one = send(3)
     long = replace(one, ext={**one.ext, "b": "T" * 1_001_000})

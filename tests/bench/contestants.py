@@ -51,7 +51,7 @@ class Contestant:
     read: Callable[[Path], Found] | None = None
     """Output -> figures to compare with the ground truth; None when it decodes no commands."""
     capture: str = "main"
-    """main, mixed or small: which capture it is given."""
+    """main, mixed, sends or small: which capture it is given."""
     suffix: str = ""
     """Ending of the output's name; empty for a contestant that writes to standard output."""
     warm: bool = False
@@ -62,13 +62,14 @@ class Contestant:
 
 def _decode(*options: str) -> Callable[[Path, Path], list[str]]:
     def command(capture: Path, output: Path) -> list[str]:
-        return [str(TOOL), "decode", "pcap", str(capture), *options, "-o", str(output)]
+        one = ("--jobs", "1")  # what is compared takes one core
+        return [str(TOOL), "decode", "pcap", str(capture), *one, *options, "-o", str(output)]
 
     return command
 
 
 def _diagnose(capture: Path, output: Path) -> list[str]:
-    return [str(TOOL), "diagnose", str(capture), "-o", str(output)]
+    return [str(TOOL), "diagnose", str(capture), "--jobs", "1", "-o", str(output)]
 
 
 def _read_exchanges(path: Path) -> Found:
@@ -121,6 +122,20 @@ def contestants(slow: bool = False) -> list[Contestant]:
         Contestant(
             "mixed", "rmqtool, JSONL, 45 % binary headers", _decode("--format", "jsonl"),
             read=_read_exchanges, suffix=".jsonl", capture="mixed",
+        ),
+        Contestant(
+            "sends", "rmqtool, JSONL, small commands only", _decode("--format", "jsonl"),
+            read=_read_exchanges, suffix=".jsonl", capture="sends",
+        ),
+        Contestant(
+            "sends-parquet", "rmqtool, Parquet, small commands only",
+            _decode("--format", "parquet", "--no-message-rows"),
+            read=_read_parquet, suffix="-log", capture="sends",
+        ),
+        Contestant(
+            "sends-plain", "tshark -r, kindly, small commands only",
+            lambda capture, _: summary_command(capture, False), missing=tshark_missing,
+            capture="sends",
         ),
         Contestant(
             "summary", "rmqtool, summary without verdict: a filter that all rows pass",

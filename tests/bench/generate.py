@@ -6,6 +6,9 @@ Fifty connections talk at once: 70 % producers, 20 % consumers, 10 % name-server
 five was open before the capture began. Half of the bursts share segments, so that frames straddle
 them; responses come in another order than their requests; a few segments come late or twice. The
 file depends on the arguments alone, and memory does not grow with it.
+
+`--mix sends`: all are producers, and each packet behind the handshakes is one whole command, a send
+or its response. Nothing comes late.
 """
 
 from __future__ import annotations
@@ -21,12 +24,24 @@ from pathlib import Path
 
 from . import frames, traffic, truth, wire
 from .frames import Writer
-from .traffic import BROKERS, NAMESERVERS, Body, Call, Consumer, NameServerClient, Producer, Role
+from .traffic import (
+    BROKERS,
+    NAMESERVERS,
+    Body,
+    Call,
+    Consumer,
+    NameServerClient,
+    PlainProducer,
+    Producer,
+    Role,
+)
 from .truth import Truth
 from .wire import MSS, PCAP_HEADER, Connection, Timed
 
 CONNECTIONS = 50
 PARKED_AFTER_US = 500_000
+SENDS = "sends"
+"""the mix of small commands only"""
 START_US = 1_700_000_000_000_000
 
 
@@ -58,13 +73,12 @@ def _writers(index: int, mixed: bool) -> tuple[Writer, Writer]:
 class Talk:
     """One connection with the client that uses it: an ordered stream of packets."""
 
-    def __init__(
-        self, index: int, seed: int, mixed: bool, bodies: list[Body], truth: Truth
-    ) -> None:
+    def __init__(self, index: int, seed: int, mix: str, bodies: list[Body], truth: Truth) -> None:
         """Choose the role, the endpoints and the serialisations by `index`."""
         self.rng = random.Random(f"{seed}/{index}")
         self.truth = truth
-        self.midstream = index % 5 == 4
+        plain = mix == SENDS
+        self.midstream = index % 5 == 4 and not plain
         self.parked: list[tuple[int, bytes]] = []
         place = index % 10
         role: type[Role] = NameServerClient if place == 9 else Producer
@@ -73,8 +87,12 @@ class Talk:
             role = Consumer
         server = servers[index // 10 % len(servers)]
         client = bytes((10, 0, 1, 1 + index)) + struct.pack(">H", 40000 + index * 7)
-        self.tcp = Connection(index, self.rng, truth, client, server)
-        writers = _writers(index, mixed)
+        if plain:
+            role, server = PlainProducer, BROKERS[index % len(BROKERS)]
+            self.tcp = Connection(index, self.rng, truth, client, server, 0.0, 0.0)
+        else:
+            self.tcp = Connection(index, self.rng, truth, client, server)
+        writers = _writers(index, mix == "mixed")
         self.role = role(self.rng, truth, writers, client, server, bodies)
 
     def packets(self, limit: int) -> Iterator[Timed]:
@@ -140,7 +158,7 @@ def write_capture(path: Path, packets: int, seed: int, mix: str) -> dict[str, ob
     """
     truth = Truth()
     bodies = traffic.message_bodies(seed)
-    talks = [Talk(index, seed, mix == "mixed", bodies, truth) for index in range(CONNECTIONS)]
+    talks = [Talk(index, seed, mix, bodies, truth) for index in range(CONNECTIONS)]
     written = len(PCAP_HEADER)
     with path.open("wb", buffering=1 << 20) as file:
         file.write(PCAP_HEADER)
@@ -162,7 +180,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tests.bench.generate", description=__doc__)
     parser.add_argument("--packets", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--mix", choices=("json", "mixed"), default="json")
+    parser.add_argument("--mix", choices=("json", "mixed", SENDS), default="json")
     parser.add_argument("-o", "--output", type=Path, required=True)
     arguments = parser.parse_args()
     output: Path = arguments.output

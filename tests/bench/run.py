@@ -21,6 +21,7 @@ from pathlib import Path
 from .captures import CACHE, Capture, capture_of, warm
 from .contestants import Contestant, contestants, tool_missing
 from .floors import FULL_SIZE, MISSED, Verdict, judge, judge_outputs
+from .generate import SENDS
 from .java_baseline import java_result
 from .measure import Measured, RunFailed, measure, medians
 from .report import print_growth, print_startup, print_table, print_verdicts
@@ -28,6 +29,8 @@ from .startup import Startup, measure_startup
 from .verify import differences, digest_of
 
 SMALL = 20_000
+SENDS_SHARE = 5
+"""the capture of small commands has this part of the packets of the main one"""
 
 
 @dataclass(slots=True)
@@ -66,9 +69,13 @@ class Bench:
         self.failed: set[str] = set()
 
     def capture(self, kind: str, packets: int = 0) -> Capture:
-        """Return the capture of a kind: main, mixed or small."""
-        size = packets or (SMALL if kind == "small" else self.results.packets)
-        return capture_of(size, self.seed, "mixed" if kind == "mixed" else "json")
+        """Return the capture of a kind: main, mixed, sends or small."""
+        size = packets or self.results.packets
+        if kind == "small":
+            size = SMALL
+        elif kind == SENDS:
+            size //= SENDS_SHARE
+        return capture_of(size, self.seed, kind if kind in ("mixed", SENDS) else "json")
 
     def once(self, who: Contestant, capture: Capture) -> Measured | None:
         """Run one contestant once, check and remove its output; None if it failed."""

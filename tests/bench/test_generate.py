@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.bench.captures import Capture, capture_of
-from tests.bench.generate import write_capture
+from tests.bench.generate import SENDS, write_capture
 from tests.bench.tshark_baseline import lua_command, lua_missing
 from tests.bench.verify import Found, differences, found_in_fields
 
@@ -209,6 +209,20 @@ def test_frames_straddle_segments(capture: Capture) -> None:
             inside += at not in cuts[flow]
             at += 4 + len(frame)
     assert 0.2 < inside / total < 0.6
+
+
+def test_small_commands_are_a_packet_each(tmp_path: Path) -> None:
+    capture = capture_of(4000, 7, SENDS, tmp_path)
+    found = Found()
+    for packet in read(capture.path):
+        if packet.payload:
+            assert int.from_bytes(packet.payload[:4], "big") == len(packet.payload) - 4
+            code, opaque, flag = identity(packet.payload[4:])
+            assert flag or code in (10, 310)
+            found.add(code, opaque, flag, len(packet.payload) - 4)
+    assert differences(found, capture) == []
+    assert capture.count("requests") == capture.count("responses") > 1900
+    assert capture.count("body_bytes") == 600 * capture.count("requests")
 
 
 @pytest.mark.tshark

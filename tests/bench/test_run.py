@@ -91,10 +91,10 @@ def outcomes(packets: int, **wall: float) -> dict[str, str]:
 
 
 def test_floors_are_judged_at_full_size_only() -> None:
-    against = "jsonl at least 12 times as fast as lua"
-    assert outcomes(1_000_000, jsonl=2, lua=24)[against] == HELD
-    assert outcomes(1_000_000, jsonl=2, lua=23)[against] == MISSED
-    assert outcomes(100_000, jsonl=2, lua=23)[against] == NOT_JUDGED
+    against = "jsonl at least 15 times as fast as lua"
+    assert outcomes(1_000_000, jsonl=2, lua=30)[against] == HELD
+    assert outcomes(1_000_000, jsonl=2, lua=29)[against] == MISSED
+    assert outcomes(100_000, jsonl=2, lua=29)[against] == NOT_JUDGED
     assert outcomes(1_000_000, jsonl=2)[against] == NOT_JUDGED
 
 
@@ -105,7 +105,7 @@ def test_memory_and_start_up_are_judged_at_any_size() -> None:
     quick = Measured(0.2, 0.2, 30, 0)
     heavy = judge(1000, {}, Startup(quick, quick, ["scapy"]))[-1]
     assert (heavy.outcome, "scapy" in heavy.measured) == (MISSED, True)
-    slow = Startup(quick, Measured(0.4, 0.31, 30, 0), [])
+    slow = Startup(quick, Measured(1.7, 1.61, 30, 0), [])
     assert judge(1000, {}, slow)[-1].outcome == MISSED
 
 

@@ -25,6 +25,8 @@ TOPICS = tuple(
 )
 BROKERS = tuple(bytes((10, 0, 2, number)) + struct.pack(">H", 10911) for number in range(1, 5))
 NAMESERVERS = tuple(bytes((10, 0, 3, number)) + struct.pack(">H", 9876) for number in range(1, 3))
+PLAIN_BODY = 600
+"""bytes of the body of a `PlainProducer`"""
 TAGS = (b"TagA", b"TagB", b"created", b"paid", b"cancelled")
 
 Body = tuple[bytes, int]
@@ -212,6 +214,17 @@ class Producer(Role):
             (b"msgId", offset_id), (b"queueOffset", b"%d" % (self.position >> 10)),
         ]  # fmt: skip
         return self._respond(0, fields)
+
+
+class PlainProducer(Producer):
+    """Sends of one message of 600 bytes, one at a time: what makes most commands of few bytes."""
+
+    def burst(self, now: int) -> list[Call]:
+        """Return one send, whose response comes before the next one."""
+        queue = b"%d" % (self.counter & 7)
+        body = self.rng.choice(self.bodies)[0][:PLAIN_BODY].ljust(PLAIN_BODY, b".")
+        request = self._send_request(now, queue, body, 310, 0)
+        return [self._call(request, self._send_response(queue, 0.5))]
 
 
 class Consumer(Role):

@@ -68,10 +68,22 @@ class Connection:
     """Both ends of one TCP connection; its methods return the packets, in order of time."""
 
     def __init__(
-        self, index: int, rng: random.Random, truth: Truth, client: bytes, server: bytes
+        self,
+        index: int,
+        rng: random.Random,
+        truth: Truth,
+        client: bytes,
+        server: bytes,
+        acks_per_segment: float = ACKS_PER_SEGMENT,
+        disturbed: float = DISTURBED,
     ) -> None:
-        """Take the two endpoints as 4 bytes of address and 2 of port."""
+        """Take the two endpoints as 4 bytes of address and 2 of port.
+
+        `acks_per_segment`: pure ACKs; `disturbed`: the part of segments that come late or twice.
+        """
         self.index = index
+        self.acks_per_segment = acks_per_segment
+        self.disturbed = disturbed
         self.rng = rng
         self.truth = truth
         self.now = 0
@@ -207,7 +219,7 @@ class Connection:
             elif ahead < 1 << 31:
                 beyond = max(beyond, ahead + len(payload))
             self.now += 3
-            peer.debt += ACKS_PER_SEGMENT
+            peer.debt += self.acks_per_segment
             if peer.debt >= 1:
                 peer.debt -= 1
                 packets.append(self._packet(peer, ACK, peer.seq, b""))
@@ -219,8 +231,8 @@ class Connection:
     def _disturb(self, segments: list[tuple[int, bytes]]) -> None:
         """Move or repeat one segment now and then: at most one hole is open at a time."""
         count = len(segments)
-        self.late_due += DISTURBED * count
-        self.repeat_due += DISTURBED * count
+        self.late_due += self.disturbed * count
+        self.repeat_due += self.disturbed * count
         if count > 1 and self.late_due >= 1:
             self.late_due -= 1
             self.truth.late += 1

@@ -152,6 +152,7 @@ def _xxd(part: bytes) -> str:
     return f"{pairs:<39}  {text}"
 
 
+@pytest.mark.slow
 def test_brokers_of_sandbox_md_start_as_it_shows() -> None:
     text = (DOCS / "sandbox.md").read_text()
     commands = [

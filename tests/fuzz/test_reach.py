@@ -75,7 +75,8 @@ LIMITS = (
     *("started", "work", "earliest", "settled_by", "records_of", "refined", "finish", "first_of"),
     *("json_problem", "retry_topic", "queue_of", "decode_transaction_id", "names_of", "delay_of"),
     *("property_of", "decode_bit_set", "read_bits", "read_double", "replication", "value"),
-    *("protocol", "address_of", "number_in", "held_", "passed_at"),
+    *("protocol", "address_of", "number_in", "held_", "passed_at", "sweep", "take_most_waiting"),
+    *("decode_unique_key", "born_at", "transaction"),
 )
 """functions of limits, of other views and of single fields: tests of their own reach them"""
 
@@ -152,6 +153,7 @@ _PARSING = frozenset(
 NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
     "what the user wrote on the command line or in a file of theirs: tests of the command": (
         "analytics/inputs/capture_source.py",
+        "analytics/spark/connect.py",
         "analytics/spark/java.py",
         "dissectors/live/privileges.py",
         "dissectors/patterns.py",
@@ -168,11 +170,17 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
     "files of earlier runs: tests/test_boundary.py and tests of the module": (
         "analytics/inputs/inputs.py",
         "analytics/inputs/rows.py",
+        "analytics/inputs/rows_here.py",
         "dissectors/decode/decoded_log.py",
         "dissectors/owned_folder.py",
         "replay/run/journal.py",
         "replay/sandbox/store/stored_rows.py",
         "rmqtool/replay/resume.py",
+    ),
+    "captures that are cut for tasks, by any cuts and payloads: tests/dissectors/shares": (
+        "analytics/inputs/packet_source.py",
+        "dissectors/shares/packed.py",
+        "dissectors/shares/ranges.py",
     ),
     "columns of reports on Spark: rows of any values, tests/analytics/sends": (
         "analytics/sends/attempt_table.py",
@@ -203,7 +211,7 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
     ),
     "writes, hashes or talks to its own processes": (
         "analytics/page/html.py",
-        "dissectors/decode/shards.py",
+        "dissectors/processes/children.py",
         "dissectors/remoting/bodies/__init__.py",
         "dissectors/tcp/pcapng_writer.py",
         "replay/acl.py",

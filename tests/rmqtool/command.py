@@ -8,10 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from typer.testing import CliRunner
+from typer import testing
 
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import HEART_BEAT, Command, route_query, send, sent
@@ -29,6 +30,8 @@ main()
 PROGRAM = [sys.executable, "-c", _CODE]
 """rmqtool as a process, of the implementation that is tested"""
 NAMESRV = End("10.0.0.9", 9876)
+# The commands are made from their functions once, not for each run.
+testing._get_command = cache(testing._get_command)
 
 
 class Result(NamedTuple):
@@ -44,7 +47,7 @@ def rmqtool(*arguments: str | Path, **environment: str) -> Result:
     from rmqtool.cli import app
 
     env: dict[str, str | None] = {"COLUMNS": None, **environment}
-    result = CliRunner().invoke(app, [str(part) for part in arguments], env=env)
+    result = testing.CliRunner().invoke(app, [str(part) for part in arguments], env=env)
     return Result(result.exit_code, result.stdout, result.stderr)
 
 

@@ -14,15 +14,17 @@ from typing import Final
 
 from ...budget import Budget
 from ..headers import typed_header
+from ..ids.message_ids import encode_offset_id
 from ..messages.batch import decode_batch, is_inner_batch, unwrap_inner_batch
 from ..messages.compression import DEFAULT_LIMIT
 from ..messages.message import StoredMessage
 from ..messages.properties import decode_properties
 from ..messages.records import decode_messages
-from ..sysflag import COMPRESSION_BITS
+from ..sysflag import COMPRESSION_BITS, compression_of, transaction_of
 from .body import RAW, Body, BodyInput
 from .contents import content_of
 from .custom import custom_content, has_decoders
+from .shown_message import ShownMessage, message_dict
 
 PREVIEW_LIMIT: Final = 4096
 """Bytes of a message body that are shown unless more are asked for."""
@@ -155,79 +157,92 @@ def _joined(problems: list[tuple[int, str]] | tuple[tuple[int, str], ...]) -> st
 def message_value(
     message: StoredMessage, preview: int = PREVIEW_LIMIT, budget: Budget | None = None
 ) -> dict[str, object]:
+    """Return a message in JSON types, as `shown_message` does, as a dictionary."""
+    return message_dict(shown_message(message, preview, budget))
+
+
+def shown_message(
+    message: StoredMessage,
+    preview: int = PREVIEW_LIMIT,
+    budget: Budget | None = None,
+    sound: bool = False,
+) -> ShownMessage:
     """Return a message in JSON types, with RocketMQ's names and the first `preview` bytes of its
     body.
 
     What only a broker knows is left out of a message that was sent. The body is decompressed, as
-    text if it is UTF-8 and as base64 otherwise (`bodyForm`).
+    text if it is UTF-8 and as base64 otherwise (`bodyForm`). `sound`: its CRCs were compared, and
+    they fit.
     """
-    value: dict[str, object] = {
-        "topic": message.topic,
-        "queueId": message.queue_id,
-        "msgId": message.unique_key,
-        "tags": message.tags,
-        "keys": list(message.keys),
-        "properties": message.properties,
-        "flag": message.flag,
-        "sysFlag": message.sys_flag,
-        "transaction": message.transaction,
-        "bornTimestamp": message.born_timestamp,
-        "reconsumeTimes": message.reconsume_times,
-    }
+    properties: dict[str, str] = message.properties
+    keys = properties.get("KEYS")
+    # By position, as `exchange_row.record_of` does it.
+    shown = ShownMessage(
+        message.topic,
+        message.queue_id,
+        properties.get("UNIQ_KEY"),
+        properties.get("TAGS"),
+        keys.split() if keys is not None else [],
+        properties,
+        message.flag,
+        message.sys_flag,
+        transaction_of(message.sys_flag),
+        message.born_timestamp,
+        message.reconsume_times,
+    )
     if message.total_size:
-        value.update(_stored_value(message))
+        _add_stored(shown, message, sound)
     if message.missing:
-        value["missing"] = message.missing
-    _add_body(value, message, preview, budget)
-    return value
+        shown.missing = message.missing
+    _add_body(shown, message, preview, budget)
+    return shown
 
 
-def _stored_value(message: StoredMessage) -> dict[str, object]:
-    return {
-        "queueOffset": message.queue_offset,
-        "commitLogOffset": message.physical_offset,
-        "offsetMsgId": message.offset_msg_id,
-        "bornHost": message.born_host,
-        "storeTimestamp": message.store_timestamp,
-        "storeHost": message.store_host,
-        "preparedTransactionOffset": message.prepared_transaction_offset,
-        "storeSize": message.total_size,
-        "version": message.version,
-        "bodyCRC": message.body_crc,
-        "crcOk": message.crc_ok,
-    }
+def _add_stored(shown: ShownMessage, message: StoredMessage, sound: bool) -> None:
+    crc = message.body_crc
+    shown.queue_offset = message.queue_offset
+    shown.commit_log_offset = message.physical_offset
+    shown.offset_msg_id = encode_offset_id(message.store_host, message.physical_offset)
+    shown.born_host = message.born_host
+    shown.store_timestamp = message.store_timestamp
+    shown.store_host = message.store_host
+    shown.prepared_transaction_offset = message.prepared_transaction_offset
+    shown.store_size = message.total_size
+    shown.version = message.version
+    shown.body_crc = crc
+    shown.crc_ok = True if sound and crc != 0 and not message.missing else message.crc_ok
 
 
 def _add_body(
-    value: dict[str, object], message: StoredMessage, preview: int, budget: Budget | None
+    shown: ShownMessage, message: StoredMessage, preview: int, budget: Budget | None
 ) -> None:
-    compression = message.compression
-    data, problem, limit = message.body, None, preview
-    if has_decoders():
-        limit = DEFAULT_LIMIT
+    compression = compression_of(message.sys_flag)
+    data: bytes = message.body
+    shown.body_size = len(data)
+    custom = has_decoders()
+    limit = DEFAULT_LIMIT if custom else preview
     truncated = len(data) > limit
+    problem: str | None = None
     if compression is not None:
         output = message.decompressed(limit, budget)
         data, truncated, problem = output.data, output.truncated, output.problem
+        shown.compression = compression
     elif truncated:
         data = data[:limit]
-    cut = truncated or message.missing > 0
+    missing = message.missing > 0
+    cut = truncated or missing
     content = None if truncated else content_of(message, data)
-    if content is None and not cut and problem is None:
+    if custom and content is None and not cut and problem is None:
         content = custom_content(message, data)
     truncated = truncated or len(data) > preview
-    text, form = _shown(data[:preview], cut=cut or truncated)
-    value["compression"] = compression
-    value["bodySize"] = len(message.body)
-    value["bodyForm"] = form
-    value["body"] = text
-    value["bodyTruncated"] = truncated
-    if problem is not None and not message.missing:
-        value["bodyProblem"] = problem
+    shown.body, shown.body_form = _shown(data[:preview], cut=cut or truncated)
+    shown.body_truncated = truncated
+    if problem is not None and not missing:
+        shown.body_problem = problem
     if content is not None:
-        value["content"] = {"kind": content.kind, "value": content.value}
+        shown.content = {"kind": content.kind, "value": content.value}
         if content.problem is not None:
-            value["contentProblem"] = content.problem
+            shown.content_problem = content.problem
 
 
 def _shown(data: bytes, cut: bool) -> tuple[str, str]:

@@ -10,7 +10,8 @@ RocketMQ: fastjson's JavaBeanDeserializer and JavaBeanSerializer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from functools import lru_cache
+from typing import Final, final
 
 from ...foreign import integer_of
 from ..fastjson.codec import PairMap, to_json_value
@@ -27,6 +28,37 @@ _SCALAR_TYPES: Final[dict[TypeKind, tuple[type, ...]]] = {
     TypeKind.DOUBLE: (int, float),
     TypeKind.BOOLEAN: (bool,),
 }
+_USUAL: Final[dict[TypeKind, type]] = {
+    TypeKind.STRING: str,
+    TypeKind.INTEGER: int,
+    TypeKind.DOUBLE: int,
+    TypeKind.BOOLEAN: bool,
+}
+"""Type of a value that stays as it is, of those that are scalars."""
+
+
+@final
+class _Member:
+    """A member of a class as the reading loop wants it."""
+
+    def __init__(self, name: str, expected: JavaType, place: str) -> None:
+        self.name = name
+        self.expected = expected
+        self.place = place
+        self.usual: object = _USUAL.get(expected.kind)
+
+
+@lru_cache(maxsize=512)
+def _members_of(class_name: str) -> dict[str, _Member]:
+    """Return the members of a class of the tables, by their names on the wire."""
+    members: dict[str, _Member] = {}
+    for name, cell in CLASSES[class_name].items():
+        place = f"{class_name}.{name[:40]}"
+        if isinstance(cell, ShortMember):
+            members[name] = _Member(cell.long_name, java_type_of(cell.java_type), place)
+        else:
+            members[name] = _Member(name, java_type_of(cell), place)
+    return members
 
 
 class TypedReader:
@@ -76,14 +108,21 @@ class TypedReader:
         if not isinstance(value, list) or isinstance(value, PairMap) or expected.item is None:
             return self._odd(value, expected, place)
         item_type = expected.item
-        return [self.read(item, item_type, place) for item in value]
+        usual = _USUAL.get(item_type.kind)
+        return [
+            item if type(item) is usual else self.read(item, item_type, place) for item in value
+        ]
 
     def _read_map(self, value: object, expected: JavaType, place: str) -> object:
         key_type, item_type = expected.key, expected.item
         pairs = _pairs_of(value)
         if pairs is None or key_type is None or item_type is None:
             return self._odd(value, expected, place)
-        read = [(key, self.read(item, item_type, place)) for key, item in pairs]
+        usual = _USUAL.get(item_type.kind)
+        read = [
+            (key, item if type(item) is usual else self.read(item, item_type, place))
+            for key, item in pairs
+        ]
         if key_type.kind is TypeKind.CLASS or isinstance(value, PairMap):
             typed = key_type.kind is TypeKind.CLASS
             return [
@@ -102,19 +141,18 @@ class TypedReader:
     def _read_object(self, value: object, expected: JavaType, place: str) -> object:
         if not isinstance(value, dict):
             return self._odd(value, expected, place)
-        members = CLASSES[expected.name]
+        members = _members_of(expected.name)
         read: dict[str, object] = {}
         for name, item in value.items():
-            cell = members.get(name)
-            member_place = f"{expected.name}.{name[:40]}"
-            if cell is None:
+            member = members.get(name)
+            if member is None:
                 if not _is_long_name(name, expected.name):
-                    self._note(f"{member_place} is not known")
+                    self._note(f"{expected.name}.{name[:40]} is not known")
                 read[name] = to_json_value(item)
-            elif isinstance(cell, ShortMember):
-                read[cell.long_name] = self.read(item, java_type_of(cell.java_type), member_place)
+            elif type(item) is member.usual:
+                read[member.name] = item
             else:
-                read[name] = self.read(item, java_type_of(cell), member_place)
+                read[member.name] = self.read(item, member.expected, member.place)
         return read
 
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import base64
 import math
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from ...foreign import read_json
+from .json_result import JsonResult
 from .reader import DEPTH_LIMIT, VALUE_LIMIT, FastjsonReader, PairMap
 from .references import EXPANSION_LIMIT, ReferenceResolver
 from .writer import encode_json
@@ -42,18 +42,6 @@ _decoder: Final = msgspec.json.Decoder()
 _INTEGER_KEY: Final = re.compile(rb"(?<=[{,])-?\d+(?=:)")
 _STRING_OR_INTEGER_KEY: Final = re.compile(rb'"[^"]*"|' + _INTEGER_KEY.pattern)
 """of a text without backslashes: those would make it quadratic where a string does not end"""
-
-
-@dataclass(frozen=True, slots=True)
-class JsonResult:
-    """What a text says."""
-
-    value: object
-    """dict, list, `PairMap`, str, int, float, bool or None; what was read before a problem."""
-    problem: str | None = None
-    """What is wrong with the text, and at which character; None when nothing is."""
-    references_kept: int = 0
-    """References that still stand in the value, because they lead nowhere or to one around them."""
 
 
 def decode_json(data: bytes, limit: int = TEXT_LIMIT) -> JsonResult:
@@ -130,6 +118,8 @@ def to_json_value(value: object) -> object:
     A `PairMap` becomes a list of {"key": .., "value": ..}, bytes become base64 text, non-finite
     numbers and other objects their text. Values as deep as `DEPTH_LIMIT` are the caller's bound.
     """
+    if value is None or isinstance(value, (str, int)):
+        return value
     return _plain(value, {})
 
 

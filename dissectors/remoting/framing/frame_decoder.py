@@ -49,7 +49,6 @@ class FrameDecoder:
         "_head_size",
         "_header",
         "_joined",
-        "_keep",
         "_keeping",
         "_missing",
         "_offset",
@@ -58,6 +57,7 @@ class FrameDecoder:
         "_ts",
         "_type",
         "held",
+        "keep",
         "synchronized",
         "too_long",
     )
@@ -73,7 +73,8 @@ class FrameDecoder:
         """declared length of the first frame that is longer than any may be; 0: none"""
         self._conversation: i64 = conversation
         self._experts = experts
-        self._keep: i64 = keep
+        self.keep: i64 = keep
+        """which bodies are kept"""
         self._head: list[bytes] = []
         self._head_size: i64 = 0
         self._head_need: i64 = 0
@@ -293,8 +294,8 @@ class FrameDecoder:
         self._joined = 0
         self._body_length = total - 4 - header_length_of(prefix)
         self._body_left = self._body_length
-        self._keeping = self._keep == KEEP_ALL or (
-            self._keep == KEEP_MESSAGES
+        self._keeping = self.keep == KEEP_ALL or (
+            self.keep == KEEP_MESSAGES
             and self._body_length > 0
             and is_wanted(self._type, header, self._body_length)
         )

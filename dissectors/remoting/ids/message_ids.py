@@ -159,22 +159,27 @@ class UniqueKey(NamedTuple):
         The id counts from the first of a month in the client's time zone, `utc_offset_minutes` east
         of UTC; of the months around the reference the one is taken that comes nearest to it.
         """
-        near = max(_EARLIEST_MS, min(reference_ms, _LATEST_MS))
-        nearest = 0
-        least = -1
-        for start in _month_starts(near // _MINUTE_MS, utc_offset_minutes):
-            time = start + self.month_offset
-            apart = abs(time - reference_ms)
-            if least < 0 or apart < least:
-                nearest, least = time, apart
-        return nearest
+        return born_at(self.month_offset, reference_ms, utc_offset_minutes)
 
-    @staticmethod
-    def zone_of(apart: int) -> int | None:
-        """Return the minutes from UTC of a clock that is so many ms ahead; None: no zone's."""
-        steps, rest = divmod(apart + _NEAR_MS, _ZONE_STEP * _MINUTE_MS)
-        minutes = steps * _ZONE_STEP
-        return minutes if rest <= 2 * _NEAR_MS and _WEST <= minutes <= _EAST else None
+
+def born_at(month_offset: int, reference_ms: int, utc_offset_minutes: int = 0) -> int:
+    """Return what `UniqueKey.born_at` does for a key with this `month_offset`."""
+    near = max(_EARLIEST_MS, min(reference_ms, _LATEST_MS))
+    nearest = 0
+    least = -1
+    for start in _month_starts(near // _MINUTE_MS, utc_offset_minutes):
+        time = start + month_offset
+        apart = abs(time - reference_ms)
+        if least < 0 or apart < least:
+            nearest, least = time, apart
+    return nearest
+
+
+def zone_of(apart: int) -> int | None:
+    """Return the minutes from UTC of a clock that is so many ms ahead; None: no zone's."""
+    steps, rest = divmod(apart + _NEAR_MS, _ZONE_STEP * _MINUTE_MS)
+    minutes = steps * _ZONE_STEP
+    return minutes if rest <= 2 * _NEAR_MS and _WEST <= minutes <= _EAST else None
 
 
 @lru_cache(maxsize=4096)
@@ -198,14 +203,20 @@ def decode_unique_key(text: str) -> UniqueKey | None:
     """Return a client's message id taken apart; None for ids of another form (clients not
     in Java).
     """
+    numbers = unique_key_numbers(text)
+    return None if numbers is None else UniqueKey(*numbers)
+
+
+def unique_key_numbers(text: str) -> tuple[str, int, int, int, int] | None:
+    """Return what `decode_unique_key` does, as a tuple: it is made for each message."""
     if len(text) not in _KEY_LENGTHS:
         return None
     maker = _maker_of(text[:-_KEY_END])
-    numbers = hexadecimals_of((text[-_KEY_END:-4], text[-4:]))
-    if maker is None or numbers is None:
+    number = hexadecimal_of(text[-_KEY_END:])
+    if maker is None or number is None:
         return None
     address, pid, loader_hash = maker
-    return UniqueKey(address, pid, loader_hash, numbers[0], numbers[1])
+    return address, pid, loader_hash, number >> 16, number & 0xFFFF
 
 
 @lru_cache(maxsize=4096)  # a client makes millions of ids

@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from .message_ids import UniqueKey, decode_offset_id, decode_recall_handle, decode_unique_key
+from .message_ids import (
+    born_at,
+    decode_offset_id,
+    decode_recall_handle,
+    unique_key_numbers,
+    zone_of,
+)
 from .pop_receipts import (
     TOPIC_KINDS,
     PopEntry,
@@ -39,6 +45,8 @@ def header_parts(name: str | None, fields: Mapping[str, object], reference_ms: i
     `reference_ms` is a time near that of the ids, ms since the epoch: when they were captured.
     """
     parts: Parts = {}
+    if _FIELD_NAMES.isdisjoint(fields):  # as of most headers
+        return parts
     for field, value in fields.items():
         if field not in _FIELD_NAMES:
             continue
@@ -47,11 +55,11 @@ def header_parts(name: str | None, fields: Mapping[str, object], reference_ms: i
             found = reader(value, reference_ms)
             if found:
                 parts[field] = found
-    key = fields.get("key")
+    key = fields.get(_KEY)
     if fields.get("_UNIQUE_KEY_QUERY") == "true" and isinstance(key, str):
         found = _unique_key(key, reference_ms)
         if found:
-            parts["key"] = found
+            parts[_KEY] = found
     return parts
 
 
@@ -71,19 +79,18 @@ def property_parts(properties: Mapping[str, str], reference_ms: int) -> Parts:
 
 
 def _unique_key(text: str, reference_ms: int) -> Parts | None:
-    key = decode_unique_key(text)
-    return None if key is None else _parts_of_key(key, reference_ms)
-
-
-def _parts_of_key(key: UniqueKey, reference_ms: int) -> Parts:
-    clock = key.born_at(reference_ms)
-    minutes = key.zone_of(clock - reference_ms)
+    numbers = unique_key_numbers(text)
+    if numbers is None:
+        return None
+    address, pid, loader_hash, month_offset, counter = numbers
+    clock = born_at(month_offset, reference_ms)
+    minutes = zone_of(clock - reference_ms)
     parts: Parts = {
-        "address": key.address,
-        "pid": key.pid,
-        "loaderHash": f"{key.loader_hash:08x}",
+        "address": address,
+        "pid": pid,
+        "loaderHash": f"{loader_hash:08x}",
         "bornTime": clock - (minutes or 0) * 60_000,
-        "counter": key.counter,
+        "counter": counter,
     }
     if minutes:
         parts["utcOffsetMinutes"] = minutes
@@ -234,7 +241,9 @@ FIELDS: Final[dict[str, _Reader]] = {
     "orderCountInfo": _pop_list("count", single=True),
 }
 """`field` or `class.field` → its reader; the row of a class goes first."""
-_FIELD_NAMES: Final = frozenset(name.rpartition(".")[2] for name in FIELDS)
+_KEY: Final = "key"
+"""a field that may be a client's id, if another one says so"""
+_FIELD_NAMES: Final = frozenset(name.rpartition(".")[2] for name in FIELDS) | {_KEY}
 
 PROPERTIES: Final[dict[str, _Reader]] = {
     "UNIQ_KEY": _message_key,

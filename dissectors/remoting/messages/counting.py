@@ -6,8 +6,10 @@ RocketMQ: MessageDecoder.decodes (stored records), MessageDecoder.decodeMessages
 
 from __future__ import annotations
 
-import struct
 from typing import Final
+
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
 
 MAGIC_V1: Final = 0xDAA320A7
 """Marks a stored record whose topic length is one byte."""
@@ -25,8 +27,6 @@ MIN_FILLER_SIZE: Final = 8
 MIN_ITEM_SIZE: Final = 22
 """Bytes of a batch item with neither body nor properties."""
 
-_SIZE_AND_MAGIC: Final = struct.Struct(">iI")
-
 
 def count_messages(body: bytes, missing: int = 0) -> int:
     """Return the number of stored records in a pull, pop or query body.
@@ -35,30 +35,34 @@ def count_messages(body: bytes, missing: int = 0) -> int:
     only when the missing bytes can hold its rest, because then it was sent whole. Records that lie
     wholly in the missing part are not counted.
     """
-    at = 0
-    count = 0
-    end = len(body)
+    at: i64 = 0
+    count: i64 = 0
+    end: i64 = len(body)
+    absent: i64 = missing
     while end - at >= MIN_FILLER_SIZE:
-        size, magic = _SIZE_AND_MAGIC.unpack_from(body, at)
-        if magic in RECORD_MAGICS:
-            if size < MIN_RECORD_SIZE or size > end - at + missing:
+        size: i64 = i64(read_i32_be(body, at))
+        magic: i64 = read_i64_be(body, at) & 0xFFFFFFFF
+        if magic == MAGIC_V1 or magic == MAGIC_V2:  # noqa: SIM109 (compiled: no tuple)
+            if size < MIN_RECORD_SIZE or size > end - at + absent:
                 break
             count += 1
         elif magic != MAGIC_FILLER or size < MIN_FILLER_SIZE:
             break
         at += size
-    return count
+    return int(count)
 
 
 def count_batch(body: bytes, missing: int = 0) -> int:
     """Return the number of items in a batch send body; `missing` as for `count_messages`."""
-    at = 0
-    count = 0
-    end = len(body)
+    at: i64 = 0
+    count: i64 = 0
+    end: i64 = len(body)
+    absent: i64 = missing
     while end - at >= MIN_FILLER_SIZE:
-        size, magic = _SIZE_AND_MAGIC.unpack_from(body, at)
-        if magic != 0 or size < MIN_ITEM_SIZE or size > end - at + missing:
+        size: i64 = i64(read_i32_be(body, at))
+        magic: i64 = read_i64_be(body, at) & 0xFFFFFFFF
+        if magic != 0 or size < MIN_ITEM_SIZE or size > end - at + absent:
             break
         count += 1
         at += size
-    return count
+    return int(count)

@@ -64,14 +64,14 @@ def request_body_facts(code: int, body: bytes) -> list[str]:
 
 def response_body_facts(body: bytes) -> list[str]:
     """Return the facts in the body of a good response, told by what is in it."""
-    if b'"queueDatas"' in body:
+    if body.find(b'"queueDatas"') >= 0:
         if len(body) <= MOST_REMEMBERED:
             return list(_route_remembered(body))
         return route_facts(object_in(body) or {})
-    if b'"lockOKMQSet"' in body:
+    if body.find(b'"lockOKMQSet"') >= 0:
         queues = (object_in(body) or {}).get("lockOKMQSet")
         return given((QUEUES_LOCKED, str(len(queues)) if isinstance(queues, list) else None))
-    if b'"consumerIdList"' in body:
+    if body.find(b'"consumerIdList"') >= 0:
         members = (object_in(body) or {}).get("consumerIdList")
         if not isinstance(members, list):
             return []

@@ -36,7 +36,8 @@ _PREPARED: Final = 0x4
 _TRANSACTION_BITS: Final = 0xC
 
 _DECISIONS: Final = {"8": "commit", "12": "rollback", "0": "unknown"}
-_PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
+PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
+"""Requests of which the offsets are facts, with those of the answer."""
 
 _SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _END: Final = int(RequestCode.END_TRANSACTION)
@@ -53,7 +54,7 @@ _ACCESS_KEY: Final = "AccessKey"
 """SessionCredentials.ACCESS_KEY"""
 
 HEADER_FACTS: Final = (
-    _PULLS | SENDS | _ACKS | _CLIENT_REQUESTS | frozenset((_SEND_BACK, _END, _CHECK))
+    PULLS | SENDS | _ACKS | _CLIENT_REQUESTS | frozenset((_SEND_BACK, _END, _CHECK))
 )
 """Requests of which ext fields give facts."""
 
@@ -77,7 +78,7 @@ def _facts_of_kind(
     if code in SENDS:
         return _send_facts(code, asked, answer_code)
     get = asked.get
-    if code in _PULLS:
+    if code in PULLS:
         return _pull_facts(asked, answered)
     if code == _SEND_BACK:
         return given((DELAY_LEVEL, get("delayLevel")))
@@ -115,13 +116,26 @@ def _send_facts(code: int, asked: dict[str, str], answer_code: int) -> list[str]
 
 
 def _pull_facts(asked: dict[str, str], answered: dict[str, str] | None) -> list[str]:
-    begin = _short(asked.get("queueOffset"))
+    begin = asked.get("queueOffset")
     if answered is None:
-        return [fact(OFFSETS, f"{begin} - - -")]
+        return pull_facts(begin, None, None, None, None)
     get = answered.get
-    following, least = _short(get("nextBeginOffset")), _short(get("minOffset"))
-    facts = [fact(OFFSETS, f"{begin} {following} {least} {_short(get('maxOffset'))}")]
-    broker = get("suggestWhichBrokerId")
+    return pull_facts(
+        begin, get("nextBeginOffset"), get("minOffset"), get("maxOffset"),
+        get("suggestWhichBrokerId"),
+    )  # fmt: skip
+
+
+def pull_facts(
+    begin: str | None,
+    following: str | None,
+    least: str | None,
+    most: str | None,
+    broker: str | None,
+) -> list[str]:
+    """Return the facts of a pull: where it asked from, and what the answer says, None: nothing."""
+    offsets = f"{_short(begin)} {_short(following)} {_short(least)} {_short(most)}"
+    facts = [fact(OFFSETS, offsets)]
     if broker is not None and broker != "0":
         facts.append(fact(FROM_BROKER, broker))
     return facts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dissectors.decode.pipeline import Decode
@@ -17,10 +17,14 @@ def time_of_exchange(row: ExchangeRecord) -> int | None:
     return row.request_time if row.request_time is not None else row.response_time
 
 
+def _batches(decode: Decode) -> Iterator[list[ExchangeRecord]]:
+    return decode.records()
+
+
 def _fields(_captures: Sequence[str]) -> FieldSet:
     return exchange_fields()
 
 
 EXCHANGES: Final[Table[ExchangeRecord]] = Table(
-    "exchanges", COLUMNS, Decode.records, _fields, time_of_exchange
+    "exchanges", COLUMNS, _batches, _fields, time_of_exchange
 )

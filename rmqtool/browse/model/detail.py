@@ -20,6 +20,7 @@ from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.foreign import Unreadable, json_of
 from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
+from dissectors.remoting.bodies.shown_message import ShownMessage, message_dict
 from dissectors.rows.column import Column
 
 from ...decode.tree import Tree
@@ -222,7 +223,8 @@ def _body_lines(exchange: Exchange) -> Iterator[str]:
         yield ""
 
 
-def _message_lines(message: dict[str, object]) -> Iterator[str]:
+def _message_lines(shown: ShownMessage) -> Iterator[str]:
+    message = message_dict(shown)
     content = message.get("content")
     if isinstance(content, dict) and content.get("value") is not None:
         yield f"by {one_line(str(content.get('kind')))}:"

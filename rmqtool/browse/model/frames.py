@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 import zstandard
 
-from dissectors.conversations.conversation import Conversation, Direction, Pdu
+from dissectors.conversations.conversation import Conversation, Direction, Pdu, pdu_of
 from dissectors.decode.exchange import Exchange
 from dissectors.expert import ExpertKind
 from dissectors.remoting.command import RemotingCommand
@@ -206,7 +206,7 @@ def _pdu(direction: Direction, kept: KeptFrame) -> Pdu:
         kept.body_length,
         kept.missing,
     )
-    pdu = Pdu(direction, frame, command)
+    pdu = pdu_of(direction, frame, command)
     pdu.header_length, pdu.frame_bytes = kept.lengths
     for kind, detail in kept.findings:
         pdu.say(ExpertKind[kind], detail)

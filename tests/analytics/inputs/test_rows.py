@@ -245,6 +245,7 @@ NAMES_OF_COLUMNS = sorted(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.dictionaries(st.sampled_from(NAMES_OF_COLUMNS), values), max_size=4))
 def test_any_json_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[Any]) -> None:
     path = tmp_path_factory.getbasetemp() / "any.jsonl"

@@ -122,20 +122,6 @@ def test_several_captures_give_what_one_run_gives(
     check(tables_of(spark, *captures), tables_of(spark, tmp_path / "log"))
 
 
-@pytest.mark.parametrize("tasks", [1, 3])
-def test_shares_of_a_capture_are_the_capture(spark: SparkSession, tasks: int) -> None:
-    from analytics.inputs.capture_source import CaptureSource
-
-    spark.dataSource.register(CaptureSource)
-    reader = spark.read.format("rocketmq_capture").options(tasks=str(tasks), task_bytes="1000")
-    for table in ("exchanges", "conversations", "findings"):
-        frame = reader.option("table", table).load(str(CAPTURE))
-        assert frame.rdd.getNumPartitions() == tasks
-        single = spark.read.format("rocketmq_capture").option("table", table).load(str(CAPTURE))
-        assert sorted(map(str, frame.collect())) == sorted(map(str, single.collect()))
-        assert frame.count() > 0
-
-
 def test_exchanges_are_those_of_decode(spark: SparkSession) -> None:
     from analytics.inputs.capture_source import CaptureSource
     from dissectors.rows.record import COLUMNS

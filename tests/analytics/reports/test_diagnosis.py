@@ -123,6 +123,7 @@ def key(row: Mapping[str, Any]) -> str:
     return json.dumps([*(row[name] for name in names), str(row["first_time"])])
 
 
+@pytest.mark.slow
 def test_the_order_of_logs_changes_nothing(logs: list[str], expected: Diagnosis) -> None:
     found = in_one_pass(logs[::-1])
     assert [row_of(one) for one in found.problems] == [row_of(one) for one in expected.problems]

@@ -158,6 +158,7 @@ sends = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(seen=st.lists(sends, min_size=1, max_size=6), order=st.randoms(use_true_random=False))
 def test_the_order_in_which_captures_are_read_is_of_no_account(
     seen: list[Send], order: object

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.analytics.pcaps import rotated
+from tests.analytics.spark.servers import QUICK
+from tests.analytics.spark.standalone import SPARK_CLASS, standalone_cluster
 from tests.rmqtool.command import Result, process
 
-pyspark = pytest.importorskip("pyspark")
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
@@ -29,69 +28,14 @@ TABLES = (
     *("latency", "latency_network", "retry_totals", "isolation_windows", "errors", "findings"),
     *("delivery_groups", "consumer_members"),
 )
-_SPARK = Path(pyspark.__file__).parent / "bin" / "spark-class"
-_DEPLOY = "org.apache.spark.deploy"
-_PATIENCE = 120
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java that starts with less work"""
 _PLACES = ("capture", "packet", "source")
 
 
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a master on loopback that has two workers."""
-    folder = tmp_path_factory.mktemp("spark")
-    processes = []
-    try:
-        log = folder / "master.log"
-        ports = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-        processes.append(_start(["master.Master", *ports], log, folder))
-        url = _waited_for(log, r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
-        for number in range(2):
-            worker = ["worker.Worker", "--cores", "1", "--memory", "1g", "--host", "127.0.0.1"]
-            work = folder / f"work{number}"
-            more = ["--webui-port", "0", "--work-dir", str(work), url]
-            processes.append(_start([*worker, *more], folder / f"worker{number}.log", folder))
-        for number in range(2):
-            _waited_for(folder / f"worker{number}.log", r"Successfully registered with master")
+    with standalone_cluster(tmp_path_factory.mktemp("spark")) as url:
         yield url
-    finally:
-        for one in processes:
-            one.terminate()
-        for one in processes:
-            one.wait()
-
-
-def _start(arguments: list[str], log: Path, folder: Path) -> subprocess.Popen[bytes]:
-    logging = folder / "log4j2.properties"
-    logging.write_text(
-        "rootLogger.level = info\nrootLogger.appenderRef.out.ref = out\n"
-        "appender.out.type = Console\nappender.out.name = out\n"
-        "appender.out.layout.type = PatternLayout\nappender.out.layout.pattern = %m%n\n"
-    )
-    name, *rest = arguments
-    environment = os.environ | {
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_NO_DAEMONIZE": "1",
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": f"-Dlog4j2.configurationFile={logging} {_QUICK}",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
-    }
-    with log.open("wb") as out:
-        return subprocess.Popen(
-            [str(_SPARK), f"{_DEPLOY}.{name}", *rest], stdout=out, stderr=out, env=environment
-        )
-
-
-def _waited_for(log: Path, pattern: str) -> str:
-    deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline:
-        found = re.search(pattern, log.read_text(errors="replace"))
-        if found is not None:
-            return found[found.lastindex or 0]
-        time.sleep(0.3)
-    raise AssertionError(log.read_text(errors="replace")[-2000:])
 
 
 def tables_of(
@@ -120,9 +64,28 @@ def test_a_cluster_gives_the_same_tables(
     here = tables_of(rmqtool_here, CAPTURE)
     assert set(here) == set(TABLES)
     assert here["latency"]
-    small = ("spark.executor.memory=512m", f"spark.executor.extraJavaOptions={_QUICK}")
+    small = ("spark.executor.memory=512m", f"spark.executor.extraJavaOptions={QUICK}")
     settings = [part for setting in small for part in ("--conf", setting)]
     assert tables_of(process, *files, "--master", master, *settings) == here
+
+
+def test_a_worker_that_is_killed_changes_nothing(master: str, tmp_path: Path) -> None:
+    """What it has read for the shuffle is lost with it, and read again by the other one."""
+    files = rotated(CAPTURE, tmp_path, 3)
+    command = [sys.executable, "-m", "tests.analytics.spark.lose_executor", master]
+    ended = subprocess.run(
+        [*command, tmp_path / "killed", *files],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    killed, alone = map(json.loads, ended.stdout.splitlines()[-2:])
+    assert (tmp_path / "killed").exists()
+    assert killed == alone
+    assert [one[0] for one in alone] == ["conversations", "exchanges", "findings", "reads"]
 
 
 def test_a_job_by_spark_submit_writes_the_same_tables(
@@ -130,8 +93,8 @@ def test_a_job_by_spark_submit_writes_the_same_tables(
 ) -> None:
     """With Spark's own settings, but for the 200 tasks of each step."""
     output = tmp_path / "tables"
-    command = [str(_SPARK.with_name("spark-submit")), "--master", "local[2]"]
-    command += ["--conf", "spark.sql.shuffle.partitions=2", "--driver-java-options", _QUICK]
+    command = [str(SPARK_CLASS.with_name("spark-submit")), "--master", "local[2]"]
+    command += ["--conf", "spark.sql.shuffle.partitions=2", "--driver-java-options", QUICK]
     command += [str(ROOT / "analytics" / "job.py"), "retries", str(CAPTURE), "-o", str(output)]
     environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     ended = subprocess.run(

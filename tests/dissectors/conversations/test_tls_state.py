@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.decode.shards import decode_of
 from dissectors.decode.stages import ExchangeStages
 from dissectors.expert import ExpertKind
+from dissectors.processes.choice import decode_of
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL
 from dissectors.tcp.formats import reader_of
 from dissectors.tcp.pcapng_writer import PcapngWriter

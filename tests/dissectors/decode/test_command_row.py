@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import zlib
 from pathlib import Path
@@ -159,6 +160,17 @@ def test_findings_that_only_the_row_shows(tmp_path: Path) -> None:
     kinds = [[info["kind"] for info in row["expert"]] for row in rows]  # type: ignore[attr-defined]
     assert kinds == [["BAD_FIELD"], [], ["BAD_BODY"]]
     assert rows[0]["expert"][0]["severity"] == "warning"  # type: ignore[index]
+
+
+def test_lines_leave_nothing_behind(tmp_path: Path) -> None:
+    """A line of a tuple would leave its iterator, so that memory grew with the capture."""
+    talk = Talk().open().say(0, send(1).frame).close()
+    row = command_row_of(seen_in(talk, tmp_path)[0], ["a.pcap"])
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(1000):
+        json_of(row)
+    assert len(gc.get_objects()) - before < 100
 
 
 def test_half_a_surrogate_pair(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ import zstandard
 
 from dissectors.decode import pipeline
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.decode.shards import SharedDecode, decode_of
 from dissectors.expert import ExpertKind
+from dissectors.processes.choice import decode_of
+from dissectors.processes.shared_decode import SharedDecode
 from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp import source
 from dissectors.tcp.capture import capture_index, packet_number

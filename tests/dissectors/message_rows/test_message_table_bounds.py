@@ -38,6 +38,7 @@ def said_in(path: Path, body_limit: int) -> int:
     return decode.stats.expert_counts.get(ExpertKind.BAD_MESSAGE, 0)
 
 
+@pytest.mark.slow
 def test_an_acknowledgement_of_everything(tmp_path: Path) -> None:
     bits = base64.b64encode(b"\xff" * 8000).decode()
     entry = {"c": "g", "t": "T", "so": 0, "q": 0, "r": "0", "b": bits}

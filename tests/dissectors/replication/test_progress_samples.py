@@ -10,8 +10,8 @@ import pytest
 
 from dissectors.decode.decoded_log import read_manifest
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.decode.shards import decode_of
 from dissectors.expert import ExpertKind
+from dissectors.processes.choice import decode_of
 from dissectors.replication.progress import (
     CLASSIC,
 )

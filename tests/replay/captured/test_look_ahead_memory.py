@@ -48,6 +48,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay_hops, "MAX_KEYS", 100)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("apart", [1, 7, 10_000])
 def test_connections_with_an_unanswered_send_are_forgotten(apart: int) -> None:

@@ -63,6 +63,7 @@ FAILURES: list[tuple[str, Serve, type[ClientError]]] = [
 ]
 
 
+@pytest.mark.slow
 @every_driver
 @pytest.mark.parametrize("mode", [SYNC, ASYNC])
 @pytest.mark.parametrize(("name", "serve", "kind"), FAILURES, ids=[row[0] for row in FAILURES])

@@ -15,7 +15,7 @@ import pytest
 from analytics.diagnosis.engine import Diagnosis, Engine
 from analytics.diagnosis.registry import rules
 from dissectors.decode.pipeline import DecodeOptions
-from dissectors.decode.shards import decode_of
+from dissectors.processes.choice import decode_of
 from rmqtool.diagnose.text import diagnosis_lines
 from rmqtool.ui.console import UNLIMITED, Terminal, cells
 from tests.patience import wait_for, waiting_in

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dissectors.remoting.bodies.secrets import text_without_secrets, without_secrets
 
 
@@ -46,6 +48,7 @@ def test_secrets_inside_of_texts_are_masked() -> None:
     }
 
 
+@pytest.mark.slow
 def test_masking_takes_time_in_proportion_to_the_text() -> None:
     for text in ("a" * 200_000, '"' * 200_000, "a:" * 100_000, 'password="' + "\\" * 200_000):
         assert len(text_without_secrets(f"password {text}")) > 9

@@ -239,6 +239,7 @@ def test_a_frozen_broker_does_everything_later(box: SandboxThread) -> None:
         assert stored(broker) == 1
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_down_and_comes_back(box: SandboxThread) -> None:
     with Talk(box.addresses["broker-a"]) as broker:
         assert send(broker) == 0
@@ -294,6 +295,7 @@ def test_the_nameserver_has_injections_of_its_own() -> None:
         assert namesrv.ask(106).code == 0
 
 
+@pytest.mark.slow
 def test_injections_are_told_of() -> None:
     events: list[SandboxEvent] = []
     with running("busy from=100ms until=2s", events=events) as box:

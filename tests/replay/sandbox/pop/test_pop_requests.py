@@ -99,6 +99,7 @@ def test_a_message_is_handed_out_once(broker: Talk) -> None:
     assert broker.ask(14, offset).fields == {"offset": "3"}
 
 
+@pytest.mark.slow
 def test_what_is_not_acknowledged_comes_again_in_the_retry_topic(broker: Talk) -> None:
     send(broker, b"kept", b"lost")
     reply, (kept, lost) = pop(broker, invisibleTime=1500)
@@ -114,6 +115,7 @@ def test_what_is_not_acknowledged_comes_again_in_the_retry_topic(broker: Talk) -
     assert pop(broker)[0].code == 210
 
 
+@pytest.mark.slow
 def test_another_invisible_time(broker: Talk) -> None:
     send(broker, b"slow")
     reply, (message,) = pop(broker, invisibleTime=1500)
@@ -137,6 +139,7 @@ def test_a_pop_waits_for_its_message(box: SandboxThread, broker: Talk) -> None:
         assert decode_messages(broker.receive().body).messages[0].body == b"mine"
 
 
+@pytest.mark.slow
 def test_many_are_acknowledged_at_once(broker: Talk) -> None:
     send(broker, b"0", b"1", b"2", b"3")
     pop(broker, invisibleTime=1500)
@@ -147,6 +150,7 @@ def test_many_are_acknowledged_at_once(broker: Talk) -> None:
     assert [message.body for message in pop(broker, pollTime=20_000)[1]] == [b"2"]
 
 
+@pytest.mark.slow
 def test_an_ordered_group_goes_no_further_without_its_message(broker: Talk) -> None:
     send(broker, b"first", b"second", b"third")
     reply, messages = pop(broker, order="true", maxMsgNums=1, invisibleTime=1500)

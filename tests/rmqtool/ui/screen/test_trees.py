@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dissectors.decode.shards import decode_of
+from dissectors.processes.choice import decode_of
 from rmqtool.decode.tree import STEP, Tree
 from rmqtool.ui.console import Style, Terminal, cells, styled
 from rmqtool.ui.screen.trees import MOST_DRAWN, tree_lines

@@ -1,0 +1,171 @@
+"""The rows of a run as Arrow batches for Spark: one table, or all tables in one pass.
+
+Rules: in the table `all` a row that is no exchange is JSON in `other_row`; its conversation stands
+in the column of exchanges, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructType
+
+from dissectors.decode.decoded_log import FINDING_COLUMNS, finding_of
+from dissectors.decode.pipeline import Decode
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.json_rows import row_encoder
+from dissectors.rows.message_record import MESSAGE_COLUMNS
+from dissectors.rows.parquet import RowTable, exchange_table
+
+from ..schema import (
+    SOURCE,
+    conversation_schema,
+    exchange_schema,
+    finding_schema,
+    message_schema,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    Arrays = pyarrow.Array[pyarrow.Scalar[pyarrow.DataType]]
+
+EXCHANGES, CONVERSATIONS, FINDINGS = "exchanges", "conversations", "findings"
+MESSAGES, ALL = "messages", "all"
+TABLES = (EXCHANGES, CONVERSATIONS, FINDINGS, MESSAGES, ALL)
+KIND, OTHER = "row_kind", "other_row"
+"""Columns of the table `all`: the table of a row; as JSON, the row if it is not an exchange."""
+CONVERSATION = "conversation"
+"""The column with the number of the connection, in every table."""
+BATCH_ROWS = 8192
+"""Rows of an Arrow batch."""
+OtherRow = tuple[str, str, int | None]
+"""A row that is no exchange: its table, itself as JSON, its conversation."""
+_CONVERSATION_OF = attrgetter(CONVERSATION)
+
+
+def batches_of(
+    decode: Decode, table: str, source: str, names: Mapping[str, str]
+) -> Iterator[pyarrow.RecordBatch]:
+    """Decode, and give the rows of a table; `names`: what rows call the captures."""
+    form = RowBatches(table, source)
+    for kind, rows in _pieces(decode, names):
+        yield from form.batches(kind, rows)
+    yield from form.rest()
+
+
+def _pieces(decode: Decode, names: Mapping[str, str]) -> Iterator[tuple[str, Sequence[object]]]:
+    """Give what a run finds as (table, rows), as it finds it."""
+    called = [names.get(source, source) for source in decode.sources]
+    for records in decode.records():
+        for record in records:
+            record.capture = names.get(record.capture, record.capture)
+        yield EXCHANGES, records
+        messages = [row for carried in decode.take_messages() for row in carried.messages]
+        for message in messages:
+            message.capture = names.get(message.capture, message.capture)
+        yield MESSAGES, messages
+        ended = decode.take_conversations()
+        for row in ended:
+            row.capture = names.get(row.capture, row.capture)
+        yield CONVERSATIONS, ended
+        yield FINDINGS, [finding_of(info, called) for info in decode.take_experts()]
+
+
+def schema_of_table(table: str) -> StructType:
+    """Return the columns of one of `TABLES`."""
+    schemas: dict[str, Callable[[], StructType]] = {
+        EXCHANGES: exchange_schema,
+        CONVERSATIONS: conversation_schema,
+        FINDINGS: finding_schema,
+        MESSAGES: message_schema,
+        ALL: lambda: exchange_schema().add(KIND, "string").add(OTHER, "string"),
+    }
+    return schemas[table]().add(SOURCE, "string")
+
+
+class RowBatches:
+    """Rows of the tables that are asked for, as Arrow batches of a fair size."""
+
+    def __init__(self, table: str, source: str) -> None:
+        self._table = table
+        self._source = source
+        self._exchanges = exchange_table()
+        self._form = _table_of(_OTHERS[table]) if table in _OTHERS else self._exchanges
+        self._json = {kind: row_encoder(columns) for kind, columns in _OTHERS.items()}
+        self._waiting: list[object] = []
+        self._others: list[OtherRow] = []
+
+    def batches(self, kind: str, rows: Sequence[object]) -> Iterator[pyarrow.RecordBatch]:
+        """Take rows of a table, and give those that are enough for a batch."""
+        if kind != self._table and self._table != ALL:
+            return
+        if kind == EXCHANGES or self._table == kind:
+            self._waiting += rows
+        else:
+            lines = self._json[kind](rows).splitlines()  # of bytes: texts may have U+2028
+            numbers = map(_CONVERSATION_OF, rows)
+            self._others += [
+                (kind, line.decode(), number) for line, number in zip(lines, numbers, strict=True)
+            ]
+        while len(self._waiting) >= BATCH_ROWS:
+            yield self._batch(self._waiting[:BATCH_ROWS])
+            del self._waiting[:BATCH_ROWS]
+        while len(self._others) >= BATCH_ROWS:
+            yield self._batch_of_others(self._others[:BATCH_ROWS])
+            del self._others[:BATCH_ROWS]
+
+    def rest(self) -> Iterator[pyarrow.RecordBatch]:
+        """Give what is left."""
+        if self._waiting:
+            yield self._batch(self._waiting)
+        if self._others:
+            yield self._batch_of_others(self._others)
+
+    def other(self, kind: str, line: str) -> Iterator[pyarrow.RecordBatch]:
+        """Give a row of a table that is not one of a run's."""
+        yield self._batch_of_others([(kind, line, None)])
+
+    def _batch(self, rows: list[object]) -> pyarrow.RecordBatch:
+        batch = self._form.batch_of(rows)
+        texts: list[list[str | None]] = []
+        if self._table == ALL:
+            texts = [[EXCHANGES] * len(rows), [None] * len(rows)]
+        return self._completed(list(batch.columns), texts, len(rows))
+
+    def _batch_of_others(self, rows: list[OtherRow]) -> pyarrow.RecordBatch:
+        import pyarrow
+
+        arrays = [
+            pyarrow.array([number for _, _, number in rows], field.type)
+            if field.name == CONVERSATION
+            else pyarrow.nulls(len(rows), field.type)
+            for field in self._exchanges.schema
+        ]
+        texts: list[list[str | None]] = [[row[0] for row in rows], [row[1] for row in rows]]
+        return self._completed(arrays, texts, len(rows))
+
+    def _completed(
+        self, arrays: list[Arrays], texts: list[list[str | None]], count: int
+    ) -> pyarrow.RecordBatch:
+        """Return a batch of arrays, of columns of texts, and of the input's name."""
+        import pyarrow
+
+        columns: list[list[str | None]] = [*texts, [self._source] * count]
+        every = [*arrays, *(pyarrow.array(column, pyarrow.string()) for column in columns)]
+        names = schema_of_table(self._table).fieldNames()
+        return pyarrow.RecordBatch.from_arrays(every, names=names)
+
+
+_OTHERS: dict[str, list[tuple[str, str]]] = {
+    CONVERSATIONS: [(column.name, column.type) for column in CONVERSATION_COLUMNS],
+    FINDINGS: [(column.name, column.type) for column in FINDING_COLUMNS],
+    MESSAGES: [(column.name, column.type) for column in MESSAGE_COLUMNS],
+}
+"""Tables of what is not an exchange -> their columns with types."""
+
+
+def _table_of(columns: list[tuple[str, str]]) -> RowTable:
+    return RowTable((name, kind, attrgetter(name)) for name, kind in columns)

@@ -1,0 +1,89 @@
+"""Where Python workers of Spark find our modules.
+
+Rules: at a Spark Connect server workers import our modules as they are installed there where these
+are the same sources, compiled or not; else they are sent, as one archive for the session. What the
+modules import from others must be installed there. A classic session gives its workers the folder
+of the modules.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
+
+from .connect import is_connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow
+    from pyspark.sql import SparkSession
+
+PACKAGES: Final = ("analytics", "dissectors", "replay")
+"""What tasks import."""
+_ARCHIVE: Final = "rmqtool-modules.zip"
+_served: WeakSet[SparkSession] = WeakSet()
+"""Sessions whose workers have our modules."""
+
+
+def serve_modules(spark: SparkSession) -> None:
+    """See to it that workers find our modules; at a server that runs a job, once a session."""
+    if not is_connect(spark) or spark in _served:
+        return
+    root = Path(__file__).resolve().parents[2]
+    digest = sources_digest()
+
+    def ask(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        # by value: nothing of ours may be there
+        from importlib.util import find_spec
+        from os.path import dirname
+
+        import pyarrow
+
+        for _ in batches:
+            found = find_spec("analytics")
+            places = list(found.submodule_search_locations or ()) if found is not None else []
+            text = digest(dirname(places[0])) if places else ""
+            yield pyarrow.RecordBatch.from_arrays([pyarrow.array([text])], names=["digest"])
+
+    said = spark.range(1).coalesce(1).mapInArrow(ask, "digest string").first()
+    if said is None or said[0] != digest(str(root)):
+        _send(spark, root)
+    _served.add(spark)
+
+
+def _send(spark: SparkSession, root: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="rmqtool-modules-") as folder:
+        path = Path(folder, _ARCHIVE)
+        archive_of(root, path)
+        spark.addArtifacts(str(path), pyfile=True)
+
+
+def archive_of(root: Path, path: Path) -> None:
+    """Write the sources of our modules, which are in the folder `root`, as a zip archive."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in PACKAGES:
+            for file in sorted((root / package).rglob("*.py")):
+                archive.write(file, file.relative_to(root))
+
+
+def sources_digest() -> Callable[[str], str]:
+    """Return what says which sources a folder has; it needs nothing of ours where it runs."""
+    packages = PACKAGES
+
+    def digest(root: str) -> str:
+        from hashlib import sha256
+        from pathlib import Path
+
+        whole = sha256()
+        for package in packages:
+            for file in sorted(Path(root, package).rglob("*.py")):
+                whole.update(f"{file.relative_to(root)}\0".encode())
+                whole.update(sha256(file.read_bytes()).digest())
+        return whole.hexdigest()
+
+    return digest

@@ -1,0 +1,133 @@
+"""Rows of a run as they are asked for: filtered, encoded, with what tells where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, Final
+
+from ..decode.decoded_log import JSONL, PARQUET, form_of_exchanges, form_of_rows
+from ..rows.encoded import Columns, EncodedRows, Lines, RowForm
+from ..rows.message_record import MESSAGE_COLUMNS, MessageRecord
+from ..rows.parquet import RowTable, merged_columns, packed_columns
+from ..rows.record import ExchangeRecord
+from ..rows.tables import csv_of
+from ..times import UTC_ZONE, zone_named
+from ..where.fields import exchange_fields
+from ..where.filter import Test, compile_where
+from .merging import Encoded, merged_lines, merged_places, runs_of
+from .task import RowRequest
+
+if TYPE_CHECKING:
+    from ..rows.json_rows import Encode
+
+_FORMS: Final = {RowForm.jsonl: JSONL, RowForm.arrow: PARQUET}
+Place = tuple[int, int]
+
+
+def filter_of(request: RowRequest) -> Test | None:
+    """Return the filter; None: all rows are wanted."""
+    if not request.where.strip():
+        return None
+    return compile_where(request.where, exchange_fields(), zone_named(request.zone) or UTC_ZONE)
+
+
+class RowEncoder:
+    """Encodes rows of one kind, and puts together what several processes encoded."""
+
+    def __init__(self, form: RowTable | Encode) -> None:
+        self._form = form
+        self._rows: list[object] = []
+        self._lines: list[bytes] = []
+        self._places: list[Place] = []
+
+    def add(self, rows: Sequence[object], places: list[Place]) -> None:
+        """Take rows; `places` says of each which packet gave it out, and where there.
+
+        Lines are made at once: later the rows would have left the cache of the processor.
+        """
+        self._places += places
+        if isinstance(self._form, RowTable):
+            self._rows += rows
+        else:
+            self._lines.append(self._form(rows))
+
+    def take(self) -> Encoded:
+        """Return the rows since the last call."""
+        lines = b"".join(self._lines)
+        runs = runs_of(self._places, lines)
+        if isinstance(self._form, RowTable) and self._rows:
+            encoded = Encoded(packed_columns(self._form.batch_of(self._rows)), runs)
+        else:
+            encoded = Encoded(lines, runs)
+        self._rows, self._lines, self._places = [], [], []
+        return encoded
+
+    def whole(self, rows: Sequence[object]) -> EncodedRows:
+        """Return the rows of one chunk of a run by one process."""
+        if isinstance(self._form, RowTable):
+            return Columns(self._form.batch_of(rows), [len(rows)])
+        return Lines(self._form(rows), [len(rows)])
+
+    def merged(self, parts: Sequence[Encoded], counts: list[int]) -> EncodedRows:
+        """Return the rows of all processes in the order of one; `counts` are those by chunk."""
+        if not isinstance(self._form, RowTable):
+            return Lines(merged_lines(list(parts)), counts)
+        order = merged_places([part.runs for part in parts])
+        filled = [part.data for part in parts if part.data]
+        return Columns(merged_columns(filled, order, self._form.schema), counts)
+
+
+def exchange_encoder(form: RowForm) -> RowEncoder:
+    """Return the encoder of exchanges; raise MissingLibraryError."""
+    if form is RowForm.csv:
+        return RowEncoder(_csv_of)
+    return RowEncoder(form_of_exchanges(_FORMS[form]))
+
+
+def message_encoder(form: RowForm) -> RowEncoder:
+    """Return the encoder of messages; raise MissingLibraryError."""
+    types = [(column.name, column.type) for column in MESSAGE_COLUMNS]
+    return RowEncoder(form_of_rows(_FORMS[form], types, MessageRecord))
+
+
+def _csv_of(rows: Sequence[object]) -> bytes:
+    return csv_of([row for row in rows if isinstance(row, ExchangeRecord)])
+
+
+class PendingRows:
+    """The rows of some chunks that wait to be encoded."""
+
+    def __init__(self, request: RowRequest, with_messages: bool) -> None:
+        self._exchanges = exchange_encoder(request.form)
+        self._messages = message_encoder(request.form) if with_messages else None
+        self._test: Callable[[object], bool] | None = filter_of(request)
+
+    def add(
+        self,
+        places: list[Place],
+        rows: list[ExchangeRecord],
+        messages: Sequence[tuple[int, list[MessageRecord]]],
+    ) -> tuple[int, int]:
+        """Take the rows of a chunk, and messages with the place of their exchange in them.
+
+        Return how many exchanges and how many messages the filter left.
+        """
+        chosen = None if self._test is None else [self._test(row) for row in rows]
+        if messages and self._messages is not None:
+            kept = [one for one in messages if chosen is None or chosen[one[0]]]
+            found = [row for _, of in kept for row in of]
+            self._messages.add(found, [places[at] for at, of in kept for _ in of])
+            message_rows = len(found)
+        else:
+            message_rows = 0
+        if chosen is not None:
+            places, rows = list(compress(places, chosen)), list(compress(rows, chosen))
+        if rows:
+            self._exchanges.add(rows, places)
+        return len(rows), message_rows
+
+    def take(self) -> tuple[Encoded, Encoded | None]:
+        """Return the exchanges and the messages since the last call."""
+        messages = self._messages.take() if self._messages is not None else None
+        return self._exchanges.take(), messages

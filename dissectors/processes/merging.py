@@ -1,0 +1,142 @@
+"""Rows of several processes in the order of one: what each sends is cut into runs and merged.
+
+A run is the rows of one process that one packet gave out, or one conversation that this packet
+ended. Where it belongs is said by the id of the packet and its place there; no two processes have
+the same, and those of one process grow. Runs are four 64-bit integers each: packet, place, rows,
+bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, final
+
+from librt.strings import BytesWriter, read_i64_le, write_i64_le
+from mypy_extensions import i64
+
+RUN: Final = 32
+"""bytes of a run"""
+LAST: Final = (1 << 63) - 1
+"""behind all packets"""
+
+
+class Encoded(NamedTuple):
+    """Rows of one process as they are written, and what tells where they belong."""
+
+    data: bytes
+    """lines, or columns of Arrow"""
+    runs: bytes
+    """what the rows are, run by run"""
+
+
+def runs_of(places: list[tuple[int, int]], lines: bytes) -> bytes:
+    """Return the runs of rows: of each the packet and the place, and its line; no `lines`: they
+    are no text.
+    """
+    out = BytesWriter()
+    count: i64 = len(places)
+    at: i64 = 0
+    byte: i64 = 0
+    while at < count:
+        packet, place = places[at]
+        begin: i64 = at
+        first: i64 = byte
+        while at < count:
+            other, its_place = places[at]
+            if other != packet or its_place != place:
+                break
+            at += 1
+            if lines:
+                byte = lines.find(b"\n", byte) + 1
+        write_i64_le(out, packet)
+        write_i64_le(out, place)
+        write_i64_le(out, at - begin)
+        write_i64_le(out, byte - first)
+    return out.getvalue()
+
+
+@final
+class _Head:
+    """The runs of one process, and how far they are merged."""
+
+    def __init__(self, runs: bytes) -> None:
+        self._runs = runs
+        self._at: i64 = 0
+        self.packet: i64 = LAST
+        self.place: i64 = 0
+        self.rows: i64 = 0
+        self.bytes: i64 = 0
+        self.read()
+
+    def read(self) -> None:
+        """Look at the next run."""
+        if self._at >= len(self._runs):
+            self.packet = LAST
+            return
+        self.packet = read_i64_le(self._runs, self._at)
+        self.place = read_i64_le(self._runs, self._at + 8)
+        self.rows = read_i64_le(self._runs, self._at + 16)
+        self.bytes = read_i64_le(self._runs, self._at + 24)
+        self._at += RUN
+
+
+def _first_of(heads: list[_Head]) -> i64:
+    """Return which process has the earliest run."""
+    found: i64 = 0
+    first = heads[0]
+    for number in range(1, len(heads)):
+        head = heads[number]
+        if head.packet < first.packet or (head.packet == first.packet and head.place < first.place):
+            found = number
+            first = head
+    return found
+
+
+def merged_lines(parts: list[Encoded]) -> bytes:
+    """Return the lines of all processes in the order of one."""
+    heads: list[_Head] = []
+    begins: list[int] = []
+    for part in parts:
+        heads.append(_Head(part.runs))
+        begins.append(0)
+    pieces: list[bytes] = []
+    while True:
+        which: i64 = _first_of(heads)
+        head = heads[which]
+        if head.packet == LAST:
+            return b"".join(pieces)
+        begin: i64 = begins[which]
+        end: i64 = begin + head.bytes
+        pieces.append(parts[which].data[begin:end])
+        begins[which] = end
+        head.read()
+
+
+def merged_places(parts: list[bytes]) -> list[int]:
+    """Return the rows of all processes in the order of one.
+
+    `parts` are the runs of each; a row is called by its number where the rows of the first process
+    are followed by those of the second, and so on.
+    """
+    heads: list[_Head] = []
+    begins: list[int] = []
+    rows: i64 = 0
+    for runs in parts:
+        heads.append(_Head(runs))
+        begins.append(rows)
+        at: i64 = 16
+        while at < len(runs):
+            rows += read_i64_le(runs, at)
+            at += RUN
+    order: list[int] = []
+    while True:
+        which: i64 = _first_of(heads)
+        head = heads[which]
+        if head.packet == LAST:
+            return order
+        begin: i64 = begins[which]
+        end: i64 = begin + head.rows
+        while begin < end:
+            order.append(begin)
+            begin += 1
+        begins[which] = end
+        head.read()

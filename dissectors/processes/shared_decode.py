@@ -1,0 +1,224 @@
+"""A run by several processes: the same rows, findings and figures as of one, in the same order.
+
+Every process goes through all packets, which costs little, and decodes its share of the
+conversations. Compressed captures are decompressed once and handed to all. What has a limit for
+the whole run (bytes that are held, requests that wait) is watched: where the processes together
+might have reached it, one process goes on alone, from the beginning, so that a limit has the same
+effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ..budget import FREE_BYTES
+from ..conversations.conversation_table import MAX_HELD
+from ..decode.exchange import MAX_WAITING, MAX_WAITING_BYTES
+from ..decode.pipeline import Carried, Decode, DecodeOptions
+from ..decode.totals import TOTALS, set_sums
+from ..expert import ExpertInfo, ExpertKind
+from ..message_rows.message_table import MAX_REMEMBERED
+from ..rows.conversation_record import ConversationRecord
+from ..rows.encoded import EncodedRows, RowForm
+from ..rows.record import ExchangeRecord
+from ..tcp.source import CaptureError, is_compressed
+from .children import Child, Inbox, start_children
+from .encoding import exchange_encoder, filter_of, message_encoder
+from .feeding import Feeder
+from .merging import merged_places
+from .task import ChunkOutput, MostHeld, RowRequest, ShardOutput, ShardTask
+from .worker import work
+
+_LIMITS: Final = MostHeld(
+    MAX_HELD, MAX_WAITING, MAX_WAITING_BYTES, FREE_BYTES // 2, MAX_REMEMBERED - 1
+)
+"""what all processes may have held together; of the budget half, as one message may take much"""
+
+
+class EncodedBatch(NamedTuple):
+    """Encoded rows of some chunks."""
+
+    seen: int
+    """exchanges before the filter"""
+    exchanges: EncodedRows | None
+    """None: they come with a later chunk"""
+    messages: EncodedRows | None
+    """the messages of these, where the run was asked for them"""
+
+    @property
+    def chosen(self) -> int:
+        """Exchanges behind the filter."""
+        return sum(self.exchanges.counts) if self.exchanges is not None else 0
+
+
+class _LimitNear(Exception):
+    """The processes together might have reached a limit of the run."""
+
+
+class SharedDecode(Decode):
+    """A run of which the rows are decoded by several processes; all else is as in `Decode`."""
+
+    def __init__(self, sources: Sequence[str], options: DecodeOptions, jobs: int) -> None:
+        """Start the processes, which is fast as long as this one has no second thread."""
+        self._children: list[Child] = []
+        self._feeder: Feeder | None = None
+        super().__init__(sources, options)
+        self.jobs = jobs
+        self._ended: list[ConversationRecord] = []
+        self._chunks_given = 0
+        self._children = start_children(self.jobs, work)
+
+    def __del__(self) -> None:
+        self._end()
+
+    def records(self) -> Iterator[list[ExchangeRecord]]:
+        """Exchanges as rows, in the order of one process."""
+        try:
+            for outputs in self._outputs(RowRequest(RowForm.records)):
+                for chunks in _by_chunk(outputs):
+                    self._note_chunk(chunks)
+                    rows = [row for chunk in chunks for row in chunk.rows]
+                    batch = [rows[at] for at in merged_places([chunk.runs for chunk in chunks])]
+                    self._carried += _carried_in(chunks, batch)
+                    yield batch
+        except _LimitNear:
+            yield from self._alone()
+
+    def encoded_rows(self, request: RowRequest) -> Iterator[EncodedBatch]:
+        """Yield the same rows as they are written, chunk by chunk.
+
+        Raise MissingLibraryError where columns of Arrow are wanted without pyarrow.
+        """
+        encoder = exchange_encoder(request.form)
+        of_messages = message_encoder(request.form) if self.options.messages else None
+        try:
+            for outputs in self._outputs(request):
+                by_chunk = _by_chunk(outputs)
+                for chunks in by_chunk[:-1]:
+                    self._note_chunk(chunks)
+                    yield EncodedBatch(sum(chunk.seen for chunk in chunks), None, None)
+                if by_chunk:
+                    self._note_chunk(by_chunk[-1])
+                    counts = [sum(chunk.chosen for chunk in chunks) for chunks in by_chunk]
+                    parts = [one.exchanges for one in outputs if one.exchanges is not None]
+                    rows = encoder.merged(parts, counts) if any(counts) else None
+                    messages = None
+                    counts = [sum(chunk.message_rows for chunk in chunks) for chunks in by_chunk]
+                    if of_messages is not None and any(counts):
+                        parts = [one.messages for one in outputs if one.messages is not None]
+                        messages = of_messages.merged(parts, counts)
+                    yield EncodedBatch(sum(one.seen for one in by_chunk[-1]), rows, messages)
+        except _LimitNear:
+            test = filter_of(request)
+            for rows_of_chunk in self._alone():
+                carried = self.take_messages()
+                chosen = [row for row in rows_of_chunk if test is None or test(row)]
+                kept = set(map(id, chosen))
+                found = [row for one in carried if id(one.exchange) in kept for row in one.messages]
+                yield EncodedBatch(
+                    len(rows_of_chunk),
+                    encoder.whole(chosen) if chosen else None,
+                    of_messages.whole(found) if of_messages is not None and found else None,
+                )
+
+    def take_conversations(self) -> list[ConversationRecord]:
+        """As in one process."""
+        taken, self._ended = self._ended, []
+        return taken
+
+    def _outputs(self, request: RowRequest) -> Iterator[list[ShardOutput]]:
+        """Give what all processes send, group by group."""
+        children = self._children
+        is_fed = any(map(is_compressed, self.sources))
+        try:
+            for shard, child in enumerate(children):
+                options = replace(self.options, shard=shard, shards=self.jobs)
+                task = ShardTask(self.sources, options, request, is_fed)
+                child.write(msgspec.msgpack.encode(task))
+            if is_fed:
+                self._feeder = Feeder(self._sources, children)
+            inbox = Inbox(children)
+            is_over = False
+            while not is_over:
+                outputs = [_decoder.decode(inbox.next_of(one)) for one in range(self.jobs)]
+                is_over = self._note_group(outputs)
+                yield outputs
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        children, self._children = self._children, []
+        for child in children:
+            child.kill()
+        if self._feeder is not None:
+            self._feeder.end()
+            self._feeder = None
+        for child in children:
+            child.close()
+
+    def _note_group(self, outputs: Sequence[ShardOutput]) -> bool:
+        """Take over what the processes have told besides the chunks; return whether it is all."""
+        for output in outputs:
+            if output.problem is not None:
+                path, reason, hint = output.problem
+                raise CaptureError(path, reason, 0, hint)
+        together = map(sum, zip(*(output.held for output in outputs), strict=True))
+        if any(held > most for held, most in zip(together, _LIMITS, strict=True)):
+            raise _LimitNear
+        self.read_before = outputs[0].bytes_read
+        if outputs[0].begun:
+            self.stats.captures = outputs[0].begun
+        totals = [output.totals for output in outputs if output.totals is not None]
+        if totals:
+            self.stats.captures = totals[0].captures
+            set_sums(self.stats, [one.found for one in totals])
+        return bool(totals)
+
+    def _note_chunk(self, chunks: Sequence[ChunkOutput]) -> None:
+        """Take over what a chunk gave besides rows."""
+        self._chunks_given += 1
+        steps: dict[int, list[ExpertInfo]] = {}
+        for chunk in chunks:
+            for step, name, detail, ts, packet, conversation, offset in chunk.findings:
+                info = ExpertInfo(ExpertKind[name], detail, ts, packet, conversation, offset)
+                steps.setdefault(step, []).append(info)
+        for step in sorted(steps):
+            self.add_experts(steps[step])
+        ended = [row for chunk in chunks for row in chunk.conversations]
+        self._ended += sorted(ended, key=attrgetter("conversation"))
+
+    def _alone(self) -> Iterator[list[ExchangeRecord]]:
+        """Decode it all in this process; give what was not given yet."""
+        alone = Decode(self.sources, self.options)
+        alone.stats.captures = self.stats.captures = []
+        for number, rows in enumerate(alone.records()):
+            findings, messages = alone.take_experts(), alone.take_messages()
+            conversations = alone.take_conversations()
+            if number < self._chunks_given:
+                continue
+            self.add_experts(findings)
+            self._ended += conversations
+            self._carried += messages
+            self.read_before = alone.bytes_read
+            for name in TOTALS:
+                setattr(self.stats, name, getattr(alone.stats, name))
+            yield rows
+
+
+_decoder = msgspec.msgpack.Decoder(ShardOutput)
+
+
+def _by_chunk(outputs: Sequence[ShardOutput]) -> list[tuple[ChunkOutput, ...]]:
+    """Return what each chunk gave in each process."""
+    return list(zip(*(output.chunks for output in outputs), strict=True))
+
+
+def _carried_in(chunks: Sequence[ChunkOutput], batch: Sequence[ExchangeRecord]) -> list[Carried]:
+    """Return the messages of all processes, in the order of their exchanges in `batch`."""
+    of_row = {id(chunk.rows[place]): rows for chunk in chunks for place, rows in chunk.messages}
+    return [Carried(row, of_row[id(row)]) for row in batch if id(row) in of_row]

@@ -1,0 +1,70 @@
+"""Rows on their way to a file as they are written there: lines of text, or columns of Arrow.
+
+Each knows how many rows each chunk of the captures gave, so that files are cut where they would be
+if the rows had come chunk by chunk.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class RowForm(StrEnum):
+    """How rows are handed on."""
+
+    records = "records"
+    """as they are"""
+    jsonl = "jsonl"
+    csv = "csv"
+    arrow = "arrow"
+    """columns, as Arrow sends them"""
+
+
+class Lines(NamedTuple):
+    """Rows as lines of text."""
+
+    data: bytes
+    counts: list[int]
+    """rows by chunk"""
+
+    def split(self, chunks: int) -> tuple[Lines, Lines]:
+        """Return the rows of so many chunks, and those that follow."""
+        if chunks >= len(self.counts):
+            return self, Lines(b"", [])
+        rows, at = sum(self.counts[:chunks]), 0
+        for _ in range(rows):
+            at = self.data.index(b"\n", at) + 1
+        return Lines(self.data[:at], self.counts[:chunks]), Lines(
+            self.data[at:], self.counts[chunks:]
+        )
+
+
+class Columns(NamedTuple):
+    """Rows as columns."""
+
+    data: pyarrow.RecordBatch
+    counts: list[int]
+    """rows by chunk"""
+
+    def split(self, chunks: int) -> tuple[Columns, Columns]:
+        """Return the rows of so many chunks, and those that follow."""
+        rows = sum(self.counts[:chunks])
+        return Columns(self.data.slice(0, rows), self.counts[:chunks]), Columns(
+            self.data.slice(rows), self.counts[chunks:]
+        )
+
+
+EncodedRows = Lines | Columns
+
+
+def chunks_up_to(counts: list[int], rows: int) -> int:
+    """Return after how many chunks there are at least so many rows; all where there are less."""
+    for place, count in enumerate(counts):
+        rows -= count
+        if rows <= 0:
+            return place + 1
+    return len(counts)

@@ -1,0 +1,138 @@
+"""Groups of commands that are imported when they are run, or when something asks for their options.
+
+A group knows of each command its name and what it does, in a sentence: its help needs no more.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any, ClassVar, Final, NamedTuple
+
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
+
+
+class CommandPlace(NamedTuple):
+    """Where a command is."""
+
+    module: str
+    """module of this package"""
+    function: str
+    """the command there, as typer wants it"""
+    summary: str
+    """what it does: the first paragraph of its help"""
+    settings: Mapping[str, Any] | None = None
+    """settings of its context"""
+
+
+_NOT_DRAWN: Final = (("rich.markdown", "Markdown"), ("rich.traceback", "Traceback"))
+"""What typer draws with, but not the help of ours, and a quarter of the time that a start takes:
+Markdown has a parser, both have a highlighter of programs."""
+
+
+def _load_drawing() -> None:
+    """Load what typer draws help with, and stand-ins for what it does not draw here.
+
+    They are taken back at once: who imports these modules later gets them.
+    """
+    if "typer.rich_utils" in sys.modules:
+        return
+    left_out = []
+    for module, name in _NOT_DRAWN:
+        if module not in sys.modules:
+            stand_in = sys.modules[module] = ModuleType(module)
+            setattr(stand_in, name, type(name, (), {}))
+            left_out.append(module)
+    try:
+        import_module("typer.rich_utils")
+    finally:
+        for module in left_out:
+            del sys.modules[module]
+
+
+class _WholeCommand(TyperCommand):
+    """A command with its options."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        _load_drawing()
+        super().format_help(ctx, formatter)
+
+
+class LazyCommand(TyperCommand):
+    """A command by name and summary; whatever else is asked, the whole command answers."""
+
+    def __init__(self, name: str, place: CommandPlace) -> None:
+        super().__init__(name, short_help=place.summary)
+        self._place: Final = place
+        self._whole: TyperCommand | None = None
+
+    def whole(self) -> TyperCommand:
+        """Return the command with its options; import it where that was not done."""
+        if self._whole is None:
+            place = self._place
+            function = getattr(import_module(f"{__package__}.{place.module}"), place.function)
+            info = CommandInfo(self.name, cls=_WholeCommand, callback=function)
+            if place.settings is not None:
+                info.context_settings = dict(place.settings)
+            made = get_command_from_info(
+                info, pretty_exceptions_short=True, rich_markup_mode=self.rich_markup_mode
+            )
+            assert isinstance(made, TyperCommand)
+            self._whole = made
+        return self._whole
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        """Return the context of the whole command."""
+        return self.whole().make_context(*arguments, **settings)
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """Return what completion shows beside the name."""
+        return self.whole().get_short_help_str(limit)
+
+
+class _Commands(dict[str, Any]):
+    """The commands of a group: who takes one from it gets the whole command."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _whole(super().__getitem__(name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return _whole(super().get(name, default))
+
+    def items(self) -> Any:
+        return {name: self[name] for name in self}.items()
+
+    def values(self) -> Any:
+        return {name: self[name] for name in self}.values()
+
+
+def _whole(command: Any) -> Any:
+    return command.whole() if isinstance(command, LazyCommand) else command
+
+
+class CommandGroup(TyperGroup):
+    """A group whose commands are imported late; a class of its own says which they are."""
+
+    places: ClassVar[Mapping[str, CommandPlace]] = {}
+
+    def __init__(self, *, commands: Any = None, **settings: Any) -> None:
+        self._lazy: Final = {n: LazyCommand(n, place) for n, place in self.places.items()}
+        super().__init__(commands=_Commands({**self._lazy, **(commands or {})}), **settings)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, not imported yet."""
+        return self._lazy.get(cmd_name) or super().get_command(ctx, cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        _load_drawing()
+        super().format_help(ctx, formatter)
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Return the names of the commands, in their order."""
+        return list(self.commands)

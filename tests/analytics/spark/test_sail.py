@@ -1,0 +1,96 @@
+"""Sail, an engine without Java, gives the tables that Spark gives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.rmqtool.command import Result, process, rmqtool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytest.importorskip("grpc_status")
+pytest.importorskip("pysail")
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
+_DIGITS = 1e-12
+"""Sums of fractions are added in another order."""
+
+
+def tables_in(result: Result) -> dict[str, list[dict[str, object]]]:
+    """Return the tables of a report that was written as JSON."""
+    assert result.err == ""
+    assert result.status == 0
+    reports = json.loads(result.out)["reports"]
+    return {name: one["rows"] for report in reports for name, one in report["tables"].items()}
+
+
+def check_same(found: object, expected: object, place: str) -> None:
+    """Raise AssertionError where values differ by more than the last digits of a fraction."""
+    if isinstance(expected, dict):
+        assert isinstance(found, dict)
+        assert found.keys() == expected.keys(), place
+        for name, value in expected.items():
+            check_same(found[name], value, f"{place}.{name}")
+    elif isinstance(expected, list):
+        assert isinstance(found, list)
+        assert len(found) == len(expected), place
+        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+            check_same(one, other, f"{place}[{number}]")
+    elif isinstance(expected, float) and isinstance(found, float):
+        assert found == pytest.approx(expected, rel=_DIGITS, abs=_DIGITS), place
+    else:
+        assert found == expected, place
+
+
+@pytest.mark.parametrize("name", ["fault-kill-5x", "scaling-5x"])
+def test_all_reports_of_a_small_capture(name: str, rmqtool_here: Callable[..., Result]) -> None:
+    asked = ("report", "all", SAMPLES / f"{name}.pcap", "--format", "json", "-q")
+    found = tables_in(process(*asked, "--master", "sail"))
+    assert len(found) > 40
+    check_same(found, tables_in(rmqtool_here(*asked)), "")
+
+
+def test_rows_in_json_lines(tmp_path: Path, rmqtool_here: Callable[..., Result]) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rmqtool("decode", "pcap", SAMPLES / "fault-slow-5x.pcap", "-o", rows)
+    asked = ("report", "latency", "quality", rows, "--format", "json", "-q")
+    found = tables_in(process(*asked, "--master", "sail"))
+    assert found["latency"]
+    check_same(found, tables_in(rmqtool_here(*asked)), "")
+
+
+def test_what_is_not_small_is_for_spark(tmp_path: Path) -> None:
+    with (tmp_path / "large.jsonl").open("wb") as file:
+        file.write(b'{"requester": "", "responder": "", "status": "", "opaque": 1}\n')
+        file.truncate(60_000_001)
+    result = rmqtool("report", tmp_path / "large.jsonl", "--master", "sail")
+    assert result.status == 1
+    assert "--master sail is for small inputs, up to 100,000 exchanges" in result.err
+
+
+_INTERRUPTED = """
+import os, signal, time
+from analytics.spark.sail import SailServer, take_interrupts_back
+signal.signal(signal.SIGINT, signal.default_int_handler)
+server = SailServer(False)
+time.sleep(0.5)
+take_interrupts_back()
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("interrupted")
+server.stop()
+"""
+
+
+def test_an_interrupt_reaches_python() -> None:
+    done = subprocess.run([sys.executable, "-c", _INTERRUPTED], capture_output=True, check=True)
+    assert done.stdout == b"interrupted\n"

@@ -1,0 +1,51 @@
+"""Tables as they are taken from Spark: sorted here, as Spark would."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analytics.report import ReportTable, TableColumn, can_be_ordered, conforming, in_order
+from analytics.schema import arrow_schema_of, schema_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = tuple(
+    TableColumn(kind, kind, "", "") for kind in ("string", "int", "float", "bool", "time", "list")
+)
+VALUES: dict[str, list[object]] = {
+    "string": ["b", None, "", "é", "Z", "\U0001f600", "\uffee"],
+    "int": [2, None, -1, 2, 10, 0, None],
+    "float": [0.5, None, -0.5, 1e300, 0.5, 2.0, None],
+    "bool": [True, None, False, True, False, None, True],
+    "time": [None, *(datetime(2026, 1, day, tzinfo=UTC) for day in (3, 1, 2, 3, 1, 9))],
+    "list": [["b"], None, [], ["a", "b"], ["a"], ["c"], ["b", "a"]],
+}
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ("bool", "-int", "string"),
+        ("-bool", "float", "-string"),
+        ("-time", "-float", "int"),
+        ("-string",),
+    ],
+)
+def test_rows_are_sorted_here_as_spark_sorts_them(
+    spark: SparkSession, order: tuple[str, ...]
+) -> None:
+    import pyarrow
+
+    table = ReportTable("t", "T", "", COLUMNS, order)
+    rows = pyarrow.table(VALUES, schema=arrow_schema_of(COLUMNS))
+    sorted_by_spark = conforming(spark.createDataFrame(rows, schema_of(COLUMNS)), table).toArrow()
+    assert can_be_ordered(table)
+    assert in_order(rows, table).to_pylist() == sorted_by_spark.to_pylist()
+
+
+def test_lists_are_sorted_by_spark_alone() -> None:
+    assert not can_be_ordered(ReportTable("t", "T", "", COLUMNS, ("int", "-list")))

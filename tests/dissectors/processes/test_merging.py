@@ -1,0 +1,29 @@
+"""Rows of several processes are merged to the order that their places have."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissectors.processes.merging import Encoded, merged_lines, merged_places, runs_of
+
+Place = tuple[int, int]
+
+
+@given(st.lists(st.tuples(st.integers(1, 99), st.integers(0, 3), st.integers(0, 2))), st.data())
+def test_any_rows_of_any_processes(rows: list[tuple[int, int, int]], data: st.DataObject) -> None:
+    """The rows of one place are of one process, in the order it gave them."""
+    owner: dict[Place, int] = {}
+    parts: list[list[tuple[Place, bytes]]] = [[], [], []]
+    for number, (packet, place, process) in enumerate(rows):
+        line = b"%d %s\n" % (number, b"x" * data.draw(st.integers(0, 3)))
+        parts[owner.setdefault((packet, place), process)].append(((packet, place), line))
+    for part in parts:
+        part.sort(key=lambda row: row[0])
+    lines = [b"".join(line for _, line in part) for part in parts]
+    places = [[place for place, _ in part] for part in parts]
+    flat = [row for part in parts for row in part]
+    wanted = sorted(range(len(flat)), key=lambda at: flat[at][0])
+    assert merged_places([runs_of(one, b"") for one in places]) == wanted
+    encoded = [Encoded(one, runs_of(where, one)) for one, where in zip(lines, places, strict=True)]
+    assert merged_lines(encoded) == b"".join(flat[at][1] for at in wanted)

@@ -1,0 +1,253 @@
+"""Several processes give what one gives: rows, findings and figures, in the same order."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+from threading import Event, Thread
+
+import pytest
+import zstandard
+
+from dissectors.decode.pipeline import Carried, DecodeOptions, DecodeStats
+from dissectors.decode.stages import ExchangeStages
+from dissectors.expert import ExpertInfo
+from dissectors.processes import choice, shared_decode
+from dissectors.processes.children import ChildEnded
+from dissectors.processes.choice import decode_of
+from dissectors.processes.encoding import exchange_encoder, message_encoder
+from dissectors.processes.shared_decode import SharedDecode
+from dissectors.processes.task import MostHeld, RowRequest
+from dissectors.remoting.framing.frame_decoder import KEEP_MESSAGES
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.encoded import Columns, EncodedRows, RowForm
+from dissectors.rows.record import ExchangeRecord
+from dissectors.tcp.formats import reader_of
+from dissectors.tcp.source import CaptureError
+
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
+CAPTURES = [
+    str(SAMPLES / f"{name}.pcap")
+    for name in ("push-consumer-5x", "foreign-5x", "midstream-5x", "one-direction-5x", "removed-5x")
+]
+
+
+@dataclass
+class Run:
+    """All that a run gives."""
+
+    records: list[ExchangeRecord]
+    findings: list[ExpertInfo]
+    conversations: list[ConversationRecord]
+    messages: list[Carried]
+    stats: DecodeStats
+    bytes_read: int
+
+
+def run(jobs: int) -> Run:
+    decode = decode_of(CAPTURES, DecodeOptions(conversations=True, messages=True), jobs)
+    whole = Run([], [], [], [], decode.stats, 0)
+    for batch in decode.records():
+        whole.records += batch
+        whole.findings += decode.take_experts()
+        whole.conversations += decode.take_conversations()
+        whole.messages += decode.take_messages()
+    whole.findings += decode.take_experts()
+    whole.conversations += decode.take_conversations()
+    whole.bytes_read = decode.bytes_read
+    return whole
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_the_same_as_one_process(jobs: int) -> None:
+    alone = run(1)
+    assert len(alone.records) > 100
+    assert alone.findings
+    assert len(alone.messages) > 20
+    assert len(alone.conversations) > 20
+    assert run(jobs) == alone
+
+
+def test_what_is_no_capture_is_said(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("no capture at all, but some lines of text\n")
+    with pytest.raises(CaptureError, match="not a pcap"):
+        list(decode_of([str(text)], jobs=2).records())
+
+
+def test_standard_input_is_read_by_one_process() -> None:
+    assert not isinstance(decode_of(["-"], jobs=2), SharedDecode)
+
+
+def test_places_that_nobody_asks_for_are_not_kept() -> None:
+    """A task of Spark decodes a shard as plain records: what it holds must not grow with them."""
+    data = Path(CAPTURES[0]).read_bytes()
+    reader = reader_of(0, data[:24])
+    assert reader is not None
+    stages = ExchangeStages(frozenset(), KEEP_MESSAGES, 0, 2)
+    found = 0
+    for at in range(24, len(data), 4096):
+        stages.receive(reader.receive(data[at : at + 4096]))
+        found += len(stages.exchanges)
+        assert len(stages.order) == len(stages.exchanges)
+        stages.take_exchanges()
+        assert stages.order == []
+    assert found > 10
+
+
+ALL_SAMPLES = sorted(str(path) for path in SAMPLES.glob("*.pcap*"))
+
+
+def encoded(
+    sources: list[str], jobs: int, form: RowForm, where: str = ""
+) -> tuple[list[object], object, object]:
+    """Return what a run says besides rows; its exchanges and messages as they are written."""
+    decode = decode_of(sources, DecodeOptions(conversations=True, messages=True), jobs)
+    assert isinstance(decode, SharedDecode)
+    told: list[object] = []
+    rows, messages = [], []
+    for batch in decode.encoded_rows(RowRequest(form, where)):
+        told += decode.take_experts()
+        told += decode.take_conversations()
+        rows.append(batch.exchanges)
+        messages.append(batch.messages)
+    told += [*decode.take_experts(), decode.stats, decode.bytes_read]
+    return told, _joined(rows), _joined(messages)
+
+
+def _joined(parts: Sequence[EncodedRows | None]) -> object:
+    plain = [_plain(one) for one in parts if one is not None]
+    if isinstance(plain[0], bytes):
+        return b"".join(one for one in plain if isinstance(one, bytes))
+    return [row for one in plain if isinstance(one, list) for row in one]
+
+
+def _plain(rows: EncodedRows) -> object:
+    return rows.data.to_pylist() if isinstance(rows, Columns) else rows.data
+
+
+def expected(sources: list[str], form: RowForm) -> tuple[list[object], object, object]:
+    """Return the same of one process: findings and the like, the exchanges, the messages."""
+    decode = decode_of(sources, DecodeOptions(conversations=True, messages=True))
+    told: list[object] = []
+    rows, messages = [], []
+    for batch in decode.records():
+        rows += batch
+        messages += [row for one in decode.take_messages() for row in one.messages]
+        told += decode.take_experts()
+        told += decode.take_conversations()
+    told += [*decode.take_experts(), decode.stats, decode.bytes_read]
+    return (
+        told,
+        _plain(exchange_encoder(form).whole(rows)),
+        _plain(message_encoder(form).whole(messages)),
+    )
+
+
+def test_every_sample_as_of_one_process() -> None:
+    assert encoded(ALL_SAMPLES, 3, RowForm.jsonl) == expected(ALL_SAMPLES, RowForm.jsonl)
+
+
+@pytest.mark.parametrize("form", [RowForm.jsonl, RowForm.arrow])
+def test_compressed_captures_are_read_once_for_all(tmp_path: Path, form: RowForm) -> None:
+    names = []
+    for number, (name, pack) in enumerate(
+        zip(CAPTURES, (gzip.compress, zstandard.compress, bytes, gzip.compress), strict=False)
+    ):
+        path = tmp_path / f"{number}.pcap"
+        path.write_bytes(pack(Path(name).read_bytes()))
+        names.append(str(path))
+    (tmp_path / "0.pcap").write_bytes(Path(names[0]).read_bytes()[:-9])  # its end is missing
+    assert encoded(names, 2, form) == expected(names, form)
+
+
+@pytest.mark.parametrize("limit", range(4))
+def test_a_limit_of_the_run_is_that_of_one_process(
+    monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """Where the processes together may have reached it, one goes on alone, from the beginning."""
+    most = MostHeld(*(-1 if place == limit else 1 << 60 for place in range(5)))
+    monkeypatch.setattr(shared_decode, "_LIMITS", most)
+    assert run(2) == run(1)
+    assert encoded(CAPTURES, 2, RowForm.jsonl) == expected(CAPTURES, RowForm.jsonl)
+
+
+def test_a_filter_is_applied_by_the_processes() -> None:
+    everything = run(1)
+    where = "status == answered and request_code == 310"
+    rows = [one for one in everything.records if one.status == "answered"]
+    rows = [one for one in rows if one.request_code == 310]
+    assert 0 < len(rows) < len(everything.records)
+    numbers = set(map(id, rows))
+    carried = [one for one in everything.messages if id(one.exchange) in numbers]
+    _, exchanges, messages = encoded(CAPTURES, 2, RowForm.jsonl, where)
+    assert exchanges == exchange_encoder(RowForm.jsonl).whole(rows).data
+    expected_messages = [row for one in carried for row in one.messages]
+    assert messages == message_encoder(RowForm.jsonl).whole(expected_messages).data
+
+
+def test_a_process_that_was_killed_is_said() -> None:
+    decode = decode_of(CAPTURES, jobs=2)
+    assert isinstance(decode, SharedDecode)
+    decode._children[1].kill()
+    with pytest.raises(ChildEnded, match="signal 9"):
+        list(decode.records())
+
+
+def test_no_process_is_left() -> None:
+    decode = decode_of(CAPTURES, jobs=2)
+    assert isinstance(decode, SharedDecode)
+    numbers = [child._pid for child in decode._children]
+    rows = decode.records()
+    next(rows)
+    assert isinstance(rows, Generator)
+    rows.close()
+    unused = decode_of(CAPTURES, jobs=2)
+    assert isinstance(unused, SharedDecode)
+    numbers += [child._pid for child in unused._children]
+    del unused
+    for number in numbers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(number, 0)
+
+
+def test_beside_another_thread_python_is_started_anew() -> None:
+    over = Event()
+    other = Thread(target=over.wait)
+    other.start()
+    try:
+        decode = decode_of(CAPTURES, jobs=2)
+        assert isinstance(decode, SharedDecode)
+        assert all(isinstance(child._opened, Popen) for child in decode._children)
+        rows = [row for batch in decode.records() for row in batch]
+    finally:
+        over.set()
+        other.join()
+    assert rows == run(1).records
+
+
+def test_as_many_processes_as_pay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "cores", lambda: 3)
+    assert not isinstance(decode_of(CAPTURES, jobs=None), SharedDecode)
+    large = tmp_path / "large.pcap"
+    with large.open("wb") as file:
+        file.truncate(choice.PAYING_BYTES)
+    decode = decode_of([str(large)], jobs=None)
+    assert isinstance(decode, SharedDecode)
+    assert decode.jobs == 3
+    monkeypatch.setattr(choice, "cores", lambda: 1)
+    assert not isinstance(decode_of([str(large)], jobs=None), SharedDecode)
+
+
+def test_no_module_comes_from_the_folder_that_somebody_works_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "msgspec.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(tmp_path)
+    records = [one for batch in decode_of([CAPTURES[0]], jobs=2).records() for one in batch]
+    assert records == [one for batch in decode_of([CAPTURES[0]]).records() for one in batch]
+    assert not (tmp_path / "ran").exists()

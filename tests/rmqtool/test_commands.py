@@ -1,0 +1,65 @@
+"""Commands that are imported late: what a group says of them is what they say of themselves."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from rmqtool.cli import app
+from rmqtool.commands import CommandGroup, LazyCommand
+
+ROOT = get_command(app)
+GROUPS = (ROOT, ROOT.commands["decode"])  # type: ignore[attr-defined]
+NAMES = [(group, name) for group in GROUPS for name in group.places]
+
+
+@pytest.mark.parametrize(("group", "name"), NAMES, ids=[name for _, name in NAMES])
+def test_a_summary_is_the_first_paragraph_of_the_help(group: CommandGroup, name: str) -> None:
+    whole = group.commands[name]
+    first = inspect.cleandoc(whole.help).split("\n\n")[0]
+    assert group.places[name].summary == " ".join(first.split())
+    assert whole.name == name
+    assert len(whole.params) > 1
+
+
+def test_only_what_is_run_is_imported() -> None:
+    code = (
+        "import sys; sys.argv = ['rmqtool', 'decode', '--help']\n"
+        "try:\n import rmqtool.cli; rmqtool.cli.main()\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if name.endswith('.command')], file=sys.stderr)\n"
+    )
+    folder = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=folder, check=True)
+    assert done.stderr.decode().strip() == "[]"
+
+
+def test_a_group_gives_what_is_not_imported_to_its_help_alone() -> None:
+    group = get_command(app)
+    assert isinstance(group, CommandGroup)
+    assert isinstance(group.get_command(None, "replay"), LazyCommand)
+    assert group.commands.get("replay") is group.commands["replay"]
+    assert not isinstance(group.commands["replay"], LazyCommand)
+    assert group.commands.get("repla") is None
+
+
+def test_what_help_does_not_draw_is_there_for_others() -> None:
+    code = (
+        "import sys; sys.argv = ['rmqtool', 'decode', 'pcap', '--help']\n"
+        "try:\n import rmqtool.cli; rmqtool.cli.main()\n"
+        "except SystemExit: pass\n"
+        "print({'markdown_it', 'pygments'} & {one.partition('.')[0] for one in sys.modules},"
+        " file=sys.stderr)\n"
+        "import rich.markdown, rich.traceback\n"
+        "print(rich.markdown.Markdown('a').markup, rich.traceback.install, file=sys.stderr)\n"
+    )
+    folder = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=folder, check=True)
+    said = done.stderr.decode().splitlines()
+    assert said[0] == "set()"
+    assert said[1].startswith("a <function install")
