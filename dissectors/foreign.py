@@ -95,14 +95,14 @@ def integer_of(text: str) -> int | None:
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not 0 < len(digits) <= LONGEST_NUMBER or not (digits.isascii() and digits.isdecimal()):
         return None
-    value = int(text)
+    value = int(text)  # type: ignore[number-in-text]
     return value if -(1 << 63) <= value < 1 << 63 else None
 
 
 def natural_of(text: str) -> int | None:
     """Return the integer from 0 that a text of at most 18 digits is; None: it is none."""
     if 0 < len(text) < LONGEST_NUMBER and text.isascii() and text.isdecimal():
-        return int(text)
+        return int(text)  # type: ignore[number-in-text]
     return None
 
 
@@ -111,7 +111,7 @@ def hexadecimal_of(text: str) -> int | None:
     if not 0 < len(text) <= 16 or not text.isalnum() or text[1:2] in ("x", "X"):
         return None
     try:
-        return int(text, 16) if text.isascii() else None
+        return int(text, 16) if text.isascii() else None  # type: ignore[number-in-text]
     except ValueError:
         return None
 
@@ -127,7 +127,7 @@ def hexadecimals_of(texts: Sequence[str]) -> list[int] | None:
     if max(map(len, texts)) > 16:
         return None
     try:
-        return [int(text, 16) for text in texts]
+        return [int(text, 16) for text in texts]  # type: ignore[number-in-text]
     except ValueError:
         return None
 
@@ -137,7 +137,7 @@ def real_of(text: str) -> float | None:
     if len(text) > LONGEST_REAL or not text.isascii() or "_" in text:
         return None
     try:
-        return float(text)
+        return float(text)  # type: ignore[number-in-text]
     except ValueError:
         return None
 

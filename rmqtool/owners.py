@@ -92,7 +92,11 @@ def _installed(record: str) -> Mapping[str, int]:
             fields = [line.rstrip("\n").rsplit(",", 2) for line in lines]
     except OSError:
         return {}
-    return {path: int(size) for path, _, size in fields if size.isdecimal() and len(size) < 20}
+    return {
+        path: int(size)  # type: ignore[number-in-text]
+        for path, _, size in fields
+        if size.isdecimal() and len(size) < 20
+    }
 
 
 def _owner_of(paths: list[str]) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import signal
 import subprocess
@@ -71,6 +72,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(_QUIET)
         if any(item.get_closest_marker(mark) for mark in _OTHER_PROCESSES):
             item.add_marker(_SECOND_TRY)
+
+
+def pytest_collection_finish() -> None:
+    """Take the tests, which stay until the end, out of what the garbage collector looks at."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -68,6 +68,12 @@ LANES: Final = (
     Lane("damage", ("tests/dissectors/wireshark/test_damage.py::*",)),
     Lane("samples", ("tests/dissectors/wireshark/test_samples.py::*",)),
     Lane("traffic", ("tests/dissectors/decode/test_any_traffic.py::*",), apart=True),
+    Lane(
+        "sources",
+        tuple(
+            f"tests/test_{name}.py::*" for name in ("architecture", "facts", "foreign", "licence*")
+        ),
+    ),
     Lane("transport", ("tests/replay/transport/*",)),
     Lane("robustness", ("tests/replay/sandbox/test_robustness.py::*",)),
 )

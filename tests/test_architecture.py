@@ -15,10 +15,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.sources import PACKAGES, ROOT, SOURCES, nodes_of, tree_of
 from tests.units import EVERYWHERE, UNITS
-
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("dissectors", "replay", "analytics", "rmqtool")
 
 MODULES_A_FOLDER = 16
 """modules on one level of a folder, at most"""
@@ -61,19 +59,15 @@ def _name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {
-    _name_of(path): path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
-}
+MODULES = {_name_of(path): path for path in SOURCES}
 
 
-@cache
 def _tree_of(module: str) -> ast.Module:
-    return ast.parse(MODULES[module].read_text())
+    return tree_of(MODULES[module])
 
 
-@cache
 def _nodes_of(module: str) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(_tree_of(module)))
+    return nodes_of(MODULES[module])
 
 
 @cache
@@ -101,6 +95,7 @@ def _is_folder(module: str) -> bool:
     return module in MODULES and MODULES[module].name == "__init__.py"
 
 
+@cache
 def _unit_of(module: str) -> str | None:
     units = [unit for unit in UNITS if module == unit or module.startswith(f"{unit}.")]
     return max(units, key=len, default=None)

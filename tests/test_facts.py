@@ -7,8 +7,7 @@ bare number, the letters and the long names of the send headers.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -17,8 +16,8 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.headers import header_fields
 from dissectors.remoting.retries import RETRIED_SINCE, retry_codes_of
 from dissectors.remoting.versions import V5_3_0, V5_3_1, VERSIONS, ordinal_of
+from tests.sources import ROOT, SOURCES, nodes_of
 
-ROOT = Path(__file__).resolve().parents[1]
 FACTS = ROOT / "dissectors" / "remoting"
 PLACES = (
     FACTS / "versions.py",
@@ -27,10 +26,9 @@ PLACES = (
     *(FACTS / "operation_tables").glob("*.py"),
 )
 """where the facts are spelled"""
-SOURCES = [
+KNOWING = [
     path
-    for package in ("dissectors", "replay", "analytics", "rmqtool")
-    for path in sorted((ROOT / package).rglob("*.py"))
+    for path in SOURCES
     if path not in PLACES and ROOT / "dissectors" / "tcp" not in path.parents
 ]
 """modules that know the protocol"""
@@ -79,9 +77,9 @@ def _name_of(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _bindings(tree: ast.AST) -> Iterator[tuple[str, ast.AST, int]]:
+def _bindings(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, ast.AST, int]]:
     """Return what a name is set to, compared with or called with: name, value, line."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield _name_of(target), node.value, node.lineno
@@ -102,9 +100,9 @@ def _bindings(tree: ast.AST) -> Iterator[tuple[str, ast.AST, int]]:
                         yield _name_of(one), other, node.lineno
 
 
-def second_spellings(tree: ast.AST) -> Iterator[str]:
+def second_spellings(nodes: Sequence[ast.AST]) -> Iterator[str]:
     """Return what is spelled in a module although `dissectors.remoting` has a name for it."""
-    for name, value, line in _bindings(tree):
+    for name, value, line in _bindings(nodes):
         numbers = _numbers_in(value)
         plain = name.lower().strip("_")
         if ("version" in plain or f"{plain.upper()}" in VERSIONS) and ORDINALS & set(numbers):
@@ -114,7 +112,7 @@ def second_spellings(tree: ast.AST) -> Iterator[str]:
             yield f"{line}: {name} with its code as a number"
         if plain in _CODES and _OTHERS & set(numbers):
             yield f"{line}: {name} with a code as a number"
-    for node in ast.walk(tree):
+    for node in nodes:
         yield from _spelled_sets(node)
         yield from _spelled_fields(node)
 
@@ -148,8 +146,8 @@ def _spelled_fields(node: ast.AST) -> Iterator[str]:
 def test_facts_are_spelled_once() -> None:
     assert [
         f"{path.relative_to(ROOT)}:{spelling}"
-        for path in SOURCES
-        for spelling in second_spellings(ast.parse(path.read_text()))
+        for path in KNOWING
+        for spelling in second_spellings(nodes_of(path))
     ] == []
 
 
@@ -173,7 +171,7 @@ def test_facts_are_spelled_once() -> None:
     ],
 )
 def test_a_second_spelling_is_found(source: str) -> None:
-    assert list(second_spellings(ast.parse(source)))
+    assert list(second_spellings(tuple(ast.walk(ast.parse(source)))))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +186,7 @@ def test_a_second_spelling_is_found(source: str) -> None:
     ],
 )
 def test_other_numbers_and_texts_are_none(source: str) -> None:
-    assert list(second_spellings(ast.parse(source))) == []
+    assert list(second_spellings(tuple(ast.walk(ast.parse(source))))) == []
 
 
 def test_codes_that_are_retried_grow_with_the_client() -> None:

@@ -34,6 +34,7 @@ def test_all_modules_are_of_one_kind(which: str) -> None:
     assert which == "sources" or not wants_sources()
 
 
+@pytest.mark.slow
 def test_the_switch_gives_the_sources() -> None:
     code = (
         "import tests.conftest, dissectors.decode.stages as s, dissectors.tcp.segment as t;"

@@ -10,23 +10,19 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
 
 from replay.sandbox import SandboxOptions, TopicSpec, sandbox_thread
+from tests.sources import ROOT, SOURCES, nodes_of
 
-ROOT = Path(__file__).resolve().parents[1]
 FOLDER = "dissectors/with_scapy"
 OUTSIDE = ("rmqtool/api/opened.py",)
 """what imports the folder: live capture and packets of scapy, once they are asked for"""
 SPDX = "# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only\n"
-SOURCES = sorted(
-    path
-    for package in ("dissectors", "replay", "analytics", "rmqtool")
-    for path in (ROOT / package).rglob("*.py")
-)
 SAMPLE = ROOT / "samples" / "send-sync-5x.pcap"
 _CODE = """
 import sys
@@ -42,8 +38,13 @@ main()
 """
 
 
-def _imports_in(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+@cache
+def _imports_of(path: Path) -> tuple[str, ...]:
+    return tuple(_imports_in(path))
+
+
+def _imports_in(path: Path) -> Iterator[str]:
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -56,7 +57,7 @@ def test_scapy_is_imported_in_one_folder() -> None:
     importers = {
         str(path.relative_to(ROOT))
         for path in SOURCES
-        if any(name.split(".")[0] == "scapy" for name in _imports_in(ast.parse(path.read_text())))
+        if any(name.split(".")[0] == "scapy" for name in _imports_of(path))
     }
     assert importers
     assert {path.rpartition("/")[0] for path in importers} == {FOLDER}
@@ -66,8 +67,7 @@ def test_one_module_imports_that_folder() -> None:
     importers = [
         str(path.relative_to(ROOT))
         for path in SOURCES
-        if FOLDER not in path.as_posix()
-        and any("with_scapy" in name for name in _imports_in(ast.parse(path.read_text())))
+        if FOLDER not in path.as_posix() and any("with_scapy" in name for name in _imports_of(path))
     ]
     assert tuple(importers) == OUTSIDE
 

@@ -54,6 +54,7 @@ def test_wrong_rows_are_named(
     assert [line.partition(":")[0] for line in lines] == complaints
 
 
+@pytest.mark.slow
 def test_a_child_is_not_charged_with_its_parents_memory(tmp_path: Path) -> None:
     ballast = bytearray(128 << 20)
     ballast[:: 1 << 12] = b"x" * len(ballast[:: 1 << 12])
@@ -62,6 +63,7 @@ def test_a_child_is_not_charged_with_its_parents_memory(tmp_path: Path) -> None:
     assert 0 < took.wall < 30
 
 
+@pytest.mark.slow
 def test_memory_and_cpu_of_the_child_are_seen(tmp_path: Path) -> None:
     code = "x = b'x' * (100 << 20); print(sum(range(10**6)))"
     took = measure([sys.executable, "-c", code], tmp_path / "out", dict(os.environ))

@@ -223,6 +223,7 @@ def test_nothing_found_says_why(capture: Path, tmp_path: Path) -> None:
     assert rmqtool("decode", "pcap", capture, "--where", "opaque == 99", "-q").err == ""
 
 
+@pytest.mark.slow
 def test_standard_input(capture: Path) -> None:
     command = [*PROGRAM, "decode", "pcap", "-", "--format", "jsonl"]
     done = subprocess.run(
@@ -287,6 +288,7 @@ def test_every_command_has_help(arguments: list[str]) -> None:
     assert "  rmqtool decode pcap" in result.out
 
 
+@pytest.mark.slow
 def test_help_is_fast_and_light() -> None:
     code = (
         "import sys; sys.argv = ['rmqtool', '--help']\n"
@@ -307,6 +309,7 @@ def test_help_is_fast_and_light() -> None:
     assert min(times) < 1.0  # of a CPU; 0.15 s on an idle machine, the promise is 0.3
 
 
+@pytest.mark.slow
 def test_the_module_can_be_run() -> None:
     assert process("--version").out == f"rmqtool {__version__}\n"
     command = [sys.executable, "-m", "rmqtool", "--version"]

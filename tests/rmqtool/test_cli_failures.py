@@ -95,6 +95,7 @@ def test_a_failed_run_leaves_the_former_file(capture: Path, tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pcap", "bad.pcap", "x.jsonl"]
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_the_end(capture: Path) -> None:
     arguments = ["decode", "pcap", str(capture), str(capture), "--format", "jsonl"]
     command = shlex.join([*PROGRAM, *arguments])

@@ -27,6 +27,7 @@ def test_a_summary_is_the_first_paragraph_of_the_help(group: CommandGroup, name:
     assert len(whole.params) > 1
 
 
+@pytest.mark.slow
 def test_only_what_is_run_is_imported() -> None:
     code = (
         "import sys; sys.argv = ['rmqtool', 'decode', '--help']\n"
@@ -48,6 +49,7 @@ def test_a_group_gives_what_is_not_imported_to_its_help_alone() -> None:
     assert group.commands.get("repla") is None
 
 
+@pytest.mark.slow
 def test_what_help_does_not_draw_is_there_for_others() -> None:
     code = (
         "import sys; sys.argv = ['rmqtool', 'decode', 'pcap', '--help']\n"

@@ -63,6 +63,7 @@ def test_a_file_that_another_distribution_replaced(site: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["dissectors/sheep.py", "dissectors.py"])
+@pytest.mark.slow
 def test_a_file_beside_ours(site: Path, name: str) -> None:
     (site / name).write_text("")
     assert asked(site) == "None"  # nobody's
@@ -72,6 +73,7 @@ def test_a_file_beside_ours(site: Path, name: str) -> None:
     assert said.endswith("fatal=False)")
 
 
+@pytest.mark.slow
 def test_a_file_that_its_user_changed_is_no_clash(site: Path) -> None:
     (site / "replay" / "__init__.py").write_text("changed = True\n")
     assert asked(site) == "None"

@@ -155,8 +155,8 @@ class FastjsonReader:
         if len(digits) > _LONGEST_NUMBER:
             return digits
         if match[1] is None and match[2] is None and match[3] is None:
-            return int(digits)
-        number = float(digits)
+            return int(digits)  # type: ignore[number-in-text]
+        number = float(digits)  # type: ignore[number-in-text]
         return number if math.isfinite(number) else digits
 
     def _read_word(self, depth: int) -> object:
@@ -242,5 +242,5 @@ def unescape(text: str) -> str:
 def _unescaped(match: re.Match[str]) -> str:
     code = match[1]
     if len(code) > 1:
-        return chr(int(code[1:], 16))
+        return chr(int(code[1:], 16))  # type: ignore[number-in-text]
     return _SHORT_ESCAPES.get(code, code)

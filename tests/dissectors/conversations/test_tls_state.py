@@ -98,6 +98,7 @@ def test_a_session_that_goes_on_in_another_connection(
 
 
 @pytest.mark.parametrize("name", OPENED)
+@pytest.mark.slow
 def test_what_is_opened_by_other_lines(name: str, tmp_path: Path) -> None:
     opens = OPENED[name](filled)
     path = tmp_path / "keys.log"
@@ -112,6 +113,7 @@ def test_what_is_opened_by_other_lines(name: str, tmp_path: Path) -> None:
     assert outcome.kinds.keys() <= {ExpertKind.NOT_ROCKETMQ}
 
 
+@pytest.mark.slow
 def test_sessions_that_go_on_by_several_processes(tmp_path: Path) -> None:
     opens = OPENED["goes on by a ticket"](filled)
     path, capture = tmp_path / "keys.log", tmp_path / "a.pcap"
@@ -160,6 +162,7 @@ def test_packets_are_those_that_complete_the_records(tmp_path: Path) -> None:
     assert exchange.response.offset == 0  # in the plaintext
 
 
+@pytest.mark.slow
 def test_by_several_processes_as_by_one(tmp_path: Path) -> None:
     one = filled(Secured())
     path = tmp_path / "keys.log"

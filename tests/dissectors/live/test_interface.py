@@ -94,6 +94,7 @@ def test_an_interface_that_is_none_is_said_with_those_there_are() -> None:
         open_capture("nosuch0")
 
 
+@pytest.mark.slow
 def test_a_missing_right_is_said_with_the_way_out() -> None:
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv is not installed")
@@ -279,6 +280,7 @@ def pair_of_interfaces() -> Iterator[tuple[str, str]]:
 
 @needs_right
 @every_way
+@pytest.mark.slow
 def test_a_vlan_tag_that_the_kernel_takes_out_is_put_back(ring: bool) -> None:
     if shutil.which("ip") is None:
         pytest.skip("ip is not installed")

@@ -63,6 +63,7 @@ def run(jobs: int) -> Run:
 
 
 @pytest.mark.parametrize("jobs", [2, 3])
+@pytest.mark.slow
 def test_the_same_as_one_process(jobs: int) -> None:
     alone = run(1)
     assert len(alone.records) > 100
@@ -72,6 +73,7 @@ def test_the_same_as_one_process(jobs: int) -> None:
     assert run(jobs) == alone
 
 
+@pytest.mark.slow
 def test_what_is_no_capture_is_said(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("no capture at all, but some lines of text\n")
@@ -148,11 +150,13 @@ def expected(sources: list[str], form: RowForm) -> tuple[list[object], object, o
     )
 
 
+@pytest.mark.slow
 def test_every_sample_as_of_one_process() -> None:
     assert encoded(ALL_SAMPLES, 3, RowForm.jsonl) == expected(ALL_SAMPLES, RowForm.jsonl)
 
 
 @pytest.mark.parametrize("form", [RowForm.jsonl, RowForm.arrow])
+@pytest.mark.slow
 def test_compressed_captures_are_read_once_for_all(tmp_path: Path, form: RowForm) -> None:
     names = []
     for number, (name, pack) in enumerate(
@@ -166,6 +170,7 @@ def test_compressed_captures_are_read_once_for_all(tmp_path: Path, form: RowForm
 
 
 @pytest.mark.parametrize("limit", range(4))
+@pytest.mark.slow
 def test_a_limit_of_the_run_is_that_of_one_process(
     monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
@@ -176,6 +181,7 @@ def test_a_limit_of_the_run_is_that_of_one_process(
     assert encoded(CAPTURES, 2, RowForm.jsonl) == expected(CAPTURES, RowForm.jsonl)
 
 
+@pytest.mark.slow
 def test_a_filter_is_applied_by_the_processes() -> None:
     everything = run(1)
     where = "status == answered and request_code == 310"
@@ -190,6 +196,7 @@ def test_a_filter_is_applied_by_the_processes() -> None:
     assert messages == message_encoder(RowForm.jsonl).whole(expected_messages).data
 
 
+@pytest.mark.slow
 def test_a_process_that_was_killed_is_said() -> None:
     decode = decode_of(CAPTURES, jobs=2)
     assert isinstance(decode, SharedDecode)
@@ -198,6 +205,7 @@ def test_a_process_that_was_killed_is_said() -> None:
         list(decode.records())
 
 
+@pytest.mark.slow
 def test_no_process_is_left() -> None:
     decode = decode_of(CAPTURES, jobs=2)
     assert isinstance(decode, SharedDecode)
@@ -215,6 +223,7 @@ def test_no_process_is_left() -> None:
             os.kill(number, 0)
 
 
+@pytest.mark.slow
 def test_beside_another_thread_python_is_started_anew() -> None:
     over = Event()
     other = Thread(target=over.wait)
@@ -243,6 +252,7 @@ def test_as_many_processes_as_pay(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not isinstance(decode_of([str(large)], jobs=None), SharedDecode)
 
 
+@pytest.mark.slow
 def test_no_module_comes_from_the_folder_that_somebody_works_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -274,6 +274,7 @@ def _run(source: str, cache: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_import_is_quick_and_loads_nothing_heavy(tmp_path: Path) -> None:
     # CPU time, not the clock, and without what every module of the project loads anyway: other
     # processes and the Python release must not make this test fail.

@@ -93,6 +93,7 @@ def _is_between(key: bytes, port: int) -> bool:
 
 
 @pytest.mark.parametrize("path", HA_SAMPLES, ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_several_processes_find_the_same(path: Path) -> None:
     one = Decode([str(path)])
     two = decode_of([str(path)], DecodeOptions(), 2)

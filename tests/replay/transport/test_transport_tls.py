@@ -34,6 +34,7 @@ def secure(certificate: Path) -> Iterator[Responder]:
 
 @every_driver
 @pytest.mark.parametrize("check_hostname", [False, True])
+@pytest.mark.slow
 def test_tls(driver: Driver, secure: Responder, certificate: Path, check_hostname: bool) -> None:
     tls = TlsSettings(str(certificate / "cert.pem"), check_hostname=check_hostname)
     found = driver(config_of(secure, tls=tls), [SYNC, ASYNC, ONEWAY])
@@ -48,6 +49,7 @@ def elsewhere(tmp_path: Path) -> Iterator[tuple[Responder, str]]:
 
 
 @every_driver
+@pytest.mark.slow
 def test_a_certificate_for_another_host(driver: Driver, elsewhere: tuple[Responder, str]) -> None:
     server, trusted = elsewhere
     for settings in (TlsSettings(trusted), TlsSettings(trusted, server_name="else.example")):

@@ -112,6 +112,7 @@ def test_times_are_text_or_datetimes_of_any_zone() -> None:
         assert [row.request_packet for row in capture.exchanges(since=same)] == expected
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same() -> None:
     one = [row.request_packet for row in rmqtool.read(SAMPLE).exchanges()]
     assert [row.request_packet for row in rmqtool.read(SAMPLE, jobs=2).exchanges()] == one

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import rmqtool
 from tests.test_architecture import HEAVY
 
@@ -26,11 +28,13 @@ def test_importing_it_loads_one_module() -> None:
     assert loaded("import rmqtool") - {"__future__"} == {"rmqtool"}
 
 
+@pytest.mark.slow
 def test_naming_a_capture_loads_nothing_heavy() -> None:
     modules = loaded(f"import rmqtool; rmqtool.read({str(SAMPLE)!r})")
     assert modules & {*HEAVY, "typer", "rich"} == set()
 
 
+@pytest.mark.slow
 def test_reading_rows_loads_no_library_of_frames() -> None:
     modules = loaded(f"import rmqtool; list(rmqtool.read({str(SAMPLE)!r}).exchanges('has topic'))")
     assert modules & {*HEAVY, "typer", "rich", "analytics"} == set()

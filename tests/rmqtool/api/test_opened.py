@@ -41,6 +41,7 @@ def test_packets_without_a_link_layer_are_said_with_the_way_out() -> None:
         rows(rmqtool.read([scapy.Raw(b"x")]))
 
 
+@pytest.mark.slow
 def test_reading_a_file_does_not_load_scapy() -> None:
     code = (
         "import sys, rmqtool; list(rmqtool.read(sys.argv[1]).exchanges());"
@@ -94,6 +95,7 @@ def _rights_in(status: str) -> list[str]:
 
 
 @may_capture
+@pytest.mark.slow
 def test_rights_are_given_up_where_that_is_asked_for() -> None:
     pytest.importorskip("scapy.packet")
     code = (

@@ -84,6 +84,7 @@ def test_it_shows_a_decoded_log(tmp_path: Path) -> None:
     asyncio.run(act())
 
 
+@pytest.mark.slow
 def test_without_a_terminal_it_says_what_else_there_is() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "rmqtool", "browse", sample("acl-5x.pcap")],

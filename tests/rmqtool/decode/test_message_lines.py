@@ -63,6 +63,7 @@ def test_a_log_without_messages_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.slow
 def test_a_filtered_log_has_the_messages_of_its_exchanges(tmp_path: Path, jobs: str) -> None:
     only = ("-Y", "request_name == CONSUMER_SEND_MSG_BACK", "-j", jobs)
     options = ("-T", "jsonl", "-o", f"{tmp_path / 'log'}/", *only)

@@ -127,6 +127,7 @@ def a_day_later(capture: bytes) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.slow
 def test_a_time_of_day_is_of_the_first_day(tmp_path: Path) -> None:
     """In captures; each decoded log has a first day of its own."""
     window = ("--since", "00:00", "--until", "23:59:59")

@@ -34,6 +34,7 @@ def test_a_decoded_log_tells_the_same_life(tmp_path: Path, form: str) -> None:
     assert lives(log, "key-5") == lives(TWICE, "key-5")
 
 
+@pytest.mark.slow
 def test_captures_and_processes_make_no_difference(tmp_path: Path) -> None:
     (one,) = lives(RETRY, "key-1")
     assert lives(RETRY, "key-1", "-j", "2") == [one]
@@ -104,6 +105,7 @@ def test_the_page_asks_for_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zone", [(), ("--tz", "+08:00")])
+@pytest.mark.slow
 def test_since_and_until_take_times_of_day_for_captures_and_logs(
     tmp_path: Path, zone: tuple[str, ...]
 ) -> None:

@@ -98,6 +98,7 @@ def test_an_input_by_another_name_is_no_output(tmp_path: Path) -> None:
             refuse_inputs(str(log / name), [str(log)])
 
 
+@pytest.mark.slow
 def test_what_is_redirected_is_an_input_too(capture: Path) -> None:
     """`< x` and `>> x` give no name, and the file is the same."""
     before = capture.read_bytes()
