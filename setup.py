@@ -70,6 +70,7 @@ COMPILED_MODULES = [
     "dissectors/remoting/flags.py",
     "dissectors/message_rows/seen_exchange.py",
     "dissectors/message_rows/whole_records.py",
+    "dissectors/message_rows/message_lines.py",
     "dissectors/message_rows/stored.py",
     "dissectors/message_rows/sends.py",
     "dissectors/message_rows/message_table.py",

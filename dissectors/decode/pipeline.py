@@ -24,7 +24,7 @@ from ..rows.conversation_record import ConversationRecord
 from ..rows.record import ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
 from ..tcp.formats import PCAP_HEADER, reader_of
-from ..tcp.source import CaptureError, Source, sources_of
+from ..tcp.source import CaptureError, Source, size_of, sources_of
 from .exchange import Exchange
 from .exchange_row import records_of
 from .exchange_row import settled_by as settled_by
@@ -34,6 +34,7 @@ from .stages import MAX_EXPERTS, CommandStages, ExchangeStages, Stages
 from .stages import CommandSeen as CommandSeen
 from .totals import CaptureStats as CaptureStats
 from .totals import DecodeStats as DecodeStats
+from .totals import increase
 
 if TYPE_CHECKING:
     from ..message_rows.message_table import MessageTable
@@ -96,7 +97,7 @@ class Decode:
         self.sources = [source.name for source in self._sources]
         """names of the captures, in the order they are read"""
         self.stats = DecodeStats()
-        self.bytes_total = _size_of(self._sources)
+        self.bytes_total = size_of(self._sources)
         """bytes of all captures as they are stored; None where one has no size"""
         self.read_before = 0
         """bytes of the captures that are done, as they are stored"""
@@ -181,6 +182,17 @@ class Decode:
         """
         taken, self._carried = self._carried, []
         return taken
+
+    def message_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield by the chunk how many messages there are and their rows as lines of JSON.
+
+        The options ask for messages without bodies.
+        """
+        assert self._table is not None
+        lines = self._table.as_lines()
+        for batch in self._exchanges(KEEP_MESSAGES):
+            self.rows_of(batch)
+            yield lines.take()
 
     def take_conversations(self) -> list[ConversationRecord]:
         """Return the rows of the connections that ended since the last call, by their number.
@@ -271,7 +283,7 @@ class Decode:
             self.read_before += source.bytes_read
             self._source = None
             source.close()
-            stats.skipped = _increase(skipped_before, stages.segments.skipped)
+            stats.skipped = increase(skipped_before, stages.segments.skipped)
             self._count(stages)
 
     def _read_chunks(
@@ -379,17 +391,3 @@ def _conversation_of(row: ConversationRecord) -> int:
 
 def _place_of(info: ExpertInfo) -> tuple[int, int, int, str]:
     return info.packet, info.conversation, info.offset, info.kind.name
-
-
-def _increase(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    return {why: n - before.get(why, 0) for why, n in after.items() if n > before.get(why, 0)}
-
-
-def _size_of(sources: Sequence[Source]) -> int | None:
-    """Bytes of all captures together, or None where one has no size."""
-    total = 0
-    for source in sources:
-        if source.size is None:
-            return None
-        total += source.size
-    return total

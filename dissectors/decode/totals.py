@@ -94,3 +94,8 @@ def set_sums(stats: RunTotals, parts: Sequence[RunTotals]) -> None:
         not_decoded.update(part.not_decoded)
     stats.not_decoded = dict(sorted(not_decoded.items()))
     stats.replications = first_of([found for part in parts for found in part.replications])
+
+
+def increase(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    """Return by how much counts have grown."""
+    return {why: n - before.get(why, 0) for why, n in after.items() if n > before.get(why, 0)}

@@ -20,7 +20,7 @@ from ..remoting.bodies.custom import take_problems
 from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
 from ..remoting.row_facts.names import CLIENT, fact_in
-from ..rows.message_record import MessageRecord
+from ..rows.message_record import DELIVERED, VIEWED, MessageRecord
 from ..rows.record import ExchangeRecord
 from .calls import rows_of_call
 from .decisions import (
@@ -32,6 +32,7 @@ from .decisions import (
     rows_of_return,
     rows_of_transaction_end,
 )
+from .message_lines import MessageLines
 from .seen_exchange import SeenExchange
 from .sends import rows_of_pushed_reply, rows_of_send
 from .stored import rows_of_check, rows_of_fetch, rows_of_lite_fetch, rows_of_view
@@ -64,6 +65,8 @@ _MAKERS: Final[dict[int, Maker]] = {
     NO_CODE: rows_of_call,
 }
 """Request code → what makes the rows of its messages."""
+_DELIVERING: Final = frozenset(code for code, make in _MAKERS.items() if make is rows_of_fetch)
+_SHOWING: Final = frozenset(code for code, make in _MAKERS.items() if make is rows_of_view)
 _NAMING: Final = frozenset(
     (
         int(RequestCode.HEART_BEAT),
@@ -95,6 +98,12 @@ class MessageTable:
         self._most_spent = 0
         self._clients: dict[int, str] = {}
         self._committed: dict[tuple[int, str | None, int | None], str] = {}
+        self._lines: MessageLines | None = None
+
+    def as_lines(self) -> MessageLines:
+        """Return what has the rows from now on, as lines of JSON without bodies."""
+        self._lines = MessageLines()
+        return self._lines
 
     def rows_of(
         self,
@@ -103,7 +112,8 @@ class MessageTable:
         row: ExchangeRecord,
         experts: list[ExpertInfo],
     ) -> list[MessageRecord]:
-        """Return the rows of the messages in an exchange, whose own row is `row`.
+        """Return the rows of the messages in an exchange, whose own row is `row`; none where
+        they are lines.
 
         A message of which no row can be made is a finding among the `experts`.
         """
@@ -126,7 +136,12 @@ class MessageTable:
         try:
             if code in _PULLS and self._commits(seen):
                 rows.extend(rows_of_commit(seen))
-            rows.extend(islice(make(seen), most + 1))
+            if self._lines is not None and rows:
+                self._lines.add(rows)
+                most, paid = most - len(rows), paid - len(rows)
+                rows.clear()
+            if self._lines is None or not self._wrote_whole(seen, code):
+                rows.extend(islice(make(seen), most + 1))
         except Exception as error:  # the last line of defence: one message never ends a run
             experts.append(request.say(ExpertKind.BAD_MESSAGE, undecoded(error)))
         if self._body_limit:
@@ -140,7 +155,24 @@ class MessageTable:
         if (is_more or not self._budget.room) and not self._is_cut:
             self._is_cut = True
             experts.append(request.say(ExpertKind.BAD_MESSAGE, _CUT))
-        return rows
+        if self._lines is None:
+            return rows
+        self._lines.add(rows)
+        return []
+
+    def _wrote_whole(self, seen: SeenExchange, code: int) -> bool:
+        """Write the stored records of an answer; return False where they need rows."""
+        response = seen.response
+        if response is None or response.command.code != 0 or not response.body or self._body_limit:
+            return False
+        if code in _DELIVERING:
+            event, group = DELIVERED, seen.row.group
+        elif code in _SHOWING:
+            event, group = VIEWED, None
+        else:
+            return False
+        assert self._lines is not None
+        return self._lines.add_whole(seen, event, response.body, group)
 
     @property
     def _spent(self) -> int:

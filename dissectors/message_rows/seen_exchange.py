@@ -21,7 +21,7 @@ RETRY_PREFIX: Final = "%RETRY%"
 """MixAll.RETRY_GROUP_TOPIC_PREFIX"""
 _LITE_PREFIX: Final = "%LMQ%$"
 """LiteUtil.LITE_TOPIC_PREFIX"""
-_LAST_MS: Final = (1 << 63) // MILLI - 1
+LAST_MS: Final = (1 << 63) // MILLI - 1
 _INTERNAL_TOPICS: Final = frozenset(
     (
         "SCHEDULE_TOPIC_XXXX",
@@ -145,7 +145,7 @@ def number_of(text: str | None) -> int | None:
 
 def time_of_ms(ms: int | None) -> int | None:
     """Return a time in nanoseconds; None for none and for what no clock shows."""
-    return ms * MILLI if ms is not None and 0 < ms <= _LAST_MS else None
+    return ms * MILLI if ms is not None and 0 < ms <= LAST_MS else None
 
 
 def commit_log_offset_of(offset_msg_id: str | None) -> int | None:
@@ -157,7 +157,7 @@ def original_topic_of(topic: str | None, properties: dict[str, str]) -> str | No
     """Return the topic that a message was sent to; None where nothing says it."""
     if not topic:
         return None
-    if not topic.startswith("%") and topic not in _INTERNAL_TOPICS:
+    if names_itself(topic):
         return topic
     named = properties.get("RETRY_TOPIC") or properties.get("DLQ_ORIGIN_TOPIC")
     if named:
@@ -166,6 +166,11 @@ def original_topic_of(topic: str | None, properties: dict[str, str]) -> str | No
     if real and real != topic:
         return original_topic_of_name(real)
     return original_topic_of_name(topic)
+
+
+def names_itself(topic: str) -> bool:
+    """Return whether a message was sent to the topic where it is."""
+    return not topic.startswith("%") and topic not in _INTERNAL_TOPICS
 
 
 def original_topic_of_name(topic: str | None, group: str | None = None) -> str | None:

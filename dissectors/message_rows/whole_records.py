@@ -40,7 +40,7 @@ def facts_of_whole(body: bytes, group: str | None) -> list[Facts] | None:
         (sys_flag,) = SYS_FLAG.unpack_from(body, at + SYS_FLAG_AT)
         if sys_flag & UNWRAP_BITS == UNWRAP_BITS:
             return None
-        facts = _facts_at(body, at, size, sys_flag >> 4 & 3, 2 if magic == MAGIC_V2 else 1, group)
+        facts = facts_at(body, at, size, sys_flag >> 4 & 3, 2 if magic == MAGIC_V2 else 1, group)
         if facts is None:
             return None
         found.append(facts)
@@ -48,7 +48,7 @@ def facts_of_whole(body: bytes, group: str | None) -> list[Facts] | None:
     return found
 
 
-def _facts_at(
+def facts_at(
     body: bytes, at: int, size: int, hosts: int, width: int, group: str | None
 ) -> Facts | None:
     """Return what a record says; `width` is that of its topic's length."""

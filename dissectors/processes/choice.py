@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..decode.pipeline import Decode, DecodeOptions
-from ..rows.encoded import RowForm
+from ..rows.encoded import EncodedBatch, RowForm
 from ..tcp.source import STDIN, Source
-
-if TYPE_CHECKING:
-    from .shared_decode import EncodedBatch
 
 MAX_JOBS: Final = 64
 """processes at most: each goes through all packets, so more of them gain nothing"""

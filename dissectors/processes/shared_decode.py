@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -24,7 +24,7 @@ from ..decode.totals import TOTALS, set_sums
 from ..expert import ExpertInfo, ExpertKind
 from ..message_rows.message_table import MAX_REMEMBERED
 from ..rows.conversation_record import ConversationRecord
-from ..rows.encoded import EncodedRows, RowForm
+from ..rows.encoded import EncodedBatch, RowForm
 from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, is_compressed
 from .children import Child, Inbox, start_children
@@ -38,22 +38,6 @@ _LIMITS: Final = MostHeld(
     MAX_HELD, MAX_WAITING, MAX_WAITING_BYTES, FREE_BYTES // 2, MAX_REMEMBERED - 1
 )
 """what all processes may have held together; of the budget half, as one message may take much"""
-
-
-class EncodedBatch(NamedTuple):
-    """Encoded rows of some chunks."""
-
-    seen: int
-    """exchanges before the filter"""
-    exchanges: EncodedRows | None
-    """None: they come with a later chunk"""
-    messages: EncodedRows | None
-    """the messages of these, where the run was asked for them"""
-
-    @property
-    def chosen(self) -> int:
-        """Exchanges behind the filter."""
-        return sum(self.exchanges.counts) if self.exchanges is not None else 0
 
 
 class _LimitNear(Exception):

@@ -68,3 +68,19 @@ def chunks_up_to(counts: list[int], rows: int) -> int:
         if rows <= 0:
             return place + 1
     return len(counts)
+
+
+class EncodedBatch(NamedTuple):
+    """Encoded rows of some chunks."""
+
+    seen: int
+    """rows before the filter"""
+    rows: EncodedRows | None
+    """None: there are none yet"""
+    messages: EncodedRows | None
+    """of exchanges their messages, where the run was asked for them"""
+
+    @property
+    def chosen(self) -> int:
+        """Rows behind the filter."""
+        return sum(self.rows.counts) if self.rows is not None else 0

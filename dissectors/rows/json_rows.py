@@ -15,26 +15,30 @@ import msgspec
 from ..times import text_of_time
 from .encoded import EncodedRows, Lines
 from .tables import encodable
-from .timed_rows import with_texts
+from .timed_rows import given_texts, with_texts
 
 _ENCODER = msgspec.json.Encoder()
 Encode = Callable[[Sequence[object]], bytes]
 
 
-def struct_encoder(row: type[msgspec.Struct], columns: Iterable[tuple[str, str]]) -> Encode:
+def struct_encoder(
+    row: type[msgspec.Struct], columns: Iterable[tuple[str, str]], *, kept: bool = True
+) -> Encode:
     """Return what makes lines of structs of one class, whose fields are the columns, in order.
 
     Structs are encoded as they are, but for their times: several times faster than by columns.
+    `kept`: somebody needs the rows afterwards; others are given texts for their times.
     """
     chosen = list(columns)
     if tuple(name for name, _ in chosen) != row.__struct_fields__:
         raise ValueError(f"the columns are not the fields of {row.__name__}")
     times = [name for name, kind in chosen if kind == "time"]
     by_column = row_encoder(chosen)
+    timed = with_texts if kept else given_texts
 
     def encode(rows: Sequence[object]) -> bytes:
         try:
-            return _ENCODER.encode_lines(with_texts(rows, times))
+            return _ENCODER.encode_lines(timed(rows, times))
         except UnicodeEncodeError:  # half a surrogate pair
             return by_column(rows)
 

@@ -74,18 +74,20 @@ def _set_times(records: Sequence[Any], times: Sequence[tuple[object, object]]) -
         record.request_time, record.response_time = times[at]
 
 
-def with_texts(rows: Sequence[Any], names: Sequence[str]) -> list[Any]:
+def with_texts(rows: Sequence[Any], names: Sequence[str]) -> Sequence[Any]:
     """Copy of structs of one class that have texts where their times are, in the fields `names`.
 
     The copies break the type of the rows, so they must go nowhere but into an encoder.
     """
+    return given_texts([row.__copy__() for row in rows], names)
+
+
+def given_texts(rows: Sequence[Any], names: Sequence[str]) -> Sequence[Any]:
+    """Return the rows themselves, as `with_texts` copies them: nobody may need them afterwards."""
     times_as_text = TimeTexts()
-    timed: list[Any] = []
     for row in rows:
-        copied = row.__copy__()
         for name in names:
             ns = getattr(row, name)
             if ns is not None:
-                force_setattr(copied, name, times_as_text.of(ns))
-        timed.append(copied)
-    return timed
+                force_setattr(row, name, times_as_text.of(ns))
+    return rows

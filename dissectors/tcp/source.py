@@ -332,3 +332,13 @@ def is_compressed(name: str) -> bool:
 def is_capture_name(path: Path) -> bool:
     """Whether a file of a folder is taken for a capture: `x.pcap`, `x.pcap3`, `x.pcap.1.gz`."""
     return _CAPTURE_NAME.search(path.name.lower()) is not None and path.is_file()
+
+
+def size_of(sources: Sequence[Source]) -> int | None:
+    """Return the bytes of all captures together, None where one has no size."""
+    total = 0
+    for source in sources:
+        if source.size is None:
+            return None
+        total += source.size
+    return total

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dissectors.decode.pipeline import Decode
+from dissectors.rows.encoded import RowForm
 from dissectors.rows.json_rows import struct_encoder
 from dissectors.rows.message_record import (
     COMMITTED,
@@ -48,18 +49,21 @@ _STYLES = {
 def listed_messages(request: DecodeRequest, decode: Decode) -> RowSource[MessageRecord]:
     """Return messages that become lines, JSON, CSV or Parquet."""
 
-    return rows_of_table(MESSAGES, request, decode, lambda: _sink(request, decode.sources))
+    plain = request.format is RowFormat.jsonl and not request.body_limit
+    lines = decode.message_lines if plain and type(decode) is Decode else None
+    form = RowForm.records if lines is None else RowForm.jsonl
+    rows = rows_of_table(MESSAGES, request, decode, lambda: _sink(request, decode.sources, form))
+    return rows._replace(lines=lines)
 
 
-def _sink(request: DecodeRequest, names: Sequence[str]) -> Sink[MessageRecord]:
+def _sink(request: DecodeRequest, names: Sequence[str], form: RowForm) -> Sink[MessageRecord]:
     if request.format is RowFormat.parquet:
         return parquet_sink(request, MESSAGE_COLUMNS, "message")
     output = Output(request.output, direct=request.follow, private=True)
     terminal = output_terminal(request, output)
     if request.format is RowFormat.jsonl:
-        return EncodedSink(
-            output, struct_encoder(MessageRecord, _TYPES), to_screen=terminal.is_terminal
-        )
+        encode = struct_encoder(MessageRecord, _TYPES, kept=False)
+        return EncodedSink(output, encode, to_screen=terminal.is_terminal, form=form)
     if request.format is RowFormat.csv:
         head, encode = csv_lines_of(MESSAGE_COLUMNS)
         return EncodedSink(output, encode, head)

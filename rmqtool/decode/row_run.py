@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from dissectors.decode.pipeline import Decode
 from dissectors.processes.choice import encoded_rows_of
 from dissectors.rows.column import Column
-from dissectors.rows.encoded import RowForm
+from dissectors.rows.encoded import EncodedBatch, Lines, RowForm
 from dissectors.times import Moment
 from dissectors.where.fields import FieldSet
 from dissectors.where.filter import Test, WhereError, compile_where
@@ -20,9 +20,6 @@ from ..ui.output import Output
 from ..ui.status import CommandError, ExitStatus
 from .options import DecodeRequest, usage_error
 from .sinks import ParquetSink, Sink
-
-if TYPE_CHECKING:
-    from dissectors.processes.shared_decode import EncodedBatch
 
 Row = TypeVar("Row")
 
@@ -40,6 +37,8 @@ class RowSource(NamedTuple, Generic[Row]):
     """opens the output"""
     noun: str
     """what a row is, in the plural"""
+    lines: Callable[[], Iterator[tuple[int, bytes]]] | None = None
+    """all rows as lines of JSON, by the chunk how many and which; None: only as they are"""
 
 
 def rows_of_table(
@@ -109,10 +108,17 @@ def has_times_of_day(request: DecodeRequest) -> bool:
 
 
 def encoded_rows_for(
-    request: DecodeRequest, decode: Decode, form: RowForm
+    request: DecodeRequest, decode: Decode, rows: RowSource[Row], form: RowForm
 ) -> Iterator[EncodedBatch] | None:
-    """Return the rows as several processes write them; None: they are needed as they are."""
+    """Return the rows as they are written; None: they are needed as they are."""
     looked_at = request.sorted or request.fail_on or request.watched or has_times_of_day(request)
     if form is RowForm.records or looked_at or request.limit is not None:
         return None
+    if rows.lines is not None:
+        return None if rows.test is not None or is_live(request) else _batches_of(rows.lines())
     return encoded_rows_of(decode, form, request.where, request.zone.name)
+
+
+def _batches_of(lines: Iterator[tuple[int, bytes]]) -> Iterator[EncodedBatch]:
+    for count, data in lines:
+        yield EncodedBatch(count, Lines(data, [count]) if count else None, None)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, cast
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.expert import Severity
 from dissectors.processes.choice import decode_of
-from dissectors.rows.encoded import RowForm
+from dissectors.rows.encoded import EncodedBatch, RowForm
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import between
 
@@ -47,8 +47,6 @@ from .sinks import Sink
 from .undecoded import nothing_decoded
 
 if TYPE_CHECKING:
-    from dissectors.processes.shared_decode import EncodedBatch
-
     from ..summary.watch import Watch
 
 
@@ -212,7 +210,7 @@ class _Loop(Generic[Row]):
 
     def run(self) -> None:
         """Read to the end, or to the limit."""
-        encoded = encoded_rows_for(self._request, self._decode, self._sink.form)
+        encoded = encoded_rows_for(self._request, self._decode, self._rows, self._sink.form)
         if encoded is not None:
             self._run_encoded(encoded)
             return
@@ -232,8 +230,8 @@ class _Loop(Generic[Row]):
         for batch in batches:
             self.seen += batch.seen
             self.chosen += batch.chosen
-            if batch.exchanges is not None:
-                self._sink.write_encoded(batch.exchanges, batch.messages)
+            if batch.rows is not None:
+                self._sink.write_encoded(batch.rows, batch.messages)
             self._take_findings()
             decode = self._decode
             self._progress.update(decode.bytes_read, decode.bytes_total, self.chosen)

@@ -16,7 +16,8 @@ from dissectors.message_rows.message_table import MessageTable
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES, FrameDecoder
 from dissectors.remoting.header_codec import decode_header
-from dissectors.rows.message_record import MessageRecord
+from dissectors.rows.json_rows import row_encoder
+from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.rows.tables import csv_of, jsonl_of
 from dissectors.tcp.capture import CaptureReader, Packet
@@ -209,6 +210,7 @@ def _look_at_rows(exchanges: list[Exchange]) -> None:
     for one, record in zip(exchanges, records, strict=True):
         for row in table.rows_of(one.request, one.response, record, experts):
             assert isinstance(row, MessageRecord)
+    _look_at_lines(exchanges, records, experts)
     assert not any(info.detail.startswith("not decoded") for info in experts), experts
     for record in records:
         assert isinstance(record, ExchangeRecord)
@@ -217,6 +219,20 @@ def _look_at_rows(exchanges: list[Exchange]) -> None:
     csv_of(records)
 
 
+def _look_at_lines(
+    exchanges: list[Exchange], records: list[ExchangeRecord], experts: list[ExpertInfo]
+) -> None:
+    """Messages as lines are those of their rows."""
+    table, lines = MessageTable(), MessageTable()
+    written = lines.as_lines()
+    rows = []
+    for one, record in zip(exchanges, records, strict=True):
+        rows += table.rows_of(one.request, one.response, record, experts)
+        assert not lines.rows_of(one.request, one.response, record, experts)
+    assert written.take() == (len(rows), _MESSAGE_LINES(rows))
+
+
+_MESSAGE_LINES = row_encoder((column.name, column.type) for column in MESSAGE_COLUMNS)
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "capture": capture,
     "packets": packets,

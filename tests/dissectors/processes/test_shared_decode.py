@@ -115,7 +115,7 @@ def encoded(
     for batch in decode.encoded_rows(RowRequest(form, where)):
         told += decode.take_experts()
         told += decode.take_conversations()
-        rows.append(batch.exchanges)
+        rows.append(batch.rows)
         messages.append(batch.messages)
     told += [*decode.take_experts(), decode.stats, decode.bytes_read]
     return told, _joined(rows), _joined(messages)

@@ -1,0 +1,144 @@
+"""Lines of messages are those that their rows give, whatever the records hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dissectors.budget import Budget
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.message_rows.message_lines import MessageLines
+from dissectors.message_rows.seen_exchange import Facts, SeenExchange, row_of
+from dissectors.message_rows.stored import facts_of
+from dissectors.remoting.messages.batch import unwrap_inner_batch
+from dissectors.remoting.messages.message import StoredMessage, encode_message
+from dissectors.remoting.messages.records import decode_messages
+from dissectors.rows.json_rows import row_encoder
+from dissectors.rows.message_record import DELIVERED, MESSAGE_COLUMNS
+
+from .seen import SAMPLES
+from .test_whole_records import NAMES
+
+OPTIONS = DecodeOptions(messages=True)
+by_column = row_encoder((column.name, column.type) for column in MESSAGE_COLUMNS)
+
+
+@pytest.mark.parametrize("path", NAMES, ids=lambda path: path.stem)
+def test_lines_are_those_of_the_rows(path: Path) -> None:
+    run = Decode([str(path)], OPTIONS)
+    rows = []
+    for _ in run.records():
+        rows += [row for carried in run.take_messages() for row in carried.messages]
+    lines = Decode([str(path)], OPTIONS)
+    counts, data = zip(*lines.message_lines(), strict=True)
+    assert b"".join(data) == by_column(rows)
+    assert sum(counts) == len(rows)
+    assert lines.take_experts() == run.take_experts()
+
+
+def a_delivery() -> SeenExchange:
+    """Return an exchange that delivers messages."""
+    run = Decode([str(SAMPLES / "push-consumer-4x.pcap")], OPTIONS)
+    for batch in run.exchanges():
+        for one, row in zip(batch, run.rows_of(batch), strict=True):
+            if row.request_name == "PULL_MESSAGE" and one.response is not None:
+                return SeenExchange(one.request, one.response, row, "client", 0, Budget())
+    raise AssertionError("no delivery in the sample")
+
+
+SEEN_DELIVERY = a_delivery()
+TEXTS = st.sampled_from(
+    ("a", "-7", "9" * 30, "0 1 2 0 1 broker-a 0 5", 'say "so"', "C:\\", "ü\x7f", "x\x01y", "\t")
+)
+MESSAGES = st.builds(
+    StoredMessage,
+    topic=st.sampled_from(
+        ("Orders", "Others", "%RETRY%group", "ü" * 40, 'a"b', "", "SCHEDULE_TOPIC_XXXX")
+    ),
+    body=st.binary(max_size=40),
+    properties=st.dictionaries(
+        st.sampled_from(
+            (
+                "KEYS", "UNIQ_KEY", "TAGS", "PGROUP", "__transactionId__", "RETRY_TOPIC", "POP_CK",
+                "DELAY", "TIMER_OUT_MS", "TIMER_DELIVER_MS", "__STARTDELIVERTIME", "x", "WAIT",
+            )
+        ),
+        TEXTS,
+    ),
+    queue_id=st.integers(-1, 2),
+    queue_offset=st.integers(-(1 << 63), (1 << 63) - 1),
+    physical_offset=st.integers(-(1 << 63), (1 << 63) - 1),
+    sys_flag=st.sampled_from([0, 1, 4, 0x40]),
+    born_timestamp=st.integers(-(1 << 63), (1 << 63) - 1) | st.just(1_700_000_000_123),
+    store_timestamp=st.integers(-1, 1 << 42),
+    born_host=st.sampled_from(["10.0.0.1:1234", "[fd00::1]:1"]),
+    store_host=st.sampled_from(["10.0.0.9:10911", "10.0.0.8:10911", "[fd00::9]:10911"]),
+    reconsume_times=st.integers(0, 3),
+).map(lambda message: message.sealed())  # fmt: skip
+PLAIN = StoredMessage("T", b"", {})
+
+
+def lines_of(body: bytes, group: str | None) -> bytes | None:
+    """Return the lines of a body; None where it is left to rows."""
+    lines = MessageLines()
+    return lines.take()[1] if lines.add_whole(SEEN_DELIVERY, DELIVERED, body, group) else None
+
+
+def rows_of(found: list[Facts]) -> bytes:
+    """Return the lines of what records say, by way of rows."""
+    return by_column([row_of(SEEN_DELIVERY, DELIVERED, at, one) for at, one in enumerate(found)])
+
+
+@given(st.lists(MESSAGES, max_size=4), st.sampled_from(["group", 'g"', "ü", None]), st.booleans())
+def test_any_messages(messages: list[StoredMessage], group: str | None, unset: bool) -> None:
+    if unset:
+        messages = [replace(message, body_crc=0) for message in messages]
+    body = b"".join(map(encode_message, messages))
+    found = [facts_of(one, group, 0) for one in decode_messages(body).messages]
+    assert lines_of(body, group) == rows_of(found)
+
+
+@given(MESSAGES, st.binary(max_size=60))
+@example(
+    StoredMessage("T", b"", {}), b"KEYS\x01a\x02KEYS\x01b\x02TAGS\x01\x02\x01x\x02\x02UNIQ_KEY"
+)
+@example(PLAIN, b"KEYS\x01\xff\xfe\x02TAGS\x01\xc3\x02PGROUP\x01\x01")
+def test_any_bytes_of_properties(message: StoredMessage, properties: bytes) -> None:
+    message.properties.clear()
+    body = bytearray(encode_message(message))
+    body[-2:] = len(properties).to_bytes(2, "big") + properties
+    body[:4] = len(body).to_bytes(4, "big")
+    found = [facts_of(one, "group", 0) for one in decode_messages(bytes(body)).messages]
+    assert lines_of(bytes(body), "group") == rows_of(found)
+
+
+@given(MESSAGES, MESSAGES, st.integers(0, 600), st.integers(0, 255))
+def test_a_damaged_record_is_left_or_read_alike(
+    first: StoredMessage, second: StoredMessage, at: int, value: int
+) -> None:
+    data = bytearray(encode_message(first) + encode_message(second))
+    data[at % len(data)] = value
+    lines = lines_of(bytes(data), "group")
+    if lines is not None:
+        records = decode_messages(bytes(data)).messages
+        inner = [one for record in records for one in unwrap_inner_batch(record)]
+        assert lines == rows_of([facts_of(one, "group", 0) for one in inner])
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes(data: bytes) -> None:
+    lines_of(data, None)
+
+
+def test_what_is_odd_leaves_nothing_behind() -> None:
+    good = encode_message(StoredMessage("T", b"body", {"KEYS": "k"}))
+    lines = MessageLines()
+    assert lines.add_whole(SEEN_DELIVERY, DELIVERED, good, None)
+    assert not lines.add_whole(SEEN_DELIVERY, DELIVERED, good + good[:-1], None)
+    count, data = lines.take()
+    assert (count, data.count(b"\n")) == (1, 1)
+    assert lines.take() == (0, b"")
