@@ -33,7 +33,7 @@ from .decisions import (
     rows_of_transaction_end,
 )
 from .message_lines import MessageLines
-from .seen_exchange import SeenExchange
+from .seen_exchange import SeenExchange, made
 from .sends import rows_of_pushed_reply, rows_of_send
 from .stored import rows_of_check, rows_of_fetch, rows_of_lite_fetch, rows_of_view
 
@@ -96,6 +96,7 @@ class MessageTable:
         self._budget = Budget()
         self._is_cut = False
         self._most_spent = 0
+        self._made = 0
         self._clients: dict[int, str] = {}
         self._committed: dict[tuple[int, str | None, int | None], str] = {}
         self._lines: MessageLines | None = None
@@ -127,7 +128,9 @@ class MessageTable:
         if make is None:
             return []
         client = self._clients.get(row.conversation) or fact_in(row.facts, CLIENT)
-        seen = SeenExchange(request, response, row, client, self._body_limit, self._budget)
+        seen: SeenExchange = made(
+            SeenExchange, (request, response, row, client, self._body_limit, self._budget)
+        )
         size = len(request.body) + (len(response.body) if response is not None else 0)
         self._budget.earn(size)
         paid = 1 + size // _LEAST_RECORD
@@ -151,7 +154,10 @@ class MessageTable:
             del rows[most:]
         if len(rows) > paid:
             self._budget.spend((len(rows) - paid) * _ROW)
-        self._most_spent = max(self._most_spent, self._spent)
+        made_by_now = self._budget.made + self._budget.checks.made
+        if made_by_now != self._made:
+            self._made = made_by_now
+            self._most_spent = max(self._most_spent, self._spent)
         if (is_more or not self._budget.room) and not self._is_cut:
             self._is_cut = True
             experts.append(request.say(ExpertKind.BAD_MESSAGE, _CUT))

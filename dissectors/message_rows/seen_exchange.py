@@ -89,8 +89,8 @@ class Facts(NamedTuple):
     body: str | None = None
 
 
-made_facts: Final = tuple.__new__
-"""`made_facts(Facts, values)`: as `Facts(*values)`, in a third of the time"""
+made: Final = tuple.__new__
+"""`made(Facts, values)`: as `Facts(*values)`, in a third of the time"""
 
 
 def row_of(
@@ -107,7 +107,7 @@ def row_of(
     if from_broker:
         client, broker = broker, client
     # By position: by keyword a row takes a third longer; a test holds the order to the fields.
-    return MessageRecord(
+    shared: tuple[Any, ...] = (
         row.capture,
         row.conversation,
         row.response_packet if carried else row.request_packet,
@@ -125,8 +125,8 @@ def row_of(
         seen.client_id,
         broker,
         row.broker_name,
-        *facts,
     )
+    return MessageRecord(*(shared + facts))
 
 
 _CARRIED_BACK: Final = frozenset(("delivered", "viewed"))

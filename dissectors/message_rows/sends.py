@@ -36,7 +36,8 @@ from .seen_exchange import (
     body_of,
     commit_log_offset_of,
     deliver_time_of,
-    made_facts,
+    made,
+    names_itself,
     number_of,
     original_topic_of,
     row_of,
@@ -54,9 +55,9 @@ def rows_of_send(seen: SeenExchange) -> Iterator[MessageRecord]:
     row, fields = seen.row, seen.fields
     names = send_fields_of(seen.request.command.code)
     sys_flag = number_of(fields.get(names.sys_flag)) or 0
-    half = transaction_of(sys_flag) == "prepared"
+    half = sys_flag != 0 and transaction_of(sys_flag) == "prepared"
     event = _event_of(seen, half)
-    properties = decode_properties(fields.get(names.properties) or "")
+    properties = _properties_of(seen, fields.get(names.properties) or "")
     born = time_of_ms(number_of(fields.get(names.born_timestamp)))
     reconsumed = number_of(fields.get(names.reconsume_times))
     limit = number_of(fields.get(names.max_reconsume_times))
@@ -77,7 +78,7 @@ def rows_of_send(seen: SeenExchange) -> Iterator[MessageRecord]:
     if seen.body_limit:
         message = StoredMessage(row.topic or "", seen.request.body, properties, sys_flag=sys_flag)
         form, body = body_of(message, seen.body_limit, seen.budget)
-    facts = made_facts(
+    facts = made(
         Facts,
         (
             row.topic,
@@ -109,10 +110,20 @@ def rows_of_send(seen: SeenExchange) -> Iterator[MessageRecord]:
     yield row_of(seen, event, 0, facts)
 
 
+def _properties_of(seen: SeenExchange, text: str) -> dict[str, str]:
+    """Return the properties of a send; none where all that counts is in the row of the exchange."""
+    is_plain = not seen.body_limit and names_itself(seen.row.topic or "")
+    if is_plain and "DELAY" not in text and "TIMER_" not in text and "__" not in text:
+        return {}
+    return decode_properties(text)
+
+
 def _due_time(seen: SeenExchange, properties: dict[str, str]) -> int | None:
     text = seen.answered.get("recallHandle")
     handle = decode_recall_handle(text) if text else None
-    return time_of_ms(handle.deliver_time) if handle is not None else deliver_time_of(properties)
+    if handle is not None:
+        return time_of_ms(handle.deliver_time)
+    return deliver_time_of(properties) if properties else None
 
 
 def _event_of(seen: SeenExchange, half: bool) -> str:

@@ -17,7 +17,7 @@ from ..remoting.sysflag import UNWRAP_BITS
 from .seen_exchange import (
     Facts,
     deliver_time_of,
-    made_facts,
+    made,
     number_of,
     original_topic_of,
     popped_topic_of,
@@ -73,7 +73,7 @@ def facts_at(
         properties = decode_properties(body[sizes_at + 2 : stop].decode("utf-8", "replace"))
     get = properties.get
     content = body[start : start + length]
-    return made_facts(
+    return made(
         Facts,
         (
             popped_topic_of(topic, get("POP_CK"), group),

@@ -15,7 +15,7 @@ import msgspec
 from ..times import text_of_time
 from .encoded import EncodedRows, Lines
 from .tables import encodable
-from .timed_rows import given_texts, with_texts
+from .timed_rows import TimesOfColumns, given_texts, with_texts
 
 _ENCODER = msgspec.json.Encoder()
 Encode = Callable[[Sequence[object]], bytes]
@@ -32,7 +32,7 @@ def struct_encoder(
     chosen = list(columns)
     if tuple(name for name, _ in chosen) != row.__struct_fields__:
         raise ValueError(f"the columns are not the fields of {row.__name__}")
-    times = [name for name, kind in chosen if kind == "time"]
+    times = TimesOfColumns([name for name, kind in chosen if kind == "time"])
     by_column = row_encoder(chosen)
     timed = with_texts if kept else given_texts
 

@@ -74,20 +74,26 @@ def _set_times(records: Sequence[Any], times: Sequence[tuple[object, object]]) -
         record.request_time, record.response_time = times[at]
 
 
-def with_texts(rows: Sequence[Any], names: Sequence[str]) -> Sequence[Any]:
-    """Copy of structs of one class that have texts where their times are, in the fields `names`.
+class TimesOfColumns:
+    """The texts of the times in some columns, each of which remembers its last second."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.columns = [(name, TimeTexts()) for name in names]
+
+
+def with_texts(rows: Sequence[Any], times: TimesOfColumns) -> Sequence[Any]:
+    """Copy of structs of one class that have texts where their times are, in the fields `times`.
 
     The copies break the type of the rows, so they must go nowhere but into an encoder.
     """
-    return given_texts([row.__copy__() for row in rows], names)
+    return given_texts([row.__copy__() for row in rows], times)
 
 
-def given_texts(rows: Sequence[Any], names: Sequence[str]) -> Sequence[Any]:
+def given_texts(rows: Sequence[Any], times: TimesOfColumns) -> Sequence[Any]:
     """Return the rows themselves, as `with_texts` copies them: nobody may need them afterwards."""
-    times_as_text = TimeTexts()
-    for row in rows:
-        for name in names:
+    for name, texts in times.columns:
+        for row in rows:
             ns = getattr(row, name)
             if ns is not None:
-                force_setattr(row, name, times_as_text.of(ns))
+                force_setattr(row, name, texts.of(ns))
     return rows

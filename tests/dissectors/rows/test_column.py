@@ -87,8 +87,15 @@ def test_positional_arguments_are_in_the_order_of_the_fields(
 
 def test_what_a_message_row_shares_and_what_it_says_are_all_of_its_fields() -> None:
     (call,) = _calls_of("message_rows/seen_exchange", "MessageRecord")
-    *shared, own = call.args
-    assert isinstance(own, ast.Starred)
+    assert [ast.unparse(arg) for arg in call.args] == ["*shared + facts"]
+    source = (SOURCES / "message_rows/seen_exchange.py").read_text(encoding="utf-8")
+    (shared,) = (
+        node.value.elts
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.AnnAssign)
+        and ast.unparse(node.target) == "shared"
+        and isinstance(node.value, ast.Tuple)
+    )
     assert (
         *MessageRecord.__struct_fields__[: len(shared)],
         *Facts._fields,
