@@ -1,9 +1,9 @@
 """Whether what was given as a master answers at its address, asked before anything is started.
 
 Rules: Spark itself tries for a minute or more, and then ends in the middle of something else; a TCP
-connection says the same at once. `spark://` URLs name a standalone master or several (those of a
-standby), of which one is enough; `sc://` URLs name a Spark Connect server. Whatever else is given
-is left to Spark.
+connection says the same at once. What is no master at all is refused before that, by the rules of
+spark-submit. `spark://` URLs name a standalone master or several (those of a standby), of which one
+is enough; `sc://` URLs name a Spark Connect server. Whatever else is given is left to Spark.
 """
 
 from __future__ import annotations
@@ -20,15 +20,35 @@ from ..errors import ReportError
 _STANDALONE: Final = "spark://"
 CONNECT: Final = "sc://"
 """Begins the URL of a Spark Connect server."""
+SAIL: Final = "sail"
+"""Sail instead of Spark."""
 CONNECT_PORT: Final = 15002
 """Port of a Spark Connect server whose URL has none."""
+_COUNT = "(?:[1-9][0-9]*|[*])"
+_FORMS: Final = re.compile(
+    rf"{SAIL}|yarn|local(?:\[{_COUNT}(?:\s*,\s*[0-9]+)?\])?"
+    r"|local-cluster\[(?:\s*[0-9]+\s*,){2}\s*[0-9]+\s*\]|(?:spark|sc|k8s)://.*"
+)
+"""All that is a master, for us and for `org.apache.spark.deploy.SparkSubmit`."""
 _PATIENCE = 2.0
 """Seconds for a connection to one master."""
 _HINT = "check --master; without it, the report runs on this machine"
 
 
+def why_no_master(master: str) -> str:
+    """Return what is wrong with a text that is no master; empty: it may be one."""
+    if _FORMS.fullmatch(master):
+        return ""
+    return (
+        f"{shown_master(master)!r} is no Spark master; there are local[*], local[N],"
+        f" spark://HOST:PORT, yarn, k8s://HOST:PORT, sc://HOST:PORT and {SAIL}"
+    )
+
+
 def check_master(master: str) -> None:
     """Raise ReportError where none of the masters that a URL names can be reached."""
+    if wrong := why_no_master(master):
+        raise ReportError(wrong, _HINT)
     reasons = []
     for host, port in _addresses_of(master):
         try:

@@ -19,8 +19,6 @@ from .master import CONNECT
 if TYPE_CHECKING:
     from pysail.spark import SparkConnectServer
 
-SAIL: Final = "sail"
-"""The master that it is asked for by."""
 _LOG: Final = "RUST_LOG"
 
 

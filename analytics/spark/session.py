@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING
 from ..errors import ReportError, reason_of
 from .connect import RunningTasks, TaskCount, connected, disconnect
 from .java import ClassArchive, cache_folder, java_of, options_of
-from .master import CONNECT, check_master
-from .sail import SAIL, SailServer
+from .master import CONNECT, SAIL, check_master
+from .sail import SailServer
 from .workers import serve_modules
 
 if TYPE_CHECKING:

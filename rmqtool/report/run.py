@@ -49,6 +49,7 @@ def run_report(request: ReportRequest) -> ExitStatus:
 
     from .output import check_output, write_report
 
+    _check_master(request)
     _check_where(request)
     check_output(request)
     try:
@@ -64,6 +65,13 @@ def run_report(request: ReportRequest) -> ExitStatus:
         for remark in [*written, *remarks]:
             print(printable(f"rmqtool: {remark}"), file=sys.stderr)
     return ExitStatus.OK
+
+
+def _check_master(request: ReportRequest) -> None:
+    from analytics.spark.master import why_no_master
+
+    if wrong := why_no_master(request.master):
+        raise usage_error("--master", wrong)
 
 
 def _check_where(request: ReportRequest) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from analytics.errors import ReportError, reason_of
 from analytics.spark.connect import RunningTasks, connected
-from analytics.spark.master import check_master, shown_master
+from analytics.spark.master import check_master, shown_master, why_no_master
 from analytics.spark.workers import PACKAGES, archive_of, sources_digest
 from tests.rmqtool.command import rmqtool
 
@@ -39,6 +39,25 @@ def test_what_is_no_address_is_said(url: str) -> None:
     with pytest.raises(ReportError, match="is not an address of a Spark Connect server") as raised:
         check_master(url)
     assert "secret" not in raised.value.message
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        *("local", "local[*]", "local[4]", "local[*, 2]", "local[8,1]", "local-cluster[2,1,1024]"),
+        *("sail", "yarn", "k8s://https://host:443", "spark://a:7077,b:7077", "sc://host"),
+    ],
+)
+def test_what_spark_takes_as_a_master_is_one(master: str) -> None:
+    assert why_no_master(master) == ""
+
+
+@pytest.mark.parametrize(
+    "master", ["", "bogus", "local[0]", "local[", "localhost", "spark", "http://host", "sail "]
+)
+def test_what_is_no_master_is_said_before_anything_is_asked(master: str) -> None:
+    with pytest.raises(ReportError, match=r"is no Spark master; there are local\[\*\]"):
+        check_master(master)
 
 
 @pytest.mark.parametrize(

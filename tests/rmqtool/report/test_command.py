@@ -19,7 +19,7 @@ from rmqtool.report.output import About, csv_of, json_of, parquet_of, write_repo
 from rmqtool.report.text import columns_of, percentage, report_lines, title_of
 from rmqtool.ui.console import UNLIMITED, Terminal
 from rmqtool.ui.screen.progress import LOG_MARK
-from rmqtool.ui.status import CommandError
+from rmqtool.ui.status import CommandError, ExitStatus
 from tests.analytics import fakes
 from tests.rmqtool.command import ROOT, Result, capture_in, process, rmqtool
 
@@ -232,6 +232,16 @@ def test_shares_and_titles() -> None:
         "P99.9 CHANGE",
         "US STATES",
     ]
+
+
+def test_what_is_no_master_is_said_before_java_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # nothing there: to start it would be said
+    result = rmqtool("report", capture_in(tmp_path), "--master", "bogus")
+    assert result.status == ExitStatus.USAGE
+    assert "--master: 'bogus' is no Spark master" in result.err
+    assert "JAVA_HOME" not in result.err
 
 
 @needs_java
