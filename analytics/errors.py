@@ -63,13 +63,18 @@ def reason_of(error: BaseException) -> ReportError:
         return ReportError("the Spark master cannot be reached", "check --master")
     damaged = _DAMAGED.search(text)
     if damaged is not None and ("parquet" in text.lower()):
-        name = f"{damaged[1].removeprefix('file://').removeprefix('file:')}: " if damaged[1] else ""
-        return ReportError(
-            f"{name}the Parquet file is damaged or cut short", "write the decoded log again"
-        )
+        return damaged_parquet((damaged[1] or "").removeprefix("file://").removeprefix("file:"))
     causes = _JAVA_CAUSE.findall(text)
     said = causes[-1] if causes else next(iter(text.strip().splitlines()), type(error).__name__)
     return ReportError(f"Spark could not finish: {_short(said)}", "-V shows what Spark said")
+
+
+def damaged_parquet(name: str = "") -> ReportError:
+    """Return the error about a file that is no Parquet file to its end."""
+    where = f"{name}: " if name else ""
+    return ReportError(
+        f"{where}the Parquet file is damaged or cut short", "write the decoded log again"
+    )
 
 
 def _reason_elsewhere(text: str) -> ReportError | None:

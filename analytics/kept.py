@@ -13,7 +13,7 @@ rows, too, and knows without a query whether there are any.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .schema import Described, arrow_schema_of, schema_of
 from .spark.connect import is_connect
@@ -28,8 +28,38 @@ T = TypeVar("T")
 
 OWN = ""
 """The share of what one report alone asks for."""
-MOST_HERE = 200_000
+MOST_HERE = 20_000
 """Rows of a kept frame of a large input that this process holds."""
+
+
+def in_one_piece(session: SparkSession, rows: pyarrow.Table, schema: StructType) -> DataFrame:
+    """Return rows that this process holds as a frame of one partition."""
+    if not is_connect(session):
+        return cast("DataFrame", _Unmade(session, rows, schema))
+    if not rows.num_rows:
+        return session.createDataFrame(rows, schema).coalesce(1)
+    import pyarrow
+
+    # without metadata of columns, which a schema brings: Sail joins no frames that have it
+    plain = pyarrow.schema([field.remove_metadata() for field in rows.schema])
+    return session.createDataFrame(rows.cast(plain)).coalesce(1)
+
+
+class _Unmade:
+    """A frame that Spark is given when it is first asked for something: most never are."""
+
+    def __init__(self, session: SparkSession, rows: pyarrow.Table, schema: StructType) -> None:
+        self.sparkSession = session
+        self.schema = schema
+        self._rows = rows
+        self._frame: DataFrame | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked of every object: by copy, by pickle
+            raise AttributeError(name)
+        if self._frame is None:
+            self._frame = self.sparkSession.createDataFrame(self._rows, self.schema).coalesce(1)
+        return getattr(self._frame, name)
 
 
 class Kept:
@@ -59,7 +89,7 @@ class Kept:
         self, session: SparkSession, rows: pyarrow.Table, schema: StructType, share: str = OWN
     ) -> DataFrame:
         """Return rows that this process has as a frame of one partition."""
-        frame = self.in_one_piece(session, rows, schema)
+        frame = in_one_piece(session, rows, schema)
         self._here.setdefault(share, []).append((frame, rows))
         return frame
 
@@ -78,20 +108,9 @@ class Kept:
 
     def put(self, session: SparkSession, rows: pyarrow.Table, schema: StructType) -> DataFrame:
         """Return a table of the input whose rows this process has."""
-        read = self.in_one_piece(session, rows, schema)
+        read = in_one_piece(session, rows, schema)
         self._inputs.append((read, rows))
         return read
-
-    @staticmethod
-    def in_one_piece(session: SparkSession, rows: pyarrow.Table, schema: StructType) -> DataFrame:
-        """Return rows that this process holds as a frame of one partition."""
-        if is_connect(session) and rows.num_rows:
-            import pyarrow
-
-            # without metadata of columns, which a schema brings: Sail joins no frames that have it
-            plain = pyarrow.schema([field.remove_metadata() for field in rows.schema])
-            return session.createDataFrame(rows.cast(plain)).coalesce(1)
-        return session.createDataFrame(rows, schema).coalesce(1)
 
     def rows_here(self, frame: DataFrame) -> pyarrow.Table | None:
         """Return the rows of a frame where this process has them."""

@@ -21,7 +21,6 @@ from dissectors.where.fields import FieldSet, Getter, WhereField, exchange_field
 from dissectors.where.filter import Test, compile_where
 
 from .. import derived
-from ..kept import Kept
 from ..report import ReportInput
 from ..schema import SOURCE
 
@@ -101,9 +100,9 @@ def chosen(
         if conversations is not None:
             end = "end_time" if compare == ">=" else "start_time"
             conversations = conversations.where(f"unix_micros({end}) {compare} {micros}")
-    kept = Kept(given.small)
+    kept = given.kept
     if where and given.small:
-        rows = _rows_for_which(exchanges.toArrow(), where, zone)
+        rows = _rows_for_which(kept.rows(exchanges), where, zone)
         exchanges = kept.put(exchanges.sparkSession, rows, exchanges.schema)
     elif where:
         exchanges = exchanges.where(_column_of(where, zone))

@@ -8,7 +8,7 @@ damaged, or newer than this program is an `InputError` that names the file and s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -296,6 +296,8 @@ def at_whole_paths(one: Input) -> Input:
 
 SMALL_ROWS = 100_000
 """Exchanges up to which Spark's start takes longer than its work, whatever the settings."""
+QUICK_ROWS = 2_000_000
+"""Exchanges up to which Java's optimising compiler takes longer than it saves."""
 SMALL_BYTES = {
     InputKind.log: 4_000_000,
     InputKind.parquet: 4_000_000,
@@ -309,6 +311,14 @@ SMALL_BYTES = {
 def is_small(inputs: Iterable[Input]) -> bool:
     """Return whether Spark's start takes longer than its work."""
     return sum(map(_share_of_small, inputs)) <= 1
+
+
+def is_quick(inputs: Collection[Input]) -> bool:
+    """Return whether Java's optimising compiler takes longer than it saves; unknown: no."""
+    return (
+        all(one.kind is not InputKind.remote for one in inputs)
+        and sum(map(_share_of_small, inputs)) * SMALL_ROWS <= QUICK_ROWS
+    )
 
 
 def _share_of_small(one: Input) -> float:

@@ -1,4 +1,4 @@
-"""Files of a small input that this process reads, for a Spark that may not see them.
+"""Files of a small input that this process reads: Spark takes longer to begin, or may not see them.
 
 Rules: the same rows and types as Spark reads (`source`): a column that a file does not have is
 null, a line that is no JSON object is kept as text. A time in JSON that is none is null.
@@ -15,13 +15,17 @@ from pyspark.sql import functions as F
 
 from dissectors.foreign import Unreadable, json_of
 
+from ..errors import damaged_parquet
+from ..schema import SOURCE
+
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
-def parquet_here(spark: SparkSession, files: Sequence[str], schema: StructType) -> DataFrame:
-    """Return the rows of Parquet files with the columns of `schema`."""
+def parquet_here(files: Sequence[str], schema: StructType, source: str) -> pyarrow.Table:
+    """Return the rows of Parquet files with the columns of `schema`, and `SOURCE`."""
     import pyarrow
     import pyarrow.parquet
     from pyspark.sql.pandas.types import to_arrow_schema
@@ -29,9 +33,12 @@ def parquet_here(spark: SparkSession, files: Sequence[str], schema: StructType) 
     wanted = to_arrow_schema(schema)
     tables = []
     for file in files:
-        found = pyarrow.parquet.ParquetFile(file)
-        there = set(found.schema_arrow.names)
-        table = found.read(columns=[name for name in wanted.names if name in there])
+        try:
+            with pyarrow.parquet.ParquetFile(file) as opened:
+                there = set(opened.schema_arrow.names)
+                table = opened.read(columns=[name for name in wanted.names if name in there])
+        except (pyarrow.ArrowException, OSError) as error:
+            raise damaged_parquet(file) from error
         columns = [
             table.column(field.name).cast(field.type)
             if field.name in there
@@ -39,7 +46,8 @@ def parquet_here(spark: SparkSession, files: Sequence[str], schema: StructType) 
             for field in wanted
         ]
         tables.append(pyarrow.Table.from_arrays(columns, schema=wanted))
-    return spark.createDataFrame(pyarrow.concat_tables(tables), schema)
+    every = pyarrow.concat_tables(tables)
+    return every.append_column(SOURCE, pyarrow.repeat(source, every.num_rows))
 
 
 def json_lines_here(

@@ -15,6 +15,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
 from ..errors import ReportError
 from ..kept import Kept
@@ -37,7 +38,6 @@ from .shuffle import ShuffleTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 _BROKEN = "_broken_line"
 
@@ -59,6 +59,8 @@ class _Parts:
     findings: list[DataFrame] = field(default_factory=list)
     messages: list[DataFrame] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    kept: Kept = field(default_factory=Kept)
+    """what rows this process has"""
     without: list[str] = field(default_factory=list)
     """inputs that have no connections"""
     with_messages: bool = False
@@ -68,7 +70,7 @@ class _Parts:
     without_messages: list[str] = field(default_factory=list)
     """inputs that have none"""
     here: bool = False
-    """files are read by this process: Spark is elsewhere and may not see them"""
+    """lines of JSON are read by this process: Spark is elsewhere and may not see them"""
 
 
 def read_inputs(
@@ -86,7 +88,7 @@ def read_inputs(
     """
     small = is_small(inputs)
     here = small and is_connect(spark)
-    parts = _Parts(with_messages=messages, tls_keylog=tls_keylog, here=here)
+    parts = _Parts(with_messages=messages, tls_keylog=tls_keylog, kept=Kept(small), here=here)
     for one in inputs:
         if one.kind is InputKind.captures:
             _add_captures(spark, one, decode_as, parts)
@@ -112,7 +114,7 @@ def read_inputs(
             _together(parts.conversations) if known and parts.conversations else None,
             _together(parts.findings) if known and parts.findings else None,
             _together(parts.messages) if every and parts.messages else None,
-            Kept(small),
+            parts.kept,
         ),
         parts.remarks,
     )
@@ -155,10 +157,10 @@ def _read_parquet(
 ) -> DataFrame:
     if not files:
         return spark.createDataFrame([], schema).withColumn(SOURCE, F.lit(source))
-    if parts.here:
-        frame = parquet_here(spark, files, schema)
-    else:
-        frame = spark.read.schema(schema).parquet(*map(_uri, files))
+    if parts.kept.small:  # Spark takes longer, and this process needs them
+        rows = parquet_here(files, schema, source)
+        return parts.kept.put(spark, rows, StructType([*schema, StructField(SOURCE, StringType())]))
+    frame = spark.read.schema(schema).parquet(*map(_uri, files))
     return frame.selectExpr("*", f"{text(source)} as {SOURCE}")
 
 

@@ -2,7 +2,7 @@
 
 Rules: the archive (class data sharing, `-XX:ArchiveClassesAtExit`) is made once for a Java, a Spark
 and a set of options, is cached, and is only ever an accelerator: one that does not fit is ignored
-by Java. Small inputs are done before the optimising compiler would pay, so they do without it.
+by Java. Most inputs are done before the optimising compiler would pay, so they do without it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ _ALWAYS = (
     "-Djava.net.preferIPv6Addresses=false",
 )
 _SMALL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+_QUICK = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-DontCompileHugeMethods",  # Spark generates them; they would be interpreted
+    "-XX:+UseParallelGC",
+)
 _LARGE = ("-XX:+UseParallelGC",)
 
 
@@ -83,9 +88,9 @@ def _version_of(home: str, program: str) -> str:
     return found[1] if found else ""
 
 
-def options_of(small: bool) -> tuple[str, ...]:
-    """Return Java's options for Spark; `small`: the input is done in seconds."""
-    return (*_ALWAYS, *(_SMALL if small else _LARGE))
+def options_of(small: bool, quick: bool) -> tuple[str, ...]:
+    """Return Java's options for Spark; the input is done in seconds (`small`), in a few minutes."""
+    return (*_ALWAYS, *(_SMALL if small else _QUICK if quick else _LARGE))
 
 
 def _written(folder: str) -> str:

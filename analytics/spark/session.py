@@ -35,6 +35,7 @@ _LEAST_MEMORY, _MOST_MEMORY = 1 << 30, 8 << 30
 _LONGEST_END = 120
 """Seconds that Java may take to end, the archive of its classes included."""
 _LISTS = "PythonUtils"
+_SESSION = "org.apache.spark.sql.classic.SparkSession"
 _LOGGING = """\
 status = error
 appender.file.type = Console
@@ -55,6 +56,8 @@ class SessionOptions:
     """as for `spark-submit --master`"""
     small: bool = True
     """the input is done in seconds: start quickly rather than run fast"""
+    quick: bool = True
+    """the input is done in a few minutes: no time for Java's optimising compiler"""
     memory: str | None = None
     """heap of the driver, as Java writes it (`8g`); None: an eighth of the machine, 1 to 8 GiB"""
     verbose: bool = False
@@ -180,6 +183,8 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
             "spark.sql.autoBroadcastJoinThreshold": "-1",
             "spark.sql.lightweightPlanChangeValidation": "false",
             "spark.sql.ui.explainMode": "simple",  # made of each query, and shown nowhere
+            "spark.sql.dataFrameQueryContext.enabled": "false",  # who called, for messages
+            "spark.sql.subexpressionElimination.enabled": "false",
             "spark.sql.debug.maxToStringFields": "5",
         }
     return {**settings, **options.settings}
@@ -197,7 +202,7 @@ def start_session(options: SessionOptions | None = None) -> Session:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    java_options = options_of(options.small)
+    java_options = options_of(options.small, options.quick)
     archive = None
     if options.archive and options.is_local:
         installed = os.path.dirname(pyspark.__file__)
@@ -216,7 +221,8 @@ def start_session(options: SessionOptions | None = None) -> Session:
             gateway = launch_gateway(conf, dict(pipes))
             context = SparkContext(conf=conf, gateway=gateway)
             _remember_class(context)
-            return Session(SparkSession(context), archive, log)
+            made = None if options.settings else _without_extensions(context)
+            return Session(SparkSession(context, made), archive, log)
         except Exception as error:
             _forget_gateway()
             raise _not_started(error, log) from error
@@ -291,6 +297,33 @@ def _remember_class(context: SparkContext) -> None:
     """
     java = context._jvm
     vars(java)[_LISTS] = getattr(java, _LISTS)
+
+
+def _without_extensions(context: SparkContext) -> object:
+    """Return a session of Java that has none of the extensions beside Spark; None: as it comes.
+
+    There is one, MLlib's, for two functions of vectors; to declare them takes longer than all else
+    here. Spark looks for them by the class loader of the thread. Who has settings may have
+    extensions of his own.
+    """
+    gateway, java = context._gateway, context._jvm
+    assert gateway is not None
+    assert java is not None
+    try:
+        lang = java.java.lang
+        session = lang.Class.forName(_SESSION)
+        (maker,) = (one for one in session.getConstructors() if one.getParameterCount() == 2)
+        values = gateway.new_array(lang.Object, 2)
+        values[0], values[1] = context._jsc.sc(), java.java.util.HashMap()
+        thread, platform = lang.Thread.currentThread(), lang.ClassLoader.getPlatformClassLoader()
+        loader = thread.getContextClassLoader()
+        thread.setContextClassLoader(platform)
+        try:
+            return maker.newInstance(values)
+        finally:
+            thread.setContextClassLoader(loader)
+    except Exception:  # another version of Spark
+        return None
 
 
 def _forget_gateway() -> None:

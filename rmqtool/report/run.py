@@ -122,7 +122,7 @@ class _Starting:
     """Spark, which starts in a thread of its own."""
 
     def __init__(self, request: ReportRequest, inputs: Sequence[Input]) -> None:
-        from analytics.inputs.inputs import is_small
+        from analytics.inputs.inputs import is_quick, is_small
         from analytics.spark.connect import load_libraries
         from analytics.spark.java import java_of
         from analytics.spark.session import SessionOptions
@@ -130,6 +130,7 @@ class _Starting:
         self._options = SessionOptions(
             master=request.master,
             small=is_small(inputs),
+            quick=is_quick(inputs),
             memory=request.memory,
             verbose=request.verbose,
             archive=not request.plain_start,
