@@ -75,8 +75,8 @@ class MessageLines:
         "_born", "_born_ms", "_born_text", "_checkpoint", "_checkpoint_stop", "_count", "_encode",
         "_group", "_group_text", "_head", "_host", "_host_text", "_is_shared", "_keys",
         "_keys_stop", "_out", "_place_text", "_producers", "_producers_stop", "_queue_id", "_rest",
-        "_stored", "_stored_ms", "_stored_text", "_tags", "_tags_stop", "_topic", "_transaction",
-        "_transaction_stop", "_unique", "_unique_stop",
+        "_rows", "_stored", "_stored_ms", "_stored_text", "_tags", "_tags_stop", "_topic",
+        "_transaction", "_transaction_stop", "_unique", "_unique_stop",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -84,6 +84,7 @@ class MessageLines:
         self._out = BytesWriter()
         columns = [(column.name, column.type) for column in MESSAGE_COLUMNS]
         self._encode = struct_encoder(MessageRecord, columns, kept=False)
+        self._rows: list[MessageRecord] = []
         self._head = self._rest = self._group_text = b""
         self._group: str | None = None
         self._topic = self._place_text = b""
@@ -99,6 +100,7 @@ class MessageLines:
 
     def take(self) -> tuple[int, bytes]:
         """Return how many lines there are since the last call, and the lines."""
+        self._write_rows()
         taken = self._count, self._out.getvalue()
         self._out.truncate(0)
         self._count = 0
@@ -106,14 +108,20 @@ class MessageLines:
 
     def add(self, rows: list[MessageRecord]) -> None:
         """Add rows that nobody needs afterwards."""
-        if rows:
-            self._out.write(self._encode(rows))
-            self._count += len(rows)
+        self._rows.extend(rows)
+
+    def _write_rows(self) -> None:
+        """Write the rows that wait: together they take less than one by one."""
+        if self._rows:
+            self._out.write(self._encode(self._rows))
+            self._count += len(self._rows)
+            self._rows = []
 
     def add_whole(self, seen: SeenExchange, event: str, body: bytes, group: str | None) -> bool:
         """Add what the records of a body say, delivered to a group; False: nothing is added, as one
         is odd.
         """
+        self._write_rows()
         shared = self._encode([row_of(seen, event, 0, Facts())])
         place_at = shared.index(_PLACE)
         self._head = shared[: place_at + len(_PLACE) - 2]

@@ -154,17 +154,23 @@ class MessageTable:
             del rows[most:]
         if len(rows) > paid:
             self._budget.spend((len(rows) - paid) * _ROW)
-        made_by_now = self._budget.made + self._budget.checks.made
-        if made_by_now != self._made:
-            self._made = made_by_now
-            self._most_spent = max(self._most_spent, self._spent)
-        if (is_more or not self._budget.room) and not self._is_cut:
+        is_room_over = self._note_made()
+        if (is_more or is_room_over) and not self._is_cut:
             self._is_cut = True
             experts.append(request.say(ExpertKind.BAD_MESSAGE, _CUT))
         if self._lines is None:
             return rows
         self._lines.add(rows)
         return []
+
+    def _note_made(self) -> bool:
+        """Note what was made since the last call; return whether the room ended by it."""
+        made_by_now = self._budget.made + self._budget.checks.made
+        if made_by_now == self._made:
+            return False
+        self._made = made_by_now
+        self._most_spent = max(self._most_spent, self._spent)
+        return not self._budget.room
 
     def _wrote_whole(self, seen: SeenExchange, code: int) -> bool:
         """Write the stored records of an answer; return False where they need rows."""

@@ -28,7 +28,7 @@ RATIO_FLOORS = (
     ("sends", "sends-plain", 2.5),
     ("sends-parquet", "sends-plain", 1.5),
     ("diagnose", "summary", 1 / 1.5),
-    ("messages", "jsonl", 1 / 5),
+    ("messages", "jsonl", 1 / 3),
     ("commands", "jsonl", 1 / 10),
     ("log", "parquet", 1 / 4),
 )
