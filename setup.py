@@ -23,6 +23,7 @@ COMPILED_MODULES = [
     "dissectors/tcp/pcapng.py",
     "dissectors/tcp/fragments.py",
     "dissectors/tcp/segment.py",
+    "dissectors/tcp/passed_flows.py",
     "dissectors/tcp/segment_reader.py",
     "dissectors/tcp/pieces.py",
     "dissectors/tcp/reassembly.py",

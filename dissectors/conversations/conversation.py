@@ -18,6 +18,7 @@ from ..remoting.framing.frame_decoder import FrameDecoder
 from ..remoting.framing.layout import PREFIX
 from ..remoting.header_codec import JSON_TYPE, decode_header
 from ..replication.progress import Replication
+from ..tcp.passed_flows import Followed
 from ..tcp.pieces import Piece
 from ..tcp.reassembly import StreamReassembler
 from ..tcp.segment import FIN, RST, SYN, Segment
@@ -225,13 +226,13 @@ class ConversationState:
 
 
 @final
-class Conversation:
+class Conversation(Followed):
     """Both directions of one TCP connection."""
 
     __slots__ = (
         "_payload_seen", "_pieces", "_reset", "after_fin", "client", "closed_by", "closing",
         "commands", "established_ts", "experts", "facts", "first", "first_packet", "first_ts",
-        "frames", "idle", "ignored", "last_ts", "linger", "mine", "number", "payload_ts",
+        "frames", "idle", "ignored", "linger", "mine", "number", "payload_ts",
         "protocol", "reset_by", "second", "shaking", "state",
     )  # fmt: skip
 
@@ -239,6 +240,7 @@ class Conversation:
     """what it is taken to be; set by whoever opens the conversation"""
 
     def __init__(self, number: i64, key: bytes, keep: i64, experts: list[ExpertInfo]) -> None:
+        super().__init__()
         self.number: i64 = number
         """number in order of appearance, from 0"""
         self.experts = experts
@@ -257,8 +259,6 @@ class Conversation:
         """id of the first packet"""
         self.first_ts: i64 = 0
         """time of the first packet"""
-        self.last_ts: i64 = 0
-        """time of the last segment"""
         self.payload_ts: i64 = 0
         """time of the last segment with payload; 0: none"""
         self.idle: i64 = 0

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 from ..expert import ExpertInfo, ExpertKind
 from ..replication.progress import MAX_REPLICATIONS, Replication
 from ..rows.conversation_record import ConversationRecord
+from ..tcp.passed_flows import PassedFlows
 from ..tcp.reassembly import MAX_PENDING
 from ..tcp.segment import FIN, RST, SYN, Segment
 from ..tls.key_log import KeyLog
@@ -86,6 +87,8 @@ class ConversationTable:
         self.ended: list[tuple[int, ConversationRecord]] = []
         """the rows of ended conversations of this shard, each with the id of its first packet,
         where they were asked for"""
+        self.passed = PassedFlows() if shards > 1 else None
+        """of conversations of other shards: what need not come here; None: all is wanted"""
         self._keep_ended = keep_ended
         self._secrets = KeyLog() if secrets is None else secrets
         self._directions: dict[bytes, Direction] = {}
@@ -125,6 +128,7 @@ class ConversationTable:
             direction.zero_windows += 1
         if flags or direction.first_seq < 0:
             before = conversation.shaking
+            self._look_again(conversation)
             note_start(direction, segment)
             if conversation.shaking != before:
                 self.shaking += -1 if before else 1
@@ -134,6 +138,8 @@ class ConversationTable:
             if conversation.shaking:  # its acknowledgement was not captured
                 conversation.shaking = False
                 self.shaking -= 1
+            if not conversation.mine and self.passed is not None:
+                self.passed.add(segment.key, conversation)
         return direction
 
     def sweep(self, now: i64, out: list[GivenOut]) -> None:
@@ -206,6 +212,12 @@ class ConversationTable:
                 found.append(replication)
         return found
 
+    def _look_again(self, conversation: Conversation) -> None:
+        """Let all packets of a conversation come: it begins or ends."""
+        if not conversation.mine and self.passed is not None:
+            self.passed.remove(conversation.first.key)
+            self.passed.remove(conversation.second.key)
+
     def _note_ack(self, direction: Direction, segment: Segment) -> None:
         before = direction.conversation.shaking
         note_ack(direction, segment)
@@ -232,6 +244,8 @@ class ConversationTable:
             conversation.mine = self._place_of(number, key) % self._shards == self._shard
         self._directions[conversation.second.key] = conversation.second
         self._directions[key] = conversation.first  # last: both keys are one where ends are alike
+        if self.passed is not None:  # what comes at once has room, or all of it is looked at
+            self.passed.crowded = len(self._directions) >= MAX_CONVERSATIONS
         return conversation.first
 
     def _place_of(self, number: i64, key: bytes) -> i64:
@@ -246,6 +260,7 @@ class ConversationTable:
         return place
 
     def _end(self, conversation: Conversation) -> GivenOut:
+        self._look_again(conversation)
         self._directions.pop(conversation.first.key, None)
         self._directions.pop(conversation.second.key, None)
         pdus: list[Pdu] = []

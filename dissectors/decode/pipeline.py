@@ -308,10 +308,11 @@ class Decode:
                 if reader is None:
                     break
                 stats.format = reader.format
+                reader.passed = stages.table.passed
                 chunk = b""  # the reader has it
             packets = reader.receive(chunk)
             self._take_secrets(reader)
-            _receive(stages, stats, packets)
+            _receive(stages, stats, packets, reader.packets)
             self._collect_experts(stages, reader.take_experts())
             yield
         if reader is None:
@@ -319,7 +320,8 @@ class Decode:
                 self._refuse(source, head)
             return
         if not self._stopped:
-            _receive(stages, stats, reader.finish(source.problem))
+            packets = reader.finish(source.problem)
+            _receive(stages, stats, packets, reader.packets)
         self._collect_experts(stages, reader.take_experts())
 
     def _take_secrets(self, reader: CaptureReader) -> None:
@@ -377,12 +379,14 @@ def _message_table(options: DecodeOptions) -> MessageTable | None:
     return MessageTable(options.body_limit)
 
 
-def _receive(stages: Stages, stats: CaptureStats, packets: list[Packet]) -> None:
+def _receive(stages: Stages, stats: CaptureStats, packets: list[Packet], so_far: int) -> None:
+    """Receive packets; `so_far` were read, with those that another process decodes."""
+    passed = so_far - stats.packets - len(packets)
     if packets:
-        stats.packets += len(packets)
+        stats.packets = so_far
         stats.first_ts = packets[0].ts if stats.first_ts is None else stats.first_ts
         stats.last_ts = packets[-1].ts
-    stages.receive(packets)
+    stages.receive(packets, passed)
 
 
 def _conversation_of(row: ConversationRecord) -> int:

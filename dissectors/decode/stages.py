@@ -97,12 +97,15 @@ class Stages:
         self._given: list[GivenOut] = []
         self._found: list[Pdu] = []
 
-    def receive(self, packets: list[Packet]) -> None:
-        """Receive the next packets of the capture, and sweep where it is time to."""
+    def receive(self, packets: list[Packet], passed: i64 = 0) -> None:
+        """Receive the next packets of the capture, and sweep where it is time to.
+
+        `passed`: how many there were between them of other shards.
+        """
         self.take(packets)
         if not packets:
             return
-        self.packets += len(packets)
+        self.packets += len(packets) + passed
         self._bytes += len(packets[0].data)
         if self.packets - self._swept >= SWEEP_PACKETS or self._bytes >= SWEEP_BYTES:
             self._swept = self.packets

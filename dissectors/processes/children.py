@@ -1,8 +1,9 @@
 """Processes of our own: started, written to and read from over pipes, and ended.
 
 A process that has one thread is forked, which takes no time; one that has more is not, because
-another thread may hold a lock at that moment: then Python is started anew. Messages are bytes with
-their length before them. A process ends when its pipe is closed, so none outlives who started it.
+another thread may hold a lock at that moment: then Python is started anew. A message is bytes with
+their length before them; one that a process sends also has data, which a forked one leaves in
+shared memory. A process ends when its pipe is closed, so none outlives who started it.
 """
 
 from __future__ import annotations
@@ -16,19 +17,48 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from struct import Struct
 from typing import IO, Final
+
+from .shared_blocks import NO_PLACE, SharedBlocks
 
 PIPE_BYTES: Final = 1 << 20
 """bytes that a pipe holds where the system allows it: with less, processes wait for each other"""
-MOST_WAITING: Final = 16 * 1024 * 1024
-"""bytes of one process that are read before they are wanted, so that it need not wait"""
+MOST_WAITING: Final = 8 * 1024 * 1024
+"""bytes of one process that are read before they are wanted, so that it need not wait; those in
+shared memory do not count"""
+LEAST_SHARED: Final = 4096
+"""bytes of data from which on shared memory pays"""
 _SIZE: Final = 8
 """bytes of the length before a message"""
+_HEAD: Final = Struct(">qqq")
+"""before what a process sends: bytes of the message, bytes of its data, their place"""
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-Entry = Callable[[IO[bytes], IO[bytes]], None]
-"""what a process does: reads messages from the first, writes its own to the second"""
+
+class Sender:
+    """What a process says to the one that started it."""
+
+    def __init__(self, out: IO[bytes], blocks: SharedBlocks | None = None) -> None:
+        self._out = out
+        self._blocks = blocks
+
+    def send(self, message: bytes, parts: Sequence[bytes | memoryview] = ()) -> None:
+        """Send a message with data, which is given in parts."""
+        size, place = sum(map(len, parts)), NO_PLACE
+        if self._blocks is not None and size >= LEAST_SHARED:
+            place = self._blocks.put(parts, size)
+        self._out.write(_HEAD.pack(len(message), size, place))
+        self._out.write(message)
+        if place == NO_PLACE:
+            self._out.writelines(parts)
+        self._out.flush()
+
+
+Entry = Callable[[IO[bytes], Sender], None]
+"""what a process does: reads messages from the first, sends its own by the second"""
 
 
 class ChildEnded(ChildProcessError):
@@ -43,8 +73,16 @@ class ChildEnded(ChildProcessError):
 class Child:
     """One process: where it is written to, where it is read from."""
 
-    def __init__(self, inward: int, outward: int, pid: int, opened: object = None) -> None:
-        """Keep `opened` until the process has ended."""
+    def __init__(
+        self,
+        inward: int,
+        outward: int,
+        pid: int,
+        opened: object = None,
+        blocks: SharedBlocks | None = None,
+    ) -> None:
+        """Keep `opened` until the process has ended; `blocks`: where its data may be."""
+        self.blocks = blocks
         self.inward = inward
         self.outward = outward
         self._pid = pid
@@ -106,21 +144,32 @@ def _has_one_thread() -> bool:
 def _forked(
     to_child: tuple[int, int], from_child: tuple[int, int], entry: Entry, others: Sequence[Child]
 ) -> Child:
+    blocks = _blocks()
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         pid = os.fork()
         if pid == 0:
             ours = [to_child[1], from_child[0]]
             ours += [number for one in others for number in (one.inward, one.outward)]
-            _be_child(to_child[0], from_child[1], ours, entry)
+            _be_child(to_child[0], from_child[1], ours, entry, blocks)
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     os.close(to_child[0])
     os.close(from_child[1])
-    return Child(to_child[1], from_child[0], pid)
+    return Child(to_child[1], from_child[0], pid, blocks=blocks)
 
 
-def _be_child(inward: int, outward: int, ours: Sequence[int], entry: Entry) -> None:
+def _blocks() -> SharedBlocks | None:
+    """Return memory to share; None: there is none, all goes through the pipe."""
+    try:
+        return SharedBlocks()
+    except OSError:
+        return None
+
+
+def _be_child(
+    inward: int, outward: int, ours: Sequence[int], entry: Entry, blocks: SharedBlocks | None
+) -> None:
     """Do the work of a forked process and end it; does not return."""
     status = 1
     try:
@@ -130,7 +179,7 @@ def _be_child(inward: int, outward: int, ours: Sequence[int], entry: Entry) -> N
         _set_signals()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         with open(inward, "rb") as source, open(outward, "wb") as out:
-            entry(source, out)
+            entry(source, Sender(out, blocks))
         status = 0
     except BaseException as error:
         if os.environ.get("RMQTOOL_DEBUG"):
@@ -165,7 +214,7 @@ def _spawned(to_child: tuple[int, int], from_child: tuple[int, int], entry: Entr
 def serve(entry: Entry) -> None:
     """Be a process that was started anew: the messages come on standard input."""
     _set_signals()
-    entry(sys.stdin.buffer, sys.stdout.buffer)
+    entry(sys.stdin.buffer, Sender(sys.stdout.buffer))
 
 
 def _widen(number: int) -> None:
@@ -183,26 +232,38 @@ def read_message(source: IO[bytes]) -> bytes | None:
     return data if len(head) == _SIZE and len(data) == size else None
 
 
-def write_message(out: IO[bytes], message: bytes) -> None:
-    """Write a message."""
-    out.write(len(message).to_bytes(_SIZE, "big"))
-    out.write(message)
-    out.flush()
+class Message:
+    """What a process sent."""
+
+    def __init__(
+        self, message: memoryview, data: memoryview, piped: int, free: Callable[[], None]
+    ) -> None:
+        """`free` gives back the memory of `data`."""
+        self.message = message
+        self.data = data
+        self.piped = piped
+        """bytes of both that came through the pipe"""
+        self._free = free
+
+    def free(self) -> None:
+        """Let the memory of the data be used again."""
+        self._free()
 
 
 class _Waiting:
     """What was read of one process and is not wanted yet."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, blocks: SharedBlocks | None) -> None:
         """Read from the pipe with this number, to which the process writes."""
-        self.messages: deque[bytes] = deque()
+        self.messages: deque[Message] = deque()
         self.bytes = 0
         """of them"""
         self.is_ended = False
         self._number = number
+        self._blocks = blocks
         self._parts: list[bytes] = []
-        self._missing = _SIZE
-        self._is_head = True
+        self._missing = _HEAD.size
+        self._head: tuple[int, int, int] | None = None
 
     def read(self) -> None:
         """Read on, not beyond the message: it is then as it was read, without a copy."""
@@ -214,19 +275,33 @@ class _Waiting:
             return
         whole = b"".join(self._parts) if len(self._parts) > 1 else data
         self._parts.clear()
-        if self._is_head:
-            self._missing = int.from_bytes(whole, "big")
+        if self._head is None:
+            self._head = size, data_size, place = _HEAD.unpack(whole)
+            self._missing = size + (data_size if place == NO_PLACE else 0)
         else:
-            self._missing = _SIZE
+            self._missing = _HEAD.size
             self.bytes += len(whole)
-            self.messages.append(whole)
-        self._is_head = not self._is_head
+            self.messages.append(self._message(memoryview(whole), *self._head))
+            self._head = None
 
-    def take(self) -> bytes:
+    def _message(self, whole: memoryview, size: int, data_size: int, place: int) -> Message:
+        """Return a message; `whole`: it, and the data that are in no shared memory."""
+        blocks = self._blocks
+        if blocks is None or place == NO_PLACE:
+            data, free = whole[size:], _nothing
+        else:
+            data, free = blocks.block(place, data_size), partial(blocks.free, place, data_size)
+        return Message(whole[:size], data, len(whole), free)
+
+    def take(self) -> Message:
         """Return the first message."""
         one = self.messages.popleft()
-        self.bytes -= len(one)
+        self.bytes -= one.piped
         return one
+
+
+def _nothing() -> None:
+    """Give nothing back."""
 
 
 class Inbox:
@@ -234,9 +309,9 @@ class Inbox:
 
     def __init__(self, children: Sequence[Child]) -> None:
         self._children = children
-        self._waiting = [_Waiting(child.outward) for child in children]
+        self._waiting = [_Waiting(child.outward, child.blocks) for child in children]
 
-    def next_of(self, which: int) -> bytes:
+    def next_of(self, which: int) -> Message:
         """Return the next message of a process; raise ChildEnded where it has ended instead."""
         waiting = self._waiting[which]
         while not waiting.messages:

@@ -15,8 +15,8 @@ from ..rows.tables import csv_of
 from ..times import UTC_ZONE, zone_named
 from ..where.fields import exchange_fields
 from ..where.filter import Test, compile_where
-from .merging import Encoded, merged_lines, merged_places, runs_of
-from .task import RowRequest
+from .merging import merged_lines, merged_places, runs_of
+from .task import Encoded, Packed, RowRequest
 
 if TYPE_CHECKING:
     from ..rows.json_rows import Encode
@@ -39,40 +39,41 @@ class RowEncoder:
         self._form = form
         self._rows: list[object] = []
         self._lines: list[bytes] = []
-        self._places: list[Place] = []
+        self._runs: list[bytes] = []
 
     def add(self, rows: Sequence[object], places: list[Place]) -> None:
         """Take rows; `places` says of each which packet gave it out, and where there.
 
         Lines are made at once: later the rows would have left the cache of the processor.
         """
-        self._places += places
+        lines = b""
         if isinstance(self._form, RowTable):
             self._rows += rows
         else:
-            self._lines.append(self._form(rows))
+            lines = self._form(rows)
+            self._lines.append(lines)
+        self._runs.append(runs_of(places, lines))
 
-    def take(self) -> Encoded:
-        """Return the rows since the last call."""
-        lines = b"".join(self._lines)
-        runs = runs_of(self._places, lines)
+    def take(self) -> tuple[Sequence[bytes | memoryview], bytes]:
+        """Return the rows since the last call, in parts that follow each other, and their runs."""
+        parts: Sequence[bytes | memoryview] = self._lines
         if isinstance(self._form, RowTable) and self._rows:
-            encoded = Encoded(packed_columns(self._form.batch_of(self._rows)), runs)
-        else:
-            encoded = Encoded(lines, runs)
-        self._rows, self._lines, self._places = [], [], []
-        return encoded
+            parts = [packed_columns(self._form.batch_of(self._rows))]
+        runs = b"".join(self._runs)
+        self._rows, self._lines, self._runs = [], [], []
+        return parts, runs
 
     def whole(self, rows: Sequence[object]) -> EncodedRows:
         """Return the rows of one chunk of a run by one process."""
         if isinstance(self._form, RowTable):
             return Columns(self._form.batch_of(rows), [len(rows)])
-        return Lines(self._form(rows), [len(rows)])
+        return Lines([self._form(rows)], [len(rows)])
 
     def merged(self, parts: Sequence[Encoded], counts: list[int]) -> EncodedRows:
         """Return the rows of all processes in the order of one; `counts` are those by chunk."""
         if not isinstance(self._form, RowTable):
-            return Lines(merged_lines(list(parts)), counts)
+            lines = merged_lines([part.data for part in parts], [part.runs for part in parts])
+            return Lines(lines, counts)
         order = merged_places([part.runs for part in parts])
         filled = [part.data for part in parts if part.data]
         return Columns(merged_columns(filled, order, self._form.schema), counts)
@@ -127,7 +128,13 @@ class PendingRows:
             self._exchanges.add(rows, places)
         return len(rows), message_rows
 
-    def take(self) -> tuple[Encoded, Encoded | None]:
-        """Return the exchanges and the messages since the last call."""
-        messages = self._messages.take() if self._messages is not None else None
-        return self._exchanges.take(), messages
+    def take(self) -> tuple[list[bytes | memoryview], Packed, Packed | None]:
+        """Return the exchanges and the messages since the last call: their bytes, in parts, and
+        what is said of both.
+        """
+        parts, runs = self._exchanges.take()
+        exchanges = Packed(sum(map(len, parts)), runs)
+        if self._messages is None:
+            return [*parts], exchanges, None
+        more, runs = self._messages.take()
+        return [*parts, *more], exchanges, Packed(sum(map(len, more)), runs)

@@ -8,7 +8,7 @@ bytes.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from mypy_extensions import i64
@@ -17,15 +17,6 @@ RUN: Final = 32
 """bytes of a run"""
 LAST: Final = (1 << 63) - 1
 """behind all packets"""
-
-
-class Encoded(NamedTuple):
-    """Rows of one process as they are written, and what tells where they belong."""
-
-    data: bytes
-    """lines, or columns of Arrow"""
-    runs: bytes
-    """what the rows are, run by run"""
 
 
 def runs_of(places: list[tuple[int, int]], lines: bytes) -> bytes:
@@ -65,10 +56,14 @@ class _Head:
         self.place: i64 = 0
         self.rows: i64 = 0
         self.bytes: i64 = 0
+        self.begin: i64 = 0
+        """bytes before it"""
         self.read()
 
     def read(self) -> None:
         """Look at the next run."""
+        self.begin += self.bytes
+        self.bytes = 0
         if self._at >= len(self._runs):
             self.packet = LAST
             return
@@ -91,24 +86,25 @@ def _first_of(heads: list[_Head]) -> i64:
     return found
 
 
-def merged_lines(parts: list[Encoded]) -> bytes:
-    """Return the lines of all processes in the order of one."""
+def merged_lines(lines: list[memoryview], parts: list[bytes]) -> list[memoryview]:
+    """Return the lines of all processes in the order of one, piece by piece: where they stand.
+
+    `lines` and `parts` are the lines and the runs of each.
+    """
     heads: list[_Head] = []
-    begins: list[int] = []
-    for part in parts:
-        heads.append(_Head(part.runs))
-        begins.append(0)
-    pieces: list[bytes] = []
+    for runs in parts:
+        heads.append(_Head(runs))
+    pieces: list[memoryview] = []
     while True:
         which: i64 = _first_of(heads)
         head = heads[which]
         if head.packet == LAST:
-            return b"".join(pieces)
-        begin: i64 = begins[which]
-        end: i64 = begin + head.bytes
-        pieces.append(parts[which].data[begin:end])
-        begins[which] = end
+            return pieces
+        begin: i64 = head.begin
         head.read()
+        while head.packet != LAST and _first_of(heads) == which:
+            head.read()
+        pieces.append(lines[which][begin : head.begin])
 
 
 def merged_places(parts: list[bytes]) -> list[int]:

@@ -27,11 +27,11 @@ from ..rows.conversation_record import ConversationRecord
 from ..rows.encoded import EncodedBatch, RowForm
 from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, is_compressed
-from .children import Child, Inbox, start_children
+from .children import Child, Inbox, Message, start_children
 from .encoding import exchange_encoder, filter_of, message_encoder
 from .feeding import Feeder
 from .merging import merged_places
-from .task import ChunkOutput, MostHeld, RowRequest, ShardOutput, ShardTask
+from .task import ChunkOutput, Encoded, MostHeld, RowRequest, ShardOutput, ShardTask
 from .worker import work
 
 _LIMITS: Final = MostHeld(
@@ -63,8 +63,8 @@ class SharedDecode(Decode):
     def records(self) -> Iterator[list[ExchangeRecord]]:
         """Exchanges as rows, in the order of one process."""
         try:
-            for outputs in self._outputs(RowRequest(RowForm.records)):
-                for chunks in _by_chunk(outputs):
+            for received in self._outputs(RowRequest(RowForm.records)):
+                for chunks in _by_chunk(received):
                     self._note_chunk(chunks)
                     rows = [row for chunk in chunks for row in chunk.rows]
                     batch = [rows[at] for at in merged_places([chunk.runs for chunk in chunks])]
@@ -81,20 +81,20 @@ class SharedDecode(Decode):
         encoder = exchange_encoder(request.form)
         of_messages = message_encoder(request.form) if self.options.messages else None
         try:
-            for outputs in self._outputs(request):
-                by_chunk = _by_chunk(outputs)
+            for received in self._outputs(request):
+                by_chunk = _by_chunk(received)
                 for chunks in by_chunk[:-1]:
                     self._note_chunk(chunks)
                     yield EncodedBatch(sum(chunk.seen for chunk in chunks), None, None)
                 if by_chunk:
                     self._note_chunk(by_chunk[-1])
                     counts = [sum(chunk.chosen for chunk in chunks) for chunks in by_chunk]
-                    parts = [one.exchanges for one in outputs if one.exchanges is not None]
+                    parts = [one.exchanges for one in received if one.exchanges is not None]
                     rows = encoder.merged(parts, counts) if any(counts) else None
                     messages = None
                     counts = [sum(chunk.message_rows for chunk in chunks) for chunks in by_chunk]
                     if of_messages is not None and any(counts):
-                        parts = [one.messages for one in outputs if one.messages is not None]
+                        parts = [one.messages for one in received if one.messages is not None]
                         messages = of_messages.merged(parts, counts)
                     yield EncodedBatch(sum(one.seen for one in by_chunk[-1]), rows, messages)
         except _LimitNear:
@@ -115,8 +115,8 @@ class SharedDecode(Decode):
         taken, self._ended = self._ended, []
         return taken
 
-    def _outputs(self, request: RowRequest) -> Iterator[list[ShardOutput]]:
-        """Give what all processes send, group by group."""
+    def _outputs(self, request: RowRequest) -> Iterator[list[_Received]]:
+        """Give what all processes send, group by group; each holds until the next is asked for."""
         children = self._children
         is_fed = any(map(is_compressed, self.sources))
         try:
@@ -129,9 +129,12 @@ class SharedDecode(Decode):
             inbox = Inbox(children)
             is_over = False
             while not is_over:
-                outputs = [_decoder.decode(inbox.next_of(one)) for one in range(self.jobs)]
-                is_over = self._note_group(outputs)
-                yield outputs
+                messages = [inbox.next_of(one) for one in range(self.jobs)]
+                received = [_received(message) for message in messages]
+                is_over = self._note_group([one.output for one in received])
+                yield received
+                for message in messages:
+                    message.free()
         finally:
             self._end()
 
@@ -197,9 +200,29 @@ class SharedDecode(Decode):
 _decoder = msgspec.msgpack.Decoder(ShardOutput)
 
 
-def _by_chunk(outputs: Sequence[ShardOutput]) -> list[tuple[ChunkOutput, ...]]:
+class _Received(NamedTuple):
+    """What a process sent of a group of chunks."""
+
+    output: ShardOutput
+    exchanges: Encoded | None
+    messages: Encoded | None
+
+
+def _received(message: Message) -> _Received:
+    """Return what a process sent, its rows where they stand."""
+    output = _decoder.decode(message.message)
+    exchanges, messages, data = output.exchanges, output.messages, message.data
+    if exchanges is None:
+        return _Received(output, None, None)
+    rows = Encoded(data[: exchanges.size], exchanges.runs)
+    if messages is None:
+        return _Received(output, rows, None)
+    return _Received(output, rows, Encoded(data[exchanges.size :], messages.runs))
+
+
+def _by_chunk(received: Sequence[_Received]) -> list[tuple[ChunkOutput, ...]]:
     """Return what each chunk gave in each process."""
-    return list(zip(*(output.chunks for output in outputs), strict=True))
+    return list(zip(*(one.output.chunks for one in received), strict=True))
 
 
 def _carried_in(chunks: Sequence[ChunkOutput], batch: Sequence[ExchangeRecord]) -> list[Carried]:

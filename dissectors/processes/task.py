@@ -12,7 +12,6 @@ from ..rows.conversation_record import ConversationRecord
 from ..rows.encoded import RowForm
 from ..rows.message_record import MessageRecord
 from ..rows.record import ExchangeRecord
-from .merging import Encoded
 
 GROUP: Final = 8
 """chunks of which the results are sent together, 768 KiB of the captures: with more, what is sent
@@ -86,12 +85,29 @@ class MostHeld(NamedTuple):
     """connections and queues of which something is remembered for messages"""
 
 
+class Packed(NamedTuple):
+    """Encoded rows that are in the data of a message, exchanges before messages."""
+
+    size: int
+    """bytes of it"""
+    runs: bytes
+    """which of them belong where, see `merging`"""
+
+
+class Encoded(NamedTuple):
+    """The same with its bytes."""
+
+    data: memoryview
+    """lines, or columns of Arrow"""
+    runs: bytes
+
+
 class ShardOutput(msgspec.Struct, array_like=True):
     """What a group of chunks gave, or the end (`totals`), or why it ended early (`problem`)."""
 
     chunks: list[ChunkOutput] = []
-    exchanges: Encoded | None = None
-    messages: Encoded | None = None
+    exchanges: Packed | None = None
+    messages: Packed | None = None
     """the rows of all chunks, where they are encoded"""
     held: MostHeld = MostHeld(0, 0, 0, 0, 0)
     """the most that was held at a time by then"""

@@ -20,7 +20,7 @@ from ..rows.encoded import RowForm
 from ..rows.message_record import MessageRecord
 from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, Source
-from .children import read_message, serve, write_message
+from .children import Sender, read_message, serve
 from .encoding import PendingRows
 from .feeding import FedSource
 from .merging import runs_of
@@ -86,7 +86,7 @@ class ShardDecode(Decode):
 class _Group:
     """What some chunks gave, until it is sent."""
 
-    def __init__(self, task: ShardTask, decode: ShardDecode, out: IO[bytes]) -> None:
+    def __init__(self, task: ShardTask, decode: ShardDecode, out: Sender) -> None:
         self._is_first = task.options.shard == 0
         self._decode = decode
         self._out = out
@@ -120,13 +120,14 @@ class _Group:
         """Send what there is."""
         decode = self._decode
         output = ShardOutput(self._chunks, bytes_read=decode.bytes_read)
+        data: Sequence[bytes | memoryview] = ()
         if self._encoded is not None:
-            output.exchanges, output.messages = self._encoded.take()
+            data, output.exchanges, output.messages = self._encoded.take()
         output.held = decode.take_most_held()
         if not self._is_begun and decode.stats.first_time:
             self._is_begun = True
             output.begun = decode.stats.captures
-        _send(self._out, output)
+        _send(self._out, output, data)
         self._chunks = []
 
     def finish(self) -> None:
@@ -137,7 +138,7 @@ class _Group:
         _send(self._out, ShardOutput(bytes_read=decode.bytes_read, totals=totals))
 
 
-def work(source: IO[bytes], out: IO[bytes]) -> None:
+def work(source: IO[bytes], out: Sender) -> None:
     """Decode the share of one process and send what it gives."""
     message = read_message(source)
     if message is None:
@@ -166,8 +167,8 @@ def _places_of(
     ]
 
 
-def _send(out: IO[bytes], output: ShardOutput) -> None:
-    write_message(out, msgspec.msgpack.encode(output))
+def _send(out: Sender, output: ShardOutput, data: Sequence[bytes | memoryview] = ()) -> None:
+    out.send(msgspec.msgpack.encode(output), data)
 
 
 if __name__ == "__main__":

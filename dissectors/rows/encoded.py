@@ -6,6 +6,7 @@ if the rows had come chunk by chunk.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,20 +28,24 @@ class RowForm(StrEnum):
 class Lines(NamedTuple):
     """Rows as lines of text."""
 
-    data: bytes
+    pieces: Sequence[bytes | memoryview]
+    """the bytes, of which each piece follows the one before; they hold until more are asked for"""
     counts: list[int]
     """rows by chunk"""
+
+    @property
+    def data(self) -> bytes:
+        """All bytes, as a copy."""
+        return b"".join(self.pieces)
 
     def split(self, chunks: int) -> tuple[Lines, Lines]:
         """Return the rows of so many chunks, and those that follow."""
         if chunks >= len(self.counts):
-            return self, Lines(b"", [])
-        rows, at = sum(self.counts[:chunks]), 0
-        for _ in range(rows):
-            at = self.data.index(b"\n", at) + 1
-        return Lines(self.data[:at], self.counts[:chunks]), Lines(
-            self.data[at:], self.counts[chunks:]
-        )
+            return self, Lines([], [])
+        data, at = self.data, 0
+        for _ in range(sum(self.counts[:chunks])):
+            at = data.index(b"\n", at) + 1
+        return Lines([data[:at]], self.counts[:chunks]), Lines([data[at:]], self.counts[chunks:])
 
 
 class Columns(NamedTuple):

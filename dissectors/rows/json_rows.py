@@ -83,7 +83,7 @@ class JsonRows:
         """Add rows that are lines."""
         if self._file is not None and isinstance(rows, Lines):
             self.rows += sum(rows.counts)
-            self._file.write(rows.data)
+            self._file.writelines(rows.pieces)
 
     def finish(self) -> None:
         """Write what is left."""

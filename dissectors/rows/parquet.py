@@ -166,13 +166,13 @@ def _fitting(value: object, limit: int) -> object:
     return encodable(value) if isinstance(value, str) else value
 
 
-def packed_columns(batch: pyarrow.RecordBatch) -> bytes:
+def packed_columns(batch: pyarrow.RecordBatch) -> memoryview:
     """Return columns as bytes, for another process."""
-    return batch.serialize().to_pybytes()
+    return memoryview(batch.serialize())
 
 
 def merged_columns(
-    parts: Sequence[bytes], order: Sequence[int], schema: pyarrow.Schema
+    parts: Sequence[bytes | memoryview], order: Sequence[int], schema: pyarrow.Schema
 ) -> pyarrow.RecordBatch:
     """Return the rows of several processes as columns.
 

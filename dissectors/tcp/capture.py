@@ -15,9 +15,11 @@ from librt.strings import read_i32_be, read_i32_le, read_i64_be, read_i64_le
 from mypy_extensions import i64, mypyc_attr
 
 from ..expert import ExpertInfo, ExpertKind
+from .passed_flows import PassedFlows
 
 MAX_PACKET: Final = 1024 * 1024
 """largest captured packet, bytes: four times tcpdump's largest snap length, room for BIG TCP"""
+LINKTYPE_ETHERNET: Final = 1
 ORDINARY_PACKET: Final = 128 * 1024
 """a captured packet over so many bytes is so rare that what follows it must prove it"""
 
@@ -92,13 +94,17 @@ class CaptureReader:
         """`head`: what was read already, behind which `receive` goes on."""
         self.format = ""
         self.packets: i64 = 0
-        """packets given out so far"""
+        """packets so far"""
+        self.passed: PassedFlows | None = None
+        """packets of these are counted, but not given out, unless they are the first or the last
+        that come together"""
         self.experts: list[ExpertInfo] = []
         """findings that were not taken yet"""
         self.secrets: list[bytes] = []
         """secrets of TLS in the file, as key logs, that were not taken yet"""
         self.last_ts: i64 = 0
         """time of the last packet"""
+        self._last: Packet | None = None
         self._first_id: i64 = index << CAPTURE_SHIFT
         self._rest = head
         self._offset: i64 = 0
@@ -110,7 +116,10 @@ class CaptureReader:
         if self._rest:
             data = self._rest + data
         found: list[Packet] = []
+        if self.passed is not None:
+            self.passed.begin()
         used: i64 = self._packets_of(data, found)
+        self._give_last(found)
         self._rest = data[used:]
         self._offset += used
         return found
@@ -150,6 +159,7 @@ class CaptureReader:
         self._ended = True
         data = self._rest
         used: i64 = self._packets_of(data, found)
+        self._give_last(found)
         self._rest = b""
         self._offset += used
         left: i64 = len(data) - used
@@ -160,6 +170,12 @@ class CaptureReader:
             detail = problem or f"{left} bytes of a packet that is cut off"
             self._say(ExpertKind.CAPTURE_TRUNCATED, detail, self._offset)
         return found
+
+    def _give_last(self, found: list[Packet]) -> None:
+        """Append the last packet, where it was passed over."""
+        if self._last is not None:
+            found.append(self._last)
+            self._last = None
 
     def _packets_of(self, data: bytes, found: list[Packet]) -> i64:
         """Append the packets that are complete; give the place behind what was used."""

@@ -15,6 +15,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from .capture import (
+    LINKTYPE_ETHERNET,
     MAX_PACKET,
     NANOSECONDS,
     ORDINARY_PACKET,
@@ -91,6 +92,8 @@ class PcapReader(CaptureReader):
         last: i64 = -1
         size: i64 = len(data)
         ts: i64 = self.last_ts
+        passed = self.passed if linktype == LINKTYPE_ETHERNET else None
+        is_passed = False
         while size - at >= RECORD_HEADER:
             captured, length = read_u32_pair(data, at + 8, big)
             seconds, fraction = read_u32_pair(data, at, big)
@@ -103,6 +106,9 @@ class PcapReader(CaptureReader):
                 if verdict is RecordCheck.UNDECIDED:
                     break
                 if verdict is RecordCheck.NO_RECORDS:
+                    if is_passed:  # its length may be wrong
+                        found.append(self._packet_at(data, last, at, number, ts))
+                        is_passed = False
                     self.packets = number - self._first_id
                     self.last_ts = ts
                     at = self._recover(data, at, last, found)
@@ -119,12 +125,25 @@ class PcapReader(CaptureReader):
                 continue
             number += 1
             ts = seconds * NANOSECONDS + fraction
-            found.append(Packet(number, ts, linktype, data, at + RECORD_HEADER, end, length))
+            is_passed = (
+                passed is not None
+                and len(found) > 0
+                and passed.passes(data, at + RECORD_HEADER, end, ts)
+            )
+            if not is_passed:
+                found.append(Packet(number, ts, linktype, data, at + RECORD_HEADER, end, length))
             last = at
             at = end
+        if is_passed:
+            found.append(self._packet_at(data, last, at, number, ts))
         self.packets = number - self._first_id
         self.last_ts = ts
         return at
+
+    def _packet_at(self, data: bytes, at: i64, end: i64, number: i64, ts: i64) -> Packet:
+        """Return the packet of the record between these places."""
+        length: i64 = read_u32(data, at + 12, self._big)
+        return Packet(number, ts, self._linktype, data, at + RECORD_HEADER, end, length)
 
     def _recover(self, data: bytes, at: i64, last: i64, found: list[Packet]) -> i64:
         """Where records go on, or, while `_lost`, from where on the bytes must be kept."""

@@ -12,6 +12,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from .capture import (
+    LINKTYPE_ETHERNET,
     MAX_PACKET,
     NANOSECONDS,
     ORDINARY_PACKET,
@@ -267,7 +268,13 @@ class PcapngReader(CaptureReader):
         packet: i64 = self._first_id + self.packets
         end: i64 = start + captured
         ts: i64 = self.last_ts
-        found.append(Packet(packet, ts, interface.linktype, data, start, end, length))
+        one = Packet(packet, ts, interface.linktype, data, start, end, length)
+        passed = self.passed if interface.linktype == LINKTYPE_ETHERNET else None
+        if passed is not None and len(found) > 0 and passed.passes(data, start, end, ts):
+            self._last = one
+        else:
+            self._last = None
+            found.append(one)
 
 
 def _set_resolution(interface: _Interface, resolution: int) -> None:

@@ -16,7 +16,7 @@ from librt.strings import read_i16_be, read_i64_be
 from mypy_extensions import i64
 
 from ..expert import ExpertInfo, ExpertKind
-from .capture import Packet
+from .capture import LINKTYPE_ETHERNET, Packet
 from .fragments import FragmentTable
 from .segment import FIN, RST, SYN, Segment
 
@@ -28,7 +28,6 @@ MAX_IPV6_HEADERS: Final = 16
 """IPv6 extension headers of one packet that are followed"""
 
 LINKTYPE_NULL: Final = 0
-LINKTYPE_ETHERNET: Final = 1
 LINKTYPE_LOOP: Final = 108
 LINKTYPE_LINUX_SLL: Final = 113
 LINKTYPE_IPV4: Final = 228

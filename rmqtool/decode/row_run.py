@@ -121,4 +121,4 @@ def encoded_rows_for(
 
 def _batches_of(lines: Iterator[tuple[int, bytes]]) -> Iterator[EncodedBatch]:
     for count, data in lines:
-        yield EncodedBatch(count, Lines(data, [count]) if count else None, None)
+        yield EncodedBatch(count, Lines([data], [count]) if count else None, None)

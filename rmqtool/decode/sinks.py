@@ -144,8 +144,13 @@ class EncodedSink(Sink[Row]):
         self._write_data(self._encode(rows))
 
     def write_encoded(self, exchanges: EncodedRows, messages: EncodedRows | None) -> None:  # noqa: ARG002
-        if isinstance(exchanges, Lines):
+        if not isinstance(exchanges, Lines):
+            return
+        if self._to_screen:
             self._write_data(exchanges.data)
+        else:
+            self._write_head()
+            self._output.write_pieces(exchanges.pieces)
 
     def idle(self) -> None:
         self._output.flush()

@@ -11,7 +11,7 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, TextIO
 
@@ -27,6 +27,8 @@ from dissectors.temporary import (
 from .status import CommandError, ExitStatus
 
 _PAGES: Final = (".html", ".htm", ".xhtml", ".xht")
+_PIECES: Final = 1024
+"""pieces that all systems write at once"""
 JOURNAL_MARK: Final = "run.json"
 """what says that a folder is the journal of a replay"""
 
@@ -77,6 +79,23 @@ class Output:
             written = self._stream.write(data)
             while written < len(data):  # a signal interrupted a write to a full pipe
                 written += self._stream.write(data[written:])
+
+    def write_pieces(self, pieces: Sequence[bytes | memoryview]) -> None:
+        """Write bytes that stand in many places, without putting them together first."""
+        try:
+            number = self._stream.fileno()
+        except (OSError, ValueError):  # it is no file of the system
+            self.write(b"".join(pieces))
+            return
+        with naming(self.name):
+            self._stream.flush()
+            for first in range(0, len(pieces), _PIECES):
+                some = pieces[first : first + _PIECES]
+                written = os.writev(number, some)
+                self.written += written
+                if written < sum(map(len, some)):  # a signal interrupted it
+                    self.write(b"".join(some)[written:])
+                    self._stream.flush()
 
     def flush(self) -> None:
         """Let readers see what was written."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.processes.merging import Encoded, merged_lines, merged_places, runs_of
+from dissectors.processes.merging import merged_lines, merged_places, runs_of
 
 Place = tuple[int, int]
 
@@ -25,5 +25,6 @@ def test_any_rows_of_any_processes(rows: list[tuple[int, int, int]], data: st.Da
     flat = [row for part in parts for row in part]
     wanted = sorted(range(len(flat)), key=lambda at: flat[at][0])
     assert merged_places([runs_of(one, b"") for one in places]) == wanted
-    encoded = [Encoded(one, runs_of(where, one)) for one, where in zip(lines, places, strict=True)]
-    assert merged_lines(encoded) == b"".join(flat[at][1] for at in wanted)
+    runs = [runs_of(where, one) for one, where in zip(lines, places, strict=True)]
+    pieces = merged_lines([memoryview(one) for one in lines], runs)
+    assert b"".join(pieces) == b"".join(flat[at][1] for at in wanted)

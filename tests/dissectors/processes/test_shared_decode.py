@@ -111,18 +111,19 @@ def encoded(
     decode = decode_of(sources, DecodeOptions(conversations=True, messages=True), jobs)
     assert isinstance(decode, SharedDecode)
     told: list[object] = []
-    rows, messages = [], []
+    rows: list[object] = []
+    messages: list[object] = []
     for batch in decode.encoded_rows(RowRequest(form, where)):
         told += decode.take_experts()
         told += decode.take_conversations()
-        rows.append(batch.rows)
-        messages.append(batch.messages)
+        for found, one in ((rows, batch.rows), (messages, batch.messages)):
+            if one is not None:
+                found.append(_plain(one))
     told += [*decode.take_experts(), decode.stats, decode.bytes_read]
     return told, _joined(rows), _joined(messages)
 
 
-def _joined(parts: Sequence[EncodedRows | None]) -> object:
-    plain = [_plain(one) for one in parts if one is not None]
+def _joined(plain: Sequence[object]) -> object:
     if isinstance(plain[0], bytes):
         return b"".join(one for one in plain if isinstance(one, bytes))
     return [row for one in plain if isinstance(one, list) for row in one]

@@ -1,0 +1,148 @@
+"""Packets that nobody here wants, told by their bytes: they are passed over where they lie.
+
+One of several processes decodes its share of the connections; of the others it needs to know when
+they begin and end. What else they carry is found here by addresses and ports, without a packet or a
+segment being made of it. Whatever is unusual (a tag, a tunnel, IPv6, options, fragments, SYN, FIN,
+RST, bytes cut off, lengths that disagree) is not passed over.
+
+Packets are told before those that came with them are looked at. So a flow is no longer passed over
+as soon as there is SYN, FIN or RST in it, and none is behind a packet that may be of any flow.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from .segment import FIN, RST, SYN
+
+BUCKETS: Final = 4096
+MOST_ALIKE: Final = 8
+"""flows of one bucket; others are not passed over, so that nobody can make the search long"""
+VLAN_ETHERTYPES: Final = (0x8100, 0x88A8, 0x9100)
+SHORTEST: Final = 54
+"""bytes of an Ethernet, an IPv4 and a TCP header without options"""
+KEY: Final = 12
+"""bytes of the key of a direction over IPv4, without a tunnel"""
+
+
+class Followed:
+    """A connection of which packets may be passed over."""
+
+    __slots__ = ("last_ts",)
+
+    def __init__(self) -> None:
+        self.last_ts: i64 = 0
+        """time of the last segment"""
+
+
+@final
+class _Flow:
+    """One direction of such a connection."""
+
+    __slots__ = ("connection", "hosts", "next", "ports")
+
+    def __init__(self, hosts: i64, ports: i64, connection: Followed, following: _Flow | None):
+        self.hosts: i64 = hosts
+        self.ports: i64 = ports
+        self.connection = connection
+        self.next = following
+
+
+@final
+class PassedFlows:
+    """The directions of connections that are open, and of which nothing more is wanted."""
+
+    def __init__(self) -> None:
+        self.crowded = False
+        """connections are so many that any packet may end others"""
+        self._buckets: list[_Flow | None] = [None] * BUCKETS
+        self._unsure = False
+
+    def begin(self) -> None:
+        """All packets so far were looked at."""
+        self._unsure = False
+
+    def add(self, key: bytes, connection: Followed) -> None:
+        """Pass over the packets of a direction from now on, where they can be told."""
+        if len(key) != KEY:
+            return
+        hosts = read_i64_be(key, 0)
+        ports = i64(read_i32_be(key, 8))
+        bucket: i64 = _bucket_of(hosts, ports)
+        alike: i64 = 0
+        first = flow = self._buckets[bucket]
+        while flow is not None:
+            if flow.hosts == hosts and flow.ports == ports:
+                flow.connection = connection
+                return
+            alike += 1
+            flow = flow.next
+        if alike < MOST_ALIKE:
+            self._buckets[bucket] = _Flow(hosts, ports, connection, first)
+
+    def remove(self, key: bytes) -> None:
+        """Look at the packets of a direction again."""
+        if len(key) != KEY:
+            return
+        hosts = read_i64_be(key, 0)
+        ports = i64(read_i32_be(key, 8))
+        bucket: i64 = _bucket_of(hosts, ports)
+        before: _Flow | None = None
+        flow = self._buckets[bucket]
+        while flow is not None:
+            if flow.hosts == hosts and flow.ports == ports:
+                if before is None:
+                    self._buckets[bucket] = flow.next
+                else:
+                    before.next = flow.next
+                return
+            before = flow
+            flow = flow.next
+
+    def passes(self, data: bytes, at: i64, end: i64, ts: i64) -> bool:
+        """Return whether the Ethernet frame between these places may be passed over.
+
+        The time of one that has payload is noted at its connection.
+        """
+        if end - at < SHORTEST or self._unsure or self.crowded:
+            return False
+        head = read_i64_be(data, at + 12)  # Ethernet type, version, TOS, length, identification
+        if (head >> 40) & 0xFFFFFF != 0x080045:
+            kind: i64 = (head >> 48) & 0xFFFF
+            self._unsure = kind == 0x0800 or kind in VLAN_ETHERTYPES
+            return False
+        middle = read_i64_be(data, at + 20)  # flags and offset, TTL, protocol, checksum, …
+        if (middle >> 48) & 0x3FFF != 0:
+            self._unsure = True
+            return False
+        if (middle >> 32) & 0xFF != 6:
+            return False
+        stop: i64 = at + 14 + ((head >> 16) & 0xFFFF)
+        last: i64 = read_i64_be(data, at + 42) & 0xFFFFFFFF  # length, flags, window
+        start: i64 = at + 34 + ((last >> 26) & 0x3C)
+        if (last >> 16) & (SYN | FIN | RST) != 0:
+            source, target = data[at + 26 : at + 30], data[at + 30 : at + 34]
+            from_port, to_port = data[at + 34 : at + 36], data[at + 36 : at + 38]
+            self.remove(source + target + from_port + to_port)
+            self.remove(target + source + to_port + from_port)
+            return False
+        if start - at < SHORTEST or start > stop or stop > end:
+            return False
+        hosts = read_i64_be(data, at + 26)
+        ports = i64(read_i32_be(data, at + 34))
+        flow = self._buckets[_bucket_of(hosts, ports)]
+        while flow is not None:
+            if flow.hosts == hosts and flow.ports == ports:
+                if stop > start:
+                    flow.connection.last_ts = ts
+                return True
+            flow = flow.next
+        return False
+
+
+def _bucket_of(hosts: i64, ports: i64) -> i64:
+    mixed: i64 = hosts ^ (hosts >> 32) ^ (ports >> 16) ^ (ports << 3)
+    return (mixed ^ (mixed >> 12)) & (BUCKETS - 1)
