@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 

@@ -45,11 +45,11 @@ def session(version: ssl.TLSVersion) -> Secured:
 
 
 def plain(data: st.DataObject, client: End) -> list[Tcp]:
-    return data.draw(talks(data.draw(scripts(max_size=4)), client=client))
+    return data.draw(talks(data.draw(scripts(max_size=3)), client=client))
 
 
 def grpc(data: st.DataObject, client: End) -> list[Tcp]:
-    return spoken(data, client, data.draw(calls(max_size=4)).said)
+    return spoken(data, client, data.draw(calls(max_size=3)).said)
 
 
 def secured(data: st.DataObject, client: End) -> list[Tcp]:
@@ -70,9 +70,9 @@ KINDS: list[Callable[[st.DataObject, End], list[Tcp]]] = [plain, plain, grpc, se
 def traffic(data: st.DataObject) -> list[Tcp]:
     """Return some flows in turns, each as it was or disturbed, some on the ports of one before."""
     queues = []
-    for client in data.draw(st.lists(st.sampled_from(CLIENTS), min_size=2, max_size=4)):
+    for client in data.draw(st.lists(st.sampled_from(CLIENTS), min_size=2, max_size=3)):
         flow: list[Tcp] = []
-        for _ in range(data.draw(st.integers(1, 3))):  # one behind the other, on the same ports
+        for _ in range(data.draw(st.integers(1, 2))):  # one behind the other, on the same ports
             flow += data.draw(st.sampled_from(KINDS))(data, client)
         queues.append(data.draw(disturbed(flow)) if data.draw(st.booleans()) else flow)
     rng = data.draw(st.randoms(use_true_random=False))
@@ -128,7 +128,7 @@ def all_of(decode: Decode) -> tuple[object, ...]:
     return rows, [one for several in told for one in several], decode.stats, decode.bytes_read
 
 
-@examples(0.7)
+@examples(0.5)
 @given(st.data())
 def test_any_flows(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

@@ -135,3 +135,16 @@ def test_text_does_not_get_the_name_of_a_page(name: str, tmp_path: Path) -> None
         assert refused.status == 2
         assert "is the name of a page" in refused.err
         assert not page.exists()
+
+
+@pytest.mark.parametrize("count", [0, 3, 2500])
+def test_pieces_are_written_in_order_behind_what_was_written(tmp_path: Path, count: int) -> None:
+    output = Output(str(tmp_path / "out"))
+    output.write(b"head\n")
+    pieces = [memoryview(b"%d\n" % number) for number in range(count)]
+    output.write_pieces(pieces)
+    output.write(b"end\n")
+    output.finish()
+    wanted = b"".join([b"head\n", *pieces, b"end\n"])
+    assert (tmp_path / "out").read_bytes() == wanted
+    assert output.written == len(wanted)
