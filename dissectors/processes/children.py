@@ -38,7 +38,7 @@ _HEAD: Final = Struct(">qqq")
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Sender:
+class ChildSender:
     """What a process says to the one that started it."""
 
     def __init__(self, out: IO[bytes], blocks: SharedBlocks | None = None) -> None:
@@ -57,7 +57,7 @@ class Sender:
         self._out.flush()
 
 
-Entry = Callable[[IO[bytes], Sender], None]
+Entry = Callable[[IO[bytes], ChildSender], None]
 """what a process does: reads messages from the first, sends its own by the second"""
 
 
@@ -179,7 +179,7 @@ def _be_child(
         _set_signals()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         with open(inward, "rb") as source, open(outward, "wb") as out:
-            entry(source, Sender(out, blocks))
+            entry(source, ChildSender(out, blocks))
         status = 0
     except BaseException as error:
         if os.environ.get("RMQTOOL_DEBUG"):
@@ -214,7 +214,7 @@ def _spawned(to_child: tuple[int, int], from_child: tuple[int, int], entry: Entr
 def serve(entry: Entry) -> None:
     """Be a process that was started anew: the messages come on standard input."""
     _set_signals()
-    entry(sys.stdin.buffer, Sender(sys.stdout.buffer))
+    entry(sys.stdin.buffer, ChildSender(sys.stdout.buffer))
 
 
 def _widen(number: int) -> None:
@@ -232,7 +232,7 @@ def read_message(source: IO[bytes]) -> bytes | None:
     return data if len(head) == _SIZE and len(data) == size else None
 
 
-class Message:
+class ChildMessage:
     """What a process sent."""
 
     def __init__(
@@ -255,7 +255,7 @@ class _Waiting:
 
     def __init__(self, number: int, blocks: SharedBlocks | None) -> None:
         """Read from the pipe with this number, to which the process writes."""
-        self.messages: deque[Message] = deque()
+        self.messages: deque[ChildMessage] = deque()
         self.bytes = 0
         """of them"""
         self.is_ended = False
@@ -284,16 +284,16 @@ class _Waiting:
             self.messages.append(self._message(memoryview(whole), *self._head))
             self._head = None
 
-    def _message(self, whole: memoryview, size: int, data_size: int, place: int) -> Message:
+    def _message(self, whole: memoryview, size: int, data_size: int, place: int) -> ChildMessage:
         """Return a message; `whole`: it, and the data that are in no shared memory."""
         blocks = self._blocks
         if blocks is None or place == NO_PLACE:
             data, free = whole[size:], _nothing
         else:
             data, free = blocks.block(place, data_size), partial(blocks.free, place, data_size)
-        return Message(whole[:size], data, len(whole), free)
+        return ChildMessage(whole[:size], data, len(whole), free)
 
-    def take(self) -> Message:
+    def take(self) -> ChildMessage:
         """Return the first message."""
         one = self.messages.popleft()
         self.bytes -= one.piped
@@ -311,7 +311,7 @@ class Inbox:
         self._children = children
         self._waiting = [_Waiting(child.outward, child.blocks) for child in children]
 
-    def next_of(self, which: int) -> Message:
+    def next_of(self, which: int) -> ChildMessage:
         """Return the next message of a process; raise ChildEnded where it has ended instead."""
         waiting = self._waiting[which]
         while not waiting.messages:

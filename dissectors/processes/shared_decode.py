@@ -27,7 +27,7 @@ from ..rows.conversation_record import ConversationRecord
 from ..rows.encoded import EncodedBatch, RowForm
 from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, is_compressed
-from .children import Child, Inbox, Message, start_children
+from .children import Child, ChildMessage, Inbox, start_children
 from .encoding import exchange_encoder, filter_of, message_encoder
 from .feeding import Feeder
 from .merging import merged_places
@@ -208,7 +208,7 @@ class _Received(NamedTuple):
     messages: Encoded | None
 
 
-def _received(message: Message) -> _Received:
+def _received(message: ChildMessage) -> _Received:
     """Return what a process sent, its rows where they stand."""
     output = _decoder.decode(message.message)
     exchanges, messages, data = output.exchanges, output.messages, message.data

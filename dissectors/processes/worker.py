@@ -20,7 +20,7 @@ from ..rows.encoded import RowForm
 from ..rows.message_record import MessageRecord
 from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, Source
-from .children import Sender, read_message, serve
+from .children import ChildSender, read_message, serve
 from .encoding import PendingRows
 from .feeding import FedSource
 from .merging import runs_of
@@ -86,7 +86,7 @@ class ShardDecode(Decode):
 class _Group:
     """What some chunks gave, until it is sent."""
 
-    def __init__(self, task: ShardTask, decode: ShardDecode, out: Sender) -> None:
+    def __init__(self, task: ShardTask, decode: ShardDecode, out: ChildSender) -> None:
         self._is_first = task.options.shard == 0
         self._decode = decode
         self._out = out
@@ -138,7 +138,7 @@ class _Group:
         _send(self._out, ShardOutput(bytes_read=decode.bytes_read, totals=totals))
 
 
-def work(source: IO[bytes], out: Sender) -> None:
+def work(source: IO[bytes], out: ChildSender) -> None:
     """Decode the share of one process and send what it gives."""
     message = read_message(source)
     if message is None:
@@ -167,7 +167,7 @@ def _places_of(
     ]
 
 
-def _send(out: Sender, output: ShardOutput, data: Sequence[bytes | memoryview] = ()) -> None:
+def _send(out: ChildSender, output: ShardOutput, data: Sequence[bytes | memoryview] = ()) -> None:
     out.send(msgspec.msgpack.encode(output), data)
 
 
