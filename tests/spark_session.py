@@ -75,7 +75,7 @@ def rmqtool_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callab
         def stop(self) -> None:
             """Others go on with it."""
 
-    def start(options: session.SessionOptions) -> session.Session:
+    def start(options: session.SessionOptions, _: object) -> session.Session:
         assert options.is_local
         return Shared(spark, None, None)
 

@@ -7,7 +7,9 @@ server keep their settings, and what runs in this one is interrupted when it end
 
 from __future__ import annotations
 
+import atexit
 import os
+import threading
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -30,6 +32,8 @@ _MODE: Final = "SPARK_CONNECT_MODE_ENABLED"
 """Variable of the environment by which PySpark's functions make columns for Connect."""
 _RETRIES: Final = {"max_retries": 5, "max_backoff": 4_000}
 """PySpark alone tries for ten minutes; this is about eight seconds."""
+_MOST_END: Final = 5.0
+"""Seconds that the end of a session may take: gRPC waits for ever for a call that Ctrl-C cut."""
 
 
 class TaskCount(NamedTuple):
@@ -123,11 +127,20 @@ def _check_version(version: str, url: str) -> None:
 
 
 def disconnect(spark: SparkSession) -> None:
-    """End what runs in a session, and the session; never raise."""
+    """End what runs in a session, and the session, within seconds; never raise."""
+    with suppress(Exception):
+        # At the end of Python it would ask a server that may be gone, and wait for its answer.
+        atexit.unregister(spark.client._cleanup_ml_cache)
+    ending = threading.Thread(target=_end, args=(spark,), daemon=True)
+    ending.start()
+    ending.join(_MOST_END)
+    os.environ.pop(_MODE, None)
+
+
+def _end(spark: SparkSession) -> None:
     with suppress(Exception):
         spark.client.set_retry_policies([])  # the server may be gone
     with suppress(Exception):
         spark.interruptAll()
     with suppress(Exception):
         spark.stop()
-    os.environ.pop(_MODE, None)

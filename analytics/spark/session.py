@@ -190,12 +190,15 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
     return {**settings, **options.settings}
 
 
-def start_session(options: SessionOptions | None = None) -> Session:
-    """Start Spark; raise NoJavaError or ReportError where that cannot be done."""
+def start_session(options: SessionOptions | None = None, sail: SailServer | None = None) -> Session:
+    """Start Spark; raise NoJavaError or ReportError where that cannot be done.
+
+    `sail` is a server that runs already, for `SAIL` as the master; the session ends it.
+    """
     options = options or SessionOptions()
     check_master(options.master)
     if options.is_connect:
-        return _connected(options)
+        return _connected(options, sail)
     java = java_of()
     import pyspark
     from pyspark import SparkConf, SparkContext
@@ -228,12 +231,13 @@ def start_session(options: SessionOptions | None = None) -> Session:
             raise _not_started(error, log) from error
 
 
-def _connected(options: SessionOptions) -> ConnectSession:
+def _connected(options: SessionOptions, sail: SailServer | None) -> ConnectSession:
     """Return a session at a server that answers; raise ReportError where it cannot be used."""
     every = settings_of(replace(options, settings={}), os.cpu_count() or 1)
     ours = {name: value for name, value in every.items() if name.startswith("spark.sql.")}
     try:
-        sail = SailServer(options.verbose) if options.master == SAIL else None
+        if sail is None and options.master == SAIL:
+            sail = SailServer(options.verbose)
         url = options.master if sail is None else sail.url
         spark = connected(url, ours, options.settings)
         try:

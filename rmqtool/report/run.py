@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dissectors.printable import printable
 from dissectors.where.fields import suggestion
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from analytics.inputs.source import Tables
     from analytics.report import Report, ReportTable
     from analytics.result import ReportResult
+    from analytics.spark.sail import SailServer
     from analytics.spark.session import Session
 
 
@@ -118,6 +119,12 @@ def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
             starting.end()
 
 
+_MOST_START: Final = 120.0
+"""Seconds that the end waits for a start: Ctrl-C within an import can stop it for ever."""
+_MOST_START_HERE: Final = 3.0
+"""The same where no Java is started, and nothing can be left behind."""
+
+
 class _Starting:
     """Spark, which starts in a thread of its own."""
 
@@ -136,11 +143,11 @@ class _Starting:
             archive=not request.plain_start,
             settings=request.settings,
         )
-        self._takes_interrupts = request.is_sail
         if request.is_connect:
             load_libraries()
         else:
             java_of()  # without Java, that is all there is to say
+        self._sail = _sail(request) if request.is_sail else None
         self._session: Session | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._start, daemon=True)
@@ -152,15 +159,11 @@ class _Starting:
         if self._error is not None:
             raise self._error
         assert self._session is not None
-        if self._takes_interrupts:
-            from analytics.spark.sail import take_interrupts_back
-
-            take_interrupts_back()
         return self._session
 
     def end(self) -> None:
-        """End Spark, if it was started."""
-        self._thread.join()
+        """End Spark, if it was started; give a start up that does not end."""
+        self._thread.join(_MOST_START_HERE if self._options.is_connect else _MOST_START)
         if self._session is not None:
             session, self._session = self._session, None
             session.stop()
@@ -169,9 +172,20 @@ class _Starting:
         from analytics.spark.session import start_session
 
         try:
-            self._session = start_session(self._options)
+            self._session = start_session(self._options, self._sail)
         except BaseException as error:
             self._error = error
+
+
+def _sail(request: ReportRequest) -> SailServer:
+    """Start Sail, from the main thread: Ctrl-C is not Sail's then."""
+    from analytics.errors import reason_of
+    from analytics.spark.sail import SailServer
+
+    try:
+        return SailServer(request.verbose)
+    except Exception as error:
+        raise reason_of(error) from error
 
 
 def _prepared(
