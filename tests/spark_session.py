@@ -75,9 +75,11 @@ def rmqtool_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callab
         def stop(self) -> None:
             """Others go on with it."""
 
-    def start(options: session.SessionOptions, _: object) -> session.Session:
+        abort = stop
+
+    def start(options: session.SessionOptions, *_: object) -> session.Session:
         assert options.is_local
-        return Shared(spark, None, None)
+        return Shared(spark)
 
     monkeypatch.setattr(session, "start_session", start)
 

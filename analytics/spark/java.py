@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -146,6 +147,11 @@ class ClassArchive:
                 if other != self.path and other.stat().st_mtime < self.path.stat().st_mtime - 86400:
                     other.unlink()
         except OSError:
+            self.drop()
+
+    def drop(self) -> None:
+        """Java was ended: remove what it may have made in part."""
+        with suppress(OSError):
             self._making.unlink(missing_ok=True)
 
 

@@ -9,9 +9,9 @@ the one of a classic session is here and nowhere else.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING
 from ..errors import ReportError, reason_of
 from .connect import RunningTasks, TaskCount, connected, disconnect
 from .java import ClassArchive, cache_folder, java_of, options_of
+from .launch import Launch
 from .master import CONNECT, SAIL, check_master
 from .sail import SailServer
 from .workers import serve_modules
@@ -34,6 +35,8 @@ LOCAL = "local[*]"
 _LEAST_MEMORY, _MOST_MEMORY = 1 << 30, 8 << 30
 _LONGEST_END = 120
 """Seconds that Java may take to end, the archive of its classes included."""
+_MOST_ABORT = 3.0
+"""Seconds that Spark may take to end in order before its Java is ended."""
 _LISTS = "PythonUtils"
 _SESSION = "org.apache.spark.sql.classic.SparkSession"
 _LOGGING = """\
@@ -82,12 +85,18 @@ class Session:
     """A SparkSession that was started here; `stop` it."""
 
     def __init__(
-        self, spark: SparkSession, archive: ClassArchive | None, log: IO[bytes] | None
+        self,
+        spark: SparkSession,
+        launch: Launch | None = None,
+        archive: ClassArchive | None = None,
+        log: IO[bytes] | None = None,
     ) -> None:
+        """`launch` is the Java of the session."""
         self.spark = spark
         """the session"""
         self.log = log
         """what Java and Spark said; None: it went to standard error"""
+        self._launch = launch
         self._archive = archive
 
     @property
@@ -104,25 +113,35 @@ class Session:
         return TaskCount(done, sum(info.numTasks for info in known))
 
     def stop(self) -> None:
-        """End Spark and Java."""
-        gateway = self.spark.sparkContext._gateway
-        process = getattr(gateway, "proc", None)
-        with suppress(Exception):  # an interrupted call may have left the connection unusable
+        """End Spark and Java, and keep the archive that this Java made."""
+        self._stop_spark()
+        self._end_java(_LONGEST_END)
+        if self._archive is not None:
+            self._archive.keep()
+
+    def abort(self) -> None:
+        """End Spark and Java within seconds, whatever they are at; no archive is made."""
+        ending = threading.Thread(target=self._stop_spark, daemon=True)
+        ending.start()
+        ending.join(_MOST_ABORT)
+        self._end_java(0.0)
+        if self._archive is not None:
+            self._archive.drop()
+
+    def _stop_spark(self) -> None:
+        with suppress(Exception):  # a failed call may have left the connection unusable
             self.spark.stop()
-        if gateway is not None:
+
+    def _end_java(self, seconds: float) -> None:
+        from pyspark import SparkContext
+
+        gateway = SparkContext._gateway
+        if gateway is not None and seconds:
             with suppress(Exception):
                 gateway.shutdown()
         _forget_gateway()
-        if process is not None:
-            with suppress(OSError):
-                process.stdin.close()  # at the end of its input Java ends itself
-            try:
-                process.wait(timeout=_LONGEST_END)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        if self._archive is not None:
-            self._archive.keep()
+        if self._launch is not None:
+            self._launch.end(seconds)
         if self.log is not None:
             self.log.close()
 
@@ -132,7 +151,7 @@ class ConnectSession(Session):
 
     def __init__(self, spark: SparkSession, sail: SailServer | None = None) -> None:
         """`sail` is ended with the session."""
-        super().__init__(spark, None, None)
+        super().__init__(spark)
         self._sail = sail
         self._running = RunningTasks()
         spark.registerProgressHandler(self._running)
@@ -146,6 +165,10 @@ class ConnectSession(Session):
         disconnect(self.spark)
         if self._sail is not None:
             self._sail.stop()
+
+    def abort(self) -> None:
+        """Do as `stop` does, which takes seconds at most."""
+        self.stop()
 
 
 def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
@@ -190,10 +213,15 @@ def settings_of(options: SessionOptions, cores: int) -> dict[str, str]:
     return {**settings, **options.settings}
 
 
-def start_session(options: SessionOptions | None = None, sail: SailServer | None = None) -> Session:
+def start_session(
+    options: SessionOptions | None = None,
+    sail: SailServer | None = None,
+    launch: Launch | None = None,
+) -> Session:
     """Start Spark; raise NoJavaError or ReportError where that cannot be done.
 
-    `sail` is a server that runs already, for `SAIL` as the master; the session ends it.
+    `sail` is a server that runs already, for `SAIL` as the master; the session ends it. `launch`
+    will be the Java of the session: `Launch.kill` ends the start from another thread.
     """
     options = options or SessionOptions()
     check_master(options.master)
@@ -202,7 +230,6 @@ def start_session(options: SessionOptions | None = None, sail: SailServer | None
     java = java_of()
     import pyspark
     from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     java_options = options_of(options.small, options.quick)
@@ -216,18 +243,23 @@ def start_session(options: SessionOptions | None = None, sail: SailServer | None
     for name, value in settings_of(options, os.cpu_count() or 1).items():
         conf.set(name, value)
     log = None if options.verbose else tempfile.TemporaryFile(prefix="rmqtool-spark-")  # noqa: SIM115
+    launch = launch or Launch()
     with _environment(_variables(java.home, options)), _logging_file() as logging:
-        said = f"-Dlog4j2.configurationFile={logging}"
-        conf.set("spark.driver.extraJavaOptions", " ".join((*java_options, said)))
+        java_options += (
+            f"-Dlog4j2.configurationFile={logging}",
+            f"-Djava.io.tmpdir={launch.folder()}",
+        )
+        quoted = (f'"{option}"' for option in java_options)
+        conf.set("spark.driver.extraJavaOptions", " ".join(quoted))
         try:
-            pipes = {} if log is None else {"stdout": log, "stderr": log}
-            gateway = launch_gateway(conf, dict(pipes))
+            gateway = launch.gateway(conf, log)
             context = SparkContext(conf=conf, gateway=gateway)
             _remember_class(context)
             made = None if options.settings else _without_extensions(context)
-            return Session(SparkSession(context, made), archive, log)
+            return Session(SparkSession(context, made), launch, archive, log)
         except Exception as error:
             _forget_gateway()
+            launch.end(0.0)
             raise _not_started(error, log) from error
 
 

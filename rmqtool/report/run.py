@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dissectors.printable import printable
 from dissectors.where.fields import suggestion
@@ -28,6 +27,7 @@ from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .arguments import ReportFormat
 from .options import ReportRequest
+from .starting import Starting
 
 if TYPE_CHECKING:
     from analytics.inputs.captures import TemporaryLog
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from analytics.inputs.source import Tables
     from analytics.report import Report, ReportTable
     from analytics.result import ReportResult
-    from analytics.spark.sail import SailServer
     from analytics.spark.session import Session
 
 
@@ -101,91 +100,17 @@ def _computed(request: ReportRequest) -> tuple[list[ReportResult], list[str]]:
         )
     with ExitStack() as stack:
         steps = stack.enter_context(StageLine(sys.stderr, not (request.quiet or request.verbose)))
-        starting = _Starting(request, [*inputs, *others])
-        stack.callback(starting.end)
+        starting = stack.enter_context(Starting(request, [*inputs, *others], steps))
         inputs = _prepared(request, inputs, steps, stack)
         others = _prepared(request, others, steps, stack)
         steps.at("starting Spark")
         session = starting.session()
         try:
-            return _reports(request, session, inputs, others, steps)
+            return starting.computed(lambda: _reports(request, session, inputs, others, steps))
         except (ReportError, CommandError):
             raise
         except Exception as error:
             raise reason_of(error) from error
-        finally:
-            if session.makes_archive:
-                steps.at("saving Java's classes for a faster start next time (this once)")
-            starting.end()
-
-
-_MOST_START: Final = 120.0
-"""Seconds that the end waits for a start: Ctrl-C within an import can stop it for ever."""
-_MOST_START_HERE: Final = 3.0
-"""The same where no Java is started, and nothing can be left behind."""
-
-
-class _Starting:
-    """Spark, which starts in a thread of its own."""
-
-    def __init__(self, request: ReportRequest, inputs: Sequence[Input]) -> None:
-        from analytics.inputs.inputs import is_quick, is_small
-        from analytics.spark.connect import load_libraries
-        from analytics.spark.java import java_of
-        from analytics.spark.session import SessionOptions
-
-        self._options = SessionOptions(
-            master=request.master,
-            small=is_small(inputs),
-            quick=is_quick(inputs),
-            memory=request.memory,
-            verbose=request.verbose,
-            archive=not request.plain_start,
-            settings=request.settings,
-        )
-        if request.is_connect:
-            load_libraries()
-        else:
-            java_of()  # without Java, that is all there is to say
-        self._sail = _sail(request) if request.is_sail else None
-        self._session: Session | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._start, daemon=True)
-        self._thread.start()
-
-    def session(self) -> Session:
-        """Wait for Spark; raise what kept it from starting."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        assert self._session is not None
-        return self._session
-
-    def end(self) -> None:
-        """End Spark, if it was started; give a start up that does not end."""
-        self._thread.join(_MOST_START_HERE if self._options.is_connect else _MOST_START)
-        if self._session is not None:
-            session, self._session = self._session, None
-            session.stop()
-
-    def _start(self) -> None:
-        from analytics.spark.session import start_session
-
-        try:
-            self._session = start_session(self._options, self._sail)
-        except BaseException as error:
-            self._error = error
-
-
-def _sail(request: ReportRequest) -> SailServer:
-    """Start Sail, from the main thread: Ctrl-C is not Sail's then."""
-    from analytics.errors import reason_of
-    from analytics.spark.sail import SailServer
-
-    try:
-        return SailServer(request.verbose)
-    except Exception as error:
-        raise reason_of(error) from error
 
 
 def _prepared(

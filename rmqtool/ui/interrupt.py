@@ -4,6 +4,7 @@ Rules: `timeout`, service managers and terminals send a signal twice within mill
 one. While a run ends on one, further ones wait. Ctrl-C while rows come as they happen ends the
 reading at first: what was read is finished as if the captures had ended there, requests that wait
 are given out unanswered, the summary is shown, files are completed. The second ends the program.
+Work with waits that no signal ends runs in a thread of its own, which the main thread waits for.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from types import FrameType
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from .status import Terminated
 
+Value = TypeVar("Value")
 _TOGETHER_SECONDS: Final = 0.25
 """signals that come so soon after one are the same one"""
 _ENDING_SECONDS: Final = 10.0
@@ -84,3 +86,41 @@ def first_ends(stop: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class Apart(Generic[Value]):
+    """Work in a thread of its own: a signal ends the wait for it, whatever it is at.
+
+    An event says that it is done: a `join` that is interrupted takes the thread for ended.
+    """
+
+    def __init__(self, work: Callable[[], Value]) -> None:
+        self._work = work
+        self._values: list[Value] = []
+        self._error: BaseException | None = None
+        self._done = threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the work has ended."""
+        return self._done.is_set()
+
+    def result(self) -> Value:
+        """Wait for the work; return what it returned or raise what it raised."""
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._values[0]
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the work, so long at most; return whether it has ended."""
+        return self._done.wait(seconds)
+
+    def _run(self) -> None:
+        try:
+            self._values.append(self._work())
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._done.set()

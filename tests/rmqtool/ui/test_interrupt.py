@@ -7,12 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from rmqtool.ui.interrupt import first_ends
+from rmqtool.ui.interrupt import Apart, first_ends
 from tests.patience import read_of, wait_for, waiting_in
 from tests.rmqtool.command import PROGRAM
 
@@ -162,3 +163,26 @@ def test_the_second_interrupt_ends_what_the_first_did_not(
         assert stops == [1]
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_work_apart() -> None:
+    assert Apart(lambda: 3).result() == 3
+    failing = Apart(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        failing.result()
+    assert failing.is_done
+
+
+def test_an_interrupt_ends_the_wait_and_not_the_work() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    go_on = threading.Event()
+    work = Apart(go_on.wait)
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work.result()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not work.wait(0.05)
+    go_on.set()
+    assert work.result()

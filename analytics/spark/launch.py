@@ -1,0 +1,86 @@
+"""The Java of a session: PySpark launches it, and whoever waits for that can end it at any moment.
+
+Rules: PySpark gives its process away only when Java has answered, so the name by which it starts
+one is watched meanwhile. Java's temporary files are in a folder of its own, which is removed also
+where Java was killed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+
+
+class Launch:
+    """One Java, from its launch to its end."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._unwanted = False
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def folder(self) -> str:
+        """Return Java's folder for temporary files; make it if there is none."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(
+                prefix="rmqtool-spark-", ignore_cleanup_errors=True
+            )
+        return self._folder.name
+
+    def gateway(self, conf: SparkConf, output: IO[bytes] | None) -> Any:  # py4j has no types
+        """Launch Java with settings; what it says goes to `output`, None: to standard error."""
+        from pyspark.java_gateway import launch_gateway
+
+        with self._noted():
+            pipes = {} if output is None else {"stdout": output, "stderr": output}
+            return launch_gateway(conf, dict(pipes))
+
+    def kill(self) -> None:
+        """End Java now, or as soon as it is launched; from any thread."""
+        with self._lock:
+            self._unwanted = True
+            if self._process is not None:
+                self._process.kill()
+
+    def end(self, seconds: float) -> None:
+        """Let Java end itself, kill it after `seconds`; remove what it left."""
+        process = self._process
+        if process is not None:
+            with suppress(OSError):
+                if process.stdin is not None:
+                    process.stdin.close()  # at the end of its input Java ends itself
+            try:
+                process.wait(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Note the process that PySpark starts meanwhile."""
+        from pyspark import java_gateway
+
+        start = java_gateway.Popen
+
+        def noted(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+            with self._lock:
+                self._process = start(*arguments, **options)
+                if self._unwanted:
+                    self._process.kill()
+                return self._process
+
+        java_gateway.Popen = noted
+        try:
+            yield
+        finally:
+            java_gateway.Popen = start
