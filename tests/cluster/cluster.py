@@ -5,7 +5,9 @@ Rules:
 - Stores are small (a broker takes tens of megabytes) and live in a temporary folder that goes with
   the cluster;
   after a failure the logs stay and their place is part of the error.
-- `start()` returns only when the NameServers list every broker.
+- `start()` returns only when the NameServers list every broker. Brokers start when the NameServers
+  listen: one that finds none tries again after ten seconds.
+- Servers take no TLS unless `properties` say so.
 
 RocketMQ: NamesrvStartup, BrokerStartup, MessageStoreConfig.
 """
@@ -59,6 +61,10 @@ CALM_BROKER = {
     "transactionMetricFlushInterval": 500,
     "timerFlushIntervalMs": 600_000,
 }
+
+PLAIN = "tls.server.mode=disabled"
+"""Unless a cluster is told otherwise. To be ready for TLS, RocketMQ makes a certificate at each
+start, by classes of signed jars, which Java cannot archive: two thirds of what a start costs."""
 
 
 @dataclass(slots=True)
@@ -182,6 +188,8 @@ class Cluster:
             for number in range(namesrvs):
                 self.namesrvs.append(self._make_namesrv(path, number))
                 self.namesrvs[-1].start()
+            for node in self.namesrvs:
+                self._wait_listening(node)
             for number, spec in enumerate(specs):
                 self.brokers.append(self._make_broker(path, number, spec))
                 self.brokers[-1].start()
@@ -240,11 +248,20 @@ class Cluster:
             self.properties = shared
         node.start()
         try:
-            wait_until("it listens", lambda: probe.listens(node.address), START_SECONDS)
+            self._wait_listening(node)
             yield node
         finally:
             node.kill()
             shutil.rmtree(node.folder, ignore_errors=True)
+
+    def _wait_listening(self, node: Node) -> None:
+        """Waits until a NameServer takes connections; raises as `wait_listed`."""
+
+        def listens() -> bool:
+            node.running()
+            return probe.listens(node.address)
+
+        wait_until(f"{node.name} listens (logs in {self.folder})", listens, START_SECONDS)
 
     def wait_listed(self, broker: Broker, timeout: float = START_SECONDS) -> None:
         """Waits until every NameServer lists it; raises `TimeoutError` or `RuntimeError`."""
@@ -283,7 +300,7 @@ class Cluster:
             ["namesrv", "-c", str(config)],
             folder,
             heap="128m",
-            properties=[f"rocketmq.home.dir={folder}", *self.properties],
+            properties=[f"rocketmq.home.dir={folder}", PLAIN, *self.properties],
         )
         return Node(f"namesrv-{number}", host, port, folder, command)
 
@@ -317,7 +334,7 @@ class Cluster:
             "Node",
             ["broker", "-c", str(config)],
             folder,
-            properties=[f"rocketmq.home.dir={folder}", *self.properties],
+            properties=[f"rocketmq.home.dir={folder}", PLAIN, *self.properties],
         )
         return Broker(spec, host, port, folder, command)
 

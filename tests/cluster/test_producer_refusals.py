@@ -15,7 +15,7 @@ from replay.message import Message, SendMode, SendStatus
 from replay.producer import Producer
 from tests.cluster import faults
 from tests.cluster.artifacts import NEWEST_5
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import PLAIN, Cluster
 from tests.cluster.fixtures import running
 from tests.cluster.producing import cluster_of, read_by_java
 from tests.cluster.scenarios import security
@@ -31,7 +31,7 @@ SLACK_MS = 6000
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Two masters that take bodies of 100,000 bytes and no TLS."""
-    settings, properties = {"maxMessageSize": 100_000}, ["tls.server.mode=disabled"]
+    settings, properties = {"maxMessageSize": 100_000}, [PLAIN]
     with cluster_of(NEWEST_5, "127.77.6", settings=settings, properties=properties) as started:
         yield started
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from .. import faults, probe
 from ..artifacts import NEWEST_5
 from ..clients import run_java
-from ..cluster import BrokerSpec, Cluster
+from ..cluster import PLAIN, BrokerSpec, Cluster
 from .faulty import PROXY_HOST, SEEN_BY_CLIENTS, masters_5x
 from .scene import NETWORK, Scenario, Scene, both, on_both, single_5x
 
@@ -139,9 +139,8 @@ def vip_closed(scene: Scene) -> None:
 
 
 def clear(version: str) -> Cluster:
-    """Servers that take no TLS; by default they do, with a certificate made at their start."""
-    properties = ["tls.server.mode=disabled"]
-    return Cluster([BrokerSpec()], version=version, network=NETWORK, properties=properties)
+    """Servers that take no TLS; RocketMQ's own default takes it."""
+    return Cluster([BrokerSpec()], version=version, network=NETWORK, properties=[PLAIN])
 
 
 def tls_refused(scene: Scene) -> None:

@@ -3,11 +3,13 @@ import java.io.InputStreamReader;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.Map;
 import org.apache.rocketmq.broker.BrokerController;
 import org.apache.rocketmq.broker.BrokerStartup;
 import org.apache.rocketmq.broker.mqtrace.SendMessageContext;
 import org.apache.rocketmq.broker.mqtrace.SendMessageHook;
 import org.apache.rocketmq.namesrv.NamesrvStartup;
+import org.apache.rocketmq.remoting.RemotingClient;
 import org.apache.rocketmq.store.DefaultMessageStore;
 import org.apache.rocketmq.store.RunningFlags;
 
@@ -33,12 +35,34 @@ public final class Node {
             Field flags = DefaultMessageStore.class.getDeclaredField("runningFlags");
             flags.setAccessible(true);
             flags.set(broker.getMessageStore(), FLAGS);
+            expectNamesrvs();
             BrokerStartup.start(broker);
         } else {
             NamesrvStartup.main(rest);
         }
         obey(new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8)));
         System.exit(0);
+    }
+
+    /**
+     * A 5.x broker registers with the NameServers that it has found to be there. One that starts fast has looked for
+     * none yet, and would try again ten seconds later.
+     */
+    @SuppressWarnings("unchecked")
+    private static void expectNamesrvs() throws Exception {
+        Object api = broker.getBrokerOuterAPI();
+        Field field = api.getClass().getDeclaredField("remotingClient");
+        field.setAccessible(true);
+        RemotingClient client = (RemotingClient) field.get(api);
+        try {
+            Field found = client.getClass().getDeclaredField("availableNamesrvAddrMap");
+            found.setAccessible(true);
+            for (String address : client.getNameServerAddressList()) {
+                ((Map<String, Boolean>) found.get(client)).put(address, true);
+            }
+        } catch (NoSuchFieldException error) {
+            // 4.x registers with all
+        }
     }
 
     private static void obey(BufferedReader lines) throws Exception {
