@@ -29,6 +29,7 @@ from dissectors.tcp.segment_reader import SegmentReader
 from dissectors.tcp.source import FileSource
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
 from tests.traffic.commands import send, sent
+from tests.traffic.joined import Joined, Part, Together
 from tests.traffic.network import LINKS, TUNNELS, ethernet, fragments, ip, packets
 from tests.traffic.talk import MILLISECOND, End, Talk, Tcp, retimed
 
@@ -77,38 +78,64 @@ class Seen:
 # -- tshark -------------------------------------------------------------------------------------
 
 
+Follow = tuple[int, tuple[str, str], Stream]
+"""number of a stream, the names of its ends, what each said"""
+
+
 def by_tshark(path: Path, streams: int) -> Seen:
     """What tshark sees; `streams` is how many it is asked for."""
-    command = [
-        "tshark",
-        "-n",
-        "-r",
-        str(path),
-        "-T",
-        "fields",
-        "-o",
-        "tcp.desegment_tcp_streams:FALSE",
-        "-E",
-        "occurrence=l",
-    ]
+    lines, follows = _run_tshark(path, streams)
+    return _seen_in(lines, follows)
+
+
+def by_tshark_at_once(joined: Joined) -> dict[Path, Seen]:
+    """What it sees in each of several captures."""
+    lines, follows = _run_tshark(joined.path, joined.streams)
+    lines_of: dict[Path, list[list[str]]] = defaultdict(list)
+    for line in lines:
+        lines_of[joined.part_of(int(line[0])).path].append(line)
+    follows_of: dict[Path, list[Follow]] = defaultdict(list)
+    for follow in follows:
+        if any(follow[2]):
+            follows_of[joined.part_at(follow[1][0]).path].append(follow)
+    return {
+        part.path: _seen_in(lines_of[part.path], follows_of[part.path], part)
+        for part in joined.parts
+    }
+
+
+def _run_tshark(path: Path, streams: int) -> tuple[list[list[str]], list[Follow]]:
+    """Fields of each packet, and what was said in each stream."""
+    command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-E", "occurrence=l"]
+    command += ["-o", "tcp.desegment_tcp_streams:FALSE"]
     for name in (*FRAME_FIELDS, *TCP_FIELDS):
         command += ["-e", name]
     for number in range(streams):
         command += ["-z", f"follow,tcp,raw,{number}"]
     out = subprocess.run(command, check=False, capture_output=True, text=True).stdout
-    seen = Seen()
     head, *follows = re.split(r"\n?={67}\nFollow: tcp,raw\n", out)
-    lines = [line.split("\t") for line in head.splitlines()]
-    seen.handshakes = _handshakes(line[len(FRAME_FIELDS) :] for line in lines)
+    return [line.split("\t") for line in head.splitlines()], [_follow(text) for text in follows]
+
+
+def _seen_in(lines: list[list[str]], follows: list[Follow], part: Part | None = None) -> Seen:
+    """What was seen in one capture, or in the part of several that it is."""
+    end, number_in = (str, int) if part is None else (part.end, part.number)
+    earlier = 0 if part is None else part.earlier
+    seen = Seen()
+    seen.handshakes = {
+        (end(client), end(server)): found
+        for (client, server), found in _handshakes(
+            line[len(FRAME_FIELDS) :] for line in lines
+        ).items()
+    }
     for number, time, length, captured, *_ in lines:
         seconds, fraction = time.split(".")
-        seen.packets.append(
-            (int(number), int(seconds) * 10**9 + int(fraction), int(length), int(captured))
-        )
-    found = [_follow(text) for text in follows]
-    for _, ends, stream in sorted(found, key=lambda one: one[0]):
+        stamp = (int(seconds) + earlier) * 10**9 + int(fraction)
+        seen.packets.append((number_in(int(number)), stamp, int(length), int(captured)))
+    for _, (a, b), stream in sorted(follows, key=lambda one: one[0]):
         if any(stream):
-            seen.streams[ends].append(stream)
+            ends, said = _in_order(end(a), end(b), *stream)
+            seen.streams[ends].append(said)
     return seen
 
 
@@ -138,7 +165,7 @@ def _handshakes(lines: Iterable[list[str]]) -> dict[tuple[str, str], tuple[float
     }
 
 
-def _follow(text: str) -> tuple[int, tuple[str, str], Stream]:
+def _follow(text: str) -> Follow:
     number = int(re.search(r"tcp\.stream eq (\d+)", text)[1])  # type: ignore[index]
     ends = re.findall(r"Node [01]: (.*)", text)
     said = [b"", b""]
@@ -147,7 +174,7 @@ def _follow(text: str) -> tuple[int, tuple[str, str], Stream]:
             break
         side = int(line.startswith("\t"))
         said[side] += bytes.fromhex(line.strip())
-    return (number, *_in_order(ends[0], ends[1], said[0], said[1]))
+    return number, (ends[0], ends[1]), (said[0], said[1])
 
 
 def _in_order(a: str, b: str, of_a: bytes, of_b: bytes) -> tuple[tuple[str, str], Stream]:
@@ -264,10 +291,20 @@ class Sample(NamedTuple):
     theirs: Seen
 
 
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> Together[Seen]:
+    """What tshark sees in samples; it reads many at once."""
+    return Together(SAMPLES, tmp_path_factory.mktemp("joined"), by_tshark_at_once)
+
+
 @pytest.fixture(scope="module", params=SAMPLES, ids=lambda path: path.name)
-def sample(request: pytest.FixtureRequest) -> Sample:
+def sample(request: pytest.FixtureRequest, together: Together[Seen]) -> Sample:
     """Of a module, so that tshark runs once for all tests of a sample."""
-    return Sample(request.param, *seen_by_both(request.param))
+    path: Path = request.param
+    theirs = together.get(path)
+    return (
+        Sample(path, *seen_by_both(path)) if theirs is None else Sample(path, by_us(path), theirs)
+    )
 
 
 def test_samples(sample: Sample) -> None:

@@ -9,6 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.traffic.joined import Joined
+
+PACKETS = ("rocketmq.request_in", "rocketmq.response_in")
+"""fields whose value is the number of a packet"""
 Layer = list[tuple[str, object]]
 """What tshark shows of one command: names and values in order; values of subtrees are layers."""
 
@@ -56,6 +60,23 @@ def commands_of(dissector: Path, capture: Path, *options: str) -> dict[int, list
         if text_of(layer, "rocketmq.code"):
             found[number].append(layer)
     return found
+
+
+def commands_in(
+    joined: Joined, found: dict[int, list[Layer]]
+) -> dict[Path, dict[int, list[Layer]]]:
+    """The same in each of several captures, by the numbers that packets have there."""
+    of: dict[Path, dict[int, list[Layer]]] = {part.path: {} for part in joined.parts}
+    for number, layers in found.items():
+        part = joined.part_of(number)
+        of[part.path][part.number(number)] = [
+            [
+                (name, str(part.number(int(str(value)))) if name in PACKETS else value)
+                for name, value in layer
+            ]
+            for layer in layers
+        ]
+    return of
 
 
 def layer_of(layer: Layer, name: str) -> Layer:
