@@ -29,9 +29,9 @@ class Lane(NamedTuple):
     """its tests share nothing: each is a lane of its own"""
 
 
-def _cluster(*names: str, apart: bool = False) -> Lane:
+def _cluster(*names: str) -> Lane:
     patterns = tuple(f"tests/cluster/*test_{name}" for name in names)
-    return Lane(names[0], patterns, waits=True, apart=apart)
+    return Lane(names[0], patterns, waits=True)
 
 
 LANES: Final = (
@@ -61,7 +61,8 @@ LANES: Final = (
     _cluster("send_command.py::*"),
     _cluster("replay_faults.py::*"),
     _cluster("producer_kinds.py::*[[]4*"),
-    _cluster("sandbox_clients.py::*", "sandbox_faults.py::*", apart=True),
+    _cluster("sandbox_clients.py::*[[]4*"),
+    _cluster("sandbox_clients.py::*", "sandbox_faults.py::*"),
     Lane("other clusters", ("tests/cluster/*",), waits=True),
     Lane("growth", ("tests/dissectors/wireshark/test_growth.py::*",), apart=True),
     Lane("live", ("tests/rmqtool/live/*",)),

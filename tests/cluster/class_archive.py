@@ -25,7 +25,7 @@ class ProgramArchive:
         """`command` starts Java with `-cp`."""
         place = command.index("-cp")
         main = command[place + 2].rpartition(".")[2]
-        if main == "Node":  # two programs in one
+        if main in ("Node", "Host"):  # more than one program
             main += f"-{command[place + 3]}"
         key = "\0".join((command[0], *command[place : place + 3]))
         digest = hashlib.sha256(key.encode()).hexdigest()[:12]

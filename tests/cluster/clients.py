@@ -1,7 +1,7 @@
 """Client programs as traffic sources: our own on the Java and Go clients, and mqadmin.
 
 Each is a process of its own with `key=value` arguments (see `java/both/Options.java`); what it
-printed is returned.
+printed is returned. Java programs that are `hosted` share one that has started already (`hosts`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .artifacts import (
     digest_of,
     publish,
 )
+from .hosts import Host, HostedProgram, host_folder, take
 from .processes import OwnedProcess, java_command, wait_until
 
 GO_SOURCES = HERE / "go"
@@ -39,13 +40,10 @@ MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 class Client:
     """A running client program, in a folder of its own that goes when it has finished."""
 
-    def __init__(self, command: Sequence[str], folder: Path, name: str):
+    def __init__(self, process: OwnedProcess | HostedProgram, folder: Path, name: str):
         self.name = name
         self._folder = folder
-        # mqadmin writes files where it is started.
-        self._process = OwnedProcess(
-            command, folder / "output.log", env=_plain_environment(folder), cwd=folder
-        )
+        self._process = process
         self._printed = ""
 
     @property
@@ -105,14 +103,18 @@ def start_java(
     version: str = NEWEST_5,
     properties: Iterable[str] = (),
     agent: str = "",
+    hosted: bool = False,
     **options: object,
 ) -> Client:
     """Starts one of our Java programs, with a Java agent or without.
 
-    Options become `key=value` with `_` written as `-`.
+    Options become `key=value` with `_` written as `-`. One with properties or an agent is never
+    `hosted`.
     """
     arguments = [f"namesrv={namesrv}"]
     arguments += [f"{name.replace('_', '-')}={_text(value)}" for name, value in options.items()]
+    if hosted and not properties and not agent:
+        return _start_hosted(program, arguments, version)
     return _start_main(program, arguments, version, properties, agent)
 
 
@@ -123,9 +125,15 @@ def run_java(
     return start_java(program, namesrv, **options).finish(timeout, expect)  # type: ignore[arg-type]
 
 
-def run_mqadmin(arguments: Sequence[str], namesrv: str, version: str = NEWEST_5) -> str:
+def run_mqadmin(
+    arguments: Sequence[str], namesrv: str, version: str = NEWEST_5, *, hosted: bool = False
+) -> str:
     """Runs one command of RocketMQ's mqadmin; returns what it printed, raises when it failed."""
-    printed = _start_main(MQADMIN, [*arguments, "-n", namesrv], version, ()).finish()
+    words = [*arguments, "-n", namesrv]
+    if hosted:
+        printed = _start_hosted(MQADMIN, words, version).finish()
+    else:
+        printed = _start_main(MQADMIN, words, version, ()).finish()
     if "SubCommandException" in printed or "usage: mqadmin" in printed:
         # It exits with 0 all the same.
         raise RuntimeError(f"mqadmin {' '.join(arguments)}: {printed[-2000:]}")
@@ -135,7 +143,7 @@ def run_mqadmin(arguments: Sequence[str], namesrv: str, version: str = NEWEST_5)
 def start_go(arguments: Iterable[str], sources: Path = GO_SOURCES) -> Client:
     """Starts one of our Go programs on a Go client; raises `Unavailable` where there is no Go."""
     folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
-    return Client([str(build_go(sources)), *arguments], folder, "go")
+    return _client([str(build_go(sources)), *arguments], folder, "go")
 
 
 def build_go(folder: Path = GO_SOURCES) -> Path:
@@ -163,7 +171,7 @@ def start_python(arguments: Iterable[str]) -> Client:
     """Starts our Python program on the Python client that speaks gRPC."""
     folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
     command = [sys.executable, str(PYTHON_GRPC), str(fetch_python()), *arguments]
-    return Client(command, folder, "python")
+    return _client(command, folder, "python")
 
 
 def fetch_python() -> Path:
@@ -186,6 +194,12 @@ def fetch_python() -> Path:
     return packages
 
 
+def _client(command: Sequence[str], folder: Path, name: str) -> Client:
+    # mqadmin writes files where it is started.
+    env = _plain_environment(folder)
+    return Client(OwnedProcess(command, folder / "output.log", env=env, cwd=folder), folder, name)
+
+
 def _start_main(
     main: str,
     arguments: Sequence[str],
@@ -193,17 +207,46 @@ def _start_main(
     properties: Iterable[str],
     agent: str = "",
 ) -> Client:
-    path = class_path(version)
     folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
+    command = _java(main, arguments, version, folder, properties, agent)
+    return _client(command, folder, main.rpartition(".")[2])
+
+
+def _start_hosted(main: str, arguments: Sequence[str], version: str) -> Client:
+    # mqadmin of 4.x sets up its own log, for the whole process.
+    key = (version, "mqadmin" if main == MQADMIN else "client")
+    host = take(key)
+    if host is None:
+        home = host_folder()
+        host = Host(_java("Host", key[1:], version, home, (), ""), home, _plain_environment(home))
+    folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
+    program = HostedProgram(key, host, folder / "output.log", [main, *arguments])
+    return Client(program, folder, main.rpartition(".")[2])
+
+
+def _java(
+    main: str,
+    arguments: Sequence[str],
+    version: str,
+    folder: Path,
+    properties: Iterable[str],
+    agent: str,
+) -> list[str]:
+    """The command of a Java program whose home is a folder, which is made ready for it."""
     # mqadmin of 4.x insists on this file below its home.
     quiet = folder / "conf" / "logback_tools.xml"
     quiet.parent.mkdir()
     shutil.copy(JAVA_SOURCES / "resources" / "logback.xml", quiet)
     home = [f"rocketmq.client.logRoot={folder}", f"rocketmq.home.dir={folder}"]
-    command = java_command(
-        path, main, arguments, folder, heap="128m", properties=[*home, *properties], agent=agent
+    return java_command(
+        class_path(version),
+        main,
+        arguments,
+        folder,
+        heap="128m",
+        properties=[*home, *properties],
+        agent=agent,
     )
-    return Client(command, folder, main.rpartition(".")[2])
 
 
 def _plain_environment(home: Path) -> dict[str, str]:

@@ -2,4 +2,5 @@
 
 from __future__ import annotations
 
+from .fixtures import java_hosts as java_hosts
 from .fixtures import rocketmq as rocketmq

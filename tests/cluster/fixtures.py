@@ -14,6 +14,7 @@ import pytest
 
 from .artifacts import Unavailable, class_path, java_program
 from .cluster import BrokerSpec, Cluster
+from .hosts import end_hosts
 
 
 def _network() -> str:
@@ -28,6 +29,13 @@ def rocketmq() -> Iterator[Cluster]:
     cluster = Cluster([BrokerSpec("broker-a"), BrokerSpec("broker-b")], network=_network())
     with running(cluster):
         yield cluster
+
+
+@pytest.fixture(scope="session", autouse=True)
+def java_hosts() -> Iterator[None]:
+    """What runs Java programs for all tests of the session ends with it."""
+    yield
+    end_hosts()
 
 
 @contextmanager

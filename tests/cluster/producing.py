@@ -77,11 +77,11 @@ def read_by_java(
         "wait_ms": wait_ms,
         **options,
     }
-    version = java_client_of(cluster.version)
+    client = {"version": java_client_of(cluster.version), "hosted": True}
     try:
-        printed = run_java("PrintMessages", cluster.namesrv_text, version=version, **arguments)
+        printed = run_java("PrintMessages", cluster.namesrv_text, **client, **arguments)
     except RuntimeError:  # it could not connect on a busy machine; it has read nothing then
-        printed = run_java("PrintMessages", cluster.namesrv_text, version=version, **arguments)
+        printed = run_java("PrintMessages", cluster.namesrv_text, **client, **arguments)
     rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
     return [
         Read(

@@ -243,7 +243,12 @@ def test_a_java_consumer_replies_to_our_request(cluster: Cluster, blocking: bool
     cluster.make_topic(topic)
     version = java_client_of(cluster.version)
     java = start_java(
-        "RequestReply", cluster.namesrv_text, version=version, topic=topic, role="replies"
+        "RequestReply",
+        cluster.namesrv_text,
+        version=version,
+        hosted=True,
+        topic=topic,
+        role="replies",
     )
     try:
         java.wait_for("started")

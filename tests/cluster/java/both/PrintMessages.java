@@ -27,6 +27,7 @@ public final class PrintMessages {
         if (left > 0) {
             throw new IllegalStateException(left + " messages are missing");
         }
+        Host.end(0);
     }
 
     private static Map<String, Object> fields(MessageExt message) {

@@ -15,6 +15,7 @@ public final class PullConsume {
         } else {
             pull(options);
         }
+        Host.end(0);
     }
 
     private static void lite(Options options) throws Exception {

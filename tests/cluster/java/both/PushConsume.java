@@ -24,7 +24,7 @@ public final class PushConsume {
 
     public static void main(String[] args) throws Exception {
         try {
-            System.exit(new PushConsume(new Options(args)).run() ? 0 : 3);
+            Host.end(new PushConsume(new Options(args)).run() ? 0 : 3);
         } catch (Exception error) {
             // Its threads would go on without the one that failed to start them all.
             error.printStackTrace();

@@ -17,6 +17,7 @@ public final class RequestReply {
         } else {
             ask(options);
         }
+        Host.end(0);
     }
 
     private static void ask(Options options) throws Exception {

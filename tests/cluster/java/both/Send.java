@@ -28,6 +28,7 @@ public final class Send {
 
     public static void main(String[] args) throws Exception {
         new Send(new Options(args)).run();
+        Host.end(0);
     }
 
     private void run() throws Exception {

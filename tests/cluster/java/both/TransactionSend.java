@@ -18,6 +18,7 @@ public final class TransactionSend {
     private static final Map<String, Integer> CHECKS = new ConcurrentHashMap<>();
 
     public static void main(String[] args) throws Exception {
+        CHECKS.clear();
         Options options = new Options(args);
         TransactionMQProducer producer =
             options.configure(new TransactionMQProducer(options.group(), options.hook()));
@@ -41,6 +42,7 @@ public final class TransactionSend {
         }
         Thread.sleep(options.number("linger-ms", 500));
         producer.shutdown();
+        Host.end(0);
     }
 
     private static final class Listener implements TransactionListener {
