@@ -10,9 +10,12 @@ import pytest
 from dissectors.wireshark import lua_text
 from tests.bench.tshark_baseline import BARE, lua_missing, lua_prefix
 from tests.traffic.captures import pcap_of
-from tests.traffic.talk import Tcp
+from tests.traffic.commands import send
+from tests.traffic.joined import join
+from tests.traffic.talk import Talk, Tcp
 
-from .crafted import Capture
+from .crafted import SIZES, Capture
+from .tshark import Layer, commands_in, commands_of
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +40,19 @@ def capture(tmp_path: Path) -> Capture:
         return path
 
     return write
+
+
+@pytest.fixture(scope="module")
+def cut(
+    dissector: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[int, list[Layer]]]:
+    """The commands in frames that are cut anywhere, by size and form; tshark starts once."""
+    folder = tmp_path_factory.mktemp("cut")
+    for size in SIZES:
+        for binary in (False, True):
+            frames = [send(number, bytes(60), binary=binary).frame for number in range(3)]
+            talk = Talk(mss=size).open().say(0, b"".join(frames))
+            (folder / f"{size} {binary}").with_suffix(".pcap").write_bytes(pcap_of(talk.segments))
+    joined = join(sorted(folder.iterdir()), folder / "all.pcapng")
+    found = commands_in(joined, commands_of(dissector, joined.path))
+    return {path.stem: commands for path, commands in found.items()}

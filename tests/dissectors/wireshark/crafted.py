@@ -13,6 +13,8 @@ from .tshark import Layer
 Capture = Callable[[Iterable[Tcp]], Path]
 """What writes segments as a capture."""
 PULL = 11
+SIZES = (1, 2, 3, 5, 7, 8, 9, 100, 1448)
+"""of segments: frames are cut anywhere"""
 
 
 def all_of(found: dict[int, list[Layer]]) -> list[Layer]:

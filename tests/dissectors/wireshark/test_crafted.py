@@ -16,8 +16,16 @@ from tests.fuzz.corpus import corpus_of
 from tests.traffic.commands import Command, frame, route_query, send, sent
 from tests.traffic.talk import MILLISECOND, End, Talk, Tcp, merged
 
-from .crafted import PULL, Capture, all_of, talked
-from .tshark import commands_of, experts_of, layers_of, run_tshark, text_of, texts_of
+from .crafted import PULL, SIZES, Capture, all_of, talked
+from .tshark import (
+    Layer,
+    commands_of,
+    experts_of,
+    layers_of,
+    run_tshark,
+    text_of,
+    texts_of,
+)
 
 pytestmark = pytest.mark.tshark
 
@@ -26,11 +34,11 @@ pytestmark = pytest.mark.tshark
 
 
 @pytest.mark.parametrize("binary", [False, True])
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 9, 100, 1448])
-def test_frames_cut_anywhere(dissector: Path, capture: Capture, size: int, binary: bool) -> None:
-    frames = [send(number, bytes(60), binary=binary).frame for number in range(3)]
-    talk = Talk(mss=size).open().say(0, b"".join(frames))
-    found = all_of(commands_of(dissector, capture(talk.segments)))
+@pytest.mark.parametrize("size", SIZES)
+def test_frames_cut_anywhere(
+    cut: dict[str, dict[int, list[Layer]]], size: int, binary: bool
+) -> None:
+    found = all_of(cut[f"{size} {binary}"])
     assert [text_of(one, "rocketmq.opaque") for one in found] == ["0", "1", "2"]
     assert {text_of(one, "rocketmq.topic") for one in found} == {"Orders"}
 
