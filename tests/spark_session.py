@@ -36,16 +36,13 @@ def spark() -> Iterator[SparkSession]:
 
 
 _ENDED = count(1)
-_RELEASED_EVERY = 3
+_RELEASED_EVERY = 10
 _SETTINGS = {
-    # large inputs are tested in this session, too: they take hints and broadcasts
-    "spark.sql.optimizer.disableHints": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "10MB",
     "spark.sql.ui.retainedExecutions": "5",
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
 }
-"""The last three: Spark remembers little of ended queries, whose plans would fill the heap."""
+"""Spark remembers little of ended queries, whose plans would fill the heap."""
 
 
 @pytest.fixture(autouse=True)

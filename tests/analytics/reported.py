@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,18 +14,38 @@ if TYPE_CHECKING:
     from analytics.report import ReportInput
 
 Tables = Mapping[str, list[dict[str, object]]]
+_OF_LARGE = {
+    "spark.sql.optimizer.disableHints": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "10MB",
+}
 
 
-def tables_of(spark: SparkSession, report: str, files: Sequence[str], **options: object) -> Tables:
-    """Return the tables of a report on captures."""
+def tables_of(
+    spark: SparkSession, report: str, files: Sequence[str], *names: str, **options: object
+) -> Tables:
+    """Return the tables of a report on captures, or some of them."""
     from analytics.reports import report_of
 
-    given = _read(spark, tuple(files), report_of(report).messages)
-    return tables_from(report, given, **options)
+    given = input_of(spark, tuple(files), report_of(report).messages)
+    return tables_from(report, given, *names, **options)
+
+
+@contextmanager
+def session_of_large(spark: SparkSession) -> Iterator[None]:
+    """Let the shared session, which is one of small inputs, join as that of large ones does."""
+    before = {name: spark.conf.get(name) for name in _OF_LARGE}
+    for name, value in _OF_LARGE.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, was in before.items():
+            assert was is not None
+            spark.conf.set(name, was)
 
 
 @lru_cache(maxsize=3)
-def _read(spark: SparkSession, files: tuple[str, ...], messages: bool) -> ReportInput:
+def input_of(spark: SparkSession, files: tuple[str, ...], messages: bool = False) -> ReportInput:
     """Return an input as `rmqtool report` reads them on one machine; reports share them."""
     from analytics.inputs.captures import TemporaryLog
     from analytics.inputs.filters import chosen
@@ -43,15 +65,17 @@ def _read(spark: SparkSession, files: tuple[str, ...], messages: bool) -> Report
     return given
 
 
-def tables_from(report: str, given: ReportInput, **options: object) -> Tables:
-    """Return the tables of a report on an input, each row with the columns as described."""
-    from analytics.report import ReportOptions, conforming
+def tables_from(report: str, given: ReportInput, *names: str, **options: object) -> Tables:
+    """Return the tables of a report on an input, or some, as `rmqtool report` computes them."""
+    from analytics.report import ReportOptions
     from analytics.reports import report_of
+    from analytics.result import computed
 
-    described = report_of(report)
-    frames = described.build(given, ReportOptions(**options))  # type: ignore[arg-type]
-    return {
-        table.name: [row.asDict() for row in conforming(frames[table.name], table).collect()]
-        for table in described.tables
-        if table.name in frames
-    }
+    chosen = report_of(report)
+    if names:
+        tables = tuple(one for one in chosen.tables if one.name in names)
+        assert len(tables) == len(names)
+        chosen = replace(chosen, tables=tables)
+        options = {**options, "tables": frozenset(names)}
+    (result,) = computed([chosen], given, ReportOptions(**options))  # type: ignore[arg-type]
+    return {name: [dict(row) for row in table.rows()] for name, table in result.tables.items()}

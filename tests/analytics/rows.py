@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from analytics.kept import Kept
+import pyarrow
+
+from analytics.kept import Kept, in_one_piece
 from analytics.report import ReportInput
-from analytics.schema import SOURCE, conversation_schema, exchange_schema
+from analytics.schema import (
+    SOURCE,
+    Described,
+    arrow_schema_of,
+    conversation_schema,
+    exchange_schema,
+)
+from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
+from dissectors.rows.record import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,12 +80,7 @@ def moment(at_us: int) -> datetime:
 
 def exchanges(spark: SparkSession, rows: Iterable[Mapping[str, object]]) -> DataFrame:
     """Return exchanges as reports get them; a column that a row does not have is null."""
-    return _frame(spark, rows, exchange_schema().fieldNames(), conversations=False)
-
-
-def conversations(spark: SparkSession, rows: Iterable[Mapping[str, object]]) -> DataFrame:
-    """Return connections as reports get them; a column that a row does not have is null."""
-    return _frame(spark, rows, conversation_schema().fieldNames(), conversations=True)
+    return in_one_piece(spark, _table(rows, COLUMNS), exchange_schema().add(SOURCE, "string"))
 
 
 def report_input(
@@ -83,18 +88,20 @@ def report_input(
     rows: Iterable[Mapping[str, object]],
     connections: Iterable[Mapping[str, object]] | None = None,
 ) -> ReportInput:
-    """Return a small input of exchanges and of connections, None: of those nothing is known."""
-    ends = None if connections is None else conversations(spark, connections)
-    return ReportInput(exchanges(spark, rows), ends, kept=Kept(small=True))
+    """Return a small input of exchanges and of connections, None: of those nothing is known.
+
+    As of `rmqtool report`: this process has the rows, and Spark is given them where it needs them.
+    """
+    kept = Kept(small=True)
+    schema = exchange_schema().add(SOURCE, "string")
+    given = kept.put(spark, _table(rows, COLUMNS), schema)
+    if connections is None:
+        return ReportInput(given, kept=kept)
+    schema = conversation_schema().add(SOURCE, "string")
+    ends = kept.put(spark, _table(connections, CONVERSATION_COLUMNS), schema)
+    return ReportInput(given, ends, kept=kept)
 
 
-def _frame(
-    spark: SparkSession,
-    rows: Iterable[Mapping[str, object]],
-    names: list[str],
-    conversations: bool,
-) -> DataFrame:
-    schema = conversation_schema() if conversations else exchange_schema()
-    schema = schema.add(SOURCE, "string")
-    data = [tuple(one.get(name) for name in (*names, SOURCE)) for one in rows]
-    return spark.createDataFrame(data, schema)
+def _table(rows: Iterable[Mapping[str, object]], columns: Sequence[Described]) -> pyarrow.Table:
+    schema = arrow_schema_of(columns).append(pyarrow.field(SOURCE, pyarrow.string()))
+    return pyarrow.Table.from_pylist(list(rows), schema)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analytics.kept import MOST_HERE, Kept
+from tests.analytics.reported import input_of, session_of_large
 from tests.analytics.rows import report_input, row
 from tests.expected import SAMPLES
 
@@ -81,15 +82,14 @@ def test_a_small_input_gives_what_a_large_one_does(
     reports: list[str],
     most: int,
 ) -> None:
-    from analytics.inputs.inputs import inputs_of
-    from analytics.inputs.source import read_inputs
-
-    small = read_inputs(spark, inputs_of([str(SAMPLES / f"{name}.pcap")])).given
+    small = input_of(spark, (str(SAMPLES / f"{name}.pcap"),))
     assert small.small
     large = replace(small, kept=Kept())
     before = kept_in(spark)
     monkeypatch.setattr("analytics.kept.MOST_HERE", most)
-    results = zip(results_of(small, reports), results_of(large, reports), strict=True)
+    here = results_of(small, reports)
+    with session_of_large(spark):
+        results = zip(here, results_of(large, reports), strict=True)
     for one, other in results:
         assert_same(one, other)
     assert kept_in(spark) == before, "what was kept is let go"
@@ -104,15 +104,9 @@ def test_a_small_input_is_read_once_and_exchanges_nothing(spark: SparkSession) -
     assert given.kept.rows(given.exchanges) is given.kept.rows(given.exchanges)
     assert given.kept.rows(given.exchanges).num_rows == len(ROWS)
     counted = given.kept.frame(grouped(given.exchanges, ["unique_key"], {"seen": "count(*)"}))
-    threshold = "spark.sql.autoBroadcastJoinThreshold"
-    before = spark.conf.get(threshold)
-    spark.conf.set(threshold, "-1")  # as in the session of a small input
-    try:
-        joined = given.exchanges.join(counted, "unique_key").groupBy("seen").count()
-        assert sorted(joined.collect()) == [(1, 1), (2, 2)]
-        plan = joined._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
-    finally:
-        spark.conf.set(threshold, before)
+    joined = given.exchanges.join(counted, "unique_key").groupBy("seen").count()
+    assert sorted(joined.collect()) == [(1, 1), (2, 2)]
+    plan = joined._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
     assert "Exchange" not in plan
     assert plan.count("Join") == 1
 

@@ -31,6 +31,7 @@ def tables_of(spark: SparkSession, *names: str | Path, reports: Sequence[str] = 
 
     Reports are made of the tables that are read alone: where those are the same, so are reports.
     """
+    from analytics.inputs.filters import chosen
     from analytics.inputs.source import read_inputs
     from analytics.report import ReportOptions
     from analytics.reports import report_of
@@ -46,6 +47,7 @@ def tables_of(spark: SparkSession, *names: str | Path, reports: Sequence[str] = 
         "findings": _rows_of(given.findings),
     }
     options = ReportOptions(tables=frozenset(TABLES))
+    given = chosen(given) if reports else given
     for name in reports:
         (result,) = computed([_only_wanted(report_of(name))], given, options)
         for table, one in result.tables.items():

@@ -19,7 +19,7 @@ from analytics.inputs.rows import conversation_rows, exchange_rows, finding_rows
 from analytics.kept import Kept
 from dissectors.times import text_of_time
 from tests.analytics.diagnosis.made_rows import SAMPLES
-from tests.analytics.reported import Tables, tables_from, tables_of
+from tests.analytics.reported import Tables, session_of_large, tables_from, tables_of
 from tests.rmqtool.command import rmqtool
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def reported(spark: SparkSession, logs: list[str]) -> Tables:
     from analytics.inputs.source import read_inputs
 
     given = replace(read_inputs(spark, inputs_of(logs)).given, kept=Kept())
-    return tables_from("diagnosis", given)
+    with session_of_large(spark):
+        return tables_from("diagnosis", given)
 
 
 def row_of(problem: Problem) -> dict[str, Any]:

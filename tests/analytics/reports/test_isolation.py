@@ -134,7 +134,8 @@ def test_remarks_say_that_the_strategy_is_off_and_nothing_more(recorded: Tables)
 @pytest.fixture(scope="module")
 def kept(spark: SparkSession) -> Tables:
     """A client of 4.3.2, which keeps its connection at a timeout, and a broker that stood still."""
-    return tables_of(spark, "isolation", [str(SAMPLES / "fault-freeze-43.pcap")])
+    names = "isolation_windows", "isolation_producers"
+    return tables_of(spark, "isolation", [str(SAMPLES / "fault-freeze-43.pcap")], *names)
 
 
 def test_an_answer_after_the_timeout_isolates_from_the_timeout(kept: Tables) -> None:
@@ -157,7 +158,8 @@ def test_a_client_that_kept_its_connection_kept_to_its_strategy(kept: Tables) ->
 def test_connects_of_another_program_are_not_the_producers(spark: SparkSession) -> None:
     """The producer had the strategy on; a broker was killed, and probed all the time."""
     file = str(SAMPLES / "fault-kill-beside-4x.pcap")
-    tables = tables_of(spark, "isolation", [file], send_timeout_ms=1500)
+    names = "isolation_producers", "isolation_sends", "isolation_windows"
+    tables = tables_of(spark, "isolation", [file], *names, send_timeout_ms=1500)
     (producer,) = tables["isolation_producers"]
     assert (producer["strategy"], producer["not_followed"]) == ("on", 0)
     assert (producer["failures"], producer["unreachable"]) == (1, "broker-b")

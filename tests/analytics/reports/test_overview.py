@@ -75,7 +75,7 @@ def test_only_a_long_poll_that_its_own_side_ended_is_withdrawn(spark: SparkSessi
         {**connection, "conversation": 1, "ended_by": "server"},
     ]
     given = report_input(spark, rows, connections)
-    tables = tables_from("overview", given)
+    tables = tables_from("overview", given, "unanswered")
     found = [(one["operation"], one["proven"], one["withdrawn"]) for one in tables["unanswered"]]
     assert found == [
         ("PULL_MESSAGE", True, False),
@@ -92,7 +92,7 @@ def test_another_topic_without_a_route_is_a_failure(spark: SparkSession) -> None
         "response_name": "TOPIC_NOT_EXIST",
     }
     rows = [row(0, topic="orders", **route), *(row(9, topic="%RETRY%g", **route) for _ in "ab")]
-    tables = tables_from("overview", report_input(spark, rows))
+    tables = tables_from("overview", report_input(spark, rows), "errors")
     assert [(one["class"], one["exchanges"]) for one in tables["errors"]] == [
         ("failed", 1),
         ("expected", 2),

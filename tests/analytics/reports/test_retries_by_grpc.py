@@ -151,7 +151,8 @@ def test_what_a_proxy_sends_is_no_attempt(made: Tables) -> None:
 
 
 def test_calls_are_in_no_table_of_isolated_brokers(spark: SparkSession) -> None:
-    tables = tables_from("isolation", report_input(spark, ROWS))
+    names = "isolation_producers", "isolation_brokers"
+    tables = tables_from("isolation", report_input(spark, ROWS), *names)
     assert [one["group"] for one in tables["isolation_producers"]] == ["shop"]
     assert sum(int(str(one["attempts"])) for one in tables["isolation_brokers"]) == 1
 
@@ -167,7 +168,8 @@ SAMPLED = {
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_messages_are_those_that_clients_logged(spark: SparkSession, name: str) -> None:
-    tables = tables_of(spark, "retries", [str(SAMPLES / f"{name}.pcap")])
+    capture = str(SAMPLES / f"{name}.pcap")
+    tables = tables_of(spark, "retries", [capture], "retry_totals", "retry_messages")
     messages, attempts, failed = SAMPLED[name]
     sums = {
         column: sum(int(str(one[column])) for one in tables["retry_totals"])
@@ -194,7 +196,8 @@ def test_calls_that_never_left_are_failed_connects(spark: SparkSession) -> None:
     """The client logged eight failures: without a connection there is no call to be seen."""
     from analytics.reports.retries import remarks
 
-    tables = tables_of(spark, "retries", [str(SAMPLES / "grpc-proxy-killed-5x.pcap")])
+    names = "retry_connects", "retry_totals", "retry_causes"
+    tables = tables_of(spark, "retries", [str(SAMPLES / "grpc-proxy-killed-5x.pcap")], *names)
     (one,) = tables["retry_connects"]
     assert (one["who"], one["connects"], one["attempts"]) == ("producer", 3, 0)
     assert any("could not be reached" in said for said in remarks(tables))

@@ -202,7 +202,7 @@ def test_dead_letters_are_told_by_how_often_a_message_was_sent_back(spark: Spark
         row(5, topic="%DLQ%readers", group="tools", **pulled),
         row(6, topic="%DLQ%readers", group="CLIENT_INNER_PRODUCER"),
     ]
-    tables = tables_from("retries", report_input(spark, rows))
+    tables = tables_from("retries", report_input(spark, rows), "consumer_retries")
     found = {
         one["group"]: (one["dead_letters"], one["dead_letters_read"])
         for one in tables["consumer_retries"]
@@ -215,7 +215,8 @@ def test_every_way_to_fetch_counts_as_a_delivery(spark: SparkSession) -> None:
         row(at, request_code=code, topic="%RETRY%readers", group="readers", message_count=2)
         for at, code in enumerate(sorted(FETCHES))
     ]
-    (one,) = tables_from("retries", report_input(spark, rows))["consumer_retries"]
+    tables = tables_from("retries", report_input(spark, rows), "consumer_retries")
+    (one,) = tables["consumer_retries"]
     assert one["redelivered"] == 2 * len(rows) == 8
 
 
@@ -234,7 +235,8 @@ def test_remarks_say_what_a_reader_must_know(made: Tables) -> None:
 def test_without_connections_nothing_is_inferred_and_nothing_is_certain(
     spark: SparkSession,
 ) -> None:
-    tables = tables_from("retries", report_input(spark, ROWS))
+    names = "retry_messages", "retry_attempts"
+    tables = tables_from("retries", report_input(spark, ROWS), *names)
     assert message(tables, 2)["causes"] == "connection reset → SYSTEM_BUSY"
     reset = [one for one in tables["retry_attempts"] if one["outcome"] == "connection reset"]
     assert [one["certain"] for one in reset] == [False]
@@ -250,7 +252,8 @@ def test_attempts_that_our_own_producer_logged(spark: SparkSession) -> None:
         sent(1, 3000, "b", **own),
         sent(2, 1000, **own),
     ]
-    tables = tables_from("retries", report_input(spark, rows))
+    names = "retry_messages", "retry_attempts", "retry_totals"
+    tables = tables_from("retries", report_input(spark, rows), *names)
     found = message(tables, 1)
     assert found["causes"] == "not sent → no answer in time → stored"
     assert found["client"] == "10.0.0.9"

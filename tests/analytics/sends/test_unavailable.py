@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OUTAGE = "outage-5x"
+NAMES = {
+    "retries": ("retry_connects", "retry_totals", "retry_causes"),
+    "overview": ("unreachable", "errors", "unanswered", "relays"),
+    "latency": ("latency_unavailable", "latency_relays", "latency_operations"),
+    "isolation": ("isolation_producers", "isolation_brokers"),
+}
+"""what is looked at, by the remarks, too"""
 PROBES = 12
 """the other program of the recording connects every 0.4 s for 5 s"""
 
@@ -25,12 +32,11 @@ def lost_sends() -> int:
     return sum(one.get("error") == "MQClientException" for one in known)
 
 
-@pytest.fixture(scope="module", params=["retries", "overview", "latency", "isolation"])
+@pytest.fixture(scope="module", params=NAMES)
 def recorded(spark: SparkSession, request: pytest.FixtureRequest) -> tuple[str, Tables]:
     """A report of the recorded outage."""
-    return request.param, tables_of(
-        spark, request.param, [str(SAMPLES / f"{OUTAGE}.pcap")], send_timeout_ms=1500
-    )
+    name, capture = request.param, str(SAMPLES / f"{OUTAGE}.pcap")
+    return name, tables_of(spark, name, [capture], *NAMES[name], send_timeout_ms=1500)
 
 
 def test_an_outage_of_the_only_broker_is_in_every_report(recorded: tuple[str, Tables]) -> None:
@@ -62,7 +68,7 @@ def test_an_outage_of_the_only_broker_is_in_every_report(recorded: tuple[str, Ta
         assert int(str(producer["connects_failed"])) > 3 * lost_sends()
 
 
-@pytest.mark.parametrize("name", ["retries", "overview", "latency", "isolation"])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     ("sample", "leader"),
     [("peer-lost-5x", "127.77.0.11:10911"), ("peer-lost-4x", "127.77.0.11:10911")],
@@ -74,7 +80,7 @@ def test_a_leader_that_is_lost_is_in_every_report(
     from analytics.reports import report_of
 
     capture = str(SAMPLES / f"{sample}.pcap")
-    tables = tables_of(spark, name, [capture], send_timeout_ms=3000)
+    tables = tables_of(spark, name, [capture], *NAMES[name], send_timeout_ms=3000)
     said = " ".join(report_of(name).remarks(tables))
     assert "broker-a" in said
     assert "no broker failed" not in said
@@ -139,7 +145,10 @@ ROWS = [
 def made(spark: SparkSession) -> Tables:
     """The overview and the latency of rows made up."""
     given = report_input(spark, ROWS, CONNECTIONS)
-    return {**tables_from("overview", given), **tables_from("latency", given)}
+    return {
+        **tables_from("overview", given, *NAMES["overview"]),
+        **tables_from("latency", given, "latency_unavailable"),
+    }
 
 
 def test_who_connected_is_told_by_what_it_asked(made: Tables) -> None:
