@@ -30,6 +30,8 @@ LEAST_VERSION: Final = (4, 1)
 """What the reports ask of Spark: functions over Arrow arrays."""
 _MODE: Final = "SPARK_CONNECT_MODE_ENABLED"
 """Variable of the environment by which PySpark's functions make columns for Connect."""
+_NO_PROXY: Final = ("grpc.enable_http_proxy", 0)
+"""The proxy that the environment names for web pages is not used: nobody named it for this."""
 _RETRIES: Final = {"max_retries": 5, "max_backoff": 4_000}
 """PySpark alone tries for ten minutes; this is about eight seconds."""
 _MOST_END: Final = 5.0
@@ -92,7 +94,7 @@ def connected(url: str, settings: Mapping[str, str], asked: Mapping[str, str]) -
     from pyspark.sql.connect.session import SparkSession
 
     try:
-        channel = DefaultChannelBuilder(url)
+        channel = DefaultChannelBuilder(url, [_NO_PROXY])
         named = channel.session_id
     except PySparkException:  # its text has the whole URL
         raise ReportError(

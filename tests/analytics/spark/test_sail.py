@@ -59,7 +59,14 @@ def test_all_reports_of_a_small_capture(name: str, rmqtool_here: Callable[..., R
     check_same(found, tables_in(rmqtool_here(*asked)), "")
 
 
-def test_rows_in_json_lines(tmp_path: Path, rmqtool_here: Callable[..., Result]) -> None:
+def test_rows_in_json_lines(
+    tmp_path: Path, rmqtool_here: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a proxy is named for web pages: gRPC is not to go through it."""
+    for name in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
     rows = tmp_path / "rows.jsonl"
     rmqtool("decode", "pcap", SAMPLES / "fault-slow-5x.pcap", "-o", rows)
     asked = ("report", "latency", "quality", rows, "--format", "json", "-q")
