@@ -21,6 +21,7 @@ from tests.spark_session import rmqtool_here as rmqtool_here
 from tests.spark_session import spark as spark
 
 if TYPE_CHECKING:
+    from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
 if wants_sources():
@@ -89,10 +90,10 @@ class Lanes:
     """Hooks of pytest-xdist, where it is installed."""
 
     @pytest.hookimpl
-    def pytest_xdist_make_scheduler(self, config: pytest.Config) -> Scheduling:
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> Scheduling:
         from tests.lanes import LaneScheduling
 
-        return LaneScheduling(config)
+        return LaneScheduling(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:
