@@ -90,4 +90,4 @@ def _wait_until(holds: Callable[[], bool], seconds: float = 60) -> None:
     end = monotonic() + seconds
     while not holds():
         assert monotonic() < end
-        sleep(0.02)
+        sleep(0.1)

@@ -186,19 +186,23 @@ def consumed(target: Cluster, count: int) -> list[dict[str, object]]:
     client = start_java(
         *("PrintMessages", target.namesrv_text),
         version=version,
+        hosted=True,
         topic=TOPIC,
         count=2 * count,
         wait_ms=120_000,
     )
     stored: dict[tuple[object, object], dict[str, object]] = {}
+    seen = 0
     begin = last = time.monotonic()
     try:
         while time.monotonic() - begin < 60:
             lines = client.output.split("\n")[:-1]  # the last one is not whole
-            rows = [json.loads(line) for line in lines if line.startswith("{")]
+            rows = [json.loads(line) for line in lines[seen:] if line.startswith("{")]
             found = {(row["offsetMsgId"], row["queueOffset"]): row for row in rows}  # some it twice
-            if len(found) > len(stored):
-                stored, last = found, time.monotonic()
+            if found.keys() - stored.keys():
+                last = time.monotonic()
+            stored |= found
+            seen = len(lines)
             if len(stored) >= count and time.monotonic() - last > QUIET:
                 break
             time.sleep(0.5)
