@@ -86,6 +86,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("tshark is not installed")
 
 
+@pytest.fixture(scope="session")
+def right_to_capture() -> None:
+    """Skip where packets cannot be captured; what is tried takes long, so only for such tests."""
+    from tests.dissectors.live.test_interface import missing_right
+
+    if reason := missing_right():
+        pytest.skip(reason)
+
+
 class Lanes:
     """Hooks of pytest-xdist, where it is installed."""
 

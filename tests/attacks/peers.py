@@ -10,6 +10,7 @@ import asyncio
 import json
 import zlib
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from dissectors.remoting.command import RemotingCommand
@@ -26,7 +27,6 @@ from tests.replay.sending.sends import message
 
 MOST_MS = 600_000
 """scripted time in which a send has ended"""
-BOMB = zlib.compress(bytes(16 << 20), 9)
 SYS_FLAG = 1 | 0x300
 Serve = Callable[[ScriptLink, RemotingCommand, bytes], None]
 
@@ -37,6 +37,12 @@ class PeerAttack(NamedTuple):
     run: Callable[[int], None]
     size: int
     """where it begins"""
+
+
+@cache
+def bomb() -> bytes:
+    """Return 16 MiB of zeros, compressed; to make them takes long."""
+    return zlib.compress(bytes(16 << 20), 9)
 
 
 def _sent(bench: Bench) -> None:
@@ -139,7 +145,7 @@ def pushed_replies(count: int) -> None:
         for correlation in ("a stranger", told):
             fields = {"properties": f"CORRELATION_ID\x01{correlation}\x02"}
             fields |= {"topic": "T", "sysFlag": str(SYS_FLAG)}
-            link.send(encode_command(RemotingCommand(326, 9, 0, "JAVA", 479, None, fields), BOMB))
+            link.send(encode_command(RemotingCommand(326, 9, 0, "JAVA", 479, None, fields), bomb()))
 
     bench = _answered(serve)
     requests = PendingRequests(bench.sender)
@@ -154,7 +160,7 @@ def questions(count: int) -> None:
     transactions = Transactions(bench.sender)
     waiting: list[Check] = []
     transactions.on_check = waiting.append
-    half = StoredMessage("T", BOMB, {"PGROUP": "g"}, sys_flag=4 | SYS_FLAG)
+    half = StoredMessage("T", bomb(), {"PGROUP": "g"}, sys_flag=4 | SYS_FLAG)
     asked = encode_command(RemotingCommand(39, 1, 2, "JAVA", 479), encode_message(half))
 
     def serve(link: ScriptLink, command: RemotingCommand, body: bytes) -> None:

@@ -10,6 +10,7 @@ import ipaddress
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from .talk import Tcp
 
@@ -30,6 +31,7 @@ def checksum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
+@cache
 def address(text: str) -> bytes:
     return ipaddress.ip_address(text).packed
 

@@ -35,7 +35,7 @@ from tests.traffic.captures import pcap
 from tests.traffic.talk import START
 
 
-def _missing_right() -> str:
+def missing_right() -> str:
     """Why packets cannot be captured here; empty: they can."""
     try:
         open_capture("lo").close()
@@ -44,8 +44,7 @@ def _missing_right() -> str:
     return ""
 
 
-WHY_NOT = _missing_right()
-needs_right = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+needs_right = pytest.mark.usefixtures("right_to_capture")
 every_way = pytest.mark.parametrize("ring", [True, False], ids=["ring", "one"])
 LITTLE_RING = 2 * packet_ring.BLOCK_BYTES
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -29,6 +28,8 @@ def test_columns_are_the_documented_ones(name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_types_are_those_of_the_columns(name: str) -> None:
+    import pandas  # takes long: not when tests are collected
+
     capture = rmqtool.read(SAMPLE)
     arrow, frame = capture.to_arrow(name), capture.to_pandas(name)
     assert len(arrow) == len(frame) > 0
