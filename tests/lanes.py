@@ -37,7 +37,10 @@ def _cluster(*names: str) -> Lane:
 LANES: Final = (
     Lane(
         "spark reports",
-        ("tests/analytics/reports/*", "tests/rmqtool/report/*", "tests/analytics/test_kept.py::*"),
+        (
+            *("tests/analytics/reports/*", "tests/analytics/sends/*", "tests/rmqtool/report/*"),
+            "tests/analytics/test_kept.py::*",
+        ),
     ),
     Lane(
         "spark",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -35,6 +33,9 @@ from dissectors.rows.record import COLUMNS
 
 from ..made_rows import START, record, unanswered
 from .decoded_log_docs import field_texts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "fault-kill-4x.pcap"
 INFO = ExpertInfo(ExpertKind.GAP, "1448 bytes are missing", START, (1 << 40) + 7, 3, 8192)
@@ -235,35 +236,17 @@ def test_a_log_of_a_later_schema_is_refused(tmp_path: Path) -> None:
         read_manifest(log)
 
 
-_BY_SPARK = """
-import json, sys
-from analytics.spark.session import SessionOptions, start_session
-session = start_session(SessionOptions(master="local[1]", archive=False))
-spark = session.spark
-frame = spark.read.parquet(sys.argv[1] + "/exchanges")
-latest = frame.selectExpr("max(unix_micros(request_time))").first()[0]
-findings = spark.read.parquet(sys.argv[1] + "/expert.parquet").count()
-print(json.dumps([frame.columns, dict(frame.dtypes), latest, findings]))
-session.stop()
-"""
-
-
-@pytest.mark.spark
 @pytest.mark.slow
-def test_spark_reads_it(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark.sql")
-    if shutil.which("java") is None:
-        pytest.skip("no Java")
-    command = [sys.executable, "-c", _BY_SPARK, str(written(tmp_path / "log"))]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=SAMPLE.parents[1], check=True
-    )
-    columns, types, latest, findings = json.loads(done.stdout.splitlines()[-1])
-    assert columns == [column.name for column in COLUMNS]
+def test_spark_reads_it(spark: SparkSession, tmp_path: Path) -> None:
+    log = written(tmp_path / "log")
+    frame = spark.read.parquet(str(log / "exchanges"))
+    assert frame.columns == [column.name for column in COLUMNS]
     kinds = {"string": "string", "int": "bigint", "time": "timestamp", "list": "array<string>"}
-    assert types == {column.name: kinds[column.type] for column in COLUMNS}
-    assert latest == (START + 123_456_789) // 1000
-    assert findings == 1
+    assert dict(frame.dtypes) == {column.name: kinds[column.type] for column in COLUMNS}
+    latest = frame.selectExpr("max(unix_micros(request_time))").first()
+    assert latest is not None
+    assert latest[0] == (START + 123_456_789) // 1000
+    assert spark.read.parquet(str(log / "expert.parquet")).count() == 1
 
 
 def test_the_documentation_is_that_of_the_code() -> None:
