@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import threading
+from uuid import uuid4
 
 import pytest
 
@@ -95,14 +96,15 @@ def test_asynchronous_sends_are_stored(rocketmq: Cluster) -> None:
 @pytest.mark.parametrize("serialize_type", ["JSON", "ROCKETMQ"])
 def test_binary_headers_and_v1_sends(rocketmq: Cluster, serialize_type: str) -> None:
     for smart in (True, False):
-        topic = f"Core{serialize_type}{smart}"
+        # A second try must not find the messages of the first.
+        topic = f"Core{serialize_type}{smart}{uuid4().hex[:6]}"
         rocketmq.make_topic(topic)
         config = config_of(rocketmq, serialize_type=serialize_type, smart_msg=smart)
         with Producer(config) as producer:
             results = [producer.send(Message(topic, b"x" * 5000)) for _ in range(8)]
             producer.send_batch([Message(topic, b"%d" % n) for n in range(4)])
         placed(results)
-        assert stored_in(rocketmq, topic) == 12
+        assert wait_stored(rocketmq, topic, 12) == 12
 
 
 def test_a_broker_that_is_killed_costs_no_message(rocketmq: Cluster) -> None:
