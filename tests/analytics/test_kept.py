@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analytics.kept import MOST_HERE, Kept
-from tests.analytics.reported import input_of, session_of_large
+from tests.analytics.reported import session_of_large
 from tests.analytics.rows import report_input, row
 from tests.expected import SAMPLES
 
@@ -85,11 +85,10 @@ def test_a_small_input_gives_what_a_large_one_does(
     from analytics.inputs.inputs import inputs_of
     from analytics.inputs.source import read_inputs
 
-    capture = str(SAMPLES / f"{name}.pcap")
-    small = input_of(spark, (capture,))
+    # Read by tasks: rows of this process would stand in each plan.
+    small = read_inputs(spark, inputs_of([str(SAMPLES / f"{name}.pcap")])).given
     assert small.small
-    # read by tasks: rows of this process would stand in each plan
-    large = replace(read_inputs(spark, inputs_of([capture])).given, kept=Kept())
+    large = replace(small, kept=Kept())
     before = kept_in(spark)
     monkeypatch.setattr("analytics.kept.MOST_HERE", most)
     with session_of_large(spark):
