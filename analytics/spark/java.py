@@ -35,12 +35,11 @@ _ALWAYS = (
     "-Djava.net.preferIPv6Addresses=false",
 )
 _SMALL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-_QUICK = (
-    "-XX:TieredStopAtLevel=1",
+_LARGE = (
     "-XX:-DontCompileHugeMethods",  # Spark generates them; they would be interpreted
     "-XX:+UseParallelGC",
 )
-_LARGE = ("-XX:+UseParallelGC",)
+_QUICK = ("-XX:TieredStopAtLevel=1", *_LARGE)
 
 
 class Java(NamedTuple):
