@@ -26,6 +26,7 @@ COMPILED_MODULES = [
     "dissectors/tcp/passed_flows.py",
     "dissectors/tcp/segment_reader.py",
     "dissectors/tcp/pieces.py",
+    "dissectors/tcp/repeats.py",
     "dissectors/tcp/reassembly.py",
     "dissectors/remoting/messages/counting.py",
     "dissectors/foreign.py",

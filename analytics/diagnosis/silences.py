@@ -1,9 +1,10 @@
 """When a server did not answer: requests that waited in vain or long while it said nothing else.
 
 Rules: a silence is a time in which requests wait and nothing at all is answered by the server, of
-any request; so one slow request among quick ones is none. Long polls wait on purpose and do not
-count as waiting, but their answers show that the server lives. Answers are remembered by the time
-of their interval, which grows where there are too many, so that memory is bounded.
+any request; so one slow request among quick ones is none. A request whose packets were not
+acknowledged does not count: it did not arrive, or its answer did not. Long polls wait on purpose
+and do not count as waiting, but their answers show that the server lives. Answers are remembered
+by the time of their interval, which grows where there are too many, so that memory is bounded.
 RocketMQ: NettyRemotingAbstract, PullRequestHoldService.
 """
 
@@ -16,6 +17,7 @@ from typing import Final
 from dissectors.remoting.code_sets import FETCHES, SENDS, STORED
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_facts import stalls_in
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import LONG_POLLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
@@ -153,10 +155,12 @@ class ServerSilences(Fold):
             begin = row.request_time
             if begin is None:
                 continue
+            connection = self._connections.get((row.capture, row.conversation))
+            if connection is not None and _stalled(connection, begin, row.response_time):
+                continue
             if row.response_time is not None:
                 yield Wait(row, begin, row.response_time, True)
                 continue
-            connection = self._connections.get((row.capture, row.conversation))
             if connection is None:
                 if row.end == "open" and context.last_time is not None:
                     yield Wait(row, begin, context.last_time, False, certain=False)
@@ -168,6 +172,12 @@ class ServerSilences(Fold):
                 yield Wait(row, begin, connection.end_time, False)
             elif context.last_time is not None and not context.quality.with_gaps:
                 yield Wait(row, begin, context.last_time, False, certain=False)
+
+
+def _stalled(connection: ConversationRecord, begin: int, end: int | None) -> bool:
+    """Return whether packets of a connection were not acknowledged while a request waited."""
+    until = connection.end_time if end is None else end
+    return any(one.first <= until and one.last >= begin for one in stalls_in(connection.facts))
 
 
 def _answered_within(answers: list[tuple[int, int]], begin: int, end: int) -> bool:

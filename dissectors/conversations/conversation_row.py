@@ -74,7 +74,14 @@ def _facts(conversation: Conversation) -> list[str]:
         length = direction.decoder.too_long
         if length and not direction.reassembler.gaps:
             facts = [*facts, facts_of.conversation_fact(facts_of.FRAME_LENGTH, length)]
-    return facts
+    client = client_of(conversation)
+    return [*facts, *_stalls(client, words.CLIENT), *_stalls(client.peer, words.SERVER)]
+
+
+def _stalls(direction: Direction, sender: str) -> list[str]:
+    repeats = direction.reassembler.repeats
+    stalls = repeats.stalls() if repeats is not None else ()
+    return [facts_of.stall_fact(facts_of.Stall(sender, *stall)) for stall in stalls]
 
 
 def client_of(conversation: Conversation) -> Direction:

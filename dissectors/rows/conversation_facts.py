@@ -39,6 +39,7 @@ IDLE_MS: Final = "idle_ms"
 AFTER_FIN: Final = "after_fin"
 FRAME_LENGTH: Final = "frame_length"
 FIRST_BYTES: Final = "first_bytes"
+STALL: Final = "stall"
 
 CONVERSATION_FACTS: Final = (
     ConversationFact(TLS_OFFERED, "TLS versions that the client offers", "ClientHello"),
@@ -80,9 +81,29 @@ CONVERSATION_FACTS: Final = (
     ConversationFact(
         FIRST_BYTES, "first bytes of the client where no protocol was recognised", "payload, hex"
     ),
+    ConversationFact(
+        STALL,
+        "one segment was sent again and again: by `client` or `server`, when first again and when"
+        " last (µs since the epoch), how often; once for each, eight of either end at most",
+        "TCP",
+    ),
 )
 """All names, in the order of the document."""
 
+
+class Stall(NamedTuple):
+    """One segment that an end sent again and again, as nobody acknowledged it."""
+
+    sender: str
+    """`client` or `server`"""
+    first: int
+    """time of the first repetition, ns since the epoch; the fact has µs"""
+    last: int
+    """time of the last one"""
+    repeats: int
+
+
+_MICROSECOND: Final = 1000
 LEAST_IDLE: Final = 3_000_000_000
 """ns without payload that are worth a fact"""
 
@@ -107,5 +128,21 @@ def conversation_number_in(facts: Iterable[str], name: str) -> int | None:
     return natural_of(value)
 
 
-_DIGITS: Final = 19
-"""a number of 64 bits has at least so many"""
+def stall_fact(stall: Stall) -> str:
+    """Return a stall as it stands in the column."""
+    first, last = stall.first // _MICROSECOND, stall.last // _MICROSECOND
+    return conversation_fact(STALL, f"{stall.sender} {first} {last} {stall.repeats}")
+
+
+def stalls_in(facts: Iterable[str]) -> list[Stall]:
+    """Return the stalls among facts; those that are written otherwise are left out."""
+    found = []
+    for one in facts:
+        name, _, value = one.partition("=")
+        parts = value.split(" ") if name == STALL else []
+        if len(parts) == len(Stall._fields):
+            first, last, repeats = map(natural_of, parts[1:])
+            if first is not None and last is not None and repeats is not None:
+                sender = parts[0]
+                found.append(Stall(sender, first * _MICROSECOND, last * _MICROSECOND, repeats))
+    return found

@@ -102,6 +102,13 @@ RULE = DiagnosisRule(
     needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
     rests_on_absence=True,
     consequence_of=frozenset(
-        ("send-timeout", "broker-hung", "broker-gone", "connection-cut", "tls-mismatch")
+        (
+            "send-timeout",
+            "broker-hung",
+            "packets-unacknowledged",
+            "broker-gone",
+            "connection-cut",
+            "tls-mismatch",
+        )
     ),
 )

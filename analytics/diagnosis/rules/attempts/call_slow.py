@@ -65,6 +65,7 @@ RULE = DiagnosisRule(
         (
             "broker-gone",
             "broker-hung",
+            "packets-unacknowledged",
             "broker-slow",
             "broker-slow-vs-network",
             "page-cache-busy",

@@ -15,6 +15,13 @@ BUSY: Final = frozenset(
 )
 """the broker has too much to do"""
 NO_ANSWER: Final = frozenset(
-    ("broker-gone", "broker-hung", "broker-slow", "connection-cut", "send-timeout")
+    (
+        "broker-gone",
+        "broker-hung",
+        "packets-unacknowledged",
+        "broker-slow",
+        "connection-cut",
+        "send-timeout",
+    )
 )
 """the broker answers late or never"""

@@ -90,6 +90,12 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.SENDS,)),
     consequence_of=frozenset(
-        ("send-timeout", "first-attempt-ate-the-budget", "broker-hung", "broker-gone")
+        (
+            "send-timeout",
+            "first-attempt-ate-the-budget",
+            "broker-hung",
+            "packets-unacknowledged",
+            "broker-gone",
+        )
     ),
 )

@@ -93,5 +93,7 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
     rests_on_absence=True,
-    consequence_of=frozenset(("send-timeout", "broker-hung", "broker-gone")),
+    consequence_of=frozenset(
+        ("send-timeout", "broker-hung", "packets-unacknowledged", "broker-gone")
+    ),
 )

@@ -100,5 +100,13 @@ RULE = DiagnosisRule(
     references=("apache/rocketmq#10575",),
     limits="Where the client closed the connection, an answer after that may not be captured.",
     needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(("broker-hung", "broker-slow", "send-timeout", "stored-not-durable")),
+    consequence_of=frozenset(
+        (
+            "broker-hung",
+            "packets-unacknowledged",
+            "broker-slow",
+            "send-timeout",
+            "stored-not-durable",
+        )
+    ),
 )

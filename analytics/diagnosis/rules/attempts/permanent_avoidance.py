@@ -30,6 +30,8 @@ RULE = DiagnosisRule(
     references=("apache/rocketmq#7812",),
     limits="Judged with isolated-broker-still-used, by the same state; needs numpy.",
     needs=frozenset((Need.SENDS, Need.ROUTES)),
-    consequence_of=frozenset(("broker-hung", "broker-gone", "broker-isolated")),
+    consequence_of=frozenset(
+        ("broker-hung", "packets-unacknowledged", "broker-gone", "broker-isolated")
+    ),
     lasts=None,
 )

@@ -134,6 +134,7 @@ RULE = DiagnosisRule(
     consequence_of=frozenset(
         (
             "broker-hung",
+            "packets-unacknowledged",
             "broker-gone",
             "broker-slow",
             "stored-not-durable",

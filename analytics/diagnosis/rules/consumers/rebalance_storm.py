@@ -156,6 +156,12 @@ RULE = DiagnosisRule(
     limits="Changes are seen only at members whose connections were captured.",
     needs=frozenset((Need.GROUPS,)),
     consequence_of=frozenset(
-        ("broker-gone", "broker-hung", "inconsistent-subscription", "duplicate-client-id")
+        (
+            "broker-gone",
+            "broker-hung",
+            "packets-unacknowledged",
+            "inconsistent-subscription",
+            "duplicate-client-id",
+        )
     ),
 )

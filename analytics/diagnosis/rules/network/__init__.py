@@ -7,6 +7,7 @@ MODULES: Final[tuple[str, ...]] = (
     "broker_hung",
     "broker_slow",
     "broker_slow_vs_network",
+    "packets_unacknowledged",
     "connection_cut",
     "idle_close",
     "go_away",

@@ -141,5 +141,5 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.CONNECTIONS,)),
     rests_on_absence=True,
-    consequence_of=frozenset(("broker-gone", "page-cache-busy")),
+    consequence_of=frozenset(("broker-gone", "page-cache-busy", "packets-unacknowledged")),
 )

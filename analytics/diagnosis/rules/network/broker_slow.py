@@ -205,6 +205,7 @@ RULE = DiagnosisRule(
     consequence_of=frozenset(
         (
             "broker-hung",
+            "packets-unacknowledged",
             "broker-gone",
             "broker-slow-vs-network",
             "send-queue-timeout",

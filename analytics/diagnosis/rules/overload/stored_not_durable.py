@@ -100,5 +100,5 @@ RULE = DiagnosisRule(
         "alibaba/rocketmq#246",
     ),
     needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(("broker-gone", "broker-hung")),
+    consequence_of=frozenset(("broker-gone", "broker-hung", "packets-unacknowledged")),
 )

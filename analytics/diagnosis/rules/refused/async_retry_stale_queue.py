@@ -150,5 +150,7 @@ RULE = DiagnosisRule(
     messages=lambda message: message.attempts[0].send.topic or "" if stale_rows(message) else None,
     references=("apache/rocketmq#1497",),
     needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(("send-timeout", "broker-gone", "broker-hung")),
+    consequence_of=frozenset(
+        ("send-timeout", "broker-gone", "broker-hung", "packets-unacknowledged")
+    ),
 )

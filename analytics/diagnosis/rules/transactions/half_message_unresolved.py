@@ -165,6 +165,8 @@ RULE = DiagnosisRule(
     limits="A 37 on a connection that was not captured, or after its end, is not known.",
     needs=frozenset((Need.SENDS,)),
     rests_on_absence=True,
-    consequence_of=frozenset(("broker-gone", "broker-hung", "end-transaction-refused")),
+    consequence_of=frozenset(
+        ("broker-gone", "broker-hung", "packets-unacknowledged", "end-transaction-refused")
+    ),
     lasts=None,
 )
