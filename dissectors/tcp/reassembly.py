@@ -15,7 +15,7 @@ from mypy_extensions import i64
 
 from ..expert import ExpertInfo, ExpertKind
 from .pieces import PIECE_COST, Data, Gap, Piece, agree
-from .repeats import Repeats
+from .repeats import Repeats, noted
 from .segment import ACK, Segment
 
 HOLD_SEGMENTS: Final = 32
@@ -84,8 +84,7 @@ class StreamReassembler:
         self.gap_bytes: i64 = 0
         self.retransmissions: i64 = 0
         """segments of which every byte was there already"""
-        self.repeats: Repeats | None = None
-        """which of them were sent again and again; None: there are none of them"""
+        self.repeats: Repeats | None = None  # made with the first of them
         self._experts = experts
         self._pending: list[Data] = []
         self._base: i64 = -1
@@ -156,9 +155,7 @@ class StreamReassembler:
         self._last_ts = segment.ts
 
     def acknowledge(self, segment: Segment, out: list[Piece]) -> None:
-        """Check whether a segment of the other direction acknowledges the hole that is
-        waited for.
-        """
+        """Check whether a segment of the other direction acknowledges the hole waited for."""
         if not segment.flags & ACK:
             return
         acked: i64 = self._place(segment.ack)
@@ -221,9 +218,7 @@ class StreamReassembler:
         end: i64 = offset + size
         if end + segment.missing <= self._expected and self._base >= 0:
             self.retransmissions += 1
-            if self.repeats is None:
-                self.repeats = Repeats()
-            self.repeats.note(offset, segment.ts)
+            self.repeats = noted(self.repeats, offset, segment.ts)
             self._say(ExpertKind.RETRANSMISSION, segment, f"{size} bytes", offset)
             return
         if self._base >= 0 and self._pending and offset < self._pending[0].offset:

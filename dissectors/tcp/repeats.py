@@ -54,3 +54,11 @@ class Repeats:
         told = self._count >= LEAST_REPEATS and lasted >= LEAST_NS
         if told and len(self._stalls) < MAX_STALLS:
             self._stalls.append((self._first, self._last, self._count))
+
+
+def noted(repeats: Repeats | None, offset: i64, ts: i64) -> Repeats:
+    """Note a segment as `Repeats.note`; None: it is the first one of its direction."""
+    if repeats is None:
+        repeats = Repeats()
+    repeats.note(offset, ts)
+    return repeats

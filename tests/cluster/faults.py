@@ -122,6 +122,25 @@ def narrow_network() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def lost(packets: str) -> Iterator[None]:
+    """Packets that an expression of nftables selects are captured and then lost.
+
+    Only inside the namespaces of a recording, whose loopback is nobody else's.
+    """
+    chain = "lost arriving { type filter hook input priority 0 ; }"
+    for command in (
+        ["add", "table", "ip", "lost"],
+        ["add", "chain", "ip", *chain.split()],
+        ["add", "rule", "ip", "lost", "arriving", *packets.split(), "drop"],
+    ):
+        subprocess.run(["nft", *command], check=True, timeout=10)
+    try:
+        yield
+    finally:
+        subprocess.run(["nft", "delete", "table", "ip", "lost"], check=True, timeout=10)
+
+
+@contextlib.contextmanager
 def configured(broker: Broker, setting: str, value: object, healed: object) -> Iterator[None]:
     """A setting of the running broker is another one."""
     probe.set_broker_config(broker.address, **{setting: value})

@@ -11,6 +11,7 @@ from .groups import GROUPS
 from .grpc import GRPC
 from .halves import HALVES
 from .lives import LIVES
+from .losses import LOSSES
 from .newer import NEWER
 from .outages import OUTAGES
 from .proxied import PROXIED
@@ -41,4 +42,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     *NEWER,
     *VARIANTS,
     *LIVES,
+    *LOSSES,
 )

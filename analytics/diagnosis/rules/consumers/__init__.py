@@ -9,6 +9,7 @@ MODULES: Final = (
     "more_consumers_than_queues",
     "offset_moved",
     "consumer_lag",
+    "queue_began_anew",
     "pull_from_slave",
     "reconsume_growth",
     "dead_letter",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.row_facts.ext_fields import offsets_in
-from dissectors.remoting.row_facts.names import OFFSETS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -27,12 +24,12 @@ from ...problem import (
 )
 from ...refusals import only
 from ...rule import DiagnosisRule, Exchanges, Fold
+from .pulled import Point, Series, says_end
+from .queue_began_anew import began_anew
 
 COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 SECOND: Final = 1_000_000_000
 MAX_QUEUES: Final = 256
-MAX_POINTS: Final = 64
-"""points of a queue; where there are more, time is taken in longer steps"""
 SHORTEST_NS: Final = 10 * SECOND
 """a burst that is shorter says nothing of the consumer"""
 SURE_NS: Final = 60 * SECOND
@@ -48,98 +45,7 @@ CAUGHT_UP: Final = 0.5
 STANDS_NS: Final = 60 * SECOND
 SYSTEM_GROUPS: Final = ("CID_RMQ_SYS_", "TOOLS_CONSUMER", "SELF_TEST_")
 """MixAll: groups of brokers and tools"""
-MAX_PULLERS: Final = 64
-TOGETHER: Final = 0.2
-"""of the time: members that hand a queue over pull it together for a moment only"""
-_OFFSETS: Final = f"{OFFSETS}="
-"""the first fact of a pull"""
-_UNKNOWN: Final = " -"
-"""ends it where the answer names no end of the queue"""
 _Queue = tuple[str, int]
-
-
-class _Point(NamedTuple):
-    """What an answer to a pull says."""
-
-    time: int
-    following: int
-    """offset that is fetched next"""
-    end: int
-    """offset at which the queue ends"""
-    capture: str
-    packet: int
-    conversation: int
-
-    @property
-    def lag(self) -> int:
-        return max(0, self.end - self.following)
-
-    def evidence(self, queue: int) -> Evidence:
-        """Return the answer as evidence, which most points never become."""
-        what = f"queue {queue}: fetched up to {self.following} of {self.end}, {self.lag} behind"
-        return Evidence(self.capture, self.packet or None, self.time, self.conversation, what)
-
-
-_Answer = tuple[int, str, str, int, int]
-"""time, fact of the offsets, capture, packet, conversation: taken apart in the end only, as there
-are as many as pulls"""
-
-
-class _Series:
-    """Points of one queue: the last one of each step of time.
-
-    Steps get longer as time goes on, which does not depend on the order of what is added.
-    """
-
-    __slots__ = ("points", "pullers", "step")
-
-    def __init__(self) -> None:
-        self.step = SECOND
-        self.points: dict[int, _Answer] = {}
-        self.pullers: dict[str, tuple[int, int]] = {}
-        """`address:port` of clients -> from when to when they were answered"""
-
-    def add(self, answer: _Answer, puller: str) -> None:
-        time = answer[0]
-        before = self.pullers.get(puller)
-        if before is not None:
-            if time > before[1]:
-                self.pullers[puller] = (before[0], time)
-            elif time < before[0]:
-                self.pullers[puller] = (time, before[1])
-        elif len(self.pullers) < MAX_PULLERS:
-            self.pullers[puller] = (time, time)
-        self._keep(answer)
-        while len(self.points) > MAX_POINTS:
-            self.step *= 2
-            answers = list(self.points.values())
-            self.points = {}
-            for one in answers:
-                self._keep(one)
-
-    def _keep(self, answer: _Answer) -> None:
-        at = answer[0] // self.step
-        before = self.points.get(at)
-        if before is None or answer > before:
-            self.points[at] = answer
-
-    def ordered(self) -> list[_Point]:
-        found = []
-        for at in sorted(self.points):
-            time, fact, capture, packet, conversation = self.points[at]
-            _, following, _, end = offsets_in((fact,))
-            if following is not None and end is not None:
-                found.append(_Point(time, following, end, capture, packet, conversation))
-        return found
-
-    def is_shared(self) -> bool:
-        """Return whether several clients pull the queue together, as in broadcasting."""
-        spans = sorted(self.pullers.values())
-        whole = max(last for _, last in spans) - spans[0][0]
-        together = max(
-            (min(one[1], other[1]) - other[0] for one, other in pairwise(spans)), default=0
-        )
-        return together > whole * TOGETHER
 
 
 class _Commits:
@@ -165,7 +71,7 @@ class _Fold(Fold):
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.pulled: dict[_Queue, _Series] = {}
+        self.pulled: dict[_Queue, Series] = {}
         self.commits: dict[_Queue, _Commits] = {}
         self.clients: set[str] = set()
 
@@ -176,17 +82,14 @@ class _Fold(Fold):
             if offset is not None:
                 self._take_commit(queue, row, offset)
             return
-        time = row.response_time
-        fact = row.facts[0] if row.facts else ""
-        if time is None or not fact.startswith(_OFFSETS) or fact.endswith(_UNKNOWN):
+        if not says_end(row):
             return
         series = self.pulled.get(queue)
         if series is None:
             if len(self.pulled) >= MAX_QUEUES:
                 return
-            series = self.pulled[queue] = _Series()
-        answer = (time, fact, row.capture, row.response_packet or 0, row.conversation)
-        series.add(answer, row.requester)
+            series = self.pulled[queue] = Series()
+        series.add(row)
         if len(self.clients) < MAX_QUEUES:
             self.clients.add(row.requester)
 
@@ -200,6 +103,7 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         group, topic = parts_of(self.key)
+        yield from began_anew(topic, self.pulled, context)
         growing = self._growing(group, topic, context)
         if growing is not None:
             yield growing
@@ -312,7 +216,7 @@ def _only_number(numbers: Iterable[int]) -> int | None:
     return different.pop() if len(different) == 1 else None
 
 
-def _at(points: list[_Point], time: int) -> _Point:
+def _at(points: list[Point], time: int) -> Point:
     """Return what the last answer until a time said of a queue, else the first."""
     found = points[0]
     for point in points:

@@ -199,4 +199,5 @@ RULE = DiagnosisRule(
     ),
     limits="Why the offset is wrong is not in the capture.",
     needs=frozenset((Need.PULLS,)),
+    consequence_of=frozenset(("queue-began-anew",)),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
+from dissectors.rows import conversation_record as tcp
 from dissectors.rows.outcome import LONG_POLLS
 from dissectors.times import text_of_time
 
@@ -42,7 +43,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     proxy = _is_proxy(address, context)
     shut_down = [one.shut_down(name, context) for one in outages]
     in_order = None not in shut_down
-    gone = "shut down" if in_order else "gone"
+    gone = "shut down" if in_order else "unreachable" if _unanswered(outages) else "gone"
     who = f"{'proxy ' if proxy else ''}{named(context, address)}"
     case = tally.case(
         f"{who} was {gone} {first.said()}{again}: {what_happened(outages)}",
@@ -62,6 +63,14 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         harmless = lost.keys() <= LONG_POLLS and all(one.end is not None for one in outages)
         case.severity = ProblemSeverity.INFO if harmless else ProblemSeverity.WARNING
     return case
+
+
+def _unanswered(outages: list[Outage]) -> bool:
+    """Return whether nothing came back from it: its host or the way to it may be at fault."""
+    failed = [row for one in outages for row in one.failed]
+    return not any(one.losses for one in outages) and all(
+        row.end == tcp.NO_ANSWER for row in failed
+    )
 
 
 def _is_proxy(address: str, context: Context) -> bool:

@@ -1,0 +1,101 @@
+"""packets-unacknowledged: packets that are lost in one direction or both, and what is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from analytics.diagnosis.problem import ProblemSeverity, ProblemState, Subject
+from analytics.diagnosis.rules.network.broker_hung import RULE as BROKER_HUNG
+from analytics.diagnosis.rules.network.packets_unacknowledged import RULE
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows.conversation_facts import Stall, stall_fact
+from dissectors.rows.conversation_record import CLIENT, SERVER
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import (
+    BROKER,
+    START,
+    connection,
+    exchange,
+    problems,
+    problems_of_sample,
+    same_in_any_order,
+)
+
+SEND = int(RequestCode.SEND_MESSAGE_V2)
+
+
+def used() -> list[ExchangeRecord]:
+    return [exchange(10, SEND, broker_name="broker-a")]
+
+
+def stalled(sender: str, first_ms: int, last_ms: int, repeats: int = 5) -> str:
+    begin, end = START + first_ms * 1_000_000, START + last_ms * 1_000_000
+    return stall_fact(Stall(sender, begin, end, repeats))
+
+
+def test_what_a_client_sends_is_lost() -> None:
+    rows = [
+        connection(0, 9000, 0, facts=[stalled(CLIENT, 1000, 5000)]),
+        connection(0, 9000, 1, facts=[stalled(CLIENT, 1500, 3000, 4)]),
+        connection(0, 9000, 2),
+    ]
+    (one,) = problems(RULE, used(), rows)
+    assert one.title.startswith(
+        f"broker-a ({BROKER}) did not acknowledge what clients sent, on 2 connections, from "
+    )
+    assert one.title.endswith(" UTC (4.0 s), and once more: one segment was sent again 5 times")
+    assert (one.severity, one.count) == (ProblemSeverity.ERROR, 2)
+    assert (one.state, one.subject) == (ProblemState.OVER, Subject(broker="broker-a"))
+    assert same_in_any_order(RULE, used(), rows)
+
+
+def test_what_the_broker_sends_is_lost() -> None:
+    facts = [stalled(CLIENT, 1200, 4000), stalled(SERVER, 1000, 4000)]
+    (one,) = problems(RULE, used(), [connection(0, 9000, facts=facts)])
+    assert one.title.startswith(f"what broker-a ({BROKER}) sent to its clients was not ")
+
+
+def test_what_is_short_is_a_warning_and_what_goes_on_is_not_over() -> None:
+    rows = [connection(0, 2000, facts=[stalled(CLIENT, 1000, 2000)])]
+    (one,) = problems(RULE, used(), rows)
+    assert (one.severity, one.state) == (ProblemSeverity.WARNING, ProblemState.GOING_ON)
+
+
+@pytest.mark.parametrize(
+    "fact", ["stall=", "stall=client 1 2", "stall=client -1 2 3", "stall=client 1 2 x", "stal=1"]
+)
+def test_a_fact_that_is_written_otherwise_says_nothing(fact: str) -> None:
+    assert problems(RULE, used(), [connection(0, 9000, facts=[fact])]) == []
+
+
+def test_a_request_that_did_not_arrive_is_no_sign_of_a_broker_that_hangs() -> None:
+    waits = [exchange(1000, SEND, latency_ms=5000, broker_name="broker-a")]
+    plain, lost = connection(0, 9000), connection(0, 9000, facts=[stalled(CLIENT, 1200, 5000)])
+    assert [one.rule for one in problems(BROKER_HUNG, [*used(), *waits], [plain])] == [
+        "broker-hung"
+    ]
+    assert problems(BROKER_HUNG, [*used(), *waits], [lost]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "who"),
+    [
+        ("lost-to-broker-5x.pcap", "broker-a (127.77.0.11:10911) did not acknowledge what"),
+        ("lost-to-broker-4x.pcap", "broker-a (127.77.0.11:10911) did not acknowledge what"),
+        ("lost-from-broker-5x.pcap", "what broker-a (127.77.0.11:10911) sent to its clients was"),
+        ("lost-from-broker-4x.pcap", "what broker-a (127.77.0.11:10911) sent to its clients was"),
+    ],
+)
+def test_recorded(name: str, who: str) -> None:
+    (one,) = problems_of_sample(RULE, name)
+    assert one.title.startswith(who)
+    assert one.last_time - one.first_time > 3_000_000_000
+    assert problems_of_sample(BROKER_HUNG, name) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["fault-freeze-5x.pcap", "fault-freeze-43.pcap", "network-narrow-5x.pcap"]
+)
+def test_silent_of_brokers_that_hang_and_of_narrow_networks(name: str) -> None:
+    assert problems_of_sample(RULE, name) == []
