@@ -48,6 +48,8 @@ LAST: Final = 1 << 62
 """order of what is given out at the end"""
 OWN: Final = 1 << 30
 """place of a packet's own results behind those of conversations that it ended"""
+SWEPT: Final = OWN + 1
+"""place of results of a sweep behind the packet's own"""
 
 
 class CommandSeen(NamedTuple):
@@ -145,7 +147,7 @@ class Stages:
     def sweep(self, now: i64, packet: i64) -> None:
         """Behind this packet: end the conversations that were closed a while ago, and hold less."""
         self.table.sweep(now, self._given)
-        self._take_given(packet)
+        self._take_given(packet, SWEPT)
 
     def release_holes(self) -> None:
         """No packets for a while: gives out what waits for holes to be filled."""
@@ -172,9 +174,12 @@ class Stages:
             taken.append(ExpertInfo(ExpertKind.EXPERT_LIMIT, detail, last.ts, last.packet, -1, -1))
         return taken
 
-    def _take_given(self, packet: i64) -> None:
-        """Results of conversations that ended or were made to give out what they hold."""
-        for place, one in enumerate(self._given):
+    def _take_given(self, packet: i64, first: i64 = 0) -> None:
+        """Results of conversations that ended or were made to give out what they hold.
+
+        `first`: the place of the first of them.
+        """
+        for place, one in enumerate(self._given, first):
             conversation = one.conversation
             if one.waited:
                 self._waiting -= 1

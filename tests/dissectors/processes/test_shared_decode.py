@@ -6,6 +6,7 @@ import gzip
 import os
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from subprocess import Popen
 from threading import Event, Thread
@@ -13,6 +14,7 @@ from threading import Event, Thread
 import pytest
 import zstandard
 
+from dissectors.decode.exchange_row import settled_by
 from dissectors.decode.pipeline import Carried, DecodeOptions, DecodeStats
 from dissectors.decode.stages import ExchangeStages
 from dissectors.expert import ExpertInfo
@@ -26,6 +28,7 @@ from dissectors.remoting.framing.frame_decoder import KEEP_MESSAGES
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.encoded import Columns, EncodedRows, RowForm
 from dissectors.rows.record import ExchangeRecord
+from dissectors.tcp.capture import Packet
 from dissectors.tcp.formats import reader_of
 from dissectors.tcp.source import CaptureError
 
@@ -34,6 +37,10 @@ CAPTURES = [
     str(SAMPLES / f"{name}.pcap")
     for name in ("push-consumer-5x", "foreign-5x", "midstream-5x", "one-direction-5x", "removed-5x")
 ]
+
+
+HOUR = 3_600_000_000_000
+Ordered = list[tuple[tuple[int, int], int]]
 
 
 @dataclass
@@ -99,6 +106,35 @@ def test_places_that_nobody_asks_for_are_not_kept() -> None:
         stages.take_exchanges()
         assert stages.order == []
     assert found > 10
+
+
+def shard_of(packets: list[Packet], swept: set[int], shard: int, shards: int) -> Ordered:
+    """Return the exchanges of a shard that sweeps behind some packets: (place, request)."""
+    stages = ExchangeStages(frozenset(), KEEP_MESSAGES, shard, shards)
+    for packet in packets:
+        stages.take([packet])
+        if packet.packet in swept:
+            stages.sweep(packet.ts + HOUR, packet.packet)
+    stages.finish()
+    exchanges, order = stages.take_ordered()
+    places = order or [(settled_by(one), 0) for one in exchanges]
+    return [(place, settled_by(one)) for place, one in zip(places, exchanges, strict=True)]
+
+
+@pytest.mark.parametrize("shards", [2, 3])
+def test_a_sweep_comes_behind_the_results_of_its_packet(shards: int) -> None:
+    """Here a sweep follows each packet that settles an exchange, and ends what is closed."""
+    packets = []
+    for number, name in enumerate(("go-client-5x", "outage-5x", "push-rebalance-4x")):
+        data = (SAMPLES / f"{name}.pcap").read_bytes()
+        reader = reader_of(number, data[:24])
+        assert reader is not None
+        packets += reader.receive(data[24:])
+    swept = {packet for _, packet in shard_of(packets, set(), 0, 1)}
+    alone = [packet for _, packet in shard_of(packets, swept, 0, 1)]
+    assert alone != sorted(alone), "sweeps give out requests without answer"
+    found = [one for shard in range(shards) for one in shard_of(packets, swept, shard, shards)]
+    assert [packet for _, packet in sorted(found, key=itemgetter(0))] == alone
 
 
 ALL_SAMPLES = sorted(str(path) for path in SAMPLES.glob("*.pcap*"))
