@@ -113,12 +113,12 @@ LOSSES: tuple[Scenario, ...] = (
         clusters=on_both(pair),
         shows=("packets-unacknowledged",),
     ),
-    Scenario(
-        "lost-from-broker-5x",
-        on_both(pair)[0],
+    *both(
+        "lost-from-broker",
         lost_from_broker,
         "Packets from one of two brokers are lost for five seconds",
         "both ends send again: the broker's answers do not arrive, nor do its acknowledgements",
+        clusters=on_both(pair),
         shows=("packets-unacknowledged",),
     ),
     Scenario(

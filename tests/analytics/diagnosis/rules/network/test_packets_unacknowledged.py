@@ -84,6 +84,7 @@ def test_a_request_that_did_not_arrive_is_no_sign_of_a_broker_that_hangs() -> No
         ("lost-to-broker-5x.pcap", "broker-a (127.77.0.11:10911) did not acknowledge what"),
         ("lost-to-broker-4x.pcap", "broker-a (127.77.0.11:10911) did not acknowledge what"),
         ("lost-from-broker-5x.pcap", "what broker-a (127.77.0.11:10911) sent to its clients was"),
+        ("lost-from-broker-4x.pcap", "what broker-a (127.77.0.11:10911) sent to its clients was"),
     ],
 )
 def test_recorded(name: str, who: str) -> None:
