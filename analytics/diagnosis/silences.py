@@ -177,7 +177,7 @@ class ServerSilences(Fold):
 def _stalled(connection: ConversationRecord, begin: int, end: int | None) -> bool:
     """Return whether packets of a connection were not acknowledged while a request waited."""
     until = connection.end_time if end is None else end
-    return any(one.first <= until and one.last >= begin for one in stalls_in(connection.facts))
+    return any(one.first <= until and one.last >= begin for one in stalls_in(connection))
 
 
 def _answered_within(answers: list[tuple[int, int]], begin: int, end: int) -> bool:

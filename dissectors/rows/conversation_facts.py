@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ..foreign import natural_of
+from .conversation_record import CLIENT, SERVER, ConversationRecord
 
 
 class ConversationFact(NamedTuple):
@@ -134,15 +135,18 @@ def stall_fact(stall: Stall) -> str:
     return conversation_fact(STALL, f"{stall.sender} {first} {last} {stall.repeats}")
 
 
-def stalls_in(facts: Iterable[str]) -> list[Stall]:
-    """Return the stalls among facts; those that are written otherwise are left out."""
+def stalls_in(row: ConversationRecord) -> list[Stall]:
+    """Return the stalls of a connection; those that cannot be its own are left out."""
     found = []
-    for one in facts:
+    for one in row.facts:
         name, _, value = one.partition("=")
         parts = value.split(" ") if name == STALL else []
-        if len(parts) == len(Stall._fields):
-            first, last, repeats = map(natural_of, parts[1:])
-            if first is not None and last is not None and repeats is not None:
-                sender = parts[0]
-                found.append(Stall(sender, first * _MICROSECOND, last * _MICROSECOND, repeats))
+        if len(parts) != len(Stall._fields) or parts[0] not in (CLIENT, SERVER):
+            continue
+        first, last, repeats = map(natural_of, parts[1:])
+        if first is None or last is None or repeats is None:
+            continue
+        first, last = first * _MICROSECOND, last * _MICROSECOND
+        if row.start_time - _MICROSECOND < first <= last <= row.end_time:
+            found.append(Stall(parts[0], first, last, repeats))
     return found

@@ -218,7 +218,7 @@ class StreamReassembler:
         end: i64 = offset + size
         if end + segment.missing <= self._expected and self._base >= 0:
             self.retransmissions += 1
-            self.repeats = noted(self.repeats, offset, segment.ts)
+            self.repeats = noted(self.repeats, offset, size, segment.ts)
             self._say(ExpertKind.RETRANSMISSION, segment, f"{size} bytes", offset)
             return
         if self._base >= 0 and self._pending and offset < self._pending[0].offset:

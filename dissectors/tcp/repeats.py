@@ -14,6 +14,7 @@ from mypy_extensions import i64
 LEAST_REPEATS: Final[i64] = 3
 LEAST_NS: Final[i64] = 500_000_000
 """from the first repetition to the last one"""
+PROBE_BYTES: Final = 1
 MAX_STALLS: Final = 8
 """stalls that are remembered of one direction: the first ones"""
 
@@ -56,8 +57,14 @@ class Repeats:
             self._stalls.append((self._first, self._last, self._count))
 
 
-def noted(repeats: Repeats | None, offset: i64, ts: i64) -> Repeats:
-    """Note a segment as `Repeats.note`; None: it is the first one of its direction."""
+def noted(repeats: Repeats | None, offset: i64, size: i64, ts: i64) -> Repeats | None:
+    """Note a segment as `Repeats.note`, unless it may be a probe of a window of 0.
+
+    Some systems send one byte again and again as such a probe, which the other end acknowledges.
+    None: none was noted yet.
+    """
+    if size <= PROBE_BYTES:
+        return repeats
     if repeats is None:
         repeats = Repeats()
     repeats.note(offset, ts)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from .. import faults
+from ..clients import Client
 from ..cluster import BrokerSpec, Cluster
 from .faulty import states
 from .outages import KNOWN
@@ -42,19 +43,25 @@ def lost_from_broker(scene: Scene) -> None:
     _while_lost(scene, lambda host, port: f"ip saddr {host} tcp sport {port}")
 
 
+def _sender(scene: Scene, topic: str, pause_ms: int) -> Client:
+    """Starts a producer that sends until its input ends; returns when it has sent once."""
+    sender = scene.start(
+        "FaultSend",
+        topic=topic,
+        instance="producer",
+        timeout_ms=1500,
+        pause_ms=pause_ms,
+        poll_ms=3000,
+    )
+    sender.wait_for('"kind":"send"')
+    return sender
+
+
 def _while_lost(scene: Scene, which: Callable[[str, int], str]) -> None:
     scene.cluster.make_topic("LossTopic", queues=2)
     broker = scene.broker
     with scene.capture():
-        sender = scene.start(
-            "FaultSend",
-            topic="LossTopic",
-            instance="producer",
-            timeout_ms=1500,
-            pause_ms=250,
-            poll_ms=3000,
-        )
-        sender.wait_for('"kind":"send"')
+        sender = _sender(scene, "LossTopic", 250)
         time.sleep(2.0)
         with faults.lost(which(broker.host, broker.port)):
             time.sleep(LOST_SECONDS)
@@ -79,15 +86,7 @@ def store_lost(scene: Scene) -> None:
             until_end=True,
         )
         consumer.wait_for("started")
-        sender = scene.start(
-            "FaultSend",
-            topic="EmptiedTopic",
-            instance="producer",
-            timeout_ms=1500,
-            pause_ms=900,
-            poll_ms=3000,
-        )
-        sender.wait_for('"kind":"send"')
+        sender = _sender(scene, "EmptiedTopic", 900)
         time.sleep(6.0)
         faults.kill(broker)
         for name in STORED:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dissectors.tcp.repeats import LEAST_NS, LEAST_REPEATS, MAX_STALLS, Repeats
+from dissectors.tcp.repeats import LEAST_NS, LEAST_REPEATS, MAX_STALLS, Repeats, noted
 
 SECOND = 1_000_000_000
 
 
-def noted(*segments: tuple[int, float]) -> list[tuple[int, int, int]]:
+def stalls_of(*segments: tuple[int, float]) -> list[tuple[int, int, int]]:
     """The stalls of repeated segments, each a place and a time in seconds."""
     repeats = Repeats()
     for place, seconds in segments:
@@ -16,21 +16,30 @@ def noted(*segments: tuple[int, float]) -> list[tuple[int, int, int]]:
 
 
 def test_a_segment_with_pauses_that_double() -> None:
-    found = noted((40, 0.2), (40, 0.6), (40, 1.4), (40, 3.0))
+    found = stalls_of((40, 0.2), (40, 0.6), (40, 1.4), (40, 3.0))
     assert found == [(int(0.2 * SECOND), 3 * SECOND, 4)]
 
 
 def test_what_is_no_stall() -> None:
-    assert noted() == []
-    assert noted((40, 0.2), (40, 3.0)) == [], "sent again twice only"
-    assert noted((40, 0.2), (40, 0.201), (40, 0.202)) == [], "captured several times"
-    assert noted((40, 0.2), (90, 0.9), (140, 1.6), (190, 2.2)) == [], "losses, one after another"
+    assert stalls_of() == []
+    assert stalls_of((40, 0.2), (40, 3.0)) == [], "sent again twice only"
+    assert stalls_of((40, 0.2), (40, 0.201), (40, 0.202)) == [], "captured several times"
+    assert stalls_of((40, 0.2), (90, 0.9), (140, 1.6), (190, 2.2)) == [], (
+        "losses, one after another"
+    )
+
+
+def test_one_byte_may_be_a_probe_of_a_window_of_0() -> None:
+    assert noted(None, 40, 1, SECOND) is None
+    found = noted(None, 40, 2, SECOND)
+    assert found is not None
+    assert noted(found, 90, 1, SECOND) is found
 
 
 def test_each_run_is_one() -> None:
     first = [(40, 1.0), (40, 2.0), (40, 4.0)]
     other = [(90, 10.0), (90, 11.0), (90, 12.0), (90, 14.0)]
-    found = noted(*first, (60, 5.0), *other)
+    found = stalls_of(*first, (60, 5.0), *other)
     assert [(begin // SECOND, end // SECOND, count) for begin, end, count in found] == [
         (1, 4, 3),
         (10, 14, 4),
@@ -41,5 +50,5 @@ def test_what_is_remembered_has_a_bound() -> None:
     segments = [
         (place, place * 10.0 + step) for place in range(100) for step in range(LEAST_REPEATS)
     ]
-    assert len(noted(*segments)) == MAX_STALLS
+    assert len(stalls_of(*segments)) == MAX_STALLS
     assert LEAST_NS < SECOND

@@ -44,12 +44,20 @@ def began_anew(
 
 
 def _drop_of(queue: int, points: list[Point]) -> _Drop | None:
-    """Return the first drop; answers of two brokers, as from a proxy, are not compared."""
-    for number, (before, after) in enumerate(pairwise(points)):
-        if after.end < before.end and after.broker_name == before.broker_name:
-            later = points[number + 2 : number + 3]
-            confirmed = any(one.end < before.end for one in later)
-            return _Drop(queue, before, after, confirmed)
+    """Return the first drop.
+
+    Answers of two brokers, as from a proxy, are not compared, nor those of two captures: the
+    clocks of their hosts may differ.
+    """
+    comparable: dict[tuple[str, str], list[Point]] = {}
+    for one in points:
+        comparable.setdefault((one.capture, one.broker_name), []).append(one)
+    for alike in comparable.values():
+        for number, (before, after) in enumerate(pairwise(alike)):
+            if after.end < before.end:
+                later = alike[number + 2 : number + 3]
+                confirmed = any(one.end < before.end for one in later)
+                return _Drop(queue, before, after, confirmed)
     return None
 
 
@@ -107,9 +115,9 @@ RULE = DiagnosisRule(
     found_by="consumer-lag",
     limits=(
         "It is seen only where a consumer pulls before and after, from the same address, and while"
-        " the queue is shorter than before. A slave that takes over with fewer messages has another"
-        " address and is not compared. POP says no offsets. Judged with consumer-lag, by the same"
-        " state."
+        " the queue is shorter than before; in one capture, as clocks of two may differ. A slave"
+        " that takes over with fewer messages has another address and is not compared. POP says no"
+        " offsets. Judged with consumer-lag, by the same state."
     ),
     needs=frozenset((Need.PULLS,)),
     consequence_of=frozenset(("broker-gone",)),

@@ -39,7 +39,7 @@ class _Fold(Fold):
         self._stalled: list[_Stalled] = []
 
     def add_connection(self, row: ConversationRecord) -> None:
-        self._stalled += [_Stalled(row, one) for one in stalls_in(row.facts)]
+        self._stalled += [_Stalled(row, one) for one in stalls_in(row)]
         if len(self._stalled) > MAX_STALLS:
             self._stalled.sort(key=_order)
             del self._stalled[MAX_STALLS:]
@@ -94,7 +94,7 @@ def _order(one: _Stalled) -> tuple[int, int, str, int]:
 
 
 def _key(row: ConversationRecord) -> str | None:
-    return server_of(row) if stalls_in(row.facts) else None
+    return server_of(row) if stalls_in(row) else None
 
 
 RULE = DiagnosisRule(

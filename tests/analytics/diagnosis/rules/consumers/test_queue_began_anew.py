@@ -62,6 +62,8 @@ def test_what_is_none() -> None:
     assert found([*BEFORE, *slave]) == [], "a slave that is behind"
     other = [pull(1000 * second, 1, 3, broker_name="broker-b") for second in range(20, 30)]
     assert found([*BEFORE, *other]) == [], "a proxy in front of two brokers"
+    skewed = [pull(1000 * second, 1, 3, capture="other.pcap") for second in range(20, 30)]
+    assert found([*BEFORE, *skewed]) == [], "a capture of a host whose clock may be another"
     refused = [pull(20_000, 0, 0, facts=["offsets=19 - - -"])]
     assert found([*BEFORE, *refused]) == [], "an answer that does not say where the queue ends"
 

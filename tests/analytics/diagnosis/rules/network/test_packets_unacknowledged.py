@@ -63,9 +63,17 @@ def test_what_is_short_is_a_warning_and_what_goes_on_is_not_over() -> None:
 
 
 @pytest.mark.parametrize(
-    "fact", ["stall=", "stall=client 1 2", "stall=client -1 2 3", "stall=client 1 2 x", "stal=1"]
+    "fact",
+    [
+        *("stall=", "stall=client 1 2", "stall=client -1 2 3", "stall=client 1 2 x", "stal=1"),
+        "stall=client 1 2 3",  # not of the time of the connection
+        "stall=client 1 999999999999999999 5",
+        stalled("nobody", 1000, 5000),
+        stalled(CLIENT, 5000, 1000),
+        stalled(CLIENT, 5000, 10_000),
+    ],
 )
-def test_a_fact_that_is_written_otherwise_says_nothing(fact: str) -> None:
+def test_a_fact_that_cannot_be_of_the_connection_says_nothing(fact: str) -> None:
     assert problems(RULE, used(), [connection(0, 9000, facts=[fact])]) == []
 
 
