@@ -23,6 +23,10 @@ _PROXY_ADVICE: Final = (
     " on purpose needs nothing. Clients of 5.x reach what setEndpoints names: several proxies there"
     " let them go on. Calls that had no answer may have been carried out."
 )
+_UNREACHABLE_ADVICE: Final = (
+    "See whether its host was up at that time; if the broker ran on, look at the way to it:"
+    " firewalls, routes and links. A virtual machine that is paused or moved answers nothing, too."
+)
 
 
 class _Fold(HostLosses):
@@ -49,7 +53,9 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         f"{who} was {gone} {first.said()}{again}: {what_happened(outages)}",
         Subject(server=address) if proxy else broker_subject(address, context),
     )
-    if proxy:
+    if _unanswered(outages):
+        case.advice = _UNREACHABLE_ADVICE
+    elif proxy:
         case.advice = _PROXY_ADVICE
     ends = [one.end for one in outages if one.end is not None and not one.lost_sight]
     case.last_time = max([case.last_time, *ends])
@@ -166,7 +172,8 @@ RULE = DiagnosisRule(
         " carried them out nobody can tell. Producers try the next broker of the topic, consumers"
         " go on with the other brokers, or with a slave. The NameServer takes the broker out of the"
         " routes when its connection ends, or after 2 minutes without a registration; clients see"
-        " that up to 30 s later."
+        " that up to 30 s later. Where nothing comes back, not even a RST, the host is down or"
+        " paused, or the way to it is cut: the process may be well."
     ),
     advice=(
         "One that was shut down in order and came back needs nothing. Else look at the broker's"
