@@ -5,6 +5,8 @@ one. While a run ends on one, further ones wait. Ctrl-C while rows come as they 
 reading at first: what was read is finished as if the captures had ended there, requests that wait
 are given out unanswered, the summary is shown, files are completed. The second ends the program.
 Work with waits that no signal ends runs in a thread of its own, which the main thread waits for.
+Python's importer is never interrupted: its locks would stay taken, and each later import wait for
+ever; what its callbacks raise is lost.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 from types import FrameType
 from typing import Final, Generic, TypeVar
@@ -24,6 +27,10 @@ _TOGETHER_SECONDS: Final = 0.25
 """signals that come so soon after one are the same one"""
 _ENDING_SECONDS: Final = 10.0
 """time in which a run that was told to end is not told again"""
+_IMPORTER: Final = "<frozen importlib"
+"""how the file names of Python's importer begin"""
+_AGAIN_SECONDS: Final = 0.005
+"""after which a signal that came while it ran is looked at again"""
 _NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
@@ -53,12 +60,28 @@ def restore_handlers() -> None:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+def _end(number: int, frame: FrameType | None) -> None:
     now = monotonic()
     if _Ending.since is not None and now - _Ending.since < _ENDING_SECONDS:
         return
+    importing = frame is not None and frame.f_code.co_filename.startswith(_IMPORTER)
+    if importing and _end_later(number):
+        return
     _Ending.since = now
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+def _end_later(number: int) -> bool:
+    """Take a signal as if it came in a moment; return False where there are no timers."""
+    if not hasattr(signal, "setitimer"):
+        return False
+    signal.signal(signal.SIGALRM, partial(_again, number))
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+    return True
+
+
+def _again(number: int, _: int, frame: FrameType | None) -> None:
+    _end(number, frame)
 
 
 @contextmanager

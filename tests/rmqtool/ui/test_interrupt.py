@@ -186,3 +186,56 @@ def test_an_interrupt_ends_the_wait_and_not_the_work() -> None:
     assert not work.wait(0.05)
     go_on.set()
     assert work.result()
+
+
+_IMPORTS = """
+import importlib, signal, sys, threading, time
+from rmqtool.ui import interrupt
+
+interrupt.install_handlers()
+rounds = 0
+
+
+def import_all(first):
+    for number in range(first, first + 20):
+        sys.modules.pop(f"module_{number}", None)
+        importlib.import_module(f"module_{number}")
+
+
+def import_for_ever():
+    global rounds
+    while True:
+        import_all(20)
+        rounds += 1
+
+
+def interrupted(seconds):
+    interrupt._Ending.since = None
+    threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
+    end = time.monotonic() + 5
+    try:
+        while time.monotonic() < end:
+            import_all(0)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+threading.Thread(target=import_for_ever, daemon=True).start()
+for number in range(12):
+    assert interrupted(0.003 + number * 0.0001), "Ctrl-C was lost"
+    before, end = rounds, time.monotonic() + 5
+    while rounds == before:
+        assert time.monotonic() < end, "imports wait for ever"
+        time.sleep(0.001)
+"""
+
+
+def test_an_interrupt_leaves_the_importer_as_it_was(tmp_path: Path) -> None:
+    """One thread imports while Ctrl-C comes to another one that does."""
+    for number in range(40):
+        (tmp_path / f"module_{number}.py").write_text("")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-c", _IMPORTS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
