@@ -15,7 +15,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from time import monotonic
 from types import FrameType
 from typing import Final, Generic, TypeVar
@@ -35,9 +34,10 @@ _NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class _Ending:
-    """When this process was told to end."""
+    """When this process was told to end; the signal that waits for the importer."""
 
     since: float | None = None
+    waiting: int | None = None
 
 
 def install_handlers() -> None:
@@ -49,15 +49,19 @@ def install_handlers() -> None:
 
 
 def restore_handlers() -> None:
-    """Let a signal end the process at once: the run is over. Do nothing if it ends on one
-    already.
+    """Let a signal end the process at once, one that waits too: the run is over. Do nothing if it
+    ends on one already.
     """
     if _Ending.since is not None:
         return
+    waiting = _Ending.waiting
+    _wait_no_longer()
     for name in _NAMES:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is _end:
             signal.signal(number, signal.SIG_DFL)
+    if waiting is not None:
+        signal.raise_signal(waiting)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -68,6 +72,7 @@ def _end(number: int, frame: FrameType | None) -> None:
     if importing and _end_later(number):
         return
     _Ending.since = now
+    _wait_no_longer()
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
 
@@ -75,13 +80,24 @@ def _end_later(number: int) -> bool:
     """Take a signal as if it came in a moment; return False where there are no timers."""
     if not hasattr(signal, "setitimer"):
         return False
-    signal.signal(signal.SIGALRM, partial(_again, number))
+    _Ending.waiting = number
+    signal.signal(signal.SIGALRM, _again)
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
     return True
 
 
-def _again(number: int, _: int, frame: FrameType | None) -> None:
-    _end(number, frame)
+def _again(_: int, frame: FrameType | None) -> None:
+    if _Ending.waiting is not None:
+        _end(_Ending.waiting, frame)
+
+
+def _wait_no_longer() -> None:
+    """Stop the timer: where Python has ended, its signal would end the process with its own
+    status.
+    """
+    if _Ending.waiting is not None:
+        _Ending.waiting = None
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextmanager

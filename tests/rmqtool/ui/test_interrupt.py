@@ -239,3 +239,42 @@ def test_an_interrupt_leaves_the_importer_as_it_was(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _IMPORTS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+_IN_IMPORTER = """
+import signal, time
+from rmqtool.ui import interrupt
+from rmqtool.ui.status import Terminated
+
+interrupt.install_handlers()
+exec(compile("signal.raise_signal(signal.SIGTERM)", "<frozen importlib._bootstrap>", "exec"))
+assert signal.getitimer(signal.ITIMER_REAL)[0] > 0, "it does not wait"
+"""
+_ENDED_BY_THE_NEXT = """
+try:
+    signal.raise_signal(signal.SIGTERM)
+except Terminated:
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0), "it still waits"
+    raise SystemExit(143)
+"""
+_ENDED_BY_ITSELF = """
+try:
+    time.sleep(5)
+except Terminated:
+    raise SystemExit(143)
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "status"),
+    [
+        pytest.param(_ENDED_BY_THE_NEXT, 143, id="the next one ends the run"),
+        pytest.param(_ENDED_BY_ITSELF, 143, id="it ends the run"),
+        pytest.param("interrupt.restore_handlers()", -signal.SIGTERM, id="the run is over"),
+    ],
+)
+def test_a_signal_that_waits_for_the_importer(then: str, status: int) -> None:
+    """Never SIGALRM's own status, which a timer that outlives Python gives."""
+    command = [sys.executable, "-c", _IN_IMPORTER + then]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (status, "")
