@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import pytest
 
+from dissectors.remoting.code_sets import SENDS as SENDS_OF_MESSAGES
 from replay.async_producer import AsyncProducer
 from replay.config import ProducerConfig
 from replay.errors import ClientError, SendFailed
@@ -178,6 +179,15 @@ def _send_sync(cluster: Cluster, topic: str, fault: Fault, outcomes: Outcomes) -
                 outcomes.add(number, message, None, error)
 
 
+def _codes_in_flight(producer: AsyncProducer) -> list[int]:
+    """Codes of the requests that wait for an answer or for their connection."""
+    codes = []
+    for channel in producer._started.client.channels:
+        sent = channel.connection.table.values() if channel.connection is not None else ()
+        codes += [one.request.code for one in (*sent, *channel._waiting)]
+    return codes
+
+
 def _send_async(cluster: Cluster, topic: str, fault: Fault, outcomes: Outcomes) -> None:
     async def send() -> None:
         messages = enumerate(_messages(topic))
@@ -208,6 +218,7 @@ def _send_async(cluster: Cluster, topic: str, fault: Fault, outcomes: Outcomes) 
 
             await asyncio.gather(*[work() for _ in range(IN_FLIGHT)])
             # Routes are asked for and heartbeats sent at any time; no request stays for ever.
+            assert SENDS_OF_MESSAGES.isdisjoint(_codes_in_flight(producer))
             async with asyncio.timeout(5.0):
                 while producer.in_flight:
                     await asyncio.sleep(0.01)
