@@ -211,9 +211,9 @@ def import_for_ever():
 
 def interrupted(seconds):
     interrupt._Ending.since = None
-    threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
     end = time.monotonic() + 5
-    try:
+    try:  # on a busy machine the signal comes before the timer's start has returned
+        threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
         while time.monotonic() < end:
             import_all(0)
     except KeyboardInterrupt:
