@@ -7,7 +7,8 @@ Spark analyses all that a frame is made of again with each step that is added to
 longer than the rest where there are few rows. So a kept frame is computed at once, and one of at
 most `MOST_HERE` rows is then rows without a history, in one partition, which is grouped, joined and
 sorted where it is: without an exchange, a query is one job of one task. This process has these
-rows, too, and knows without a query whether there are any.
+rows, too, and knows without a query whether there are any. A larger one stays in Spark's memory,
+and what is made of it is planned from there (`spark.lineage`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from .schema import Described, arrow_schema_of, schema_of
 from .spark.connect import is_connect
 from .spark.expressions import text
+from .spark.lineage import planned_from_memory
 
 if TYPE_CHECKING:
     import pyarrow
@@ -83,7 +85,7 @@ class Kept:
             kept.unpersist()
             return self.here(frame.sparkSession, rows, frame.schema, share)
         self._frames.setdefault(share, []).append(kept)
-        return kept
+        return planned_from_memory(kept)
 
     def here(
         self, session: SparkSession, rows: pyarrow.Table, schema: StructType, share: str = OWN
