@@ -39,6 +39,8 @@ COMPILED_MODULES = [
     "dissectors/conversations/recognition.py",
     "dissectors/conversations/keys.py",
     "dissectors/conversations/row_header.py",
+    "dissectors/conversations/plain_json.py",
+    "dissectors/conversations/scanned_header.py",
     "dissectors/conversations/conversation.py",
     "dissectors/conversations/carrying.py",
     "dissectors/conversations/tls_state.py",
@@ -50,6 +52,8 @@ COMPILED_MODULES = [
     "dissectors/conversations/conversation_table.py",
     "dissectors/decode/stages.py",
     "dissectors/decode/exchange_row.py",
+    "dissectors/decode/row_fields.py",
+    "dissectors/decode/exchange_lines.py",
     "dissectors/shares/packed.py",
     "dissectors/remoting/code_names.py",
     "dissectors/remoting/versions.py",
@@ -77,6 +81,7 @@ COMPILED_MODULES = [
     "dissectors/message_rows/sends.py",
     "dissectors/message_rows/message_table.py",
     "rmqtool/decode/tree.py",
+    "dissectors/rows/json_bytes.py",
     "dissectors/rows/timed_rows.py",
     "dissectors/processes/merging.py",
 ]
@@ -89,9 +94,13 @@ def _extensions() -> list[object]:
         return []
     from mypyc.build import mypycify
 
-    return list(
-        mypycify(COMPILED_MODULES, opt_level="3", debug_level="0", group_name="dissectors.compiled")
+    extensions = mypycify(
+        COMPILED_MODULES, opt_level="3", debug_level="0", group_name="dissectors.compiled"
     )
+    if sys.platform == "linux":  # else functions of a shared library call each other by a table
+        for extension in extensions:
+            extension.extra_compile_args.append("-fno-semantic-interposition")
+    return list(extensions)
 
 
 class WithDocuments(build_py):

@@ -129,8 +129,8 @@ class Direction:
 
     __slots__ = (
         "acked_at_end", "conversation", "decoder", "early", "ended_at", "finished", "first_seq",
-        "isn", "key", "listed", "packets", "payload_bytes", "peer", "reassembler", "requests",
-        "src", "syn_ts", "syns", "truncated", "zero_windows",
+        "isn", "key", "line_capture", "line_start", "listed", "packets", "payload_bytes", "peer",
+        "reassembler", "requests", "src", "syn_ts", "syns", "truncated", "zero_windows",
     )  # fmt: skip
 
     def __init__(self, conversation: Conversation, key: bytes, keep: i64) -> None:
@@ -166,6 +166,10 @@ class Direction:
         """bytes of payload in them as they were sent, repeated ones too"""
         self.zero_windows: i64 = 0
         """packets that say that there is no room left for what the other end sends"""
+        self.line_start = b""
+        """what the lines of its requests begin with, where they are written"""
+        self.line_capture: i64 = -1
+        """index of the capture that this names"""
         self.syns: i64 = 0
         """packets with SYN"""
         self.syn_ts: i64 = 0

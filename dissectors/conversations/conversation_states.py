@@ -25,7 +25,8 @@ from ..tls.key_log import KeyLog
 from .carrying import become, current_of
 from .conversation import Conversation, ConversationState, Direction, Pdu
 from .recognition import HAPROXY, HTTP2, TLS, UNKNOWN, may_be_calls, protocol_of
-from .row_header import RowHeader, header_of_command, row_header_of
+from .row_header import RowHeader, header_of_command
+from .scanned_header import scanned
 from .tls_state import Tls
 
 if TYPE_CHECKING:
@@ -362,7 +363,7 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
         head: RowHeader | None = None
         try:
             if rows_only:
-                head = row_header_of(frame.serialize_type, frame.header)
+                head = scanned(frame.serialize_type, frame.header)
             if head is None:
                 command = decode_header(frame.serialize_type, frame.header)
                 if command is not None:

@@ -21,23 +21,21 @@ from ..conversations.row_header import (
     SentHeader,
     bare_header_of,
 )
+from ..conversations.scanned_header import PLAIN, SENT, ScannedHeader
 from ..expert import ExpertInfo, ExpertKind, undecoded
-from ..foreign import integer_of
 from ..grpc.command import CallCommand
-from ..remoting import code_sets, row_bodies, send_fields
+from ..remoting import code_sets, row_bodies
 from ..remoting.broker_addresses import named_address
 from ..remoting.codes import RequestCode
-from ..remoting.command import RemotingCommand
 from ..remoting.row_facts.ext_fields import HEADER_FACTS, header_facts, pull_facts
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
 from ..remoting.versions import version_name as name_of_version
 from ..rows.record import ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT
 from .exchange import Exchange, names_of
+from .row_fields import RowFields
 
-_COUNTED: Final = row_bodies.COUNTED_REQUEST
-CONSUMER_SEND_MSG_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
-END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
+COUNTED: Final = row_bodies.COUNTED_REQUEST
 REGISTER_BROKER: Final = int(RequestCode.REGISTER_BROKER)
 
 V1_SENDS: Final = code_sets.V1_SENDS
@@ -66,7 +64,7 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
         return call_record_of(exchange, capture)
     request_name, response_name = names_of(exchange)
     version_name = VERSIONS[version] if known else name_of_version(version)
-    fields = _Fields(request, response)
+    fields = RowFields(request, response)
     if fields.group is None and request is not None:
         fields.group = request.groups
     request_packet, response_packet = _number(request), _number(response)
@@ -90,7 +88,7 @@ def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
         _body_bytes(request, response), request_bytes, response_bytes, missing_bytes,
         _message_count(request, response), fields.queue_offset, fields.offset_msg_id,
         _rtt_us(one_pdu), _end(request, response), _expert(request, response),
-        fields.max_reconsume_times, _brokers(request, response), _facts(request, response),
+        fields.max_reconsume_times, _brokers(request, response), facts(request, response),
     )
     # fmt: on
 
@@ -136,116 +134,6 @@ def settled_by(exchange: Exchange) -> i64:
     return request.packet
 
 
-class _Fields:
-    """The columns that come from ext fields."""
-
-    __slots__ = (
-        "broker_name",
-        "group",
-        "keys",
-        "max_reconsume_times",
-        "offset_msg_id",
-        "queue_id",
-        "queue_offset",
-        "tags",
-        "topic",
-        "unique_key",
-    )
-
-    def __init__(self, request: Pdu | None, response: Pdu | None) -> None:
-        self.topic: str | None = None
-        self.group: str | None = None
-        self.queue_id: int | None = None
-        self.broker_name: str | None = None
-        self.unique_key: str | None = None
-        self.keys: str | None = None
-        self.tags: str | None = None
-        self.queue_offset: int | None = None
-        self.offset_msg_id: str | None = None
-        self.max_reconsume_times: int | None = None
-        if request is not None:
-            head = request.head
-            if isinstance(head, SentHeader):
-                self._of_send_header(head)
-            elif isinstance(head, PlainHeader):
-                self._of_plain_header(head)
-            else:
-                self._of_special_request(request.command)
-        if response is not None:
-            answer = response.head
-            if isinstance(answer, AnswerHeader):
-                self._of_answer(answer.msg_id, answer.queue_id, answer.queue_offset)
-            else:
-                get = response.command.ext_fields.get
-                offset = get("queueOffset") or get("offset")
-                self._of_answer(get("msgId"), get("queueId"), offset)
-
-    def _of_send_header(self, head: SentHeader) -> None:
-        self.group = head.group
-        self.topic = head.topic
-        self.queue_id = _int(head.queue_id)
-        self.broker_name = head.broker_name
-        self._of_properties(head.properties)
-
-    def _of_plain_header(self, head: PlainHeader) -> None:
-        self.topic = head.topic
-        self.group = head.group
-        self.queue_id = _int(head.queue_id)
-        self.broker_name = head.broker_name
-        self.queue_offset = _int(head.offset)
-
-    def _of_special_request(self, asked: RemotingCommand) -> None:
-        get = asked.ext_fields.get
-        self.topic = get("topic") or get("originTopic")
-        self.group = get("consumerGroup") or get("group") or get("producerGroup")
-        self.queue_id = _int(get("queueId"))
-        self.broker_name = get(send_fields.RPC_BROKER_NAME) or get("brokerName")
-        offset = get("queueOffset") or get("commitOffset") or get("offset")
-        if asked.code == CONSUMER_SEND_MSG_BACK:
-            self.unique_key = get("originMsgId")
-            self.max_reconsume_times = _reconsume_limit(asked.ext_fields)
-        elif asked.code == END_TRANSACTION:
-            self.unique_key = get("msgId") or get("transactionId")
-            offset = get("tranStateTableOffset")
-        self.queue_offset = _int(offset)
-
-    def _of_properties(self, properties: str | None) -> None:
-        if properties:
-            self.unique_key = property_of(properties, "\x02UNIQ_KEY\x01")
-            self.keys = property_of(properties, "\x02KEYS\x01")
-            self.tags = property_of(properties, "\x02TAGS\x01")
-
-    def _of_answer(
-        self, msg_id: str | None, queue_text: str | None, offset_text: str | None
-    ) -> None:
-        self.offset_msg_id = msg_id
-        if queue_text is not None and (self.queue_id is None or msg_id is not None):
-            queue_id = _int(queue_text)
-            if queue_id is not None:
-                self.queue_id = queue_id
-        offset = _int(offset_text)
-        if offset is not None:
-            self.queue_offset = offset
-
-
-def property_of(properties: str, name: str) -> str | None:
-    """Return the value of a property in a text of them; `name` stands between 0x02 and 0x01."""
-    start: i64 = properties.find(name)
-    if properties and ord(properties[0]) == ord(name[1]) and properties.startswith(name[1:]):
-        start = -1
-    elif start < 0:
-        return None
-    start += len(name)
-    end: i64 = properties.find("\x02", start)
-    value = properties[start:end] if end >= 0 else properties[start:]
-    return value or None
-
-
-def _int(text: str | None) -> int | None:
-    """Return a 64-bit integer written in decimal, or None for anything else."""
-    return None if text is None else integer_of(text)
-
-
 def _number(pdu: Pdu | None) -> int | None:
     return pdu.packet & _NUMBER_MASK if pdu is not None else None
 
@@ -279,7 +167,7 @@ def _missing(pdu: Pdu | None) -> i64:
 def _message_count(request: Pdu | None, response: Pdu | None) -> int | None:
     if request is not None:
         code = request.head.code
-        if code == _COUNTED:
+        if code == COUNTED:
             return request.message_count if request.message_count >= 0 else None
         if code in V1_SENDS or code in V2_SENDS:
             return 1
@@ -300,18 +188,6 @@ def _end(request: Pdu | None, response: Pdu | None) -> str | None:
     return conversation_end(request.direction.conversation)
 
 
-def _reconsume_limit(fields: dict[str, str]) -> int | None:
-    """How often the message of a send back may have been delivered again; None: it does not say.
-
-    A negative delay level asks for the dead letters at once
-    (AbstractSendMessageProcessor.consumerSendMsgBack).
-    """
-    delay = _int(fields.get("delayLevel"))
-    if delay is not None and delay < 0:
-        return 0
-    return _int(fields.get("maxReconsumeTimes"))
-
-
 def _brokers(request: Pdu | None, response: Pdu | None) -> list[str]:
     if request is not None and request.head.code == REGISTER_BROKER:
         fields = request.command.ext_fields
@@ -323,17 +199,18 @@ def _brokers(request: Pdu | None, response: Pdu | None) -> list[str]:
     return _NO_BROKERS
 
 
-def _facts(request: Pdu | None, response: Pdu | None) -> list[str]:
-    facts = _NO_FACTS
+def facts(request: Pdu | None, response: Pdu | None) -> list[str]:
+    """Return the column `facts` of an exchange."""
+    found = _NO_FACTS
     if request is not None:
         code = request.head.code
         if code in HEADER_FACTS:
-            facts = _header_facts(request, response)
+            found = _header_facts(request, response)
         if request.facts is not None:
-            facts = facts + request.facts
+            found = found + request.facts
     if response is not None and response.facts is not None:
-        facts = facts + response.facts
-    return facts or _NO_FACTS
+        found = found + response.facts
+    return found or _NO_FACTS
 
 
 def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
@@ -342,7 +219,21 @@ def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
     if response is None:
         return header_facts(asked.code, request.command.ext_fields, -1, None)
     answer = response.head
-    if isinstance(asked, SentHeader):
+    if isinstance(asked, ScannedHeader):
+        if asked.kind == SENT:
+            if (
+                answer.code == 0
+                and _is_none_at(asked, asked.sys_flag)
+                and _is_none_at(asked, asked.reconsume_times)
+            ):
+                return _NO_FACTS
+        elif asked.kind == PLAIN and isinstance(answer, ScannedHeader):
+            text = answer.text
+            return pull_facts(
+                asked.text(asked.asked_offset), text(answer.next_offset),
+                text(answer.min_offset), text(answer.max_offset), text(answer.suggested_broker),
+            )  # fmt: skip
+    elif isinstance(asked, SentHeader):
         if answer.code == 0 and _is_none(asked.sys_flag) and _is_none(asked.reconsume_times):
             return _NO_FACTS
     elif isinstance(asked, PlainHeader) and isinstance(answer, AnswerHeader):
@@ -353,6 +244,12 @@ def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
     return header_facts(
         asked.code, request.command.ext_fields, answer.code, response.command.ext_fields
     )
+
+
+def _is_none_at(head: ScannedHeader, place: i64) -> bool:
+    """Return whether a flag is absent or `0`."""
+    start: i64 = place >> 32
+    return place == 0 or ((place & 0xFFFFFFFF) - start == 1 and head.header[start] == 0x30)
 
 
 def _is_none(flag: str | None) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..conversations.conversation import Pdu
@@ -29,7 +30,7 @@ from .exchange import Exchange
 from .exchange_row import records_of
 from .exchange_row import settled_by as settled_by
 from .no_capture import what_it_is
-from .secrets import secrets_of
+from .secrets import left_out_of, secrets_of
 from .stages import MAX_EXPERTS, CommandStages, ExchangeStages, Stages
 from .stages import CommandSeen as CommandSeen
 from .totals import CaptureStats as CaptureStats
@@ -183,6 +184,19 @@ class Decode:
         taken, self._carried = self._carried, []
         return taken
 
+    def exchange_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield by the chunk how many exchanges there are and their rows as lines of JSON."""
+        from .exchange_lines import ExchangeLines
+
+        found: list[ExpertInfo] = []
+        lines = ExchangeLines(self.sources, found)
+        for batch in self._exchanges(KEEP_MESSAGES):
+            data = lines.lines_of(batch)
+            if found:
+                self.add_experts(found)
+                found.clear()
+            yield len(batch), data
+
     def message_lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield by the chunk how many messages there are and their rows as lines of JSON.
 
@@ -208,7 +222,7 @@ class Decode:
         for packet, row in taken:
             row.capture = self.sources[packet >> CAPTURE_SHIFT]
             rows.append(row)
-        rows.sort(key=_conversation_of)
+        rows.sort(key=attrgetter("conversation"))
         return rows
 
     # -- inside ---------------------------------------------------------------------------------
@@ -259,16 +273,9 @@ class Decode:
         for index, source in enumerate(self._sources):
             yield from self._read(stages, index, source)
         stages.finish()
-        self._collect_experts(stages, self._left_out())
+        self._collect_experts(stages, left_out_of(self._secrets))
         self._count(stages)
         yield
-
-    def _left_out(self) -> list[ExpertInfo]:
-        """Return a finding where not all secrets of the key log were taken."""
-        count = self._secrets.left_out
-        detail = f"{count} secrets of the key log: more than can be held"
-        kind = ExpertKind.TLS_SECRET_MISSING
-        return [ExpertInfo(kind, detail, 0, 0, -1, -1)] if count else []
 
     def _read(self, stages: Stages, index: int, source: Source) -> Iterator[None]:
         """Read one capture, chunk by chunk."""
@@ -387,10 +394,6 @@ def _receive(stages: Stages, stats: CaptureStats, packets: list[Packet], so_far:
         stats.first_ts = packets[0].ts if stats.first_ts is None else stats.first_ts
         stats.last_ts = packets[-1].ts
     stages.receive(packets, passed)
-
-
-def _conversation_of(row: ConversationRecord) -> int:
-    return row.conversation
 
 
 def _place_of(info: ExpertInfo) -> tuple[int, int, int, str]:

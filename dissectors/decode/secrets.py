@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ..expert import ExpertInfo, ExpertKind
 from ..tcp.source import CaptureError
 from ..tls.key_log import KeyLog
 
@@ -34,3 +35,11 @@ def secrets_of(path: str, *, growing: bool) -> KeyLog:
         hint = "a line is CLIENT_RANDOM or another label, 64 hexadecimal digits, the secret"
         raise CaptureError(path, "not a TLS key log: no line of it is a secret", 0, hint)
     return secrets
+
+
+def left_out_of(secrets: KeyLog) -> list[ExpertInfo]:
+    """Return a finding where not all secrets of the key log were taken."""
+    count = secrets.left_out
+    detail = f"{count} secrets of the key log: more than can be held"
+    kind = ExpertKind.TLS_SECRET_MISSING
+    return [ExpertInfo(kind, detail, 0, 0, -1, -1)] if count else []

@@ -54,6 +54,11 @@ class RowEncoder:
             self._lines.append(lines)
         self._runs.append(runs_of(places, lines))
 
+    def add_lines(self, places: list[Place], lines: bytes) -> None:
+        """Take rows that are lines already."""
+        self._lines.append(lines)
+        self._runs.append(runs_of(places, lines))
+
     def take(self) -> tuple[Sequence[bytes | memoryview], bytes]:
         """Return the rows since the last call, in parts that follow each other, and their runs."""
         parts: Sequence[bytes | memoryview] = self._lines
@@ -127,6 +132,11 @@ class PendingRows:
         if rows:
             self._exchanges.add(rows, places)
         return len(rows), message_rows
+
+    def add_lines(self, places: list[Place], lines: bytes) -> None:
+        """Take the exchanges of a chunk as lines of JSON."""
+        if places:
+            self._exchanges.add_lines(places, lines)
 
     def take(self) -> tuple[list[bytes | memoryview], Packed, Packed | None]:
         """Return the exchanges and the messages since the last call: their bytes, in parts, and

@@ -6,12 +6,14 @@ the same chunks and send what each group of chunks gave, so that the groups can 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import IO
 
 import msgspec
 
 from ..decode.exchange import Exchange
+from ..decode.exchange_lines import ExchangeLines
 from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.stages import Stages
 from ..decode.totals import totals_of
@@ -58,6 +60,25 @@ class ShardDecode(Decode):
         taken, self._found, self._step = self._found, [], 0
         return taken
 
+    def ordered_lines(self) -> Iterator[tuple[list[tuple[int, int]], bytes]]:
+        """Yield the places of this process's exchanges among all, and their lines of JSON."""
+        stages = self._exchange_stages(self._keep())
+        limited = self._is_limited()
+        found: list[ExpertInfo] = []
+        lines = ExchangeLines(self.sources, found)
+        for _ in self._drive(stages):
+            exchanges, places = stages.take_ordered()
+            if limited:
+                chosen = [self._in_time(one.request or one.response) for one in exchanges]
+                exchanges = list(compress(exchanges, chosen))
+                places = list(compress(places, chosen))
+            self._step += 1
+            data = lines.lines_of(exchanges)
+            if found:
+                self.add_experts(found)
+                found.clear()
+            yield places, data
+
     def rows_of(self, batch: list[Exchange]) -> list[ExchangeRecord]:
         """Return the rows of exchanges; what is found in them is one step."""
         self._step += 1
@@ -99,19 +120,34 @@ class _Group:
 
     def add(self, places: list[tuple[int, int]], rows: list[ExchangeRecord]) -> None:
         """Take the rows of the next chunk, with their places, and what else it gave."""
+        messages = _places_of(self._decode.take_messages(), rows)
+        chunk = self._chunk(len(rows))
+        if self._encoded is None:
+            chunk.rows, chunk.messages = rows, messages
+            chunk.runs = runs_of(places, b"")
+        else:
+            chunk.chosen, chunk.message_rows = self._encoded.add(places, rows, messages)
+        self._add(chunk)
+
+    def add_lines(self, places: list[tuple[int, int]], lines: bytes) -> None:
+        """Take the rows of the next chunk as lines, and what else it gave."""
+        assert self._encoded is not None
+        chunk = self._chunk(len(places))
+        chunk.chosen = len(places)
+        self._encoded.add_lines(places, lines)
+        self._add(chunk)
+
+    def _chunk(self, seen: int) -> ChunkOutput:
+        """Return what a chunk with so many exchanges gave besides rows."""
         decode = self._decode
         findings = [
             (step, info.kind.name, *info[1:])
             for step, info in decode.take_steps()
             if self._is_first or info.conversation >= 0
         ]
-        messages = _places_of(decode.take_messages(), rows)
-        chunk = ChunkOutput(len(rows), 0, 0, findings, decode.take_conversations())
-        if self._encoded is None:
-            chunk.rows, chunk.messages = rows, messages
-            chunk.runs = runs_of(places, b"")
-        else:
-            chunk.chosen, chunk.message_rows = self._encoded.add(places, rows, messages)
+        return ChunkOutput(seen, 0, 0, findings, decode.take_conversations())
+
+    def _add(self, chunk: ChunkOutput) -> None:
         self._chunks.append(chunk)
         if len(self._chunks) >= self._most:
             self.send()
@@ -150,11 +186,21 @@ def work(source: IO[bytes], out: ChildSender) -> None:
             sources = [FedSource(name, source) for name in task.sources]
         decode = ShardDecode(sources, task.options)
         group = _Group(task, decode, out)
-        for places, rows in decode.ordered_records():
-            group.add(places, rows)
+        if _is_plain(task):
+            for places, lines in decode.ordered_lines():
+                group.add_lines(places, lines)
+        else:
+            for places, rows in decode.ordered_records():
+                group.add(places, rows)
         group.finish()
     except CaptureError as error:
         _send(out, ShardOutput(problem=[error.path, error.reason, error.hint]))
+
+
+def _is_plain(task: ShardTask) -> bool:
+    """Return whether all exchanges are wanted as lines, and nothing else of them."""
+    request = task.request
+    return request.form is RowForm.jsonl and not request.where.strip() and not task.options.messages
 
 
 def _places_of(

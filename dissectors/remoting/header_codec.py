@@ -53,8 +53,8 @@ def first_code_of(header: bytes) -> i64:
     shift: i64 = 56
     while shift >= 0:
         byte: i64 = (word >> shift) & 0xFF
-        if byte == 0x2C:
-            return code if shift < 56 else -1
+        if byte == 0x2C and shift < 56:
+            return code
         if byte < 0x30 or byte > 0x39 or (shift < 56 and code == 0):
             return -1
         code = code * 10 + byte - 0x30

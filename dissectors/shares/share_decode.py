@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..decode.pipeline import Decode, DecodeOptions
+from ..decode.secrets import left_out_of
 from ..decode.stages import Stages
 from ..expert import ExpertInfo, ExpertKind
 from ..tcp.capture import Packet
@@ -70,7 +71,7 @@ class ShareDecode(Decode):
             yield
         self._sweep_before(stages, END)
         stages.finish()
-        self._collect_experts(stages, _once(self._layout.findings) + self._left_out())
+        self._collect_experts(stages, _once(self._layout.findings) + left_out_of(self._secrets))
         self._count(stages)
         yield
 

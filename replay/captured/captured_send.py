@@ -18,7 +18,7 @@ import msgspec
 
 from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
-from dissectors.decode.exchange_row import property_of
+from dissectors.decode.row_fields import property_of
 from dissectors.foreign import integer_of
 from dissectors.remoting.code_sets import REPLIES, SENDS, STORED
 from dissectors.remoting.codes import RequestCode

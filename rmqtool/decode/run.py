@@ -9,27 +9,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, cast
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.expert import Severity
 from dissectors.processes.choice import decode_of
-from dissectors.rows.encoded import EncodedBatch, RowForm
+from dissectors.rows.encoded import EncodedBatch
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import between
 
 from ..api.collecting import collect_seldom
-from ..api.tables.exchanges import EXCHANGES
 from ..ui.by_time import by_time
 from ..ui.columns import text_of_hidden
-from ..ui.common_options import RowFormat
 from ..ui.errors import said
 from ..ui.figures import counted, text_of_counts
 from ..ui.interrupt import first_ends
-from ..ui.output import Output, refuse_inputs
+from ..ui.output import refuse_inputs
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
+from .exchange_rows import exchange_rows, is_diagnosed
 from .fail_on import Counts
 from .options import DecodeRequest, View, usage_error
 from .row_run import (
@@ -38,9 +36,6 @@ from .row_run import (
     encoded_rows_for,
     has_times_of_day,
     is_live,
-    output_terminal,
-    parquet_sink,
-    rows_of_table,
     time_of_day,
 )
 from .sinks import Sink
@@ -100,7 +95,7 @@ def _run_decode(request: DecodeRequest, decode: Decode | None) -> ExitStatus:
 
         found = _run(request, decode, message_rows(request, decode))
     else:
-        found = _run(request, decode, _exchange_rows(request, decode))
+        found = _run(request, decode, exchange_rows(request, decode))
     if not request.quiet:
         for remark in [*found.written, *remarks(decode, found, request)]:
             print(f"rmqtool: {remark}", file=sys.stderr)
@@ -133,11 +128,6 @@ def decode_options(request: DecodeRequest) -> DecodeOptions:
         messages=request.message_rows or request.view is View.list_messages,
         body_limit=request.body_limit or 0,
     )
-
-
-def is_diagnosed(request: DecodeRequest) -> bool:
-    """Return whether the summary says what is wrong: only where it sees all rows."""
-    return request.view is View.summary and not request.where and request.limit is None
 
 
 class RunCounts(NamedTuple):
@@ -359,40 +349,3 @@ def check(decode: Decode) -> ExitStatus:
         f"rmqtool: --check: findings of severity error: {text_of_counts(errors)}", file=sys.stderr
     )
     return ExitStatus.FINDINGS
-
-
-def _exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
-    return rows_of_table(EXCHANGES, request, decode, lambda: _exchange_sink(request, decode))
-
-
-def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecord]:
-    from . import sinks
-
-    names = decode.sources
-    if request.to_folder:
-        form = str(request.format)
-        options = request.restrictions()
-        return sinks.DecodedLogSink(
-            Path(request.output), request.force, options, names, form, request.message_rows
-        )
-    if request.format is RowFormat.parquet:
-        return parquet_sink(request, EXCHANGES.columns, "exchange", RowForm.arrow)
-    output = Output(request.output, direct=request.follow, private=True)
-    terminal = output_terminal(request, output)
-    if request.view is View.summary:
-        return sinks.SummarySink(
-            output, terminal, names, request.format is RowFormat.jsonl, is_diagnosed(request)
-        )
-    if request.format is RowFormat.jsonl:
-        from dissectors.rows.tables import jsonl_of
-
-        return sinks.EncodedSink(
-            output, jsonl_of, to_screen=terminal.is_terminal, form=RowForm.jsonl
-        )
-    if request.format is RowFormat.csv:
-        from dissectors.rows.tables import csv_header, csv_of
-
-        return sinks.EncodedSink(output, csv_of, csv_header(), form=RowForm.csv)
-    from .exchange_lines import exchange_lines
-
-    return sinks.LinesSink(output, exchange_lines(terminal, len(names), is_live(request)))

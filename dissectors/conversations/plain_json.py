@@ -1,0 +1,168 @@
+"""Plain JSON read where it stands: texts without escapes, integers, and tables of names.
+
+Seven bytes are looked at together: their sums stay within 64 bits, so the same source runs as
+Python and compiled. What stands outside the bytes raises IndexError. A conditional expression of
+a native integer and a literal would make an object, so there is none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import read_i64_le
+from mypy_extensions import i64
+
+SEVEN: Final = 0xFFFFFFFFFFFFFF
+SIX: Final = 0xFFFFFFFFFFFF
+FIVE: Final = 0xFFFFFFFFFF
+FOUR: Final = 0xFFFFFFFF
+THREE: Final = 0xFFFFFF
+"""the first bytes of a word"""
+QUOTE: Final = 0x22
+COMMA: Final = 0x2C
+MINUS: Final = 0x2D
+ZERO: Final = 0x30
+NINE: Final = 0x39
+COLON: Final = 0x3A
+CLOSE: Final = 0x7D
+
+_HIGH: Final = 0x80808080808080
+_CARRY: Final = 0x7F7F7F7F7F7F7F
+"""added to a byte that is not 0, sets its highest bit"""
+_PRINTABLE: Final = 0x60606060606060
+"""added to a byte that is not a control character, sets its highest bit"""
+_QUOTES: Final = 0x22222222222222
+_BACKSLASHES: Final = 0x5C5C5C5C5C5C5C
+_MOST_DIGITS: Final = 10
+"""of a 32-bit integer"""
+_INT32_MIN: Final = -(1 << 31)
+_INT32_MAX: Final = (1 << 31) - 1
+_ENTRY: Final = 32
+"""bytes of a name in a table: its first, last and middle eight, its length"""
+_LONGEST_NAME: Final = 24
+
+
+def word_of(text: bytes) -> int:
+    """Return the first eight bytes of a text as `word_at` does."""
+    return int.from_bytes(text[:8].ljust(8, b"\0"), "little")
+
+
+def word_at(header: bytes, at: i64, size: i64) -> i64:
+    """Return eight bytes, zeros behind the end."""
+    if at + 8 <= size:
+        return read_i64_le(header, at)
+    if at >= size:
+        return 0
+    # A byte above 0x7F at the end is among others like it then, and they are not plain either.
+    return read_i64_le(header, size - 8) >> ((at + 8 - size) * 8)
+
+
+def stops_in(word: i64) -> i64:
+    """Return the highest bits of the quotes, backslashes and control characters in seven bytes.
+
+    -1: there is a byte that is not ASCII.
+    """
+    seven: i64 = word & SEVEN
+    if seven & _HIGH:
+        return -1
+    plain: i64 = ((seven ^ _QUOTES) + _CARRY) & ((seven ^ _BACKSLASHES) + _CARRY)
+    return ~(plain & (seven + _PRINTABLE)) & _HIGH
+
+
+def first_of(stops: i64) -> i64:
+    """Return which of seven bytes is the first with its highest bit set."""
+    if stops & 0x80808080:
+        if stops & 0x8080:
+            return 0 if stops & 0x80 else 1
+        return 2 if stops & 0x800000 else 3
+    if stops & 0x808000000000:
+        return 4 if stops & 0x8000000000 else 5
+    return 6
+
+
+def end_of_text(header: bytes, at: i64, size: i64) -> i64:
+    """Return where the quote stands that ends a text; -1: it is not plain, or has no end."""
+    while True:
+        stops: i64 = stops_in(word_at(header, at, size))
+        if stops < 0:
+            return -1
+        if stops:
+            at += first_of(stops)
+            if at < size and header[at] == QUOTE:
+                return at
+            return -1
+        at += 7
+
+
+def number_at(header: bytes, at: i64) -> tuple[i64, i64]:
+    """Return the 32-bit integer that stands here and the place behind it; -1: there is none."""
+    negative = header[at] == MINUS
+    if negative:
+        at += 1
+    begin: i64 = at
+    number: i64 = 0
+    digit: i64 = header[at]
+    while ZERO <= digit <= NINE:
+        number = number * 10 + digit - ZERO
+        at += 1
+        if at - begin > _MOST_DIGITS:
+            return 0, -1
+        digit = header[at]
+    if at == begin or (header[begin] == ZERO and at - begin > 1):
+        return 0, -1
+    if negative:
+        number = -number
+    if number < _INT32_MIN or number > _INT32_MAX:
+        return 0, -1
+    return number, at
+
+
+def table_of(wires: tuple[str, ...]) -> bytes:
+    """Return the names of ext fields as a table, in which each is four words."""
+    parts = []
+    for wire in wires:
+        name = wire.encode()
+        if len(name) > _LONGEST_NAME:
+            raise ValueError(f"{wire} is longer than {_LONGEST_NAME} bytes")
+        last = name[-8:] if len(name) > 8 else b""
+        middle = name[8:16] if len(name) > 16 else b""
+        words = (word_of(name), word_of(last), word_of(middle), len(name))
+        parts.extend([word.to_bytes(8, "little") for word in words])
+    return b"".join(parts)
+
+
+def slot_of_letter(table: bytes, letter: i64) -> i64:
+    """Return which name of a table a letter is; -1: none."""
+    entries: i64 = len(table)
+    at: i64 = 0
+    while at < entries:
+        if read_i64_le(table, at) == letter:
+            return at // _ENTRY
+        at += _ENTRY
+    return -1
+
+
+def slot_of(table: bytes, header: bytes, begin: i64, end: i64) -> i64:
+    """Return which name of a table stands here; -1: none."""
+    length: i64 = end - begin
+    first = read_i64_le(header, begin)
+    last: i64 = 0
+    middle: i64 = 0
+    if length < 8:
+        first &= SEVEN >> ((7 - length) * 8)
+    elif length > 8:
+        last = read_i64_le(header, end - 8)
+        if length > 16:
+            middle = read_i64_le(header, begin + 8)
+    entries: i64 = len(table)
+    at: i64 = 0
+    while at < entries:
+        if (
+            read_i64_le(table, at) == first
+            and read_i64_le(table, at + 8) == last
+            and read_i64_le(table, at + 16) == middle
+            and read_i64_le(table, at + 24) == length
+        ):
+            return at // _ENTRY
+        at += _ENTRY
+    return -1

@@ -1,0 +1,374 @@
+"""Exchanges as lines of JSON, most of them written straight from the bytes of their headers.
+
+An exchange of which both headers were read where they stand (`ScannedHeader`) needs neither a row
+nor a text of its own: its values are copied. Any other one, and one with a finding, becomes a row
+(`records_of`) and is encoded. Tests hold both ways to the same lines, and the fields to
+`ExchangeRecord`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import msgspec
+from librt.strings import BytesWriter, write_i64_le
+from mypy_extensions import i64
+
+from ..conversations.conversation import Direction, Pdu
+from ..conversations.handshake import round_trip_of
+from ..conversations.scanned_header import ABSENT, SENT, ScannedHeader
+from ..expert import ExpertInfo
+from ..foreign import LONGEST_NUMBER
+from ..remoting.code_names import REQUEST_NAMES
+from ..remoting.versions import VERSIONS
+from ..rows.json_bytes import NOTHING, copy_range, put_number
+from ..rows.json_rows import struct_encoder
+from ..rows.record import ANSWERED, COLUMNS, ONEWAY, ExchangeRecord
+from ..rows.timed_rows import TimeTexts
+from ..tcp.capture import CAPTURE_SHIFT
+from .exchange import SUCCESS, Exchange
+from .exchange_row import COUNTED, facts, records_of, settled_by
+
+_ENCODER: Final = msgspec.json.Encoder()
+_NULL: Final = b"null"
+_FOUR: Final = 0xFFFFFFFF
+_NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
+_ZERO: Final = 0x30
+_NINE: Final = 0x39
+_MINUS: Final = 0x2D
+_QUOTE: Final = 0x22
+_TIME_END: Final = 0x225A000000000000
+"""`Z"` as the last two of eight bytes"""
+_MOST_DIGITS: Final = LONGEST_NUMBER - 1
+"""digits of a number that certainly fits into 64 bits"""
+_ODD: Final = NOTHING - 1
+"""stands for one that is not read here"""
+_LATEST: Final = 1 << 62
+"""nanoseconds up to which a time is taken apart here"""
+
+
+@final
+class ExchangeLines:
+    """Lines of exchanges that wait to be taken."""
+
+    __slots__ = (
+        "_captures", "_codes", "_encode", "_experts", "_out", "_queue_id", "_queue_offset",
+        "_second", "_second_text", "_times", "_versions",
+    )  # fmt: skip
+
+    def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
+        """Take the names of the run's captures, and where findings about rows go."""
+        self._captures = captures
+        self._experts = experts
+        columns = [(column.name, column.type) for column in COLUMNS]
+        self._encode = struct_encoder(ExchangeRecord, columns, kept=False)
+        self._out = BytesWriter()
+        self._codes: dict[int, bytes] = {}
+        self._versions: list[bytes] = [
+            b',"version":%d,"version_name":%s,"serialize_type":"JSON"'
+            % (number, _ENCODER.encode(name))
+            for number, name in enumerate(VERSIONS)
+        ]
+        self._times = TimeTexts()
+        self._queue_id: i64 = NOTHING
+        self._queue_offset: i64 = NOTHING
+        self._second: i64 = -1
+        self._second_text = b""
+
+    def lines_of(self, exchanges: list[Exchange]) -> bytes:
+        """Return the lines of exchanges."""
+        odd: list[Exchange] = []
+        for exchange in exchanges:
+            if self.is_plain(exchange):
+                if odd:
+                    self._write_rows(odd)
+                    odd = []
+                if self._write(exchange):
+                    continue
+            odd.append(exchange)
+        if odd:
+            self._write_rows(odd)
+        taken = self._out.getvalue()
+        self._out.truncate(0)
+        return taken
+
+    def _write_rows(self, exchanges: list[Exchange]) -> None:
+        """Write exchanges as rows: together they take less than one by one."""
+        self._out.write(self._encode(records_of(exchanges, self._captures, self._experts)))
+
+    def is_plain(self, exchange: Exchange) -> bool:
+        """Return whether all but the numbers in an exchange can be copied."""
+        request, response = exchange.request, exchange.response
+        if request is None or request.expert is not None:
+            return False
+        if not isinstance(request.head, ScannedHeader):
+            return False
+        if response is None:
+            return request.flag & 2 != 0
+        if response.expert is not None:
+            return False
+        return isinstance(response.head, ScannedHeader)
+
+    def _write(self, exchange: Exchange) -> bool:
+        """Write the line of a plain exchange; False, and nothing written, where it is odd."""
+        request, response = exchange.request, exchange.response
+        assert request is not None
+        asked = request.head
+        assert isinstance(asked, ScannedHeader)
+        answer: ScannedHeader | None = None
+        if response is not None:
+            head = response.head
+            assert isinstance(head, ScannedHeader)
+            answer = head
+        if not self._read_numbers(asked, answer):
+            return False
+        version: i64 = asked.version
+        code = self._codes.get(asked.code) or self._new_code(asked.code)
+        if not code or not 0 <= version < len(self._versions) or not _are_plain(request, response):
+            return False
+        try:
+            said = self._texts(facts(request, response))
+            brokers = self._texts(response.brokers if response is not None else None)
+            group = self._group_of(request, asked)
+            start = self._start_of(exchange, request.direction)
+        except UnicodeEncodeError:  # half a surrogate pair
+            return False
+        out = self._out
+        out.write(start)
+        self._write_times(request, response)
+        out.write(code)
+        self._write_answer(asked, answer)
+        out.write(self._versions[version])
+        self._write_message(asked, group)
+        self._write_sizes(request, response, asked)
+        out.write(b',"queue_offset":')
+        put_number(out, self._queue_offset)
+        out.write(b',"offset_msg_id":')
+        if answer is None:
+            out.write(_NULL)
+        else:
+            _put_text(out, answer.header, answer.msg_id)
+        out.write(b',"rtt_us":')
+        rtt: i64 = round_trip_of(request.direction.conversation)
+        if rtt >= 0:
+            put_number(out, rtt // 1000)
+        else:
+            out.write(_NULL)
+        out.write(b',"end":null,"expert":[],"max_reconsume_times":null,"brokers":')
+        out.write(brokers)
+        out.write(b',"facts":')
+        out.write(said)
+        out.write(b"}\n")
+        return True
+
+    def _read_numbers(self, asked: ScannedHeader, answer: ScannedHeader | None) -> bool:
+        """Read the queue and the offset in it; False where they are odd."""
+        queue_id: i64 = _number_in(asked, asked.queue_id)
+        queue_offset: i64 = _number_in(asked, asked.offset)
+        if queue_id == _ODD or queue_offset == _ODD:
+            return False
+        if answer is not None:
+            answered: i64 = _number_in(answer, answer.queue_id)
+            offset: i64 = _number_in(answer, answer.queue_offset)
+            if answered == _ODD or offset == _ODD:
+                return False
+            if answered != NOTHING and (queue_id == NOTHING or answer.msg_id != ABSENT):
+                queue_id = answered
+            if offset != NOTHING:
+                queue_offset = offset
+        self._queue_id = queue_id
+        self._queue_offset = queue_offset
+        return True
+
+    def _write_times(self, request: Pdu, response: Pdu | None) -> None:
+        """Write how an exchange ended and when it was seen."""
+        out = self._out
+        out.write(_ONEWAY if response is None else _ANSWERED)
+        put_number(out, request.packet & _NUMBER_MASK)
+        out.write(b',"response_packet":')
+        if response is None:
+            out.write(b'null,"request_time":')
+            self._put_time(request.ts)
+            out.write(b',"response_time":null,"latency_us":null,"opaque":')
+        else:
+            put_number(out, response.packet & _NUMBER_MASK)
+            out.write(b',"request_time":')
+            self._put_time(request.ts)
+            out.write(b',"response_time":')
+            self._put_time(response.ts)
+            out.write(b',"latency_us":')
+            put_number(out, (response.ts - request.ts) // 1000)
+            out.write(b',"opaque":')
+        opaque: i64 = request.opaque
+        put_number(out, opaque)
+
+    def _write_answer(self, asked: ScannedHeader, answer: ScannedHeader | None) -> None:
+        """Write what the response is, and the language."""
+        out = self._out
+        out.write(b',"response_code":null,"response_name":null' if answer is None else _SUCCEEDED)
+        remark = (answer.remark if answer is not None else None) or asked.remark
+        out.write(b',"remark":')
+        out.write(_ENCODER.encode(remark) if remark else _NULL)
+        out.write(b',"language":')
+        out.write(_JAVA if asked.language == "JAVA" else _ENCODER.encode(asked.language or None))
+
+    def _write_message(self, asked: ScannedHeader, group: bytes | None) -> None:
+        """Write which queue and which message an exchange is about."""
+        out = self._out
+        out.write(b',"topic":')
+        _put_text(out, asked.header, asked.topic)
+        out.write(b',"group":')
+        if group is None:
+            _put_text(out, asked.header, asked.group)
+        else:
+            out.write(group)
+        out.write(b',"queue_id":')
+        put_number(out, self._queue_id)
+        out.write(b',"broker_name":')
+        _put_text(out, asked.header, asked.broker_name)
+        out.write(b',"unique_key":')
+        _put_property(out, asked.header, asked.unique_key)
+        out.write(b',"keys":')
+        _put_property(out, asked.header, asked.keys)
+        out.write(b',"tags":')
+        _put_property(out, asked.header, asked.tags)
+
+    def _write_sizes(self, request: Pdu, response: Pdu | None, asked: ScannedHeader) -> None:
+        """Write how large an exchange is."""
+        out = self._out
+        body: i64 = request.body_length
+        missing: i64 = request.missing
+        if response is not None:
+            missing += response.missing
+            if body == 0:
+                body = response.body_length
+        out.write(b',"body_bytes":')
+        put_number(out, body)
+        out.write(b',"request_bytes":')
+        put_number(out, request.frame_bytes)
+        out.write(b',"response_bytes":')
+        if response is None:
+            out.write(_NULL)
+        else:
+            put_number(out, response.frame_bytes)
+        out.write(b',"missing_bytes":')
+        put_number(out, missing)
+        out.write(b',"message_count":')
+        count: i64 = -1
+        if asked.kind == SENT:
+            count = 1
+            if asked.code == COUNTED:
+                count = request.message_count
+        elif response is not None:
+            count = response.message_count
+        if count >= 0:
+            put_number(out, count)
+        else:
+            out.write(_NULL)
+
+    def _start_of(self, exchange: Exchange, direction: Direction) -> bytes:
+        """Return what the lines of requests of one direction begin with."""
+        capture: i64 = settled_by(exchange) >> CAPTURE_SHIFT
+        if direction.line_capture != capture:
+            direction.line_start = (
+                b'{"capture":%s,"conversation":%d,"requester":%s,"responder":%s,"status":'
+                % (
+                    _ENCODER.encode(self._captures[capture]),
+                    direction.conversation.number,
+                    _ENCODER.encode(direction.src),
+                    _ENCODER.encode(direction.peer.src),
+                )
+            )
+            direction.line_capture = capture
+        return direction.line_start
+
+    def _new_code(self, code: int) -> bytes:
+        """Return the code of a request with its name; empty where it has none."""
+        name = REQUEST_NAMES.get(code)
+        if name is None:
+            return b""
+        text = b',"request_code":%d,"request_name":%s' % (code, _ENCODER.encode(name))
+        self._codes[code] = text
+        return text
+
+    def _group_of(self, request: Pdu, asked: ScannedHeader) -> bytes | None:
+        """Return the groups that a heartbeat names; None: it is that of the header."""
+        if request.groups is None or asked.group != ABSENT:
+            return None
+        return _ENCODER.encode(request.groups)
+
+    def _texts(self, texts: list[str] | None) -> bytes:
+        return _ENCODER.encode(texts) if texts else b"[]"
+
+    def _put_time(self, ns: i64) -> None:
+        """Write a time; most are of the same second as the one before."""
+        second: i64 = ns // 1_000_000_000
+        if second != self._second:
+            self._second = second
+            self._second_text = b'"' + self._times.of(int(ns))[:-7].encode("ascii")
+        self._out.write(self._second_text)
+        micros: i64 = ns % 1_000_000_000 // 1000
+        word: i64 = 0
+        digits: i64 = 6
+        while digits > 0:
+            word = word << 8 | (_ZERO + micros % 10)
+            micros //= 10
+            digits -= 1
+        write_i64_le(self._out, word | _TIME_END)
+
+
+_SUCCEEDED: Final = b',"response_code":0,"response_name":%s' % _ENCODER.encode(SUCCESS)
+_ANSWERED: Final = b'%s,"request_packet":' % _ENCODER.encode(ANSWERED)
+_ONEWAY: Final = b'%s,"request_packet":' % _ENCODER.encode(ONEWAY)
+_JAVA: Final = b'"JAVA"'
+
+
+def _are_plain(request: Pdu, response: Pdu | None) -> bool:
+    """Return whether the times of an exchange can be taken apart here."""
+    if not 0 <= request.ts < _LATEST:
+        return False
+    return response is None or 0 <= response.ts < _LATEST
+
+
+def _put_text(out: BytesWriter, header: bytes, place: i64) -> None:
+    """Write the value of an ext field, with the quotes that it has there."""
+    if place == ABSENT:
+        out.write(_NULL)
+    else:
+        copy_range(out, header, (place >> 32) - 1, (place & _FOUR) + 1)
+
+
+def _put_property(out: BytesWriter, header: bytes, place: i64) -> None:
+    """Write the value of a property; an empty one is null."""
+    start: i64 = place >> 32
+    end: i64 = place & _FOUR
+    if start == end:
+        out.write(_NULL)
+    else:
+        out.append(_QUOTE)
+        copy_range(out, header, start, end)
+        out.append(_QUOTE)
+
+
+def _number_in(head: ScannedHeader, place: i64) -> i64:
+    """Return the integer that a value is, NOTHING where it is none; _ODD: not told here."""
+    if place == ABSENT:
+        return NOTHING
+    header = head.header
+    at: i64 = place >> 32
+    end: i64 = place & _FOUR
+    negative = at < end and header[at] == _MINUS
+    if negative:
+        at += 1
+    if at == end or end - at > _MOST_DIGITS:
+        return _ODD
+    number: i64 = 0
+    while at < end:
+        digit: i64 = header[at]
+        if digit < _ZERO or digit > _NINE:
+            return _ODD
+        number = number * 10 + digit - _ZERO
+        at += 1
+    if negative:
+        number = -number
+    return number

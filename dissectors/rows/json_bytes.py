@@ -1,0 +1,67 @@
+"""JSON values written as bytes, without an object for each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, read_i64_le, write_i64_le
+from mypy_extensions import i64
+
+NOTHING: Final = -(1 << 62)
+"""stands for a number that is not there"""
+_NULL: Final = b"null"
+_ZERO: Final = 0x30
+_MINUS: Final = 0x2D
+_EIGHT_DIGITS: Final = 100_000_000
+_LONGEST_COPY: Final = 64
+"""bytes that are copied eight by eight"""
+
+
+def put_number(out: BytesWriter, number: i64) -> None:
+    """Write an integer, null for NOTHING."""
+    if number < 0:
+        if number == NOTHING:
+            out.write(_NULL)
+            return
+        out.append(_MINUS)
+        number = -number
+    if number < 10:
+        out.append(_ZERO + number)
+        return
+    if number >= _EIGHT_DIGITS:
+        put_number(out, number // _EIGHT_DIGITS)
+        _put_eight(out, number % _EIGHT_DIGITS)
+        return
+    word: i64 = 0
+    digits: i64 = 0
+    while number > 0:
+        word = word << 8 | (_ZERO + number % 10)
+        number //= 10
+        digits += 1
+    size: i64 = len(out)
+    write_i64_le(out, word)
+    out.truncate(size + digits)
+
+
+def _put_eight(out: BytesWriter, number: i64) -> None:
+    """Write a number by eight digits."""
+    word: i64 = 0
+    digits: i64 = 8
+    while digits > 0:
+        word = word << 8 | (_ZERO + number % 10)
+        number //= 10
+        digits -= 1
+    write_i64_le(out, word)
+
+
+def copy_range(out: BytesWriter, data: bytes, at: i64, end: i64) -> None:
+    """Write a range of bytes; a short one without making an object."""
+    length: i64 = end - at
+    if length > _LONGEST_COPY or end + 7 > len(data):
+        out.write(data[at:end])
+        return
+    size: i64 = len(out)
+    while at < end:
+        write_i64_le(out, read_i64_le(data, at))
+        at += 8
+    out.truncate(size + length)

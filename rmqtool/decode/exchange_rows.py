@@ -1,0 +1,63 @@
+"""Exchanges as rows of a run: where they come from, and the sink that each format ends in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dissectors.decode.pipeline import Decode
+from dissectors.rows.encoded import RowForm
+from dissectors.rows.record import ExchangeRecord
+
+from ..api.tables.exchanges import EXCHANGES
+from ..ui.common_options import RowFormat
+from ..ui.output import Output
+from .options import DecodeRequest, View
+from .row_run import RowSource, is_live, output_terminal, parquet_sink, rows_of_table
+from .sinks import Sink
+
+
+def exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
+    """Return exchanges with the filter that was asked for, and where they end."""
+    rows = rows_of_table(EXCHANGES, request, decode, lambda: _exchange_sink(request, decode))
+    is_plain = request.format is RowFormat.jsonl and request.view is View.exchanges
+    if is_plain and not request.to_folder and type(decode) is Decode:
+        rows = rows._replace(lines=decode.exchange_lines)
+    return rows
+
+
+def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecord]:
+    from . import sinks
+
+    names = decode.sources
+    if request.to_folder:
+        form = str(request.format)
+        options = request.restrictions()
+        return sinks.DecodedLogSink(
+            Path(request.output), request.force, options, names, form, request.message_rows
+        )
+    if request.format is RowFormat.parquet:
+        return parquet_sink(request, EXCHANGES.columns, "exchange", RowForm.arrow)
+    output = Output(request.output, direct=request.follow, private=True)
+    terminal = output_terminal(request, output)
+    if request.view is View.summary:
+        return sinks.SummarySink(
+            output, terminal, names, request.format is RowFormat.jsonl, is_diagnosed(request)
+        )
+    if request.format is RowFormat.jsonl:
+        from dissectors.rows.tables import jsonl_of
+
+        return sinks.EncodedSink(
+            output, jsonl_of, to_screen=terminal.is_terminal, form=RowForm.jsonl
+        )
+    if request.format is RowFormat.csv:
+        from dissectors.rows.tables import csv_header, csv_of
+
+        return sinks.EncodedSink(output, csv_of, csv_header(), form=RowForm.csv)
+    from .exchange_lines import exchange_lines
+
+    return sinks.LinesSink(output, exchange_lines(terminal, len(names), is_live(request)))
+
+
+def is_diagnosed(request: DecodeRequest) -> bool:
+    """Return whether the summary says what is wrong: only where it sees all rows."""
+    return request.view is View.summary and not request.where and request.limit is None

@@ -1,0 +1,121 @@
+"""Lines written from the bytes of headers are those of the rows, to the byte."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dissectors.decode.exchange_lines import ExchangeLines
+from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.remoting.framing.frame_decoder import KEEP_MESSAGES
+from dissectors.rows.tables import jsonl_of
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import Command
+from tests.traffic.scripts import disturbed, scripts, talks
+from tests.traffic.talk import Talk
+
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
+ALL = sorted(str(path) for path in SAMPLES.iterdir() if path.suffix in (".pcap", ".pcapng"))
+SENT, PULLED, OTHER = 310, 11, 34
+numbers = st.sampled_from(
+    ["0", "7", "-1", "12345678", "123456789", "99999999999999", "9223372036854775807",
+     "-9223372036854775808", "9223372036854775808", "007", "+5", "-0", "-", "", "x", "1_0", "٣"]
+) | st.integers(-(1 << 64), 1 << 64).map(str)  # fmt: skip
+texts = st.text(max_size=70) | st.sampled_from(["T", "%RETRY%G", "a" * 64, "a" * 65, ""])
+properties = st.lists(
+    st.tuples(st.sampled_from(["UNIQ_KEY", "KEYS", "TAGS", "WAIT"]), texts), max_size=4
+).map(lambda pairs: "\x02".join(f"{name}\x01{value}" for name, value in pairs))
+
+
+def both(paths: list[str], options: DecodeOptions | None = None) -> tuple[bytes, bytes]:
+    """Return the lines of captures, and those of their rows."""
+    lines = b"".join(data for _, data in Decode(paths, options).exchange_lines())
+    return lines, b"".join(map(jsonl_of, Decode(paths, options).records()))
+
+
+def both_of(data: bytes) -> tuple[bytes, bytes]:
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+        file.write(data)
+        file.flush()
+        return both([file.name])
+
+
+def test_all_samples() -> None:
+    different = []
+    for path in ALL:
+        lines, rows = both([path])
+        if lines != rows:
+            different.append(path)
+    assert not different
+
+
+def test_several_captures_in_one_run() -> None:
+    lines, rows = both(ALL[:40])
+    assert lines == rows
+
+
+@given(st.data())
+def test_any_traffic(data: st.DataObject) -> None:
+    lines, rows = both_of(pcap_of(data.draw(disturbed(data.draw(talks(data.draw(scripts())))))))
+    assert lines == rows
+
+
+@given(
+    st.sampled_from([SENT, PULLED, OTHER, 10, 320, 14, 105, 9999]),
+    st.dictionaries(
+        st.sampled_from(["a", "b", "n", "topic", "consumerGroup", "bname", "brokerName"]), texts
+    ),
+    st.dictionaries(st.sampled_from(["e", "f", "j", "queueId", "queueOffset", "offset"]), numbers),
+    properties,
+    st.dictionaries(st.sampled_from(["msgId", "suggestWhichBrokerId"]), texts),
+    st.dictionaries(st.sampled_from(["queueId", "queueOffset", "minOffset", "offset"]), numbers),
+    st.sampled_from([401, 0, 513, -1, 70000]),
+    st.sampled_from(["JAVA", "GO", "", "X"]),
+    st.sampled_from([0, 1_700_000_000_000_000_000, (1 << 32) * 10**9 - 10**8]),
+    st.sampled_from([None, "", "FOUND", "a\n"]),
+)
+@example(
+    SENT, {"b": "T"}, {"e": "123456789"}, "", {"msgId": "x"}, {"queueId": "3"}, 401, "GO", 0, ""
+)
+def test_any_values(
+    code: int,
+    asked: dict[str, str],
+    numbers_asked: dict[str, str],
+    written: str,
+    answered: dict[str, str],
+    numbers_answered: dict[str, str],
+    version: int,
+    language: str,
+    first: int,
+    remark: str | None,
+) -> None:
+    ext = asked | numbers_asked | ({"i": written} if written else {})
+    request = Command(code, 7, ext=ext, version=version, language=language)
+    talk = Talk(at=first).open()
+    talk.say(0, request.frame)
+    talk.say(1, request.answer(0, ext=answered | numbers_answered, remark=remark).frame)
+    talk.say(0, Command(15, 8, 2, ext=ext, version=version, language=language).frame)
+    talk.say(0, Command(code, 9, ext=ext).frame)
+    lines, rows = both_of(pcap_of(talk.segments))
+    assert lines == rows
+
+
+@pytest.mark.parametrize("name", ["capture \udcff.pcap", 'quo"te.pcap'])
+def test_any_name_of_a_capture(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes((SAMPLES / "acl-5x.pcap").read_bytes())
+    lines, rows = both([str(path)])
+    assert lines == rows
+
+
+def test_most_lines_need_no_row() -> None:
+    """What Java's clients send most is written from its bytes: else this module is of no use."""
+    run = Decode([str(SAMPLES / "fault-kill-5x.pcap")])
+    lines = ExchangeLines(run.sources, [])
+    exchanges = [one for batch in run._exchanges(KEEP_MESSAGES) for one in batch]
+    assert len(exchanges) > 100
+    assert sum(map(lines.is_plain, exchanges)) > len(exchanges) / 2
