@@ -83,6 +83,28 @@ PLAIN: Final = 1
 """a request that is none of SENDS and SPECIAL_REQUESTS"""
 ANSWER: Final = 2
 """an answer with code 0"""
+_SENT_V2: Final = 3
+"""a send whose names are letters, until its table is chosen"""
+_SPECIAL: Final = 4
+"""a request that is decoded whole"""
+
+
+def _kind_of(code: int) -> i64:
+    """Return the kind of header that a code tells."""
+    if code == 0:
+        return ANSWER
+    if code in V2_SENDS:
+        return _SENT_V2
+    if code in V1_SENDS:
+        return SENT
+    if code in SPECIAL_REQUESTS:
+        return _SPECIAL
+    return PLAIN
+
+
+_SMALL_CODES: Final = 1024
+_KINDS: Final = bytes([int(_kind_of(code)) for code in range(_SMALL_CODES)])
+"""by code, so that most need no look into a set"""
 _V1_TABLE: Final = table_of(V1_WIRES)
 _V2_TABLE: Final = table_of(V2_WIRES)
 _PLAIN_TABLE: Final = table_of(PLAIN_WIRES)
@@ -187,29 +209,35 @@ class _Slots:
 
 def scanned(serialize_type: i64, header: bytes) -> ScannedHeader | None:
     """Return what a row needs of a header; None where it must be decoded to be known."""
-    code: i64 = first_code_of(header) if serialize_type == JSON_TYPE else -1
+    if serialize_type != JSON_TYPE:
+        return None
+    code: i64 = first_code_of(header)
     if code < 0:
         return None
     wire_code = int(code)
     kind: i64 = PLAIN
+    if code < _SMALL_CODES:
+        kind = _KINDS[code]
+    if code >= _SMALL_CODES:
+        kind = _kind_of(wire_code)
+    if kind == _SPECIAL:
+        return None
     table = _PLAIN_TABLE
-    if code == 0:
-        kind = ANSWER
-        table = _ANSWER_TABLE
-    elif wire_code in V2_SENDS:
+    if kind == _SENT_V2:
         kind = SENT
         table = _V2_TABLE
-    elif wire_code in V1_SENDS:
-        kind = SENT
+    elif kind == SENT:
         table = _V1_TABLE
-    elif wire_code in SPECIAL_REQUESTS:
-        return None
+    elif kind == ANSWER:
+        table = _ANSWER_TABLE
     found = ScannedHeader(kind, wire_code, header)
     try:
         is_whole = _scan(found, table, header)
     except IndexError:
         return None
-    return found if is_whole and (found.flag & 1 == 1) == (kind == ANSWER) else None
+    if not is_whole or (found.flag & 1 == 1) != (kind == ANSWER):
+        return None
+    return found
 
 
 def _scan(found: ScannedHeader, table: bytes, header: bytes) -> bool:

@@ -171,8 +171,9 @@ class ExchangeMatcher:
     def _response(self, pdu: Pdu, out: list[Exchange]) -> None:
         direction = pdu.direction.peer
         opaque = pdu.opaque
-        request = direction.requests.pop(opaque, None)
+        request = direction.requests.get(opaque)
         if request is not None:
+            del direction.requests[opaque]
             if pdu.ts + EARLY_TOLERANCE >= request.ts:
                 self._note_gone(request)
                 out.append(Exchange(request, pdu))

@@ -41,9 +41,9 @@ _TIME_END: Final = 0x225A000000000000
 """`Z"` as the last two of eight bytes"""
 _MOST_DIGITS: Final = LONGEST_NUMBER - 1
 """digits of a number that certainly fits into 64 bits"""
-_ODD: Final = NOTHING - 1
+_ODD: Final[i64] = -(1 << 62) - 1
 """stands for one that is not read here"""
-_LATEST: Final = 1 << 62
+_LATEST: Final[i64] = 1 << 62
 """nanoseconds up to which a time is taken apart here"""
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from mypy_extensions import i64
 
-NOTHING: Final = -(1 << 62)
+NOTHING: Final[i64] = -(1 << 62)
 """stands for a number that is not there"""
 _NULL: Final = b"null"
 _ZERO: Final = 0x30
@@ -25,15 +25,13 @@ def put_number(out: BytesWriter, number: i64) -> None:
             return
         out.append(_MINUS)
         number = -number
-    if number < 10:
-        out.append(_ZERO + number)
-        return
     if number >= _EIGHT_DIGITS:
         put_number(out, number // _EIGHT_DIGITS)
         _put_eight(out, number % _EIGHT_DIGITS)
         return
-    word: i64 = 0
-    digits: i64 = 0
+    word: i64 = _ZERO + number % 10
+    digits: i64 = 1
+    number //= 10
     while number > 0:
         word = word << 8 | (_ZERO + number % 10)
         number //= 10
