@@ -6,19 +6,22 @@ Rules:
 - Jars and classes live in a cache outside the tree (`$RMQTOOL_CACHE`, else `~/.cache/rmqtool`)
   that survives runs.
 - What cannot be had is `Unavailable` with the reason, so that tests can skip with it.
+- One process at a time makes a folder of the cache; those that want the same wait for it.
 
 RocketMQ: the modules namesrv, broker, tools, client and what they depend on.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -31,6 +34,8 @@ DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 MAVEN_TIMEOUT = 600
 PROGRAMS = "programs.jar"
 """A jar, not a folder: Java archives classes of jars alone (`class_archive`)."""
+LIGHT = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+"""JVM options for a machine that is shared: one collector thread, the quick compiler only."""
 FOREIGN_NATIVES = ("osx", "linux-riscv64", "windows")
 """Classifiers of native libraries for other platforms: megabytes that no run here loads."""
 
@@ -116,7 +121,9 @@ def fetch(version: str) -> Path:
     if folder.is_dir():
         return folder
     pinned = [line.split() for line in text.decode().splitlines() if line and line[0] != "#"]
-    with tempfile.TemporaryDirectory(prefix="rmqtool-maven-") as work:
+    with _alone(folder), tempfile.TemporaryDirectory(prefix="rmqtool-maven-") as work:
+        if folder.is_dir():  # another process has made it meanwhile
+            return folder
         pom = Path(work) / "pom.xml"
         pom.write_text(_pom([coordinate for coordinate, _ in pinned], transitive=False))
         _maven(pom, "copy-dependencies", f"-DoutputDirectory={work}/lib")
@@ -180,11 +187,14 @@ def compile_programs(version: str) -> Path:
     folder = cache_root() / "programs" / f"{version}-{digest}"
     if folder.is_dir():
         return folder
-    with tempfile.TemporaryDirectory(prefix="rmqtool-javac-") as work:
+    with _alone(folder), tempfile.TemporaryDirectory(prefix="rmqtool-javac-") as work:
+        if folder.is_dir():  # another process has made it meanwhile
+            return folder
         out = Path(work) / "classes"
-        command = [java_program("javac"), "-nowarn", "-d", str(out), "-cp", f"{fetch(version)}/*"]
+        command = [java_program("javac"), *(f"-J{option}" for option in LIGHT), "-nowarn"]
+        command += ["-encoding", "UTF-8", "-d", str(out), "-cp", f"{fetch(version)}/*"]
         run = subprocess.run(
-            [*command, "-encoding", "UTF-8", *map(str, sources)],
+            [*command, *map(str, sources)],
             capture_output=True,
             text=True,
             timeout=MAVEN_TIMEOUT,
@@ -223,6 +233,15 @@ def publish(made: Path, folder: Path) -> None:
             raise
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process makes a folder of the cache."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f".{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel frees it, whatever happens to this process
+        yield
+
+
 def _jar_name(coordinate: str) -> str:
     _, artifact, version, *classifier = coordinate.split(":")
     return "-".join([artifact, version, *classifier]) + ".jar"
@@ -256,8 +275,11 @@ def _maven(pom: Path, goal: str, *options: str) -> None:
     if maven is None:
         raise Unavailable("no mvn on this machine")
     command = [maven, "-q", "-B", "-f", str(pom), f"{DEPENDENCY_PLUGIN}:{goal}", *options]
+    env = {"MAVEN_OPTS": " ".join(LIGHT)} | os.environ
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT)
+        run = subprocess.run(
+            command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT, env=env
+        )
     except subprocess.TimeoutExpired as error:
         raise Unavailable(f"Maven did not finish within {MAVEN_TIMEOUT} s") from error
     if run.returncode != 0:

@@ -19,11 +19,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from .artifacts import java_program
+from .artifacts import LIGHT, java_program
 from .class_archive import with_archive
 
-LIGHT = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-"""JVM options for a machine that is shared: one collector thread, the quick compiler only."""
 STOP_SECONDS = 8.0
 ARCHIVE_SECONDS = 60.0
 """an orderly end and the archive of all classes, on a busy machine"""
