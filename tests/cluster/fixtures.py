@@ -1,6 +1,7 @@
-"""The session's cluster as a pytest fixture; tests that cannot have it skip with the reason.
+"""The shared cluster as a pytest fixture; tests that cannot have it skip with the reason.
 
-A `conftest.py` that wants it imports `rocketmq` from here; tests carry `@pytest.mark.cluster`.
+A `conftest.py` that wants it imports `rocketmq` from here and calls `end_with_lane`; tests carry
+`@pytest.mark.cluster`. One that breaks the cluster heals it; topics are of one test alone.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 import pytest
+
+from tests.lanes import lane_of
 
 from .artifacts import Unavailable, class_path, java_program
 from .cluster import BrokerSpec, Cluster
@@ -23,12 +26,43 @@ def _network() -> str:
     return f"127.77.{190 + int(worker)}"
 
 
-@pytest.fixture(scope="session")
-def rocketmq() -> Iterator[Cluster]:
-    """One NameServer and two masters of the newest release, shared by all tests of the session."""
-    cluster = Cluster([BrokerSpec("broker-a"), BrokerSpec("broker-b")], network=_network())
-    with running(cluster):
-        yield cluster
+_SETTINGS = {
+    "maxMessageSize": 100_000,
+    # ms; a 5.x broker notes only every three seconds what has ended, and asks in vain before
+    "transactionTimeOut": 5000,
+    "transactionCheckInterval": 1000,
+}
+"""of brokers that find bodies of some size too large, and ask soon what became of a transaction"""
+_shared: list[Cluster] = []
+"""the cluster of the lane that runs; none where no test has asked for it"""
+
+
+@pytest.fixture(scope="module")
+def rocketmq() -> Cluster:
+    """One NameServer and two masters of the newest release, shared by the tests of a lane."""
+    if _shared and not all(node.alive() for node in (*_shared[0].namesrvs, *_shared[0].brokers)):
+        end_shared()  # a test failed before it healed what it broke
+    if not _shared:
+        specs = [BrokerSpec(name, settings=_SETTINGS) for name in ("broker-a", "broker-b")]
+        _shared.append(started(Cluster(specs, network=_network())))
+    return _shared[0]
+
+
+def end_shared() -> None:
+    """End the cluster of a lane; nothing where there is none."""
+    while _shared:
+        _shared.pop().stop()
+
+
+def end_with_lane(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End what the lane of a test shares, unless the next test is of that lane or of its module.
+
+    Brokers are at work also where nobody asks them for anything.
+    """
+    if nextitem is None or (
+        lane_of(nextitem.nodeid) != lane_of(item.nodeid) and nextitem.path != item.path
+    ):
+        end_shared()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,15 +70,21 @@ def java_hosts() -> Iterator[None]:
     """What runs Java programs for all tests of the session ends with it."""
     yield
     end_hosts()
+    end_shared()
+
+
+def started(cluster: Cluster) -> Cluster:
+    """Start a cluster; skip where there is no Java or nothing to run."""
+    try:
+        return cluster.start()
+    except Unavailable as reason:
+        skip_or_fail(str(reason))
 
 
 @contextmanager
 def running(cluster: Cluster) -> Iterator[Cluster]:
     """Start a cluster, and stop it in the end; skip where there is no Java or nothing to run."""
-    try:
-        cluster.start()
-    except Unavailable as reason:
-        skip_or_fail(str(reason))
+    started(cluster)
     try:
         yield cluster
     finally:

@@ -25,10 +25,9 @@ from replay.fault import FaultSettings
 from replay.message import Attempt, AttemptOutcome, Message, SendMode, SendResult
 from replay.producer import Producer
 from tests.cluster import faults, probe
-from tests.cluster.artifacts import NEWEST_5
 from tests.cluster.cluster import Cluster
 from tests.cluster.processes import wait_until
-from tests.cluster.producing import cluster_of, read_by_java, stored_in
+from tests.cluster.producing import read_by_java, stored_in
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -47,18 +46,11 @@ BETWEEN = 0.02
 WITHOUT_ANSWER = (AttemptOutcome.TIMEOUT, AttemptOutcome.LOST)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def healer() -> Iterator[Executor]:
     """One thread that lasts: a server that it started ends with it."""
     with ThreadPoolExecutor(1) as executor:
         yield executor
-
-
-@pytest.fixture(scope="module")
-def cluster(healer: Executor) -> Iterator[Cluster]:
-    """Two masters of the newest release."""
-    with cluster_of(NEWEST_5, "127.77.5") as started:
-        yield started
 
 
 class Fault:
@@ -235,13 +227,13 @@ SENDS: dict[str, Callable[[Cluster, str, Fault, Outcomes], None]] = {
 @pytest.mark.parametrize("kind", ["killed", "frozen"])
 @pytest.mark.parametrize("mode", sorted(SENDS))
 def test_ten_thousand_messages_and_a_broker_that_fails(
-    cluster: Cluster, healer: Executor, mode: str, kind: str
+    rocketmq: Cluster, healer: Executor, mode: str, kind: str
 ) -> None:
     # A second try must not find the messages of the first.
     topic = f"Fault-{mode}-{kind}-{uuid4().hex[:6]}"
-    cluster.make_topic(topic)
+    rocketmq.make_topic(topic)
     outcomes = Outcomes()
-    SENDS[mode](cluster, topic, Fault(cluster, kind, healer), outcomes)
+    SENDS[mode](rocketmq, topic, Fault(rocketmq, kind, healer), outcomes)
 
     assert len(outcomes.reports) >= COUNT
     assert set(outcomes.reports.values()) == {1}, "a message was reported twice"
@@ -251,7 +243,7 @@ def test_ten_thousand_messages_and_a_broker_that_fails(
     assert brokers == {"broker-a", "broker-b"}
     assert outcomes.used_again, "the broker was not used again"
 
-    read = read_by_java(cluster, topic, stored_in(cluster, topic), wait_ms=60_000)
+    read = read_by_java(rocketmq, topic, stored_in(rocketmq, topic), wait_ms=60_000)
     times = Counter(one.msg_id for one in read)
     lost = [key for key in outcomes.stored if key not in times]
     assert not lost, f"{len(lost)} reported as stored are not there: {lost[:3]}"

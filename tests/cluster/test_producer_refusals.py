@@ -14,10 +14,9 @@ from replay.errors import BrokerError, ClientError, InvalidMessageError, RouteEr
 from replay.message import Message, SendMode, SendStatus
 from replay.producer import Producer
 from tests.cluster import faults
-from tests.cluster.artifacts import NEWEST_5
-from tests.cluster.cluster import PLAIN, Cluster
+from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import running
-from tests.cluster.producing import cluster_of, read_by_java
+from tests.cluster.producing import read_by_java
 from tests.cluster.scenarios import security
 from tests.patience import Stopwatch
 
@@ -26,14 +25,6 @@ pytestmark = pytest.mark.cluster
 TIMEOUT_MS = 4000
 SLACK_MS = 6000
 """a broker on a busy machine is late; still less than the times of all attempts together"""
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """Two masters that take bodies of 100,000 bytes and no TLS."""
-    settings, properties = {"maxMessageSize": 100_000}, [PLAIN]
-    with cluster_of(NEWEST_5, "127.77.6", settings=settings, properties=properties) as started:
-        yield started
 
 
 def _running(cluster: Cluster) -> Iterator[Cluster]:
@@ -90,10 +81,10 @@ def _cause(error: ClientError) -> ClientError:
 
 
 @pytest.mark.parametrize("mode", [SendMode.SYNC, SendMode.ASYNC])
-def test_a_body_that_the_broker_finds_too_large(cluster: Cluster, mode: SendMode) -> None:
-    cluster.make_topic("Large")
+def test_a_body_that_the_broker_finds_too_large(rocketmq: Cluster, mode: SendMode) -> None:
+    rocketmq.make_topic("Large")
     body = bytes(range(256)) * 600
-    config = _config(cluster, compress_over=1 << 30)
+    config = _config(rocketmq, compress_over=1 << 30)
     error = _error(config, Message("Large", body), mode)
     cause = _cause(error)
     assert isinstance(cause, BrokerError)
@@ -101,16 +92,16 @@ def test_a_body_that_the_broker_finds_too_large(cluster: Cluster, mode: SendMode
     assert len(error.attempts) == 1, "what no broker takes is not tried with others"
 
 
-def test_a_body_that_is_too_large_for_us_is_not_sent(cluster: Cluster) -> None:
-    error = _error(_config(cluster), Message("Large", bytes(4 * 1024 * 1024 + 1)))
+def test_a_body_that_is_too_large_for_us_is_not_sent(rocketmq: Cluster) -> None:
+    error = _error(_config(rocketmq), Message("Large", bytes(4 * 1024 * 1024 + 1)))
     assert isinstance(error, InvalidMessageError)
     assert error.attempts == ()
     assert "4194304" in str(error)
 
 
-def test_a_topic_that_nobody_may_make(cluster: Cluster) -> None:
-    with faults.no_auto_create(cluster.brokers[0]), faults.no_auto_create(cluster.brokers[1]):
-        error = _error(_config(cluster), Message("NobodysTopic", b"b"))
+def test_a_topic_that_nobody_may_make(rocketmq: Cluster) -> None:
+    with faults.no_auto_create(rocketmq.brokers[0]), faults.no_auto_create(rocketmq.brokers[1]):
+        error = _error(_config(rocketmq), Message("NobodysTopic", b"b"))
         cause = error.cause if isinstance(error, SendFailed) else error
         assert isinstance(cause, (BrokerError, RouteError))
         assert cause.code in (17, 10005)
@@ -119,26 +110,26 @@ def test_a_topic_that_nobody_may_make(cluster: Cluster) -> None:
             assert len(error.attempts) == 3, "code 17 is tried with another broker"
 
 
-def test_a_topic_that_cannot_be_written_to(cluster: Cluster) -> None:
-    cluster.make_topic("ReadOnly", perm=4)
-    error = _error(_config(cluster), Message("ReadOnly", b"b"))
+def test_a_topic_that_cannot_be_written_to(rocketmq: Cluster) -> None:
+    rocketmq.make_topic("ReadOnly", perm=4)
+    error = _error(_config(rocketmq), Message("ReadOnly", b"b"))
     cause = error.cause if isinstance(error, SendFailed) else error
     assert isinstance(cause, RouteError)
     assert "ReadOnly" in str(cause)
 
 
-def test_a_full_disk_sends_to_the_other_broker(cluster: Cluster) -> None:
-    cluster.make_topic("Full", queues=1)
+def test_a_full_disk_sends_to_the_other_broker(rocketmq: Cluster) -> None:
+    rocketmq.make_topic("Full", queues=1)
     with (
-        faults.disk_full(cluster.broker("broker-a")),
-        Producer(_config(cluster)) as producer,
+        faults.disk_full(rocketmq.broker("broker-a")),
+        Producer(_config(rocketmq)) as producer,
     ):
         results = [producer.send(Message("Full", b"%d" % number)) for number in range(20)]
     assert {result.queue.broker_name for result in results} == {"broker-b"}
     retried = [result for result in results if len(result.attempts) > 1]
     assert retried
     assert {result.attempts[0].code for result in retried} == {14}
-    assert len(read_by_java(cluster, "Full", 20)) == 20
+    assert len(read_by_java(rocketmq, "Full", 20)) == 20
 
 
 def test_right_and_wrong_signatures(guarded: Cluster) -> None:
@@ -178,7 +169,7 @@ def test_a_certificate_that_nobody_trusts(encrypted: Cluster) -> None:
     assert error.hint
 
 
-def test_tls_where_the_server_has_none(cluster: Cluster) -> None:
-    error = _error(_config(cluster, tls=TlsSettings(verify=False)), Message("T", b"b"))
+def test_tls_where_the_server_has_none(rocketmq: Cluster) -> None:
+    error = _error(_config(rocketmq, tls=TlsSettings(verify=False)), Message("T", b"b"))
     assert "TLS" in str(error), error
     assert error.hint

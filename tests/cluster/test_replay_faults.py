@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -15,19 +15,12 @@ from replay.run.journal import read_steps
 from replay.run.journal_rows import Begin, OutcomeEntry, Result
 from tests.bench.generate import write_capture
 from tests.cluster import faults
-from tests.cluster.artifacts import NEWEST_5
 from tests.cluster.cluster import Cluster
-from tests.cluster.producing import Read, cluster_of, read_by_java, stored_in
+from tests.cluster.producing import Read, read_by_java, stored_in
 from tests.replay.captured_sends import captured_sends
 from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
 
 pytestmark = pytest.mark.cluster
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with cluster_of(NEWEST_5, "127.77.12") as started:
-        yield started
 
 
 def _outcomes(journal: Path) -> list[OutcomeEntry]:
@@ -43,14 +36,14 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_broker_killed_and_the_tool_killed_and_resumed(
-    cluster: Cluster, many: Path, tmp_path: Path
+    rocketmq: Cluster, many: Path, tmp_path: Path
 ) -> None:
     topic = "Killed"
-    cluster.make_topic(topic, queues=8)
+    rocketmq.make_topic(topic, queues=8)
     rule = tmp_path / "rule.toml"
     rule.write_text(f'[[rule]]\ntopic = "{topic}"\n')
-    journal, broker = tmp_path / "run", cluster.brokers[1]
-    command = [*PROGRAM, "replay", str(many), "-n", cluster.namesrv_text, "-o", str(journal)]
+    journal, broker = tmp_path / "run", rocketmq.brokers[1]
+    command = [*PROGRAM, "replay", str(many), "-n", rocketmq.namesrv_text, "-o", str(journal)]
     command += ["--rewrite", str(rule), "--rate", "400/s", "--mode", "sync", "--timeout", "15s"]
     running = subprocess.Popen([*command, "-q"], cwd=ROOT, stdout=subprocess.DEVNULL)
     _wait_until(lambda: journal.exists() and len(_outcomes(journal)) > 150)
@@ -58,13 +51,13 @@ def test_a_broker_killed_and_the_tool_killed_and_resumed(
     _wait_until(lambda: len(_outcomes(journal)) > 350)
     running.send_signal(signal.SIGKILL)
     running.wait()
-    faults.restart(cluster, broker)
+    faults.restart(rocketmq, broker)
     before = list(read_steps(journal))
     begun = {row.step for row in before if isinstance(row, Begin)}
     known = {row.step for row in before if isinstance(row, OutcomeEntry)}
 
-    arguments = ("--resume", journal, "-n", cluster.namesrv_text, "--top-speed", "--timeout", "15s")
-    ended = rmqtool("replay", *arguments, "-q")
+    arguments = ("--resume", journal, "-n", rocketmq.namesrv_text, "--top-speed", "-q")
+    ended = rmqtool("replay", *arguments, "--timeout", "15s")
     assert ended.status == 0, ended
     outcomes = {row.step: row for row in _outcomes(journal)}
     assert {row.result for row in outcomes.values()} == {Result.stored}
@@ -73,7 +66,7 @@ def test_a_broker_killed_and_the_tool_killed_and_resumed(
     again = begun - known
     assert {step for step in again if not outcomes[step].maybe_twice} == set()
 
-    copies = Counter(one.msg_id for one in _read_all(cluster, topic, len(keys)))
+    copies = Counter(one.msg_id for one in _read_all(rocketmq, topic, len(keys)))
     assert copies.keys() == keys, "messages are lost"
     named = {key for row in outcomes.values() if row.maybe_twice for key in row.unique_keys}
     assert {key for key, number in copies.items() if number > 1} <= named

@@ -7,7 +7,6 @@ other tests lateness would measure those: there no send may come before its time
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 
@@ -15,21 +14,13 @@ import pytest
 
 from tests.bench.generate import write_capture
 from tests.bench.replay import MEDIAN_US, Lateness, lateness_of, sandbox
-from tests.cluster.artifacts import NEWEST_5
 from tests.cluster.cluster import Cluster
-from tests.cluster.producing import cluster_of
 from tests.rmqtool.command import process
 
 pytestmark = pytest.mark.cluster
 EXACT = os.environ.get("RMQTOOL_EXACT_PACE") == "1"
 SECONDS = 6
 """how long sends are paced"""
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with cluster_of(NEWEST_5, "127.77.14") as started:
-        yield started
 
 
 def _replayed(folder: Path, rate: int, *options: str | Path) -> Lateness:
@@ -55,12 +46,12 @@ def test_the_pace_is_kept(tmp_path: Path, rate: int) -> None:
     assert late.kept or not EXACT, late
 
 
-def test_the_pace_is_kept_at_the_median_by_a_real_broker(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_pace_is_kept_at_the_median_by_a_real_broker(rocketmq: Cluster, tmp_path: Path) -> None:
     """At p99 it is the broker that is measured: what must follow a slow answer waits for it."""
     topic, rule = "Pace", tmp_path / "rule.toml"
-    cluster.make_topic(topic, queues=8)
+    rocketmq.make_topic(topic, queues=8)
     rule.write_text(f'[[rule]]\ntopic = "{topic}"\n')
-    target = ("-n", cluster.namesrv_text)
+    target = ("-n", rocketmq.namesrv_text)
     # a broker that has just started takes half a second for its first messages
     assert (
         process("send", "-t", topic, *target, "--count", "1000", "--body", "warm", "-q").status == 0

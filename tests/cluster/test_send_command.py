@@ -6,29 +6,20 @@ import json
 import os
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import faults
-from tests.cluster.artifacts import NEWEST_5
 from tests.cluster.cluster import Cluster
 from tests.cluster.processes import wait_until
-from tests.cluster.producing import cluster_of, read_by_java
+from tests.cluster.producing import read_by_java
 from tests.rmqtool.command import PROGRAM, ROOT
 
 pytestmark = pytest.mark.cluster
 
 LINES = 300
 WITHOUT_ANSWER = ("timeout", "lost")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """Two masters of the newest release."""
-    with cluster_of(NEWEST_5, "127.77.9") as started:
-        yield started
 
 
 def _command(cluster: Cluster, *arguments: str) -> list[str]:
@@ -52,10 +43,10 @@ def _send(cluster: Cluster, *arguments: str) -> list[dict[str, object]]:
     ids=["async", "batches", "oneway"],
 )
 def test_lines_are_what_a_java_consumer_reads(
-    cluster: Cluster, tmp_path: Path, options: tuple[str, ...]
+    rocketmq: Cluster, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     topic = f"Lines-{options[1]}"
-    cluster.make_topic(topic)
+    rocketmq.make_topic(topic)
     path = tmp_path / "lines.jsonl"
     lines = [
         {
@@ -68,10 +59,10 @@ def test_lines_are_what_a_java_consumer_reads(
         for number in range(LINES)
     ]
     path.write_text("\n".join(map(json.dumps, lines)))
-    objects = _send(cluster, "-t", topic, str(path), *options)
+    objects = _send(rocketmq, "-t", topic, str(path), *options)
     keys = [key for one in objects for key in str(one["unique_key"]).split(",")]
     assert len(set(keys)) == LINES
-    read = {one.msg_id: one for one in read_by_java(cluster, topic, LINES)}
+    read = {one.msg_id: one for one in read_by_java(rocketmq, topic, LINES)}
     assert set(read) == set(keys)
     numbered = {int(one.properties["number"]): one for one in read.values()}
     for number, line in enumerate(lines):
@@ -82,26 +73,26 @@ def test_lines_are_what_a_java_consumer_reads(
         assert one.flag == number
 
 
-def test_half_messages_end_as_asked(cluster: Cluster) -> None:
+def test_half_messages_end_as_asked(rocketmq: Cluster) -> None:
     topic = "CommandTransactions"
-    cluster.make_topic(topic)
+    rocketmq.make_topic(topic)
     arguments = ("-t", topic, "--body", "half", "--count", "3", "--transaction")
-    committed = _send(cluster, *arguments, "commit")
-    rolled_back = _send(cluster, *arguments, "rollback")
+    committed = _send(rocketmq, *arguments, "commit")
+    rolled_back = _send(rocketmq, *arguments, "rollback")
     assert {one["transaction_state"] for one in committed} == {"commit"}
     assert {one["transaction_state"] for one in rolled_back} == {"rollback"}
-    read = read_by_java(cluster, topic, 3)
+    read = read_by_java(rocketmq, topic, 3)
     assert {one.msg_id for one in read} == {one["unique_key"] for one in committed}
 
 
 def test_a_broker_that_dies_is_in_the_log_and_in_the_summary(
-    cluster: Cluster, tmp_path: Path
+    rocketmq: Cluster, tmp_path: Path
 ) -> None:
     topic = "CommandFault"
-    for broker in cluster.brokers:
+    for broker in rocketmq.brokers:
         if not broker.alive():  # a second try finds what the first one killed
-            faults.restart(cluster, broker)
-    cluster.make_topic(topic)
+            faults.restart(rocketmq, broker)
+    rocketmq.make_topic(topic)
     log = tmp_path / "attempts.jsonl"
     arguments = (
         "-t",
@@ -115,13 +106,13 @@ def test_a_broker_that_dies_is_in_the_log_and_in_the_summary(
         "--mode",
         "async",
     )
-    command = _command(cluster, *arguments, "--log", str(log))
+    command = _command(rocketmq, *arguments, "--log", str(log))
     running = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=os.environ.copy()
     )
     try:
         wait_until("sends are logged", lambda: log.exists() and log.stat().st_size > 0, 60)
-        faults.kill(cluster.broker("broker-a"))
+        faults.kill(rocketmq.broker("broker-a"))
         out, err = running.communicate(timeout=120)
     finally:
         running.kill()
