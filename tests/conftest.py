@@ -10,6 +10,7 @@ import gc
 import shutil
 import signal
 import subprocess
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -73,6 +74,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(_QUIET)
         if any(item.get_closest_marker(mark) for mark in _OTHER_PROCESSES):
             item.add_marker(_SECOND_TRY)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage: what is made stays, and it takes a sixth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:
