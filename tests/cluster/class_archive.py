@@ -1,7 +1,8 @@
-"""Java's classes of a program, read once and kept: a start takes half the time (JDK 13 and newer).
+"""Java's classes of servers, kept for the next: a start takes two thirds of the CPU (JDK 17).
 
-Rules: the first run of a program makes the archive at its end, those that start meanwhile do
-without. Java ignores an archive that does not fit. A program that is killed makes none.
+Rules: the first broker of a release makes the archive as soon as it serves; servers that start
+before that do without. Java ignores an archive that does not fit. Client programs have none: a run
+starts each a few times, and to make one takes as long as three starts.
 """
 
 from __future__ import annotations
@@ -9,55 +10,58 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from .artifacts import cache_root
+from .artifacts import LIGHT, Unavailable, cache_root, java_program
 
 _QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
 """Warnings about classes that cannot be kept would stand between the lines of the program."""
+_SECONDS = 120
 
 
-class ProgramArchive:
-    """The archive of one program: one class path and one main class."""
+class ServerArchive:
+    """The archive of a class path: of its broker, and of its NameServer, which is part of that."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """`command` starts Java with `-cp`."""
+        """`command` starts a server."""
         place = command.index("-cp")
-        main = command[place + 2].rpartition(".")[2]
-        if main in ("Node", "Host"):  # more than one program
-            main += f"-{command[place + 3]}"
-        key = "\0".join((command[0], *command[place : place + 3]))
+        key = "\0".join((command[0], command[place + 1]))
         digest = hashlib.sha256(key.encode()).hexdigest()[:12]
-        self.path = cache_root() / "archives" / f"{main}-{digest}.jsa"
+        self.path = cache_root() / "archives" / f"servers-{digest}.jsa"
         """the archive, whether it exists or not"""
         self._claim = self.path.with_suffix(".claim")
-        self._making: Path | None = None
+        self._is_broker = command[place + 3] == "broker"
+        self._is_claimed = False
 
     def options(self) -> tuple[str, ...]:
-        """Options for Java that use the archive, or make it; none where another run makes it."""
+        """Options for Java that use the archive, or with which it can be made; else none."""
         if self.path.is_file():
             return (f"-XX:SharedArchiveFile={self.path}", *_QUIET)
-        if not self._claimed():
-            return ()
-        self._making = self.path.with_suffix(f".{os.getpid()}.tmp")
-        return (f"-XX:ArchiveClassesAtExit={self._making}", *_QUIET)
+        self._is_claimed = self._is_broker and self._claimed()
+        return ("-XX:+RecordDynamicDumpInfo", *_QUIET) if self._is_claimed else ()
 
-    @property
-    def is_made(self) -> bool:
-        """Whether the program that runs makes it, which takes an orderly end."""
-        return self._making is not None
-
-    def keep(self, ended_well: bool) -> None:
-        """Java has ended: give what it made its name, or leave it to the next run."""
-        if self._making is None:
+    def make(self, pid: int) -> None:
+        """Let the broker that runs write what it has loaded, where it is the one to do so."""
+        if not self._is_claimed:
             return
-        with contextlib.suppress(OSError):
-            if ended_well and self._making.is_file():
-                self._making.replace(self.path)
-            self._making.unlink(missing_ok=True)
-            self._claim.unlink(missing_ok=True)
-        self._making = None
+        making = self.path.with_suffix(f".{os.getpid()}.tmp")
+        options = [f"-J{option}" for option in LIGHT]
+        with contextlib.suppress(OSError, Unavailable, subprocess.SubprocessError):
+            command = [java_program("jcmd"), *options, str(pid), "VM.cds", "dynamic_dump"]
+            subprocess.run(
+                [*command, str(making)], capture_output=True, check=True, timeout=_SECONDS
+            )
+            making.replace(self.path)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """The broker has ended, or has made the archive: what is not made is left to the next."""
+        if self._is_claimed:
+            with contextlib.suppress(OSError):
+                self._claim.unlink(missing_ok=True)
+        self._is_claimed = False
 
     def _claimed(self) -> bool:
         """Whether this process makes the archive; the claim of one that is gone does not count."""
@@ -74,9 +78,9 @@ class ProgramArchive:
         return True
 
 
-def with_archive(command: Sequence[str]) -> tuple[list[str], ProgramArchive | None]:
-    """The command with the options of its archive; as it is where it does not start a program."""
-    if Path(command[0]).name != "java" or "-cp" not in command:
-        return list(command), None
-    archive = ProgramArchive(command)
-    return [command[0], *archive.options(), *command[1:]], archive
+def archive_of(command: Sequence[str]) -> ServerArchive | None:
+    """The archive of a command that starts a server of RocketMQ; None for any other."""
+    if Path(command[0]).name == "java" and "-cp" in command:
+        main = command[command.index("-cp") + 2]
+        return ServerArchive(command) if main == "Node" else None
+    return None

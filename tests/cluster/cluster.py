@@ -123,11 +123,6 @@ class Node:
         if self.process is not None:
             self.process.kill()
 
-    def discard(self) -> None:
-        """Ends the process as fast as it may, for a store that nobody reads again."""
-        if self.process is not None:
-            self.process.discard()
-
     def alive(self) -> bool:
         """Whether the process was started and has not ended."""
         return self.process is not None and self.process.returncode is None
@@ -195,6 +190,7 @@ class Cluster:
                 self.brokers[-1].start()
             for broker in self.brokers:
                 self.wait_listed(broker)
+                broker.running().keep_classes()
         except BaseException as error:
             self.stop(keep_logs=not isinstance(error, Unavailable))
             raise
@@ -204,7 +200,7 @@ class Cluster:
         """Ends every process and removes the stores; logs stay only when asked for."""
         # The stores go with the cluster, so nothing is lost by not waiting for an orderly end.
         for node in (*reversed(self.brokers), *self.namesrvs):
-            node.discard()
+            node.kill()
         if self.folder is None:
             return
         for store in self.folder.glob("*/store"):

@@ -47,8 +47,8 @@ class Host:
         return int(ended[number].split()[1]) if number < len(ended) else gone
 
     def discard(self) -> None:
-        """End it, with the archive of its classes where it makes that."""
-        self.process.discard()
+        """End it."""
+        self.process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

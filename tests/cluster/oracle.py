@@ -21,7 +21,6 @@ from functools import cache
 from pathlib import Path
 
 from .artifacts import NEWEST_5, class_path
-from .class_archive import with_archive
 from .processes import java_command
 
 ORACLE_SECONDS = 120
@@ -106,12 +105,9 @@ def _answer_of(row: dict[str, object]) -> JavaCommand | Refusal:
 def _run(program: str, version: str, text: str, arguments: Sequence[str] = ()) -> str:
     with tempfile.TemporaryDirectory(prefix="rmqtool-oracle-") as work:
         command = java_command(class_path(version), program, arguments, Path(work), heap="128m")
-        archived, archive = with_archive(command)
         run = subprocess.run(
-            archived, input=text, capture_output=True, text=True, timeout=ORACLE_SECONDS
+            command, input=text, capture_output=True, text=True, timeout=ORACLE_SECONDS
         )
-        if archive is not None:
-            archive.keep(run.returncode == 0)
     if run.returncode != 0:
         raise RuntimeError(f"{program} of {version}: {run.stderr[-2000:]}")
     return run.stdout

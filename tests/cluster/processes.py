@@ -20,11 +20,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .artifacts import LIGHT, java_program
-from .class_archive import with_archive
+from .class_archive import archive_of
 
 STOP_SECONDS = 8.0
-ARCHIVE_SECONDS = 60.0
-"""an orderly end and the archive of all classes, on a busy machine"""
 
 _running: set[OwnedProcess] = set()
 
@@ -41,14 +39,15 @@ class OwnedProcess:
     ):
         self.command = list(command)
         self.log = log
-        archived, self._archive = with_archive(self.command)
+        self._archive = archive_of(self.command)
+        options = self._archive.options() if self._archive is not None else ()
         wrapper = shutil.which("setpriv")
         # A stopped process cannot notice the end of its input; the kernel's signal reaches it all
         # the same.
         prefix = [wrapper, "--pdeathsig", "KILL"] if wrapper else []
         with log.open("ab") as out:
             self._child = subprocess.Popen(
-                [*prefix, *archived],
+                [*prefix, self.command[0], *options, *self.command[1:]],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -107,12 +106,10 @@ class OwnedProcess:
                 break
         self.kill()
 
-    def discard(self) -> None:
-        """Ends it, at once unless it makes the archive of its classes."""
-        if self._archive is not None and self._archive.is_made:
-            self.stop(ARCHIVE_SECONDS)
-        else:
-            self.kill()
+    def keep_classes(self) -> None:
+        """A server that serves writes the archive of its classes, unless there is one."""
+        if self._archive is not None:
+            self._archive.make(self.pid)
 
     def kill(self) -> None:
         """SIGKILL to the group, at once; nothing when it has ended and its id may be another's."""
@@ -130,7 +127,7 @@ class OwnedProcess:
     def _closed(self) -> None:
         _running.discard(self)
         if self._archive is not None:
-            self._archive.keep(self.returncode is not None and self.returncode >= 0)
+            self._archive.let_go()
         self.end_input()
 
 
