@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
@@ -28,9 +30,9 @@ def spark() -> Iterator[SparkSession]:
 
     # As for small inputs: planning is most of the work, and Java's second compiler costs more than
     # it saves. No archive: nobody starts this Java again.
-    session = start_session(
-        SessionOptions("local[2]", memory="4g", archive=False, settings=_SETTINGS)
-    )
+    options = SessionOptions("local[2]", memory="4g", archive=False, settings=_SETTINGS)
+    with patch.dict(os.environ, JAVA_TOOL_OPTIONS=_LASTING):
+        session = start_session(options)
     yield session.spark
     session.stop()
 
@@ -43,6 +45,8 @@ _SETTINGS = {
     "spark.ui.retainedStages": "20",
 }
 """Spark remembers little of ended queries, whose plans would fill the heap."""
+_LASTING = "-XX:ReservedCodeCacheSize=240m -Xmn512m"
+"""Java for hundreds of reports: what is compiled stays, and garbage is collected less often."""
 
 
 @pytest.fixture(autouse=True)
