@@ -45,8 +45,12 @@ _SETTINGS = {
     "spark.ui.retainedStages": "20",
 }
 """Spark remembers little of ended queries, whose plans would fill the heap."""
-_LASTING = "-XX:ReservedCodeCacheSize=240m -Xmn512m"
-"""Java for hundreds of reports: what is compiled stays, and garbage is collected less often."""
+_LASTING = (
+    "-XX:ReservedCodeCacheSize=240m -Xmn512m"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""Java for hundreds of reports: what is compiled stays, garbage is collected less often, and what
+Spark's jars have is taken as it is."""
 
 
 @pytest.fixture(autouse=True)

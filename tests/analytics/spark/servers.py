@@ -9,8 +9,11 @@ from pathlib import Path
 import pyspark
 
 SPARK_SCRIPTS = Path(pyspark.__file__).parent / "bin"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java that starts with less work"""
+QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""Java that starts with less work: what Spark's jars have is taken as it is"""
 _PATIENCE = 120
 
 

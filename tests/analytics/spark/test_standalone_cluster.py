@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,8 @@ def test_a_cluster_gives_the_same_tables(
     assert here["latency"]
     small = ("spark.executor.memory=512m", f"spark.executor.extraJavaOptions={QUICK}")
     settings = [part for setting in small for part in ("--conf", setting)]
-    assert tables_of(process, *files, "--master", master, *settings) == here
+    run = partial(process, JAVA_TOOL_OPTIONS=QUICK)
+    assert tables_of(run, *files, "--master", master, *settings) == here
 
 
 def test_a_worker_that_is_killed_changes_nothing(master: str, tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_a_worker_that_is_killed_changes_nothing(master: str, tmp_path: Path) ->
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": QUICK},
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-2000:]
