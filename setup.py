@@ -41,6 +41,7 @@ COMPILED_MODULES = [
     "dissectors/conversations/row_header.py",
     "dissectors/conversations/plain_json.py",
     "dissectors/conversations/scanned_header.py",
+    "dissectors/conversations/header_scan.py",
     "dissectors/conversations/conversation.py",
     "dissectors/conversations/carrying.py",
     "dissectors/conversations/tls_state.py",

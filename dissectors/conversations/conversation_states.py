@@ -24,9 +24,9 @@ from ..tcp.pieces import Data, Gap, Piece
 from ..tls.key_log import KeyLog
 from .carrying import become, current_of
 from .conversation import Conversation, ConversationState, Direction, Pdu
+from .header_scan import scanned
 from .recognition import HAPROXY, HTTP2, TLS, UNKNOWN, may_be_calls, protocol_of
 from .row_header import RowHeader, header_of_command
-from .scanned_header import scanned
 from .tls_state import Tls
 
 if TYPE_CHECKING:

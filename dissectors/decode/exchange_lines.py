@@ -41,9 +41,9 @@ _TIME_END: Final = 0x225A000000000000
 """`Z"` as the last two of eight bytes"""
 _MOST_DIGITS: Final = LONGEST_NUMBER - 1
 """digits of a number that certainly fits into 64 bits"""
-_ODD: Final[i64] = -(1 << 62) - 1
+_ODD: Final = NOTHING - 1
 """stands for one that is not read here"""
-_LATEST: Final[i64] = 1 << 62
+_LATEST: Final = (1 << 62) - 1
 """nanoseconds up to which a time is taken apart here"""
 
 
@@ -325,9 +325,9 @@ _JAVA: Final = b'"JAVA"'
 
 def _are_plain(request: Pdu, response: Pdu | None) -> bool:
     """Return whether the times of an exchange can be taken apart here."""
-    if not 0 <= request.ts < _LATEST:
+    if not 0 <= request.ts <= _LATEST:
         return False
-    return response is None or 0 <= response.ts < _LATEST
+    return response is None or 0 <= response.ts <= _LATEST
 
 
 def _put_text(out: BytesWriter, header: bytes, place: i64) -> None:

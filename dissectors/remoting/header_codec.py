@@ -23,8 +23,8 @@ from .fastjson.codec import decode_json, encode_json
 
 JSON_TYPE: Final = 0
 BINARY_TYPE: Final = 1
-FIRST_BYTES: Final[i64] = 0x7B22636F6465223A
-"""`{"code":`, how Java's headers begin"""
+FIRST_BYTES: Final[i64] = int.from_bytes(b'{"code":', "big")
+"""how Java's headers begin"""
 MIN_BINARY_HEADER: Final = 21
 """bytes of a binary header with neither remark nor ext fields"""
 

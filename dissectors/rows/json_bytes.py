@@ -7,7 +7,7 @@ from typing import Final
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from mypy_extensions import i64
 
-NOTHING: Final[i64] = -(1 << 62)
+NOTHING: Final = -(1 << 61)
 """stands for a number that is not there"""
 _NULL: Final = b"null"
 _ZERO: Final = 0x30

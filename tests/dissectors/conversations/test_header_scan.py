@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.conversations.header_scan import scanned
 from dissectors.conversations.row_header import (
     AnswerHeader,
     PlainHeader,
     SentHeader,
     header_of_command,
 )
-from dissectors.conversations.scanned_header import ANSWER, PLAIN, SENT, ScannedHeader, scanned
+from dissectors.conversations.scanned_header import ANSWER, PLAIN, SENT, ScannedHeader
 from dissectors.decode.exchange_row import records_of
 from dissectors.decode.pipeline import Decode
 from dissectors.decode.row_fields import property_of
@@ -164,6 +165,16 @@ def test_any_properties(pairs: list[tuple[str, str]], first: bool, last: bool) -
 )
 def test_what_is_not_plain_is_left_to_the_reader_of_json(header: bytes) -> None:
     assert scanned(JSON_TYPE, header) is None
+
+
+def test_of_ext_fields_that_come_twice_the_last_one_counts() -> None:
+    header = (
+        b'{"code":310,"extFields":{"b":"T","i":"KEYS\\u0001k\\u0002TAGS\\u0001t","b":"U",'
+        b'"i":"TAGS\\u0001u"},"flag":0,"language":"JAVA","opaque":1}'
+    )
+    found = scanned(JSON_TYPE, header)
+    assert found is not None
+    check(found, header)
 
 
 def test_each_byte_that_is_cut_off_is_missed() -> None:
