@@ -28,8 +28,8 @@ RATIO_FLOORS = (
     ("sends", "sends-plain", 3.5),
     ("sends-parquet", "sends-plain", 1.5),
     ("diagnose", "summary", 1 / 1.5),
-    ("messages", "jsonl", 1 / 4.5),
-    ("commands", "jsonl", 1 / 14),
+    ("messages", "jsonl", 1 / 3),
+    ("commands", "jsonl", 1 / 10),
     ("log", "parquet", 1 / 4),
 )
 """(who, against whom, how many times faster at least)"""
