@@ -82,7 +82,7 @@ COMPILED_MODULES = [
     "dissectors/message_rows/sends.py",
     "dissectors/message_rows/message_table.py",
     "rmqtool/decode/tree.py",
-    "dissectors/rows/json_bytes.py",
+    "dissectors/json_bytes.py",
     "dissectors/rows/timed_rows.py",
     "dissectors/processes/merging.py",
 ]

@@ -19,9 +19,9 @@ from ..conversations.handshake import round_trip_of
 from ..conversations.scanned_header import ABSENT, SENT, ScannedHeader
 from ..expert import ExpertInfo
 from ..foreign import LONGEST_NUMBER
+from ..json_bytes import NOTHING, copy_range, put_number
 from ..remoting.code_names import REQUEST_NAMES
 from ..remoting.versions import VERSIONS
-from ..rows.json_bytes import NOTHING, copy_range, put_number
 from ..rows.json_rows import struct_encoder
 from ..rows.record import ANSWERED, COLUMNS, ONEWAY, ExchangeRecord
 from ..rows.timed_rows import TimeTexts
