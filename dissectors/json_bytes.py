@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, read_i64_le, write_i64_le
+from librt.strings import BytesWriter, read_i32_be, read_i64_le, write_i64_le
 from mypy_extensions import i64
 
 NOTHING: Final = -(1 << 61)
@@ -12,6 +12,8 @@ NOTHING: Final = -(1 << 61)
 _NULL: Final = b"null"
 _ZERO: Final = 0x30
 _MINUS: Final = 0x2D
+_LETTERS: Final = ord("A") - ord("9") - 1
+"""from the digit behind 9 to A"""
 _EIGHT_DIGITS: Final = 100_000_000
 _LONGEST_COPY: Final = 64
 """bytes that are copied eight by eight"""
@@ -39,6 +41,34 @@ def put_number(out: BytesWriter, number: i64) -> None:
     size: i64 = len(out)
     write_i64_le(out, word)
     out.truncate(size + digits)
+
+
+def put_integer(out: BytesWriter, number: i64) -> None:
+    """Write any integer of 64 bits."""
+    if number <= NOTHING:
+        out.write(str(int(number)).encode())
+    else:
+        put_number(out, number)
+
+
+def put_hex(out: BytesWriter, data: bytes, at: i64) -> None:
+    """Write eight bytes as 16 hex digits, capitals."""
+    _put_four(out, i64(read_i32_be(data, at)))
+    _put_four(out, i64(read_i32_be(data, at + 4)))
+
+
+def _put_four(out: BytesWriter, number: i64) -> None:
+    """Write the low four bytes of a number as eight hex digits."""
+    word: i64 = 0
+    digits: i64 = 8
+    while digits > 0:
+        digit: i64 = number & 15
+        if digit > 9:
+            digit += _LETTERS
+        word = word << 8 | (_ZERO + digit)
+        number >>= 4
+        digits -= 1
+    write_i64_le(out, word)
 
 
 def _put_eight(out: BytesWriter, number: i64) -> None:

@@ -17,6 +17,7 @@ import msgspec
 from ..budget import Budget
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
+from ..foreign import read_json
 from ..grpc.command import CallCommand
 from ..remoting.bodies import Body, body_form, body_value, decode_body
 from ..remoting.bodies.body import NONE, RAW
@@ -24,6 +25,7 @@ from ..remoting.bodies.custom import take_problems
 from ..remoting.bodies.messages import shown_message
 from ..remoting.bodies.secrets import has_no_secret, text_without_secrets
 from ..remoting.bodies.shown_message import ShownMessage, message_dict
+from ..remoting.bodies.stored_texts import STORED_FORMS, text_of_stored
 from ..remoting.code_names import request_name, response_name
 from ..remoting.command import ONEWAY_FLAG, RESPONSE_FLAG
 from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_header
@@ -135,7 +137,9 @@ def shown_body(body: Body, raw: bytes, limit: int) -> dict[str, object] | None:
     """Return a body in JSON types without its messages; None where there is no body."""
     if not raw:
         return None
-    shown = body_value(body, secrets=has_no_secret(raw), messages=False)
+    # Messages are not shown here, so nothing in their bytes can be a secret that is.
+    clean = bool(body.messages) or has_no_secret(raw)
+    shown = body_value(body, secrets=clean, messages=False)
     if body.kind == RAW:
         shown |= shown_bytes(raw, limit)
         if shown["bodyForm"] == "text":  # what was to be taken apart may have secrets all the same
@@ -250,7 +254,7 @@ class TakenApart:
         header: TypedHeader,
         header_parts: dict[str, object] | None,
         body: dict[str, object] | None,
-        messages: list[ShownMessage] | None,
+        messages: list[ShownMessage] | msgspec.Raw | None,
         findings: list[ExpertInfo],
     ) -> None:
         self.ext_fields = ext_fields
@@ -261,19 +265,29 @@ class TakenApart:
         self.findings = findings
 
 
-def taken_apart(seen: CommandSeen, limit: int, budget: Budget | None = None) -> TakenApart:
-    """Return what header and body of a command say, `limit` bytes of a body at most."""
+def taken_apart(
+    seen: CommandSeen, limit: int, budget: Budget | None = None, written: bool = False
+) -> TakenApart:
+    """Return what header and body of a command say, `limit` bytes of a body at most.
+
+    `written`: stored messages may be JSON already.
+    """
     if budget is not None:
         budget.earn(seen.pdu.header_length + len(seen.pdu.body))
     try:
         known = shown_header_of(seen)
         header = known.shown
+        parts = header_parts_of(seen, header)
+        found = _written_messages(seen, limit) if written else None
+        if found is not None:
+            form, text = found
+            findings = findings_of(seen, header, Body(form, sound=True))
+            return TakenApart(known.ext_fields, header, parts, {"kind": form}, text, findings)
         body = body_of(seen, budget, known.typed.fields)
         shown = shown_body(body, seen.pdu.body, limit)
         messages = shown_messages(seen, body, limit, budget)
         findings = findings_of(seen, header, body)
         findings += plugin_findings(seen)
-        parts = header_parts_of(seen, header)
         return TakenApart(known.ext_fields, header, parts, shown, messages, findings)
     except Exception as error:  # the last line of defence: one command never ends a run
         ext_fields = shown_ext_fields(seen.pdu.command.ext_fields)
@@ -281,8 +295,24 @@ def taken_apart(seen: CommandSeen, limit: int, budget: Budget | None = None) -> 
         body = Body(RAW, problem=undecoded(error))
         seen.pdu.say(ExpertKind.BAD_BODY, undecoded(error))
         shown = shown_body(body, seen.pdu.body, limit)
-        found = list(seen.pdu.expert or ())
-        return TakenApart(ext_fields, header, None, shown, None, found)
+        found_before = list(seen.pdu.expert or ())
+        return TakenApart(ext_fields, header, None, shown, None, found_before)
+
+
+def _written_messages(seen: CommandSeen, limit: int) -> tuple[str, msgspec.Raw] | None:
+    """Return the form of a body of stored records, and its messages as JSON; None for others, and
+    where a record is odd.
+    """
+    pdu = seen.pdu
+    if not pdu.body or pdu.missing or len(pdu.body) > limit:
+        return None
+    command = pdu.command
+    response = command.flag & RESPONSE_FLAG != 0
+    form = body_form(operation_code_of(seen), response, command.version)
+    if form is None or form not in STORED_FORMS:
+        return None
+    text = text_of_stored(pdu.body, _millis_of(seen))
+    return None if text is None else (form, msgspec.Raw(text))
 
 
 def command_row_of(
@@ -294,7 +324,9 @@ def command_row_of(
     """Return the row of a command; `captures` are the names by index, `limit` bytes of a body."""
     apart = taken_apart(seen, limit, budget)
     messages = apart.messages
-    named = None if messages is None else [message_dict(one) for one in messages]
+    named = None
+    if isinstance(messages, list):
+        named = [message_dict(one) for one in messages]
     return _row_of(seen, captures, apart, named)
 
 
@@ -305,7 +337,7 @@ def command_line_of(
     budget: Budget | None = None,
 ) -> bytes:
     """Return the row of a command as one line of JSON; arguments of `command_row_of`."""
-    apart = taken_apart(seen, limit, budget)
+    apart = taken_apart(seen, limit, budget, written=True)
     # Messages are written as what `message_dict` makes of them.
     return json_of(_row_of(seen, captures, apart, apart.messages))
 
@@ -345,6 +377,7 @@ def _row_of(
 
 
 _ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(list[dict[str, object]])
 
 
 def json_of(row: CommandRow) -> bytes:
@@ -352,4 +385,6 @@ def json_of(row: CommandRow) -> bytes:
     try:
         return _ENCODER.encode_lines([row])  # msgspec keeps the iterator of a tuple for ever
     except UnicodeEncodeError:  # half a surrogate pair: a JSON header or body can bring one
+        if isinstance(row.messages, msgspec.Raw):
+            row.messages = read_json(_DECODER, bytes(row.messages))
         return _ENCODER.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"

@@ -15,9 +15,9 @@ import msgspec
 from librt.strings import BytesWriter, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from ..remoting.messages.counting import MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE
+from ..json_bytes import put_hex, put_integer, put_number
 from ..remoting.messages.record_layout import CRC_MASK, FIELD_ENDS, FIXED_PART
-from ..remoting.sysflag import HOST_BITS, UNWRAP_BITS
+from ..remoting.messages.whole_record import WholeRecord
 from ..rows.json_rows import struct_encoder
 from ..rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from ..rows.timed_rows import TimeTexts
@@ -38,18 +38,11 @@ _CRC: Final[i64] = _STARTS["body_crc"]
 _QUEUE_ID: Final[i64] = _STARTS["queue_id"]
 _QUEUE_OFFSET: Final[i64] = _STARTS["queue_offset"]
 _OFFSET: Final[i64] = _STARTS["physical_offset"]
-_SYS_FLAG: Final[i64] = _STARTS["sys_flag"]
 _BORN: Final[i64] = _STARTS["born_timestamp"]
 _STORED: Final[i64] = _STARTS["store_timestamp"]
 _STORE_HOST: Final[i64] = _STARTS["store_address"]
 _RECONSUMED: Final[i64] = _STARTS["reconsume_times"]
-_LENGTH: Final[i64] = _STARTS["body_length"]
 _BODY: Final[i64] = FIELD_ENDS[0][-1]
-_LEAST: Final[i64] = MIN_RECORD_SIZE
-_FIRST: Final[i64] = MAGIC_V1
-_SECOND: Final[i64] = MAGIC_V2
-_ODD_BITS: Final[i64] = UNWRAP_BITS
-_HOSTS: Final[i64] = HOST_BITS
 _MASK: Final[i64] = CRC_MASK
 _LAST: Final[i64] = LAST_MS
 _PER_MS: Final[i64] = MILLI
@@ -72,9 +65,9 @@ class MessageLines:
     """Lines of messages that wait to be taken."""
 
     __slots__ = (
-        "_born", "_born_ms", "_born_text", "_checkpoint", "_checkpoint_stop", "_count", "_encode",
-        "_group", "_group_text", "_head", "_host", "_host_text", "_is_shared", "_keys",
-        "_keys_stop", "_out", "_place_text", "_producers", "_producers_stop", "_queue_id", "_rest",
+        "_born", "_born_ms", "_born_text", "_checkpoint", "_checkpoint_stop", "_count",
+        "_encode", "_group", "_group_text", "_head", "_is_shared", "_keys", "_keys_stop",
+        "_out", "_place_text", "_producers", "_producers_stop", "_queue_id", "_record", "_rest",
         "_rows", "_stored", "_stored_ms", "_stored_text", "_tags", "_tags_stop", "_topic",
         "_transaction", "_transaction_stop", "_unique", "_unique_stop",
     )  # fmt: skip
@@ -82,6 +75,7 @@ class MessageLines:
     def __init__(self) -> None:
         self._count = 0
         self._out = BytesWriter()
+        self._record = WholeRecord()
         columns = [(column.name, column.type) for column in MESSAGE_COLUMNS]
         self._encode = struct_encoder(MessageRecord, columns, kept=False)
         self._rows: list[MessageRecord] = []
@@ -90,8 +84,6 @@ class MessageLines:
         self._topic = self._place_text = b""
         self._queue_id: i64 = 0
         self._is_shared = False
-        self._host: i64 = 0
-        self._host_text = b""
         self._born, self._stored = TimeTexts(), TimeTexts()
         self._born_ms: i64 = -1
         self._stored_ms: i64 = -1
@@ -134,7 +126,7 @@ class MessageLines:
         end: i64 = len(body)
         try:
             while at < end:
-                size: i64 = self._add_record(seen, event, body, at, end, place)
+                size: i64 = self._add_record(seen, event, body, at, place)
                 if size == 0:
                     break
                 at += size
@@ -147,70 +139,35 @@ class MessageLines:
         self._count += int(place)
         return True
 
-    def _add_record(
-        self, seen: SeenExchange, event: str, body: bytes, at: i64, end: i64, place: i64
-    ) -> i64:
+    def _add_record(self, seen: SeenExchange, event: str, body: bytes, at: i64, place: i64) -> i64:
         """Add the line of a record; return the record's size, 0 for an odd one."""
-        if end - at < _LEAST:
-            return 0
-        size: i64 = i64(read_i32_be(body, at))
-        magic: i64 = i64(read_i32_be(body, at + 4)) & 0xFFFFFFFF
-        if size < _LEAST or at + size > end or (magic != _FIRST and magic != _SECOND):
-            return 0
-        sys_flag: i64 = i64(read_i32_be(body, at + _SYS_FLAG))
-        if sys_flag & _ODD_BITS == _ODD_BITS:
-            return 0
-        stop: i64 = at + size
-        width: i64 = 2 if magic == _SECOND else 1
-        if sys_flag & _HOSTS:
-            return self._add_facts(seen, event, body, at, size, sys_flag >> 4 & 3, width, place)
-        length: i64 = i64(read_i32_be(body, at + _LENGTH))
-        topic_at: i64 = at + _BODY + length + width
-        if length < 0 or topic_at > stop:
-            return 0
-        name_size: i64 = i64(body[topic_at - 1])
-        if width == 2:
-            name_size |= i64(body[topic_at - 2]) << 8
-        sizes_at: i64 = topic_at + name_size
-        if sizes_at + 2 > stop:
-            return 0
-        properties_at: i64 = sizes_at + 2
-        if properties_at + (i64(body[sizes_at]) << 8 | i64(body[sizes_at + 1])) != stop:
+        record = self._record
+        if not record.find(body, at):
             return 0
         self._forget_properties()
-        if not self._find_properties(body, properties_at, stop) or not self._find_topic(
-            body, body[topic_at:sizes_at], i64(read_i32_be(body, at + _QUEUE_ID))
+        if (
+            record.hosts
+            or not self._find_properties(body, record.properties_at, record.stop)
+            or not self._find_topic(
+                body,
+                body[record.topic_at : record.topic_stop],
+                i64(read_i32_be(body, at + _QUEUE_ID)),
+            )
         ):
-            return self._add_facts(seen, event, body, at, size, 0, width, place)
-        self._out.write(self._head)
-        self._add_number(place)
-        self._out.write(self._rest)
-        self._out.write(self._place_text)
-        self._add_values(body, at, length)
-        return size
-
-    def _add_facts(
-        self,
-        seen: SeenExchange,
-        event: str,
-        body: bytes,
-        at: i64,
-        size: i64,
-        hosts: i64,
-        width: i64,
-        place: i64,
-    ) -> i64:
-        """Add the line of a record by way of its row."""
-        facts = facts_at(body, int(at), int(size), int(hosts), int(width), self._group)
-        if facts is None:
-            return 0
-        self._out.write(self._encode([row_of(seen, event, int(place), facts)]))
-        return size
+            facts = facts_at(body, record, self._group)
+            self._out.write(self._encode([row_of(seen, event, int(place), facts)]))
+        else:
+            self._out.write(self._head)
+            put_number(self._out, place)
+            self._out.write(self._rest)
+            self._out.write(self._place_text)
+            self._add_values(body, at, record.body_length)
+        return record.stop - at
 
     def _add_values(self, body: bytes, at: i64, length: i64) -> None:
         """Add what comes behind the queue."""
         out = self._out
-        self._add_number(read_i64_be(body, at + _QUEUE_OFFSET))
+        put_integer(out, read_i64_be(body, at + _QUEUE_OFFSET))
         out.write(b',"covers":null,"producer_group":')
         self._add_text(body, self._producers, self._producers_stop)
         out.write(b',"consumer_group":')
@@ -218,15 +175,10 @@ class MessageLines:
         out.write(b',"unique_key":')
         self._add_text(body, self._unique, self._unique_stop)
         out.write(b',"offset_msg_id":"')
-        host: i64 = read_i64_be(body, at + _STORE_HOST)
-        if host != self._host or not self._host_text:
-            self._host = host
-            host_bytes = body[at + _STORE_HOST : at + _STORE_HOST + 8]
-            self._host_text = host_bytes.hex().upper().encode()
-        out.write(self._host_text)
-        out.write(body[at + _OFFSET : at + _OFFSET + 8].hex().upper().encode())
+        put_hex(out, body, at + _STORE_HOST)
+        put_hex(out, body, at + _OFFSET)
         out.write(b'","commit_log_offset":')
-        self._add_number(read_i64_be(body, at + _OFFSET))
+        put_integer(out, read_i64_be(body, at + _OFFSET))
         out.write(b',"keys":')
         self._add_text(body, self._keys, self._keys_stop)
         out.write(b',"tags":')
@@ -244,12 +196,12 @@ class MessageLines:
             self._stored_ms, self._stored_text = stored, _time_text(self._stored, stored)
         out.write(self._stored_text)
         out.write(b',"deliver_time":null,"reconsume_times":')
-        self._add_number(i64(read_i32_be(body, at + _RECONSUMED)))
+        put_number(out, i64(read_i32_be(body, at + _RECONSUMED)))
         out.write(b',"max_reconsume_times":null,"delay_level":null,"body_bytes":')
-        self._add_number(length)
+        put_number(out, length)
         out.write(b',"body_crc":')
         crc: i64 = i64(read_i32_be(body, at + _CRC))
-        self._add_number(crc)
+        put_number(out, crc)
         out.write(b',"crc_ok":')
         if crc == 0 and length > 0:
             out.write(_NULL)
@@ -335,9 +287,6 @@ class MessageLines:
         self._topic, self._queue_id = name, queue_id
         self._is_shared = not self._checkpoint  # a receipt is of its record alone
         return True
-
-    def _add_number(self, number: i64) -> None:
-        self._out.write(str(number).encode())
 
     def _add_text(self, body: bytes, start: i64, stop: i64) -> None:
         """Add a text; null where there is none."""

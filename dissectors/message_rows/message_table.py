@@ -7,7 +7,7 @@ raises because of what a message contains.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -42,7 +42,7 @@ MAX_REMEMBERED: Final = 65_536
 _COMMITS_OFFSET: Final = 0x1
 """PullSysFlag.FLAG_COMMIT_OFFSET"""
 
-Maker = Callable[[SeenExchange], Iterator[MessageRecord]]
+Maker = Callable[[SeenExchange], Iterable[MessageRecord]]
 
 _PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 _MAKERS: Final[dict[int, Maker]] = {

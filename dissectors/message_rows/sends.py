@@ -6,7 +6,7 @@ ReplyMessageRequestHeader.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ..remoting.code_sets import STORED as STORED_CODES
@@ -49,34 +49,29 @@ _LATER: Final = frozenset(("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_
 SEND_BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 
 
-def rows_of_send(seen: SeenExchange) -> Iterator[MessageRecord]:
-    """Give the row of each message of a send."""
-    assert seen.request is not None
-    row, fields = seen.row, seen.fields
-    names = send_fields_of(seen.request.command.code)
+def rows_of_send(seen: SeenExchange) -> Iterable[MessageRecord]:
+    """Return the row of each message of a send."""
+    request = seen.request
+    assert request is not None
+    fields = request.command.ext_fields
+    names = send_fields_of(request.command.code)
     sys_flag = number_of(fields.get(names.sys_flag)) or 0
     half = sys_flag != 0 and transaction_of(sys_flag) == "prepared"
     event = _event_of(seen, half)
-    properties = _properties_of(seen, fields.get(names.properties) or "")
     born = time_of_ms(number_of(fields.get(names.born_timestamp)))
     reconsumed = number_of(fields.get(names.reconsume_times))
-    limit = number_of(fields.get(names.max_reconsume_times))
-    transaction = seen.answered.get("transactionId") if half else None
-    if seen.request.command.code == SEND_BATCH and seen.request.body:
-        items = decode_batch(seen.request.body).items
-        ids = (row.offset_msg_id or "").split(",")
-        for place, item in enumerate(items):
-            facts = _facts_of_item(seen, item, place, ids[place] if place < len(ids) else "")
-            yield row_of(
-                seen, event, place, facts._replace(born_time=born, reconsume_times=reconsumed)
-            )
+    if request.command.code == SEND_BATCH and request.body:
+        items = decode_batch(request.body).items
         if items:
-            return
+            return _rows_of_batch(seen, items, event, born, reconsumed)
+    row = seen.row
+    properties = _properties_of(seen, fields.get(names.properties) or "")
+    transaction = seen.answered.get("transactionId") if half else None
     # A half message and one that is due later have their offset in another queue than theirs.
     in_queue = event in (STORED, RETURNED, DEAD) and _LATER.isdisjoint(properties)
     form = body = None
     if seen.body_limit:
-        message = StoredMessage(row.topic or "", seen.request.body, properties, sys_flag=sys_flag)
+        message = StoredMessage(row.topic or "", request.body, properties, sys_flag=sys_flag)
         form, body = body_of(message, seen.body_limit, seen.budget)
     facts = made(
         Facts,
@@ -98,16 +93,31 @@ def rows_of_send(seen: SeenExchange) -> Iterator[MessageRecord]:
             None,
             _due_time(seen, properties),
             reconsumed,
-            limit,
+            number_of(fields.get(names.max_reconsume_times)),
             number_of(properties.get("DELAY")),
-            seen.request.body_length,
+            request.body_length,
             None,
             None,
             form,
             body,
         ),
     )
-    yield row_of(seen, event, 0, facts)
+    return [row_of(seen, event, 0, facts)]
+
+
+def _rows_of_batch(
+    seen: SeenExchange,
+    items: Sequence[BatchItem],
+    event: str,
+    born: int | None,
+    reconsumed: int | None,
+) -> Iterator[MessageRecord]:
+    """Give the rows of the items of a batch."""
+    ids = (seen.row.offset_msg_id or "").split(",")
+    for place, item in enumerate(items):
+        facts = _facts_of_item(seen, item, place, ids[place] if place < len(ids) else "")
+        facts = facts._replace(born_time=born, reconsume_times=reconsumed)
+        yield row_of(seen, event, place, facts)
 
 
 def _properties_of(seen: SeenExchange, text: str) -> dict[str, str]:

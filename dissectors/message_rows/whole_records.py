@@ -10,10 +10,11 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from ..remoting.messages.counting import MAGIC_V2, MIN_RECORD_SIZE, RECORD_MAGICS
+from mypy_extensions import i64
+
 from ..remoting.messages.properties import decode_properties
-from ..remoting.messages.record_layout import CRC_MASK, FIXED, SIZE_AND_MAGIC, SYS_FLAG, SYS_FLAG_AT
-from ..remoting.sysflag import UNWRAP_BITS
+from ..remoting.messages.record_layout import CRC_MASK, FIXED
+from ..remoting.messages.whole_record import WholeRecord
 from .seen_exchange import (
     Facts,
     deliver_time_of,
@@ -30,49 +31,29 @@ _NO_PROPERTIES: Final[dict[str, str]] = {}
 def facts_of_whole(body: bytes, group: str | None) -> list[Facts] | None:
     """Return what the records of a body say, delivered to a group; None where one is odd."""
     found: list[Facts] = []
-    at, end = 0, len(body)
-    while at < end:
-        if end - at < MIN_RECORD_SIZE:
+    record = WholeRecord()
+    at: i64 = 0
+    while at < len(body):
+        if not record.find(body, at):
             return None
-        size, magic = SIZE_AND_MAGIC.unpack_from(body, at)
-        if size < MIN_RECORD_SIZE or at + size > end or magic not in RECORD_MAGICS:
-            return None
-        (sys_flag,) = SYS_FLAG.unpack_from(body, at + SYS_FLAG_AT)
-        if sys_flag & UNWRAP_BITS == UNWRAP_BITS:
-            return None
-        facts = facts_at(body, at, size, sys_flag >> 4 & 3, 2 if magic == MAGIC_V2 else 1, group)
-        if facts is None:
-            return None
-        found.append(facts)
-        at += size
+        found.append(facts_at(body, record, group))
+        at = record.stop
     return found
 
 
-def facts_at(
-    body: bytes, at: int, size: int, hosts: int, width: int, group: str | None
-) -> Facts | None:
-    """Return what a record says; `width` is that of its topic's length."""
-    fixed = FIXED[hosts]
-    stop = at + size
-    start = at + fixed.size
-    if start > stop:
-        return None
+def facts_at(body: bytes, record: WholeRecord, group: str | None) -> Facts:
+    """Return what a record says, delivered to a group."""
     (
         _, _, crc, queue_id, _, queue_offset, offset, _, born, _, _, stored, host, port, reconsumed,
         _, length,
-    ) = fixed.unpack_from(body, at)  # fmt: skip
-    topic_at = start + length + width
-    if length < 0 or topic_at > stop:
-        return None
-    sizes_at = topic_at + int.from_bytes(body[topic_at - width : topic_at], "big")
-    if sizes_at + 2 > stop or sizes_at + 2 + (body[sizes_at] << 8 | body[sizes_at + 1]) != stop:
-        return None
-    topic = body[topic_at:sizes_at].decode("utf-8", "replace")
+    ) = FIXED[record.hosts].unpack_from(body, record.at)  # fmt: skip
+    topic = body[record.topic_at : record.topic_stop].decode("utf-8", "replace")
     properties = _NO_PROPERTIES
-    if sizes_at + 2 < stop:
-        properties = decode_properties(body[sizes_at + 2 : stop].decode("utf-8", "replace"))
+    if record.properties_at < record.stop:
+        text = body[record.properties_at : record.stop].decode("utf-8", "replace")
+        properties = decode_properties(text)
     get = properties.get
-    content = body[start : start + length]
+    content = body[record.body_at : record.body_at + record.body_length]
     return made(
         Facts,
         (

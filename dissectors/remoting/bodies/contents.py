@@ -24,7 +24,18 @@ _REVIVE_CLASSES: Final = {"ck": "PopCheckPoint", "ack": "AckMsg", "bAck": "Batch
 """Class of a record in the revive topic by its tag."""
 _OP_HALF_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 _OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
+_OWN_TOPICS: Final = frozenset((_OP_HALF_TOPIC, _OFFSET_MOVED_TOPIC))
 _TRACE_STARTS: Final = tuple(f"{kind}\x01".encode() for kind in FORMS)
+
+
+def is_own(topic: str, data: bytes) -> bool:
+    """Return whether RocketMQ itself may have written the message of this topic and body."""
+    return (
+        is_trace_topic(topic)
+        or data.startswith(_TRACE_STARTS)
+        or topic.startswith(_REVIVE_TOPIC)
+        or topic in _OWN_TOPICS
+    )
 
 
 def content_of(message: StoredMessage, data: bytes) -> Body | None:
@@ -32,6 +43,8 @@ def content_of(message: StoredMessage, data: bytes) -> Body | None:
     else None.
     """
     topic = message.topic
+    if not is_own(topic, data):
+        return None
     if is_trace_topic(topic) or data.startswith(_TRACE_STARTS):
         trace = decode_trace(data)
         return Body(TRACE, list(trace.records), problem=trace.problem)

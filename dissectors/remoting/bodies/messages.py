@@ -31,6 +31,8 @@ PREVIEW_LIMIT: Final = 4096
 INNER_FREE: Final = 64 * 1024
 INNER_TIMES: Final = 64
 """Bytes that an inner batch may become: so many, and so many times its own."""
+TEXT, BASE64 = "text", "base64"
+"""Forms in which a message's body is shown."""
 PROBLEMS_LIMIT: Final = 8
 """Problems of one body that are spelled out; further ones are counted."""
 
@@ -235,7 +237,7 @@ def _add_body(
     if custom and content is None and not cut and problem is None:
         content = custom_content(message, data)
     truncated = truncated or len(data) > preview
-    shown.body, shown.body_form = _shown(data[:preview], cut=cut or truncated)
+    shown.body, shown.body_form = text_or_base64(data[:preview], cut=cut or truncated)
     shown.body_truncated = truncated
     if problem is not None and not missing:
         shown.body_problem = problem
@@ -245,14 +247,14 @@ def _add_body(
             shown.content_problem = content.problem
 
 
-def _shown(data: bytes, cut: bool) -> tuple[str, str]:
+def text_or_base64(data: bytes, cut: bool = False) -> tuple[str, str]:
     """Return the bytes as text or base64, and which; a character that is cut at the end is left
     out.
     """
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(data) if cut else data.decode()
     except UnicodeDecodeError:
-        return base64.b64encode(data).decode(), "base64"
+        return base64.b64encode(data).decode(), BASE64
     if "\0" in text:
-        return base64.b64encode(data).decode(), "base64"
-    return text, "text"
+        return base64.b64encode(data).decode(), BASE64
+    return text, TEXT

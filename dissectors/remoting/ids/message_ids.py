@@ -169,7 +169,9 @@ def born_at(month_offset: int, reference_ms: int, utc_offset_minutes: int = 0) -
     least = -1
     for start in _month_starts(near // _MINUTE_MS, utc_offset_minutes):
         time = start + month_offset
-        apart = abs(time - reference_ms)
+        apart = time - reference_ms
+        if apart < 0:  # abs() would be a call
+            apart = -apart
         if least < 0 or apart < least:
             nearest, least = time, apart
     return nearest
@@ -177,6 +179,8 @@ def born_at(month_offset: int, reference_ms: int, utc_offset_minutes: int = 0) -
 
 def zone_of(apart: int) -> int | None:
     """Return the minutes from UTC of a clock that is so many ms ahead; None: no zone's."""
+    if -_NEAR_MS <= apart <= _NEAR_MS:  # as most are
+        return 0
     steps, rest = divmod(apart + _NEAR_MS, _ZONE_STEP * _MINUTE_MS)
     minutes = steps * _ZONE_STEP
     return minutes if rest <= 2 * _NEAR_MS and _WEST <= minutes <= _EAST else None

@@ -10,6 +10,7 @@ RocketMQ: MessageDecoder, MessageClientIDSetter, ExtraInfoUtil, RecallMessageHan
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from .message_ids import (
@@ -63,16 +64,17 @@ def header_parts(name: str | None, fields: Mapping[str, object], reference_ms: i
     return parts
 
 
-def property_parts(properties: Mapping[str, str], reference_ms: int) -> Parts:
+def property_parts(properties: dict[str, str], reference_ms: int) -> Parts:
     """Property → its parts; empty where no property has any.
 
     `reference_ms` is a time near that of the message's id, ms since the epoch: its bornTimestamp.
     """
     parts: Parts = {}
-    for name, reader in PROPERTIES.items():
+    names = [name for name in properties if name in PROPERTIES]
+    for name in names if len(names) < 2 else PROPERTIES:
         text = properties.get(name)
         if text is not None and len(text) <= LONGEST_TEXT:
-            found = reader(text, reference_ms)
+            found = PROPERTIES[name](text, reference_ms)
             if found:
                 parts[name] = found
     return parts
@@ -88,13 +90,18 @@ def _unique_key(text: str, reference_ms: int) -> Parts | None:
     parts: Parts = {
         "address": address,
         "pid": pid,
-        "loaderHash": f"{loader_hash:08x}",
+        "loaderHash": _hash_text(loader_hash),
         "bornTime": clock - (minutes or 0) * 60_000,
         "counter": counter,
     }
     if minutes:
         parts["utcOffsetMinutes"] = minutes
     return parts
+
+
+@lru_cache(maxsize=4096)  # a client makes millions of ids
+def _hash_text(loader_hash: int) -> str:
+    return f"{loader_hash:08x}"
 
 
 def _offset_id(text: str, _reference_ms: int = 0) -> Parts | None:

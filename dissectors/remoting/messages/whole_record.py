@@ -1,0 +1,100 @@
+"""Where the parts of a whole stored record are, told without an object for any of them.
+
+A record in which anything is odd (it is cut, it is an inner batch, a length does not fit) is not
+told: who asks decodes it by `records`. The order of the bytes is that of `record_layout`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i32_be
+from mypy_extensions import i64
+
+from ..sysflag import HOST_BITS, UNWRAP_BITS
+from .counting import MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE
+from .record_layout import FIXED, SYS_FLAG_AT
+
+_LEAST: Final[i64] = MIN_RECORD_SIZE
+_FIRST: Final[i64] = MAGIC_V1
+_SECOND: Final[i64] = MAGIC_V2
+_SYS_FLAG: Final[i64] = SYS_FLAG_AT
+_ODD_BITS: Final[i64] = UNWRAP_BITS
+_HOSTS: Final[i64] = HOST_BITS
+_BODY: Final[i64] = FIXED[0].size
+_WIDER: Final[i64] = FIXED[1].size - FIXED[0].size
+"""bytes more of a host that is IPv6"""
+
+
+@final
+class WholeRecord:
+    """The places of one record; `find` sets them."""
+
+    __slots__ = ("at", "body_at", "body_length", "hosts", "properties_at", "stop", "sys_flag",
+                 "topic_at", "topic_stop")  # fmt: skip
+
+    def __init__(self) -> None:
+        self.at: i64 = 0
+        """where the record is"""
+        self.stop: i64 = 0
+        """where it ends, and its properties do"""
+        self.sys_flag: i64 = 0
+        """bits of `SysFlag`"""
+        self.hosts: i64 = 0
+        """which hosts are IPv6, as `FIXED` counts them"""
+        self.body_at: i64 = 0
+        """where its body is"""
+        self.body_length: i64 = 0
+        """bytes of its body"""
+        self.topic_at: i64 = 0
+        """where the name of its topic is"""
+        self.topic_stop: i64 = 0
+        """where that ends"""
+        self.properties_at: i64 = 0
+        """where its properties are"""
+
+    def find(self, body: bytes, at: i64) -> bool:
+        """Find the parts of the record at a place of a body; False: none, or an odd one."""
+        left: i64 = len(body) - at
+        if left < _LEAST:
+            return False
+        size: i64 = i64(read_i32_be(body, at))
+        magic: i64 = i64(read_i32_be(body, at + 4)) & 0xFFFFFFFF
+        if size < _LEAST or size > left or (magic != _FIRST and magic != _SECOND):
+            return False
+        sys_flag: i64 = i64(read_i32_be(body, at + _SYS_FLAG))
+        if sys_flag & _ODD_BITS == _ODD_BITS:
+            return False
+        stop: i64 = at + size
+        body_at: i64 = at + _BODY
+        hosts: i64 = 0
+        if sys_flag & _HOSTS:
+            hosts = sys_flag >> 4 & 3
+            body_at += _WIDER * ((hosts & 1) + (hosts >> 1))
+            if body_at > stop:
+                return False
+        length: i64 = i64(read_i32_be(body, body_at - 4))
+        topic_at: i64 = body_at + length
+        if length < 0 or topic_at + 2 > stop:
+            return False
+        name_size: i64 = i64(body[topic_at])
+        topic_at += 1
+        if magic == _SECOND:
+            name_size = name_size << 8 | i64(body[topic_at])
+            topic_at += 1
+        topic_stop: i64 = topic_at + name_size
+        properties_at: i64 = topic_stop + 2
+        if properties_at > stop:
+            return False
+        if properties_at + (i64(body[topic_stop]) << 8 | i64(body[topic_stop + 1])) != stop:
+            return False
+        self.at = at
+        self.stop = stop
+        self.sys_flag = sys_flag
+        self.hosts = hosts
+        self.body_at = body_at
+        self.body_length = length
+        self.topic_at = topic_at
+        self.topic_stop = topic_stop
+        self.properties_at = properties_at
+        return True
