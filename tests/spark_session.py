@@ -27,11 +27,12 @@ def spark() -> Iterator[SparkSession]:
     if shutil.which("java") is None:
         pytest.skip("no Java")
     from analytics.spark.session import SessionOptions, start_session
+    from tests.analytics.spark.servers import archive_options
 
     # As for small inputs: planning is most of the work, and Java's second compiler costs more than
-    # it saves. No archive: nobody starts this Java again.
+    # it saves. It makes no archive: nobody starts this Java again.
     options = SessionOptions("local[2]", memory="4g", archive=False, settings=_SETTINGS)
-    with patch.dict(os.environ, JAVA_TOOL_OPTIONS=_LASTING):
+    with patch.dict(os.environ, JAVA_TOOL_OPTIONS=" ".join((_LASTING, *archive_options()))):
         session = start_session(options)
     yield session.spark
     session.stop()

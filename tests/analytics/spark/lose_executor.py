@@ -56,12 +56,12 @@ def main() -> None:
     """Decode and print."""
     from analytics.inputs.shuffle import ShuffleTask, decoded, packets_of
     from analytics.spark.session import SessionOptions, start_session
-    from tests.analytics.spark.servers import QUICK
+    from tests.analytics.spark.servers import quick_java
 
     master, mark, *captures = sys.argv[1:]
     settings = {
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": QUICK,
+        "spark.executor.extraJavaOptions": quick_java(),
         "spark.sql.codegen.wholeStage": "false",
     }
     session = start_session(SessionOptions(master, memory="1g", archive=False, settings=settings))

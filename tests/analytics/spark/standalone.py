@@ -9,7 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.analytics.spark.servers import QUICK, SPARK_SCRIPTS, logging_to_output, waited_for
+from tests.analytics.spark.servers import (
+    SPARK_SCRIPTS,
+    logging_to_output,
+    quick_java,
+    waited_for,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 SPARK_CLASS = SPARK_SCRIPTS / "spark-class"
@@ -46,7 +51,7 @@ def _start(arguments: list[str], log: Path, folder: Path) -> subprocess.Popen[by
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": f"{logging_to_output(folder)} {QUICK}",
+        "SPARK_DAEMON_JAVA_OPTS": f"{logging_to_output(folder)} {quick_java()}",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
     }

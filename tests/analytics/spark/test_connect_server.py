@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.analytics.spark.servers import QUICK, SPARK_SCRIPTS, logging_to_output, waited_for
+from tests.analytics.spark.servers import (
+    SPARK_SCRIPTS,
+    logging_to_output,
+    quick_java,
+    waited_for,
+)
 from tests.rmqtool.command import PROGRAM, Result, process
 
 if TYPE_CHECKING:
@@ -57,7 +62,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
-        "spark.driver.extraJavaOptions": f"{logging_to_output(folder)} {QUICK}",
+        "spark.driver.extraJavaOptions": f"{logging_to_output(folder)} {quick_java()}",
     }
     command = [str(SPARK_SCRIPTS / "spark-submit"), "--class", _CLASS, "--master", "local[2]"]
     command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]

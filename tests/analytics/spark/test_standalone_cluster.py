@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.analytics.pcaps import rotated
-from tests.analytics.spark.servers import QUICK
+from tests.analytics.spark.servers import quick_java
 from tests.analytics.spark.standalone import SPARK_CLASS, standalone_cluster
 from tests.rmqtool.command import Result, process
 
@@ -65,9 +65,9 @@ def test_a_cluster_gives_the_same_tables(
     here = tables_of(rmqtool_here, CAPTURE)
     assert set(here) == set(TABLES)
     assert here["latency"]
-    small = ("spark.executor.memory=512m", f"spark.executor.extraJavaOptions={QUICK}")
+    small = ("spark.executor.memory=512m", f"spark.executor.extraJavaOptions={quick_java()}")
     settings = [part for setting in small for part in ("--conf", setting)]
-    run = partial(process, JAVA_TOOL_OPTIONS=QUICK)
+    run = partial(process, JAVA_TOOL_OPTIONS=quick_java())
     assert tables_of(run, *files, "--master", master, *settings) == here
 
 
@@ -80,7 +80,7 @@ def test_a_worker_that_is_killed_changes_nothing(master: str, tmp_path: Path) ->
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": QUICK},
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": quick_java()},
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-2000:]
@@ -96,7 +96,7 @@ def test_a_job_by_spark_submit_writes_the_same_tables(
     """With Spark's own settings, but for the 200 tasks of each step."""
     output = tmp_path / "tables"
     command = [str(SPARK_CLASS.with_name("spark-submit")), "--master", "local[2]"]
-    command += ["--conf", "spark.sql.shuffle.partitions=2", "--driver-java-options", QUICK]
+    command += ["--conf", "spark.sql.shuffle.partitions=2", "--driver-java-options", quick_java()]
     command += [str(ROOT / "analytics" / "job.py"), "retries", str(CAPTURE), "-o", str(output)]
     environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     ended = subprocess.run(

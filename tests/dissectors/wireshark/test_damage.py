@@ -115,12 +115,22 @@ def test_wrong_bytes(dissector: Path, tmp_path: Path, binary: bool) -> None:
     assert_survives(dissector, tmp_path, said)
 
 
+def opens(path: Path) -> bool:
+    """Return whether Wireshark's library opens a file; it is asked in a tenth of tshark's start."""
+    asked = subprocess.run(["capinfos", "-c", str(path)], capture_output=True, check=False)
+    return b"Number of packets" in asked.stdout
+
+
 def test_captures(dissector: Path, tmp_path: Path) -> None:
-    """Whole capture files of the fuzzer; tshark itself refuses most of them."""
-    read = 0
+    """Whole capture files of the fuzzer; most are refused before any packet is read."""
+    read = refused = 0
     for number, data in enumerate(inputs_of("capture")):
         path = tmp_path / f"{number}.pcap"
         path.write_bytes(data)
+        if not opens(path):
+            refused += 1
+            if refused > 1:
+                continue
         done = subprocess.run(
             ["tshark", "-n", "-X", f"lua_script:{dissector}", "-r", str(path), "-V"],
             capture_output=True,
@@ -131,3 +141,4 @@ def test_captures(dissector: Path, tmp_path: Path) -> None:
         assert b"Lua" not in done.stderr
         read += done.returncode == 0
     assert read
+    assert refused > read
