@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,8 +19,7 @@ from tests.analytics.spark.servers import (
 )
 from tests.rmqtool.command import PROGRAM, Result, process
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .reported import CAPTURE, Tables, tables_in
 
 pytest.importorskip("grpc_status")
 pytestmark = [
@@ -31,7 +28,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="no Java"),
 ]
 ROOT = Path(__file__).resolve().parents[3]
-CAPTURE = ROOT / "samples" / "fault-kill-5x.pcap"
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _WITHOUT_OURS = """
 import sys
@@ -81,24 +77,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process.wait()
 
 
-def tables_in(result: Result) -> dict[str, list[dict[str, object]]]:
-    """Return the tables of a report that was written as JSON."""
-    assert result.err == ""
-    assert result.status == 0
-    reports = json.loads(result.out)["reports"]
-    return {name: one["rows"] for report in reports for name, one in report["tables"].items()}
-
-
-def test_all_reports_of_a_small_capture(server: str, rmqtool_here: Callable[..., Result]) -> None:
+def test_all_reports_of_a_small_capture(server: str, tables_here: Tables) -> None:
+    """With a filter that lets all through."""
     asked = ("report", "all", CAPTURE, "--where", "requester != '?'", "--format", "json", "-q")
     found = tables_in(process(*asked, "--master", f"{server}/;user_id=somebody"))
     assert len(found) > 40
-    assert found == tables_in(rmqtool_here(*asked))
+    assert found == tables_here
 
 
-def test_a_large_capture_is_decoded_and_folded_by_workers(
-    server: str, rmqtool_here: Callable[..., Result]
-) -> None:
+def test_a_large_capture_is_decoded_and_folded_by_workers(server: str, tables_here: Tables) -> None:
     """They get our modules from here; the capture is named by its whole path, as here."""
     chosen = [part for name in _LARGE_TABLES for part in ("--table", name)]
     asked = ["report", "all", str(CAPTURE), *chosen, "--format", "json", "-q"]
@@ -112,8 +99,7 @@ def test_a_large_capture_is_decoded_and_folded_by_workers(
         cwd=ROOT,
     )
     found = tables_in(Result(done.returncode, done.stdout, done.stderr))
-    assert set(found) == set(_LARGE_TABLES)
-    assert found == tables_in(rmqtool_here(*asked))
+    assert found == {name: tables_here[name] for name in _LARGE_TABLES}
 
 
 def test_a_setting_that_a_server_keeps_is_one_line(server: str) -> None:

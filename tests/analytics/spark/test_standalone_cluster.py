@@ -7,8 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,9 @@ import pytest
 from tests.analytics.pcaps import rotated
 from tests.analytics.spark.servers import quick_java
 from tests.analytics.spark.standalone import SPARK_CLASS, standalone_cluster
-from tests.rmqtool.command import Result, process
+from tests.rmqtool.command import process
+
+from .reported import CAPTURE, Tables, tables_in
 
 pytestmark = [
     pytest.mark.spark,
@@ -24,7 +25,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="no Java"),
 ]
 ROOT = Path(__file__).resolve().parents[3]
-CAPTURE = ROOT / "samples" / "fault-kill-5x.pcap"
 TABLES = (
     *("latency", "latency_network", "retry_totals", "isolation_windows", "errors", "findings"),
     *("delivery_groups", "consumer_members"),
@@ -39,36 +39,29 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-def tables_of(
-    run: Callable[..., Result], *arguments: str | Path
-) -> dict[str, list[dict[str, object]]]:
-    """Return the tables of a report without places to look up."""
-    chosen = [part for name in TABLES for part in ("--table", name)]
-    result = run("report", *arguments, *chosen, "--format", "json", "-q")
-    assert result.err == ""
-    assert result.status == 0
-    reports = json.loads(result.out)["reports"]
+def without_places(tables: Tables) -> Tables:
+    """Return the tables without places to look up."""
     return {
         name: [
             {k: v for k, v in row.items() if not any(place in k for place in _PLACES)}
-            for row in table["rows"]
+            for row in tables[name]
         ]
-        for report in reports
-        for name, table in report["tables"].items()
+        for name in TABLES
     }
 
 
-def test_a_cluster_gives_the_same_tables(
-    master: str, tmp_path: Path, rmqtool_here: Callable[..., Result]
-) -> None:
+def test_a_cluster_gives_the_same_tables(master: str, tmp_path: Path, tables_here: Tables) -> None:
     files = rotated(CAPTURE, tmp_path, 2)
-    here = tables_of(rmqtool_here, CAPTURE)
-    assert set(here) == set(TABLES)
+    here = without_places(tables_here)
     assert here["latency"]
-    small = ("spark.executor.memory=512m", f"spark.executor.extraJavaOptions={quick_java()}")
+    chosen = [part for name in TABLES for part in ("--table", name)]
+    small = (
+        "spark.executor.memory=512m",
+        f"spark.executor.extraJavaOptions={quick_java()}",
+    )
     settings = [part for setting in small for part in ("--conf", setting)]
-    run = partial(process, JAVA_TOOL_OPTIONS=quick_java())
-    assert tables_of(run, *files, "--master", master, *settings) == here
+    asked = ("report", *files, *chosen, "--format", "json", "-q", "--master", master, *settings)
+    assert without_places(tables_in(process(*asked, JAVA_TOOL_OPTIONS=quick_java()))) == here
 
 
 def test_a_worker_that_is_killed_changes_nothing(master: str, tmp_path: Path) -> None:
@@ -90,9 +83,7 @@ def test_a_worker_that_is_killed_changes_nothing(master: str, tmp_path: Path) ->
     assert [one[0] for one in alone] == ["conversations", "exchanges", "findings", "reads"]
 
 
-def test_a_job_by_spark_submit_writes_the_same_tables(
-    tmp_path: Path, rmqtool_here: Callable[..., Result]
-) -> None:
+def test_a_job_by_spark_submit_writes_the_same_tables(tmp_path: Path, tables_here: Tables) -> None:
     """With Spark's own settings, but for the 200 tasks of each step."""
     output = tmp_path / "tables"
     command = [str(SPARK_CLASS.with_name("spark-submit")), "--master", "local[2]"]
@@ -108,13 +99,10 @@ def test_a_job_by_spark_submit_writes_the_same_tables(
     )
     assert ended.returncode == 0, ended.stderr[-2000:]
     names = ("retry_totals", "retry_causes", "retry_messages")
-    chosen = [part for name in names for part in ("--table", name)]
-    said = rmqtool_here("report", CAPTURE, *chosen, "--format", "json", "-q")
-    (report,) = json.loads(said.out)["reports"]
     for name in names:
         (file,) = (output / name).glob("part-*.json")
         rows = [json.loads(line) for line in file.read_text().splitlines()]
-        expected = report["tables"][name]["rows"]
+        expected = tables_here[name]
         assert len(rows) == len(expected) > 0
         for row, one in zip(rows, expected, strict=True):
             for column, value in one.items():
