@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..decode.no_capture import what_it_is
 from ..expert import ExpertInfo, ExpertKind
 from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
 from ..tcp.formats import PCAP_HEADER, reader_of
+from ..tcp.no_capture import what_it_is
 from ..tcp.source import CHUNK, FIRST_READ, HEAD, CaptureError, FileSource
 from .packed import Packer
 from .ranges import CaptureRange

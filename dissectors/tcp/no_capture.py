@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tcp.formats import PCAP_MAGICS, PCAPNG_MAGIC
+from .formats import PCAP_MAGICS, PCAPNG_MAGIC
 
 _SIGNS: tuple[tuple[bytes, str, str], ...] = (
     (b"{", "not a capture but JSON", "a decoded log? `rmqtool report` reads those"),
