@@ -55,6 +55,8 @@ COMPILED_MODULES = [
     "dissectors/decode/exchange_row.py",
     "dissectors/decode/row_fields.py",
     "dissectors/decode/exchange_lines.py",
+    "dissectors/rows/column_bytes.py",
+    "dissectors/decode/exchange_columns.py",
     "dissectors/shares/packed.py",
     "dissectors/remoting/code_names.py",
     "dissectors/remoting/versions.py",

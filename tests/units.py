@@ -103,7 +103,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.grpc.tables": (),
     "dissectors.replication": ("dissectors.expert", "dissectors.histogram"),
     # rows: what is written and filtered, without a capture
-    "dissectors.rows": ("dissectors.printable", "dissectors.times"),
+    "dissectors.rows": ("dissectors.json_bytes", "dissectors.printable", "dissectors.times"),
     "dissectors.where": (
         "dissectors.grpc",
         "dissectors.rows",
@@ -116,6 +116,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     ),
     # the way of a datum
     "dissectors.conversations": (
+        "dissectors.json_bytes",
         "dissectors.tcp",
         "dissectors.tls",
         "dissectors.remoting",

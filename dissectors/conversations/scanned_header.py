@@ -6,11 +6,20 @@ from typing import Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
+from ..foreign import LONGEST_NUMBER
+from ..json_bytes import NOTHING
 from .plain_json import FOUR
 from .row_header import RowHeader
 
 ABSENT: Final = 0
 """place of a value that is not there"""
+ODD: Final = NOTHING - 1
+"""stands for a number that is not told here"""
+_MOST_DIGITS: Final = LONGEST_NUMBER - 1
+"""digits of a number that certainly fits into 64 bits"""
+_ZERO: Final = 0x30
+_NINE: Final = 0x39
+_MINUS: Final = 0x2D
 SENT: Final = 0
 """kind of header: a send"""
 PLAIN: Final = 1
@@ -67,3 +76,26 @@ class ScannedHeader(RowHeader):
         if place == ABSENT:
             return None
         return self.header[place >> 32 : place & FOUR].decode("ascii")
+
+    def number(self, place: i64) -> i64:
+        """Return the integer at a place; NOTHING for ABSENT, ODD for what is not told here."""
+        if place == ABSENT:
+            return NOTHING
+        header = self.header
+        at: i64 = place >> 32
+        end: i64 = place & FOUR
+        negative = at < end and header[at] == _MINUS
+        if negative:
+            at += 1
+        if at == end or end - at > _MOST_DIGITS:
+            return ODD
+        number: i64 = 0
+        while at < end:
+            digit: i64 = header[at]
+            if digit < _ZERO or digit > _NINE:
+                return ODD
+            number = number * 10 + digit - _ZERO
+            at += 1
+        if negative:
+            number = -number
+        return number

@@ -8,6 +8,7 @@ nor a text of its own: its values are copied. Any other one, and one with a find
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Final, final
 
 import msgspec
@@ -16,12 +17,12 @@ from mypy_extensions import i64
 
 from ..conversations.conversation import Direction, Pdu
 from ..conversations.handshake import round_trip_of
-from ..conversations.scanned_header import ABSENT, SENT, ScannedHeader
+from ..conversations.scanned_header import ABSENT, ODD, SENT, ScannedHeader
 from ..expert import ExpertInfo
-from ..foreign import LONGEST_NUMBER
 from ..json_bytes import NOTHING, copy_range, put_number
 from ..remoting.code_names import REQUEST_NAMES
 from ..remoting.versions import VERSIONS
+from ..rows.encoded import Lines
 from ..rows.json_rows import struct_encoder
 from ..rows.record import ANSWERED, COLUMNS, ONEWAY, ExchangeRecord
 from ..rows.timed_rows import TimeTexts
@@ -34,17 +35,55 @@ _NULL: Final = b"null"
 _FOUR: Final = 0xFFFFFFFF
 _NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
 _ZERO: Final = 0x30
-_NINE: Final = 0x39
-_MINUS: Final = 0x2D
 _QUOTE: Final = 0x22
 _TIME_END: Final = 0x225A000000000000
 """`Z"` as the last two of eight bytes"""
-_MOST_DIGITS: Final = LONGEST_NUMBER - 1
-"""digits of a number that certainly fits into 64 bits"""
-_ODD: Final = NOTHING - 1
-"""stands for one that is not read here"""
 _LATEST: Final = (1 << 62) - 1
 """nanoseconds up to which a time is taken apart here"""
+
+
+def is_plain(exchange: Exchange) -> bool:
+    """Return whether all but the numbers in an exchange can be copied."""
+    request, response = exchange.request, exchange.response
+    if request is None or request.expert is not None:
+        return False
+    if not isinstance(request.head, ScannedHeader):
+        return False
+    if response is None:
+        return request.flag & 2 != 0
+    if response.expert is not None:
+        return False
+    return isinstance(response.head, ScannedHeader)
+
+
+@final
+class PlainNumbers:
+    """The queue of an exchange and the offset in it, read from where they stand."""
+
+    __slots__ = ("queue_id", "queue_offset")
+
+    def __init__(self) -> None:
+        self.queue_id: i64 = NOTHING
+        self.queue_offset: i64 = NOTHING
+
+    def read(self, asked: ScannedHeader, answer: ScannedHeader | None) -> bool:
+        """Read both of a request and its answer; False where one is odd."""
+        queue_id: i64 = asked.number(asked.queue_id)
+        queue_offset: i64 = asked.number(asked.offset)
+        if queue_id == ODD or queue_offset == ODD:
+            return False
+        if answer is not None:
+            answered: i64 = answer.number(answer.queue_id)
+            offset: i64 = answer.number(answer.queue_offset)
+            if answered == ODD or offset == ODD:
+                return False
+            if answered != NOTHING and (queue_id == NOTHING or answer.msg_id != ABSENT):
+                queue_id = answered
+            if offset != NOTHING:
+                queue_offset = offset
+        self.queue_id = queue_id
+        self.queue_offset = queue_offset
+        return True
 
 
 @final
@@ -52,8 +91,8 @@ class ExchangeLines:
     """Lines of exchanges that wait to be taken."""
 
     __slots__ = (
-        "_captures", "_codes", "_encode", "_experts", "_out", "_queue_id", "_queue_offset",
-        "_second", "_second_text", "_times", "_versions",
+        "_captures", "_codes", "_encode", "_experts", "_numbers", "_out", "_second", "_second_text",
+        "_times", "_versions",
     )  # fmt: skip
 
     def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
@@ -70,8 +109,7 @@ class ExchangeLines:
             for number, name in enumerate(VERSIONS)
         ]
         self._times = TimeTexts()
-        self._queue_id: i64 = NOTHING
-        self._queue_offset: i64 = NOTHING
+        self._numbers = PlainNumbers()
         self._second: i64 = -1
         self._second_text = b""
 
@@ -79,7 +117,7 @@ class ExchangeLines:
         """Return the lines of exchanges."""
         odd: list[Exchange] = []
         for exchange in exchanges:
-            if self.is_plain(exchange):
+            if is_plain(exchange):
                 if odd:
                     self._write_rows(odd)
                     odd = []
@@ -96,19 +134,6 @@ class ExchangeLines:
         """Write exchanges as rows: together they take less than one by one."""
         self._out.write(self._encode(records_of(exchanges, self._captures, self._experts)))
 
-    def is_plain(self, exchange: Exchange) -> bool:
-        """Return whether all but the numbers in an exchange can be copied."""
-        request, response = exchange.request, exchange.response
-        if request is None or request.expert is not None:
-            return False
-        if not isinstance(request.head, ScannedHeader):
-            return False
-        if response is None:
-            return request.flag & 2 != 0
-        if response.expert is not None:
-            return False
-        return isinstance(response.head, ScannedHeader)
-
     def _write(self, exchange: Exchange) -> bool:
         """Write the line of a plain exchange; False, and nothing written, where it is odd."""
         request, response = exchange.request, exchange.response
@@ -120,11 +145,15 @@ class ExchangeLines:
             head = response.head
             assert isinstance(head, ScannedHeader)
             answer = head
-        if not self._read_numbers(asked, answer):
+        if not self._numbers.read(asked, answer) or not have_plain_times(request, response):
             return False
         version: i64 = asked.version
         code = self._codes.get(asked.code) or self._new_code(asked.code)
-        if not code or not 0 <= version < len(self._versions) or not _are_plain(request, response):
+        if (
+            not code
+            or not 0 <= version < len(self._versions)
+            or not have_plain_times(request, response)
+        ):
             return False
         try:
             said = self._texts(facts(request, response))
@@ -142,7 +171,7 @@ class ExchangeLines:
         self._write_message(asked, group)
         self._write_sizes(request, response, asked)
         out.write(b',"queue_offset":')
-        put_number(out, self._queue_offset)
+        put_number(out, self._numbers.queue_offset)
         out.write(b',"offset_msg_id":')
         if answer is None:
             out.write(_NULL)
@@ -159,25 +188,6 @@ class ExchangeLines:
         out.write(b',"facts":')
         out.write(said)
         out.write(b"}\n")
-        return True
-
-    def _read_numbers(self, asked: ScannedHeader, answer: ScannedHeader | None) -> bool:
-        """Read the queue and the offset in it; False where they are odd."""
-        queue_id: i64 = _number_in(asked, asked.queue_id)
-        queue_offset: i64 = _number_in(asked, asked.offset)
-        if queue_id == _ODD or queue_offset == _ODD:
-            return False
-        if answer is not None:
-            answered: i64 = _number_in(answer, answer.queue_id)
-            offset: i64 = _number_in(answer, answer.queue_offset)
-            if answered == _ODD or offset == _ODD:
-                return False
-            if answered != NOTHING and (queue_id == NOTHING or answer.msg_id != ABSENT):
-                queue_id = answered
-            if offset != NOTHING:
-                queue_offset = offset
-        self._queue_id = queue_id
-        self._queue_offset = queue_offset
         return True
 
     def _write_times(self, request: Pdu, response: Pdu | None) -> None:
@@ -223,7 +233,7 @@ class ExchangeLines:
         else:
             out.write(group)
         out.write(b',"queue_id":')
-        put_number(out, self._queue_id)
+        put_number(out, self._numbers.queue_id)
         out.write(b',"broker_name":')
         _put_text(out, asked.header, asked.broker_name)
         out.write(b',"unique_key":')
@@ -317,13 +327,32 @@ class ExchangeLines:
         write_i64_le(self._out, word | _TIME_END)
 
 
+def lines_of(
+    captures: list[str],
+    chunks: Iterator[list[Exchange]],
+    add_experts: Callable[[list[ExpertInfo]], None],
+) -> Iterator[Lines]:
+    """Yield the rows of exchanges as lines of JSON, chunk by chunk.
+
+    `captures` are the names of the run's captures; findings about rows go to `add_experts`.
+    """
+    found: list[ExpertInfo] = []
+    lines = ExchangeLines(captures, found)
+    for batch in chunks:
+        data = lines.lines_of(batch)
+        if found:
+            add_experts(found)
+            found.clear()
+        yield Lines([data], [len(batch)])
+
+
 _SUCCEEDED: Final = b',"response_code":0,"response_name":%s' % _ENCODER.encode(SUCCESS)
 _ANSWERED: Final = b'%s,"request_packet":' % _ENCODER.encode(ANSWERED)
 _ONEWAY: Final = b'%s,"request_packet":' % _ENCODER.encode(ONEWAY)
 _JAVA: Final = b'"JAVA"'
 
 
-def _are_plain(request: Pdu, response: Pdu | None) -> bool:
+def have_plain_times(request: Pdu, response: Pdu | None) -> bool:
     """Return whether the times of an exchange can be taken apart here."""
     if not 0 <= request.ts <= _LATEST:
         return False
@@ -348,27 +377,3 @@ def _put_property(out: BytesWriter, header: bytes, place: i64) -> None:
         out.append(_QUOTE)
         copy_range(out, header, start, end)
         out.append(_QUOTE)
-
-
-def _number_in(head: ScannedHeader, place: i64) -> i64:
-    """Return the integer that a value is, NOTHING where it is none; _ODD: not told here."""
-    if place == ABSENT:
-        return NOTHING
-    header = head.header
-    at: i64 = place >> 32
-    end: i64 = place & _FOUR
-    negative = at < end and header[at] == _MINUS
-    if negative:
-        at += 1
-    if at == end or end - at > _MOST_DIGITS:
-        return _ODD
-    number: i64 = 0
-    while at < end:
-        digit: i64 = header[at]
-        if digit < _ZERO or digit > _NINE:
-            return _ODD
-        number = number * 10 + digit - _ZERO
-        at += 1
-    if negative:
-        number = -number
-    return number

@@ -22,6 +22,7 @@ from ..expert import ExpertInfo, ExpertKind
 from ..remoting.framing.frame_decoder import KEEP_ALL, KEEP_MESSAGES
 from ..replication.progress import first_of
 from ..rows.conversation_record import ConversationRecord
+from ..rows.encoded import Lines
 from ..rows.record import ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
 from ..tcp.formats import PCAP_HEADER, reader_of
@@ -184,21 +185,12 @@ class Decode:
         taken, self._carried = self._carried, []
         return taken
 
-    def exchange_lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield by the chunk how many exchanges there are and their rows as lines of JSON."""
-        from .exchange_lines import ExchangeLines
+    def counted_exchanges(self) -> Iterator[list[Exchange]]:
+        """Exchanges in the order they are settled; their bodies are counted and not kept."""
+        return self._exchanges(KEEP_MESSAGES)
 
-        found: list[ExpertInfo] = []
-        lines = ExchangeLines(self.sources, found)
-        for batch in self._exchanges(KEEP_MESSAGES):
-            data = lines.lines_of(batch)
-            if found:
-                self.add_experts(found)
-                found.clear()
-            yield len(batch), data
-
-    def message_lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield by the chunk how many messages there are and their rows as lines of JSON.
+    def message_lines(self) -> Iterator[Lines]:
+        """Yield the rows of messages as lines of JSON, chunk by chunk.
 
         The options ask for messages without bodies.
         """
@@ -206,7 +198,8 @@ class Decode:
         lines = self._table.as_lines()
         for batch in self._exchanges(KEEP_MESSAGES):
             self.rows_of(batch)
-            yield lines.take()
+            count, data = lines.take()
+            yield Lines([data], [count])
 
     def take_conversations(self) -> list[ConversationRecord]:
         """Return the rows of the connections that ended since the last call, by their number.

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, cast
 import msgspec
 from msgspec.structs import astuple
 
+from .column_bytes import LAST_MICROSECOND, ColumnBytes
 from .encoded import Columns, EncodedRows, chunks_up_to
 from .record import COLUMNS
 from .tables import encodable
@@ -29,9 +30,9 @@ ROW_GROUP_ROWS = 32_768
 """Rows of a row group; with 35 columns about 10 MiB of Arrow memory."""
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """A row group ends earlier where its rows are that large."""
-_BATCH_ROWS = 4096
+BATCH_ROWS = 4096
+"""rows that become columns together"""
 _INT64 = 2**63 - 1
-_LAST_MICROSECOND = 253_402_300_799_999_999  # of the year 9999
 # fmt: off
 REPETITIVE = (
     "capture", "conversation", "requester", "responder", "status", "request_code", "request_name",
@@ -154,7 +155,7 @@ def _array(
     try:
         return pyarrow.array(values, type_)
     except (OverflowError, ValueError):  # more than 64 bits, or half a surrogate pair
-        limit = _LAST_MICROSECOND if kind == "time" else _INT64
+        limit = LAST_MICROSECOND if kind == "time" else _INT64
         return pyarrow.array([_fitting(value, limit) for value in values], type_)
 
 
@@ -164,6 +165,26 @@ def _fitting(value: object, limit: int) -> object:
     if isinstance(value, list):
         return [_fitting(item, limit) for item in value]
     return encodable(value) if isinstance(value, str) else value
+
+
+def record_batch_of(columns: Sequence[ColumnBytes], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    """Return columns as Arrow has them in memory as a batch; their bytes are not copied."""
+    import pyarrow
+
+    arrays = [_array_of(one, type_) for one, type_ in zip(columns, schema.types, strict=True)]
+    return pyarrow.record_batch(arrays, schema=schema)
+
+
+def _array_of(
+    column: ColumnBytes, type_: pyarrow.DataType
+) -> pyarrow.Array[pyarrow.Scalar[pyarrow.DataType]]:
+    import pyarrow
+
+    buffers = [None if one is None else pyarrow.py_buffer(one) for one in column.buffers]
+    children = None
+    if column.child is not None:
+        children = [_array_of(column.child, pyarrow.string())]
+    return pyarrow.Array.from_buffers(type_, column.rows, buffers, column.nulls, 0, children)
 
 
 def packed_columns(batch: pyarrow.RecordBatch) -> memoryview:
@@ -231,22 +252,22 @@ class ParquetRows:
     def write(self, rows: Sequence[object]) -> None:
         """Add rows; they are in the file when their row group is full."""
         self.rows += len(rows)
-        if not self._pending and len(rows) >= _BATCH_ROWS:
+        if not self._pending and len(rows) >= BATCH_ROWS:
             self._add(rows)
             return
         self._pending += rows
-        if len(self._pending) >= _BATCH_ROWS:
+        if len(self._pending) >= BATCH_ROWS:
             self._add(self._pending)
             self._pending = []
 
     def write_encoded(self, rows: EncodedRows) -> None:
         """Add rows that are columns."""
         while isinstance(rows, Columns) and any(rows.counts):
-            head, rows = rows.split(chunks_up_to(rows.counts, _BATCH_ROWS - self._column_rows))
+            head, rows = rows.split(chunks_up_to(rows.counts, BATCH_ROWS - self._column_rows))
             self.rows += head.data.num_rows
             self._columns.append(head.data)
             self._column_rows += head.data.num_rows
-            if self._column_rows >= _BATCH_ROWS:
+            if self._column_rows >= BATCH_ROWS:
                 self._add_columns()
 
     def finish(self) -> None:

@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from dissectors.decode.exchange_lines import lines_of
 from dissectors.decode.pipeline import Decode
-from dissectors.rows.encoded import RowForm
+from dissectors.rows.encoded import EncodedRows, RowForm
 from dissectors.rows.record import ExchangeRecord
 
 from ..api.tables.exchanges import EXCHANGES
 from ..ui.common_options import RowFormat
 from ..ui.output import Output
 from .options import DecodeRequest, View
-from .row_run import RowSource, is_live, output_terminal, parquet_sink, rows_of_table
+from .row_run import (
+    RowSource,
+    is_live,
+    output_terminal,
+    parquet_sink,
+    rows_of_table,
+)
 from .sinks import Sink
 
 
 def exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
     """Return exchanges with the filter that was asked for, and where they end."""
     rows = rows_of_table(EXCHANGES, request, decode, lambda: _exchange_sink(request, decode))
-    is_plain = request.format is RowFormat.jsonl and request.view is View.exchanges
-    if is_plain and not request.to_folder and type(decode) is Decode:
-        rows = rows._replace(lines=decode.exchange_lines)
+    if request.view is not View.exchanges or request.to_folder or type(decode) is not Decode:
+        return rows
+    if request.format is RowFormat.jsonl:
+        return rows._replace(encoded=lambda: _encoded(decode, lines_of))
+    if request.format is RowFormat.parquet:
+        return rows._replace(encoded=lambda: _columns_of(decode))
     return rows
+
+
+def _columns_of(decode: Decode) -> Iterable[EncodedRows]:
+    from dissectors.decode.exchange_columns import columns_of
+
+    return _encoded(decode, columns_of)
+
+
+def _encoded(decode: Decode, form: Callable[..., Iterable[EncodedRows]]) -> Iterable[EncodedRows]:
+    return form(decode.sources, decode.counted_exchanges(), decode.add_experts)
 
 
 def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecord]:

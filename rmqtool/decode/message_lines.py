@@ -50,10 +50,10 @@ def listed_messages(request: DecodeRequest, decode: Decode) -> RowSource[Message
     """Return messages that become lines, JSON, CSV or Parquet."""
 
     plain = request.format is RowFormat.jsonl and not request.body_limit
-    lines = decode.message_lines if plain and type(decode) is Decode else None
-    form = RowForm.records if lines is None else RowForm.jsonl
+    encoded = decode.message_lines if plain and type(decode) is Decode else None
+    form = RowForm.records if encoded is None else RowForm.jsonl
     rows = rows_of_table(MESSAGES, request, decode, lambda: _sink(request, decode.sources, form))
-    return rows._replace(lines=lines)
+    return rows._replace(encoded=encoded)
 
 
 def _sink(request: DecodeRequest, names: Sequence[str], form: RowForm) -> Sink[MessageRecord]:

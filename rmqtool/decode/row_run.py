@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 from dissectors.decode.pipeline import Decode
 from dissectors.processes.choice import encoded_rows_of
 from dissectors.rows.column import Column
-from dissectors.rows.encoded import EncodedBatch, Lines, RowForm
+from dissectors.rows.encoded import EncodedBatch, EncodedRows, RowForm
 from dissectors.times import Moment
 from dissectors.where.fields import FieldSet
 from dissectors.where.filter import Test, WhereError, compile_where
@@ -37,8 +37,8 @@ class RowSource(NamedTuple, Generic[Row]):
     """opens the output"""
     noun: str
     """what a row is, in the plural"""
-    lines: Callable[[], Iterator[tuple[int, bytes]]] | None = None
-    """all rows as lines of JSON, by the chunk how many and which; None: only as they are"""
+    encoded: Callable[[], Iterable[EncodedRows]] | None = None
+    """all rows as they are written; None: only as they are"""
 
 
 def rows_of_table(
@@ -114,11 +114,13 @@ def encoded_rows_for(
     looked_at = request.sorted or request.fail_on or request.watched or has_times_of_day(request)
     if form is RowForm.records or looked_at or request.limit is not None:
         return None
-    if rows.lines is not None:
-        return None if rows.test is not None or is_live(request) else _batches_of(rows.lines())
+    if rows.encoded is not None:
+        return None if rows.test is not None or is_live(request) else batches_of(rows.encoded())
     return encoded_rows_of(decode, form, request.where, request.zone.name)
 
 
-def _batches_of(lines: Iterator[tuple[int, bytes]]) -> Iterator[EncodedBatch]:
-    for count, data in lines:
-        yield EncodedBatch(count, Lines([data], [count]) if count else None, None)
+def batches_of(rows: Iterable[EncodedRows]) -> Iterator[EncodedBatch]:
+    """Give all rows of a run, which are encoded, as batches."""
+    for one in rows:
+        count = sum(one.counts)
+        yield EncodedBatch(count, one if count else None, None)

@@ -1,4 +1,4 @@
-"""Lines written from the bytes of headers are those of the rows, to the byte."""
+"""Lines and columns made from the bytes of headers are those of the rows, to the byte."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import tempfile
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("pyarrow")
+
+import pyarrow
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dissectors.decode.exchange_lines import ExchangeLines
+from dissectors.decode.exchange_columns import columns_of
+from dissectors.decode.exchange_lines import is_plain, lines_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.remoting.framing.frame_decoder import KEEP_MESSAGES
+from dissectors.rows.parquet import exchange_table
+from dissectors.rows.record import ExchangeRecord
 from dissectors.rows.tables import jsonl_of
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command
@@ -33,8 +40,27 @@ properties = st.lists(
 
 def both(paths: list[str], options: DecodeOptions | None = None) -> tuple[bytes, bytes]:
     """Return the lines of captures, and those of their rows."""
-    lines = b"".join(data for _, data in Decode(paths, options).exchange_lines())
-    return lines, b"".join(map(jsonl_of, Decode(paths, options).records()))
+    run = Decode(paths, options)
+    found = lines_of(run.sources, run.counted_exchanges(), run.add_experts)
+    lines = b"".join(one.data for one in found)
+    rows = [row for batch in Decode(paths, options).records() for row in batch]
+    assert_columns(paths, options, rows)
+    return lines, jsonl_of(rows)
+
+
+def assert_columns(
+    paths: list[str], options: DecodeOptions | None, rows: list[ExchangeRecord]
+) -> None:
+    """Compare the columns of captures with those of their rows."""
+    run = Decode(paths, options)
+    found = list(columns_of(run.sources, run.counted_exchanges(), run.add_experts))
+    assert all(one.data.num_rows == sum(one.counts) for one in found)
+    table = pyarrow.Table.from_batches([one.data for one in found]).combine_chunks()
+    table.validate(full=True)
+    expected = exchange_table().batch_of(rows)
+    assert table.schema == expected.schema
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        assert column.combine_chunks().equals(expected[name]), name
 
 
 def both_of(data: bytes) -> tuple[bytes, bytes]:
@@ -115,7 +141,6 @@ def test_any_name_of_a_capture(name: str, tmp_path: Path) -> None:
 def test_most_lines_need_no_row() -> None:
     """What Java's clients send most is written from its bytes: else this module is of no use."""
     run = Decode([str(SAMPLES / "fault-kill-5x.pcap")])
-    lines = ExchangeLines(run.sources, [])
     exchanges = [one for batch in run._exchanges(KEEP_MESSAGES) for one in batch]
     assert len(exchanges) > 100
-    assert sum(map(lines.is_plain, exchanges)) > len(exchanges) / 2
+    assert sum(map(is_plain, exchanges)) > len(exchanges) / 2

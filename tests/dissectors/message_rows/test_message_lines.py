@@ -35,9 +35,9 @@ def test_lines_are_those_of_the_rows(path: Path) -> None:
     for _ in run.records():
         rows += [row for carried in run.take_messages() for row in carried.messages]
     lines = Decode([str(path)], OPTIONS)
-    counts, data = zip(*lines.message_lines(), strict=True)
-    assert b"".join(data) == by_column(rows)
-    assert sum(counts) == len(rows)
+    found = list(lines.message_lines())
+    assert b"".join(one.data for one in found) == by_column(rows)
+    assert sum(sum(one.counts) for one in found) == len(rows)
     assert lines.take_experts() == run.take_experts()
 
 

@@ -1,0 +1,334 @@
+"""Exchanges as columns of Arrow, most of their values copied from the bytes of their headers.
+
+An exchange of which both headers were read where they stand becomes values where `ExchangeLines`
+writes it as a line; any other one becomes a row, whose values are added. Tests hold both ways to
+the same values, and the columns to `ExchangeRecord`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from ..conversations.conversation import Direction, Pdu
+from ..conversations.handshake import round_trip_of
+from ..conversations.scanned_header import ABSENT, SENT, ScannedHeader
+from ..expert import ExpertInfo
+from ..json_bytes import NOTHING
+from ..remoting.code_names import REQUEST_NAMES
+from ..remoting.versions import VERSIONS
+from ..rows.column_bytes import (
+    LAST_MICROSECOND,
+    ColumnBytes,
+    ColumnWriter,
+    ListWriter,
+    NumberWriter,
+    TextWriter,
+)
+from ..rows.encoded import Columns
+from ..rows.parquet import BATCH_ROWS, exchange_table, record_batch_of
+from ..rows.record import ANSWERED, COLUMNS, ONEWAY
+from ..tcp.capture import CAPTURE_SHIFT
+from .exchange import SUCCESS, Exchange
+from .exchange_lines import PlainNumbers, have_plain_times, is_plain
+from .exchange_row import COUNTED, facts, records_of, settled_by
+
+_FOUR: Final = 0xFFFFFFFF
+_NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
+_PER_US: Final = 1000
+_SUCCESS: Final = SUCCESS.encode()
+_ANSWERED: Final = ANSWERED.encode()
+_ONEWAY: Final = ONEWAY.encode()
+_JSON: Final = b"JSON"
+
+
+def _writer_of(kind: str) -> ColumnWriter:
+    """Return what takes the values of a column of this type."""
+    if kind == "time":
+        return NumberWriter(_PER_US, LAST_MICROSECOND)
+    if kind == "list":
+        return ListWriter()
+    return TextWriter() if kind == "string" else NumberWriter()
+
+
+@final
+class ExchangeColumns:
+    """Columns of exchanges that wait to be taken."""
+
+    def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
+        """Take the names of the run's captures, and where findings about rows go."""
+        self._captures = captures
+        self._experts = experts
+        self._numbers = PlainNumbers()
+        self._codes: dict[int, bytes] = {}
+        self._versions = [name.encode() for name in VERSIONS]
+        self.rows = 0
+        """exchanges that wait"""
+        columns = {column.name: _writer_of(column.type) for column in COLUMNS}
+        self._all = list(columns.items())
+        self._name_numbers(columns)
+        self._name_texts(columns)
+
+    def _name_numbers(self, columns: dict[str, ColumnWriter]) -> None:
+        """Give each column of numbers its name here."""
+
+        def number(name: str) -> NumberWriter:
+            found = columns[name]
+            assert isinstance(found, NumberWriter)
+            return found
+
+        self._conversation = number("conversation")
+        self._request_packet = number("request_packet")
+        self._response_packet = number("response_packet")
+        self._request_time = number("request_time")
+        self._response_time = number("response_time")
+        self._latency_us = number("latency_us")
+        self._opaque = number("opaque")
+        self._request_code = number("request_code")
+        self._response_code = number("response_code")
+        self._version = number("version")
+        self._queue_id = number("queue_id")
+        self._body_bytes = number("body_bytes")
+        self._request_bytes = number("request_bytes")
+        self._response_bytes = number("response_bytes")
+        self._missing_bytes = number("missing_bytes")
+        self._message_count = number("message_count")
+        self._queue_offset = number("queue_offset")
+        self._rtt_us = number("rtt_us")
+        self._max_reconsume_times = number("max_reconsume_times")
+
+    def _name_texts(self, columns: dict[str, ColumnWriter]) -> None:
+        """Give each column of texts, and of lists of them, its name here."""
+
+        def text(name: str) -> TextWriter:
+            found = columns[name]
+            assert isinstance(found, TextWriter)
+            return found
+
+        def texts(name: str) -> ListWriter:
+            found = columns[name]
+            assert isinstance(found, ListWriter)
+            return found
+
+        self._capture = text("capture")
+        self._requester = text("requester")
+        self._responder = text("responder")
+        self._status = text("status")
+        self._request_name = text("request_name")
+        self._response_name = text("response_name")
+        self._remark = text("remark")
+        self._language = text("language")
+        self._version_name = text("version_name")
+        self._serialize_type = text("serialize_type")
+        self._topic = text("topic")
+        self._group = text("group")
+        self._broker_name = text("broker_name")
+        self._unique_key = text("unique_key")
+        self._keys = text("keys")
+        self._tags = text("tags")
+        self._offset_msg_id = text("offset_msg_id")
+        self._end = text("end")
+        self._expert = texts("expert")
+        self._brokers = texts("brokers")
+        self._facts = texts("facts")
+
+    def add(self, exchanges: list[Exchange]) -> None:
+        """Add exchanges."""
+        for exchange in exchanges:
+            if not is_plain(exchange) or not self._add_plain(exchange):
+                self._add_row(exchange)
+        self.rows += len(exchanges)
+
+    def take(self) -> list[ColumnBytes]:
+        """Return the columns of the exchanges since the last call, in their order."""
+        self.rows = 0
+        return [column.take() for _, column in self._all]
+
+    def _add_row(self, exchange: Exchange) -> None:
+        """Add the values of an exchange's row."""
+        (row,) = records_of([exchange], self._captures, self._experts)
+        for name, column in self._all:
+            column.add_value(getattr(row, name))
+
+    def _add_plain(self, exchange: Exchange) -> bool:
+        """Add the values of a plain exchange; False, and nothing added, where it is odd."""
+        request, response = exchange.request, exchange.response
+        assert request is not None
+        asked = request.head
+        assert isinstance(asked, ScannedHeader)
+        answer: ScannedHeader | None = None
+        if response is not None:
+            head = response.head
+            assert isinstance(head, ScannedHeader)
+            answer = head
+        if not self._numbers.read(asked, answer) or not have_plain_times(request, response):
+            return False
+        version: i64 = asked.version
+        code = self._codes.get(asked.code) or self._new_code(asked.code)
+        if not code or not 0 <= version < len(self._versions):
+            return False
+        said = facts(request, response)
+        capture = self._captures[settled_by(exchange) >> CAPTURE_SHIFT]
+        self._add_ends(capture, request.direction)
+        self._add_times(request, response)
+        self._request_code.add(asked.code)
+        self._request_name.add(code)
+        self._add_answer(asked, answer)
+        self._version.add(version)
+        self._version_name.add(self._versions[version])
+        self._serialize_type.add(_JSON)
+        self._add_message(request, asked)
+        self._add_sizes(request, response, asked)
+        self._end.add_null()
+        self._expert.add([])
+        self._max_reconsume_times.add_null()
+        self._brokers.add(response.brokers or [] if response is not None else [])
+        self._facts.add(said)
+        return True
+
+    def _add_ends(self, capture: str, direction: Direction) -> None:
+        """Add where the exchange was seen, and between whom."""
+        self._capture.add(capture.encode("utf-8", "replace"))
+        self._conversation.add(direction.conversation.number)
+        self._requester.add(direction.src.encode("utf-8", "replace"))
+        self._responder.add(direction.peer.src.encode("utf-8", "replace"))
+        rtt: i64 = round_trip_of(direction.conversation)
+        if rtt >= 0:
+            self._rtt_us.add(rtt // _PER_US)
+        else:
+            self._rtt_us.add_null()
+
+    def _add_times(self, request: Pdu, response: Pdu | None) -> None:
+        """Add how the exchange ended and when it was seen."""
+        self._request_packet.add(request.packet & _NUMBER_MASK)
+        self._request_time.add(request.ts // _PER_US)
+        self._opaque.add(request.opaque)
+        if response is None:
+            self._status.add(_ONEWAY)
+            self._response_packet.add_null()
+            self._response_time.add_null()
+            self._latency_us.add_null()
+        else:
+            self._status.add(_ANSWERED)
+            self._response_packet.add(response.packet & _NUMBER_MASK)
+            self._response_time.add(response.ts // _PER_US)
+            self._latency_us.add((response.ts - request.ts) // _PER_US)
+
+    def _add_answer(self, asked: ScannedHeader, answer: ScannedHeader | None) -> None:
+        """Add what the response is, and the language."""
+        remark = asked.remark
+        if answer is None:
+            self._response_code.add_null()
+            self._response_name.add_null()
+            self._offset_msg_id.add_null()
+        else:
+            self._response_code.add(0)
+            self._response_name.add(_SUCCESS)
+            _add_text(self._offset_msg_id, answer.header, answer.msg_id)
+            remark = answer.remark or remark
+        self._remark.add_value(remark or None)
+        self._language.add_value(asked.language or None)
+
+    def _add_message(self, request: Pdu, asked: ScannedHeader) -> None:
+        """Add which queue and which message the exchange is about."""
+        header = asked.header
+        _add_text(self._topic, header, asked.topic)
+        if request.groups is None or asked.group != ABSENT:
+            _add_text(self._group, header, asked.group)
+        else:
+            self._group.add_value(request.groups)
+        _add_number(self._queue_id, self._numbers.queue_id)
+        _add_number(self._queue_offset, self._numbers.queue_offset)
+        _add_text(self._broker_name, header, asked.broker_name)
+        _add_property(self._unique_key, header, asked.unique_key)
+        _add_property(self._keys, header, asked.keys)
+        _add_property(self._tags, header, asked.tags)
+
+    def _add_sizes(self, request: Pdu, response: Pdu | None, asked: ScannedHeader) -> None:
+        """Add how large the exchange is."""
+        body: i64 = request.body_length
+        missing: i64 = request.missing
+        count: i64 = NOTHING
+        if response is not None:
+            missing += response.missing
+            if body == 0:
+                body = response.body_length
+        if asked.kind == SENT:
+            count = 1
+            if asked.code == COUNTED:
+                count = request.message_count
+        elif response is not None:
+            count = response.message_count
+        self._body_bytes.add(body)
+        self._request_bytes.add(request.frame_bytes)
+        if response is None:
+            self._response_bytes.add_null()
+        else:
+            self._response_bytes.add(response.frame_bytes)
+        self._missing_bytes.add(missing)
+        if count >= 0:
+            self._message_count.add(count)
+        else:
+            self._message_count.add_null()
+
+    def _new_code(self, code: int) -> bytes:
+        """Return the name of a request's code; empty where it has none."""
+        name = REQUEST_NAMES.get(code)
+        if name is None:
+            return b""
+        self._codes[code] = name.encode()
+        return self._codes[code]
+
+
+def columns_of(
+    captures: list[str],
+    chunks: Iterator[list[Exchange]],
+    add_experts: Callable[[list[ExpertInfo]], None],
+) -> Iterator[Columns]:
+    """Yield the rows of exchanges as columns, some chunks at once; arguments of
+    `exchange_lines.lines_of`.
+
+    Raise MissingLibraryError where pyarrow is not installed.
+    """
+    found: list[ExpertInfo] = []
+    counts: list[int] = []
+    columns = ExchangeColumns(captures, found)
+    schema = exchange_table().schema
+    for batch in chunks:
+        columns.add(batch)
+        counts.append(len(batch))
+        if found:
+            add_experts(found)
+            found.clear()
+        if columns.rows >= BATCH_ROWS:
+            yield Columns(record_batch_of(columns.take(), schema), counts)
+            counts = []
+    yield Columns(record_batch_of(columns.take(), schema), counts)
+
+
+def _add_text(column: TextWriter, header: bytes, place: i64) -> None:
+    """Add the value of an ext field."""
+    if place == ABSENT:
+        column.add_null()
+    else:
+        column.add_range(header, place >> 32, place & _FOUR)
+
+
+def _add_property(column: TextWriter, header: bytes, place: i64) -> None:
+    """Add the value of a property; an empty one is none."""
+    start: i64 = place >> 32
+    end: i64 = place & _FOUR
+    if start == end:
+        column.add_null()
+    else:
+        column.add_range(header, start, end)
+
+
+def _add_number(column: NumberWriter, number: i64) -> None:
+    """Add a number, none for NOTHING."""
+    if number == NOTHING:
+        column.add_null()
+    else:
+        column.add(number)
