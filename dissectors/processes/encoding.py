@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ..decode.decoded_log import JSONL, PARQUET, form_of_exchanges, form_of_rows
 from ..rows.encoded import Columns, EncodedRows, Lines, RowForm
 from ..rows.message_record import MESSAGE_COLUMNS, MessageRecord
-from ..rows.parquet import RowTable, merged_columns, packed_columns
+from ..rows.parquet import RowTable, merged_columns, packed_columns, record_batch_of
 from ..rows.record import ExchangeRecord
 from ..rows.tables import csv_of
 from ..times import UTC_ZONE, zone_named
@@ -19,6 +19,7 @@ from .merging import merged_lines, merged_places, runs_of
 from .task import Encoded, Packed, RowRequest
 
 if TYPE_CHECKING:
+    from ..decode.exchange_columns import ExchangeColumns
     from ..rows.json_rows import Encode
 
 _FORMS: Final = {RowForm.jsonl: JSONL, RowForm.arrow: PARQUET}
@@ -40,6 +41,7 @@ class RowEncoder:
         self._rows: list[object] = []
         self._lines: list[bytes] = []
         self._runs: list[bytes] = []
+        self._columns: ExchangeColumns | None = None
 
     def add(self, rows: Sequence[object], places: list[Place]) -> None:
         """Take rows; `places` says of each which packet gave it out, and where there.
@@ -59,11 +61,20 @@ class RowEncoder:
         self._lines.append(lines)
         self._runs.append(runs_of(places, lines))
 
+    def add_columns(self, places: list[Place], columns: ExchangeColumns) -> None:
+        """Take rows that wait in `columns`, the same ones for all rows."""
+        self._columns = columns
+        self._runs.append(runs_of(places, b""))
+
     def take(self) -> tuple[Sequence[bytes | memoryview], bytes]:
         """Return the rows since the last call, in parts that follow each other, and their runs."""
         parts: Sequence[bytes | memoryview] = self._lines
-        if isinstance(self._form, RowTable) and self._rows:
-            parts = [packed_columns(self._form.batch_of(self._rows))]
+        if isinstance(self._form, RowTable):
+            if self._columns is not None and self._columns.rows:
+                taken = record_batch_of(self._columns.take(), self._form.schema)
+                parts = [packed_columns(taken)]
+            elif self._rows:
+                parts = [packed_columns(self._form.batch_of(self._rows))]
         runs = b"".join(self._runs)
         self._rows, self._lines, self._runs = [], [], []
         return parts, runs
@@ -137,6 +148,11 @@ class PendingRows:
         """Take the exchanges of a chunk as lines of JSON."""
         if places:
             self._exchanges.add_lines(places, lines)
+
+    def add_columns(self, places: list[Place], columns: ExchangeColumns) -> None:
+        """Take the exchanges of a chunk, which wait in `columns`."""
+        if places:
+            self._exchanges.add_columns(places, columns)
 
     def take(self) -> tuple[list[bytes | memoryview], Packed, Packed | None]:
         """Return the exchanges and the messages since the last call: their bytes, in parts, and

@@ -13,6 +13,7 @@ from typing import IO
 import msgspec
 
 from ..decode.exchange import Exchange
+from ..decode.exchange_columns import ExchangeColumns
 from ..decode.exchange_lines import ExchangeLines
 from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.stages import Stages
@@ -60,12 +61,13 @@ class ShardDecode(Decode):
         taken, self._found, self._step = self._found, [], 0
         return taken
 
-    def ordered_lines(self) -> Iterator[tuple[list[tuple[int, int]], bytes]]:
-        """Yield the places of this process's exchanges among all, and their lines of JSON."""
+    def ordered_exchanges(self) -> Iterator[tuple[list[tuple[int, int]], list[Exchange]]]:
+        """Yield the places of this process's exchanges among all, and the exchanges.
+
+        What is found about their rows is one step: `add_found` before the next ones.
+        """
         stages = self._exchange_stages(self._keep())
         limited = self._is_limited()
-        found: list[ExpertInfo] = []
-        lines = ExchangeLines(self.sources, found)
         for _ in self._drive(stages):
             exchanges, places = stages.take_ordered()
             if limited:
@@ -73,11 +75,13 @@ class ShardDecode(Decode):
                 exchanges = list(compress(exchanges, chosen))
                 places = list(compress(places, chosen))
             self._step += 1
-            data = lines.lines_of(exchanges)
-            if found:
-                self.add_experts(found)
-                found.clear()
-            yield places, data
+            yield places, exchanges
+
+    def add_found(self, found: list[ExpertInfo]) -> None:
+        """Add what was found about rows, and forget it."""
+        if found:
+            self.add_experts(found)
+            found.clear()
 
     def rows_of(self, batch: list[Exchange]) -> list[ExchangeRecord]:
         """Return the rows of exchanges; what is found in them is one step."""
@@ -132,9 +136,18 @@ class _Group:
     def add_lines(self, places: list[tuple[int, int]], lines: bytes) -> None:
         """Take the rows of the next chunk as lines, and what else it gave."""
         assert self._encoded is not None
-        chunk = self._chunk(len(places))
-        chunk.chosen = len(places)
         self._encoded.add_lines(places, lines)
+        self._add_chosen(len(places))
+
+    def add_columns(self, places: list[tuple[int, int]], columns: ExchangeColumns) -> None:
+        """Take the rows of the next chunk, which wait in `columns`, and what else it gave."""
+        assert self._encoded is not None
+        self._encoded.add_columns(places, columns)
+        self._add_chosen(len(places))
+
+    def _add_chosen(self, count: int) -> None:
+        chunk = self._chunk(count)
+        chunk.chosen = count
         self._add(chunk)
 
     def _chunk(self, seen: int) -> ChunkOutput:
@@ -187,8 +200,7 @@ def work(source: IO[bytes], out: ChildSender) -> None:
         decode = ShardDecode(sources, task.options)
         group = _Group(task, decode, out)
         if _is_plain(task):
-            for places, lines in decode.ordered_lines():
-                group.add_lines(places, lines)
+            _encode_plain(task, decode, group)
         else:
             for places, rows in decode.ordered_records():
                 group.add(places, rows)
@@ -198,9 +210,27 @@ def work(source: IO[bytes], out: ChildSender) -> None:
 
 
 def _is_plain(task: ShardTask) -> bool:
-    """Return whether all exchanges are wanted as lines, and nothing else of them."""
+    """Return whether all exchanges are wanted as lines or columns, and nothing else of them."""
     request = task.request
-    return request.form is RowForm.jsonl and not request.where.strip() and not task.options.messages
+    written = request.form in (RowForm.jsonl, RowForm.arrow)
+    return written and not request.where.strip() and not task.options.messages
+
+
+def _encode_plain(task: ShardTask, decode: ShardDecode, group: _Group) -> None:
+    """Encode exchanges from the bytes of their headers."""
+    found: list[ExpertInfo] = []
+    if task.request.form is RowForm.jsonl:
+        lines = ExchangeLines(decode.sources, found)
+        for places, exchanges in decode.ordered_exchanges():
+            data = lines.lines_of(exchanges)
+            decode.add_found(found)
+            group.add_lines(places, data)
+        return
+    columns = ExchangeColumns(decode.sources, found)
+    for places, exchanges in decode.ordered_exchanges():
+        columns.add(exchanges)
+        decode.add_found(found)
+        group.add_columns(places, columns)
 
 
 def _places_of(
