@@ -73,13 +73,18 @@ def _put_four(out: BytesWriter, number: i64) -> None:
 
 def _put_eight(out: BytesWriter, number: i64) -> None:
     """Write a number by eight digits."""
+    write_i64_le(out, digits_of(number, 8))
+
+
+def digits_of(number: i64, count: i64) -> i64:
+    """Return the last digits of a number, at most eight, as a word of which the first byte is the
+    first digit."""
     word: i64 = 0
-    digits: i64 = 8
-    while digits > 0:
+    while count > 0:
         word = word << 8 | (_ZERO + number % 10)
         number //= 10
-        digits -= 1
-    write_i64_le(out, word)
+        count -= 1
+    return word
 
 
 def copy_range(out: BytesWriter, data: bytes, at: i64, end: i64) -> None:

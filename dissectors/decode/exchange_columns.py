@@ -32,7 +32,7 @@ from ..rows.parquet import BATCH_ROWS, exchange_table, record_batch_of
 from ..rows.record import ANSWERED, COLUMNS, ONEWAY
 from ..tcp.capture import CAPTURE_SHIFT
 from .exchange import SUCCESS, Exchange
-from .exchange_lines import PlainNumbers, have_plain_times, is_plain
+from .exchange_lines import PlainExchange, is_plain
 from .exchange_row import COUNTED, facts, records_of, settled_by
 
 _FOUR: Final = 0xFFFFFFFF
@@ -61,7 +61,7 @@ class ExchangeColumns:
         """Take the names of the run's captures, and where findings about rows go."""
         self._captures = captures
         self._experts = experts
-        self._numbers = PlainNumbers()
+        self._plain = PlainExchange()
         self._codes: dict[int, bytes] = {}
         self._versions = [name.encode() for name in VERSIONS]
         self.rows = 0
@@ -156,18 +156,12 @@ class ExchangeColumns:
         """Add the values of a plain exchange; False, and nothing added, where it is odd."""
         request, response = exchange.request, exchange.response
         assert request is not None
-        asked = request.head
-        assert isinstance(asked, ScannedHeader)
-        answer: ScannedHeader | None = None
-        if response is not None:
-            head = response.head
-            assert isinstance(head, ScannedHeader)
-            answer = head
-        if not self._numbers.read(asked, answer) or not have_plain_times(request, response):
+        plain = self._plain
+        if not plain.read(request, response):
             return False
-        version: i64 = asked.version
+        asked, answer = plain.asked, plain.answer
         code = self._codes.get(asked.code) or self._new_code(asked.code)
-        if not code or not 0 <= version < len(self._versions):
+        if not code:
             return False
         said = facts(request, response)
         capture = self._captures[settled_by(exchange) >> CAPTURE_SHIFT]
@@ -176,8 +170,8 @@ class ExchangeColumns:
         self._request_code.add(asked.code)
         self._request_name.add(code)
         self._add_answer(asked, answer)
-        self._version.add(version)
-        self._version_name.add(self._versions[version])
+        self._version.add(asked.version)
+        self._version_name.add(self._versions[asked.version])
         self._serialize_type.add(_JSON)
         self._add_message(request, asked)
         self._add_sizes(request, response, asked)
@@ -239,8 +233,8 @@ class ExchangeColumns:
             _add_text(self._group, header, asked.group)
         else:
             self._group.add_value(request.groups)
-        _add_number(self._queue_id, self._numbers.queue_id)
-        _add_number(self._queue_offset, self._numbers.queue_offset)
+        _add_number(self._queue_id, self._plain.queue_id)
+        _add_number(self._queue_offset, self._plain.queue_offset)
         _add_text(self._broker_name, header, asked.broker_name)
         _add_property(self._unique_key, header, asked.unique_key)
         _add_property(self._keys, header, asked.keys)

@@ -19,7 +19,7 @@ from ..conversations.conversation import Direction, Pdu
 from ..conversations.handshake import round_trip_of
 from ..conversations.scanned_header import ABSENT, ODD, SENT, ScannedHeader
 from ..expert import ExpertInfo
-from ..json_bytes import NOTHING, copy_range, put_number
+from ..json_bytes import NOTHING, copy_range, digits_of, put_number
 from ..remoting.code_names import REQUEST_NAMES
 from ..remoting.versions import VERSIONS
 from ..rows.encoded import Lines
@@ -34,12 +34,12 @@ _ENCODER: Final = msgspec.json.Encoder()
 _NULL: Final = b"null"
 _FOUR: Final = 0xFFFFFFFF
 _NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
-_ZERO: Final = 0x30
 _QUOTE: Final = 0x22
 _TIME_END: Final = 0x225A000000000000
 """`Z"` as the last two of eight bytes"""
 _LATEST: Final = (1 << 62) - 1
 """nanoseconds up to which a time is taken apart here"""
+_VERSIONS: Final[i64] = len(VERSIONS)
 
 
 def is_plain(exchange: Exchange) -> bool:
@@ -57,33 +57,54 @@ def is_plain(exchange: Exchange) -> bool:
 
 
 @final
-class PlainNumbers:
-    """The queue of an exchange and the offset in it, read from where they stand."""
+class PlainExchange:
+    """The headers of a plain exchange, and the numbers that are read from where they stand."""
 
-    __slots__ = ("queue_id", "queue_offset")
+    __slots__ = ("_answer", "_asked", "queue_id", "queue_offset")
 
     def __init__(self) -> None:
+        self._asked: ScannedHeader | None = None
+        self._answer: ScannedHeader | None = None
         self.queue_id: i64 = NOTHING
         self.queue_offset: i64 = NOTHING
 
-    def read(self, asked: ScannedHeader, answer: ScannedHeader | None) -> bool:
-        """Read both of a request and its answer; False where one is odd."""
+    @property
+    def asked(self) -> ScannedHeader:
+        """The header of the request that was read last."""
+        assert self._asked is not None
+        return self._asked
+
+    @property
+    def answer(self) -> ScannedHeader | None:
+        """The header of its response; None: it is oneway."""
+        return self._answer
+
+    def read(self, request: Pdu, response: Pdu | None) -> bool:
+        """Read the two of a plain exchange; False where one is odd."""
+        asked = request.head
+        assert isinstance(asked, ScannedHeader)
         queue_id: i64 = asked.number(asked.queue_id)
         queue_offset: i64 = asked.number(asked.offset)
-        if queue_id == ODD or queue_offset == ODD:
+        if queue_id == ODD or queue_offset == ODD or not 0 <= request.ts <= _LATEST:
             return False
-        if answer is not None:
+        self._answer = None
+        if response is not None:
+            answer = response.head
+            assert isinstance(answer, ScannedHeader)
             answered: i64 = answer.number(answer.queue_id)
             offset: i64 = answer.number(answer.queue_offset)
-            if answered == ODD or offset == ODD:
+            if answered == ODD or offset == ODD or not 0 <= response.ts <= _LATEST:
                 return False
             if answered != NOTHING and (queue_id == NOTHING or answer.msg_id != ABSENT):
                 queue_id = answered
             if offset != NOTHING:
                 queue_offset = offset
+            self._answer = answer
+        self._asked = asked
         self.queue_id = queue_id
         self.queue_offset = queue_offset
-        return True
+        version: i64 = asked.version
+        return 0 <= version < _VERSIONS
 
 
 @final
@@ -91,7 +112,7 @@ class ExchangeLines:
     """Lines of exchanges that wait to be taken."""
 
     __slots__ = (
-        "_captures", "_codes", "_encode", "_experts", "_numbers", "_out", "_second", "_second_text",
+        "_captures", "_codes", "_encode", "_experts", "_out", "_plain", "_second", "_second_text",
         "_times", "_versions",
     )  # fmt: skip
 
@@ -109,7 +130,7 @@ class ExchangeLines:
             for number, name in enumerate(VERSIONS)
         ]
         self._times = TimeTexts()
-        self._numbers = PlainNumbers()
+        self._plain = PlainExchange()
         self._second: i64 = -1
         self._second_text = b""
 
@@ -138,22 +159,12 @@ class ExchangeLines:
         """Write the line of a plain exchange; False, and nothing written, where it is odd."""
         request, response = exchange.request, exchange.response
         assert request is not None
-        asked = request.head
-        assert isinstance(asked, ScannedHeader)
-        answer: ScannedHeader | None = None
-        if response is not None:
-            head = response.head
-            assert isinstance(head, ScannedHeader)
-            answer = head
-        if not self._numbers.read(asked, answer) or not have_plain_times(request, response):
+        plain = self._plain
+        if not plain.read(request, response):
             return False
-        version: i64 = asked.version
+        asked, answer = plain.asked, plain.answer
         code = self._codes.get(asked.code) or self._new_code(asked.code)
-        if (
-            not code
-            or not 0 <= version < len(self._versions)
-            or not have_plain_times(request, response)
-        ):
+        if not code:
             return False
         try:
             said = self._texts(facts(request, response))
@@ -167,11 +178,11 @@ class ExchangeLines:
         self._write_times(request, response)
         out.write(code)
         self._write_answer(asked, answer)
-        out.write(self._versions[version])
+        out.write(self._versions[asked.version])
         self._write_message(asked, group)
         self._write_sizes(request, response, asked)
         out.write(b',"queue_offset":')
-        put_number(out, self._numbers.queue_offset)
+        put_number(out, self._plain.queue_offset)
         out.write(b',"offset_msg_id":')
         if answer is None:
             out.write(_NULL)
@@ -233,7 +244,7 @@ class ExchangeLines:
         else:
             out.write(group)
         out.write(b',"queue_id":')
-        put_number(out, self._numbers.queue_id)
+        put_number(out, self._plain.queue_id)
         out.write(b',"broker_name":')
         _put_text(out, asked.header, asked.broker_name)
         out.write(b',"unique_key":')
@@ -318,13 +329,7 @@ class ExchangeLines:
             self._second_text = b'"' + self._times.of(int(ns))[:-7].encode("ascii")
         self._out.write(self._second_text)
         micros: i64 = ns % 1_000_000_000 // 1000
-        word: i64 = 0
-        digits: i64 = 6
-        while digits > 0:
-            word = word << 8 | (_ZERO + micros % 10)
-            micros //= 10
-            digits -= 1
-        write_i64_le(self._out, word | _TIME_END)
+        write_i64_le(self._out, digits_of(micros, 6) | _TIME_END)
 
 
 def lines_of(
@@ -350,13 +355,6 @@ _SUCCEEDED: Final = b',"response_code":0,"response_name":%s' % _ENCODER.encode(S
 _ANSWERED: Final = b'%s,"request_packet":' % _ENCODER.encode(ANSWERED)
 _ONEWAY: Final = b'%s,"request_packet":' % _ENCODER.encode(ONEWAY)
 _JAVA: Final = b'"JAVA"'
-
-
-def have_plain_times(request: Pdu, response: Pdu | None) -> bool:
-    """Return whether the times of an exchange can be taken apart here."""
-    if not 0 <= request.ts <= _LATEST:
-        return False
-    return response is None or 0 <= response.ts <= _LATEST
 
 
 def _put_text(out: BytesWriter, header: bytes, place: i64) -> None:

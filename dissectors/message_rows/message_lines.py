@@ -16,7 +16,7 @@ from librt.strings import BytesWriter, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from ..json_bytes import put_hex, put_integer, put_number
-from ..remoting.messages.record_layout import CRC_MASK, FIELD_ENDS, FIXED_PART
+from ..remoting.messages.record_layout import CRC_MASK, FIELD_ENDS, FIELD_STARTS
 from ..remoting.messages.whole_record import WholeRecord
 from ..rows.json_rows import struct_encoder
 from ..rows.message_record import MESSAGE_COLUMNS, MessageRecord
@@ -33,15 +33,14 @@ from .seen_exchange import (
 )
 from .whole_records import facts_at
 
-_STARTS: Final = {name: FIELD_ENDS[0][place] for place, (name, _) in enumerate(FIXED_PART)}
-_CRC: Final[i64] = _STARTS["body_crc"]
-_QUEUE_ID: Final[i64] = _STARTS["queue_id"]
-_QUEUE_OFFSET: Final[i64] = _STARTS["queue_offset"]
-_OFFSET: Final[i64] = _STARTS["physical_offset"]
-_BORN: Final[i64] = _STARTS["born_timestamp"]
-_STORED: Final[i64] = _STARTS["store_timestamp"]
-_STORE_HOST: Final[i64] = _STARTS["store_address"]
-_RECONSUMED: Final[i64] = _STARTS["reconsume_times"]
+_CRC: Final[i64] = FIELD_STARTS["body_crc"]
+_QUEUE_ID: Final[i64] = FIELD_STARTS["queue_id"]
+_QUEUE_OFFSET: Final[i64] = FIELD_STARTS["queue_offset"]
+_OFFSET: Final[i64] = FIELD_STARTS["physical_offset"]
+_BORN: Final[i64] = FIELD_STARTS["born_timestamp"]
+_STORED: Final[i64] = FIELD_STARTS["store_timestamp"]
+_STORE_HOST: Final[i64] = FIELD_STARTS["store_address"]
+_RECONSUMED: Final[i64] = FIELD_STARTS["reconsume_times"]
 _BODY: Final[i64] = FIELD_ENDS[0][-1]
 _MASK: Final[i64] = CRC_MASK
 _LAST: Final[i64] = LAST_MS

@@ -21,7 +21,7 @@ from ..messages.properties import decode_properties
 from ..messages.record_layout import (
     CRC_MASK,
     FIELD_ENDS,
-    FIXED_PART,
+    FIELD_STARTS,
     host_of,
     properties_crc_ok_of,
 )
@@ -35,15 +35,14 @@ STORED_FORMS: Final = frozenset(("stored-messages", "stored-message"))
 """forms of bodies that are made of records"""
 _ENCODER: Final = msgspec.json.Encoder()
 _NO_PROPERTIES: Final[dict[str, str]] = {}
-_STARTS: Final = {name: FIELD_ENDS[0][place] for place, (name, _) in enumerate(FIXED_PART)}
-_CRC: Final[i64] = _STARTS["body_crc"]
-_QUEUE_ID: Final[i64] = _STARTS["queue_id"]
-_FLAG: Final[i64] = _STARTS["flag"]
-_QUEUE_OFFSET: Final[i64] = _STARTS["queue_offset"]
-_OFFSET: Final[i64] = _STARTS["physical_offset"]
-_BORN: Final[i64] = _STARTS["born_timestamp"]
-_BORN_HOST: Final[i64] = _STARTS["born_address"]
-_SHORT: Final[i64] = _STARTS["store_timestamp"] - _STARTS["born_address"]
+_CRC: Final[i64] = FIELD_STARTS["body_crc"]
+_QUEUE_ID: Final[i64] = FIELD_STARTS["queue_id"]
+_FLAG: Final[i64] = FIELD_STARTS["flag"]
+_QUEUE_OFFSET: Final[i64] = FIELD_STARTS["queue_offset"]
+_OFFSET: Final[i64] = FIELD_STARTS["physical_offset"]
+_BORN: Final[i64] = FIELD_STARTS["born_timestamp"]
+_BORN_HOST: Final[i64] = FIELD_STARTS["born_address"]
+_SHORT: Final[i64] = FIELD_STARTS["store_timestamp"] - FIELD_STARTS["born_address"]
 _WIDER: Final[i64] = FIELD_ENDS[1][-1] - FIELD_ENDS[0][-1]
 """bytes of a host and its port with IPv4, and how many more with IPv6"""
 _SECOND: Final[i64] = MAGIC_V2

@@ -73,6 +73,8 @@ FIELD_ENDS: Final = tuple(
     tuple(accumulate((struct.calcsize(form) for form in _forms(hosts)), initial=0))
     for hosts in range(4)
 )
+FIELD_STARTS: Final = {name: FIELD_ENDS[0][place] for place, (name, _) in enumerate(FIXED_PART)}
+"""field → where it is in a record, as long as the hosts before it are IPv4"""
 
 
 def properties_of(raw: bytes, cut: bool = False) -> dict[str, str]:
