@@ -16,12 +16,13 @@ from ...refusals import counted, refused_with, times
 from ...rule import DiagnosisRule
 from .refusing_broker import RefusingBroker
 
-MARK: Final = "disk is full"
-"""SendMessageProcessor.handlePutMessageResult, SERVICE_NOT_AVAILABLE."""
+MARKS: Final = ("disk is full", "maybe disk full")
+"""SendMessageProcessor.handlePutMessageResult, SERVICE_NOT_AVAILABLE: brokers of 4.9 and 5.x,
+and those of 4.6 and before."""
 STOPS_AT: Final = 90
 """diskSpaceWarningLevelRatio in percent: MessageStoreConfig, DefaultMessageStore"""
 _RATIOS: Final = re.compile(
-    r"\[\s*CL:\s*(-?[\d.]{1,9})\s*CQ:\s*(-?[\d.]{1,9})\s*INDEX:\s*(-?[\d.]{1,9})\s*\]"
+    r"[\[,]\s*CL:\s*(-?[\d.]{1,9})\s*CQ:\s*(-?[\d.]{1,9})\s*INDEX:\s*(-?[\d.]{1,9})\s*[\],]"
 )
 """AbstractSendMessageProcessor.diskUtil: shares of the disks that are in use."""
 _PLACES: Final = ("commit log", "consume queues", "index")
@@ -85,12 +86,13 @@ RULE = DiagnosisRule(
     searched=(
         "service not available now",
         "the broker's disk is full [CL: CQ: INDEX: ]",
+        "maybe disk full, CL: CQ: INDEX:, maybe your broker machine memory too small",
         "messages are put to the slave, message store has been shut down",
         "CODE: 14",
     ),
     proof=(
-        "Response code 14 (SERVICE_NOT_AVAILABLE) to a send, whose remark says `disk is full` and"
-        " how much of the disks is in use."
+        "Response code 14 (SERVICE_NOT_AVAILABLE) to a send, whose remark says `disk is full`,"
+        " of brokers of 4.6 and before `maybe disk full`, and how much of the disks is in use."
     ),
     explanation=(
         "The broker watches the disks of its commit log, consume queues and index. From 90 % on it"
@@ -106,7 +108,7 @@ RULE = DiagnosisRule(
         " the disk."
     ),
     fold=_Fold,
-    exchanges=refused_with(MARK, codes=(ResponseCode.SERVICE_NOT_AVAILABLE,)),
+    exchanges=refused_with(*MARKS, codes=(ResponseCode.SERVICE_NOT_AVAILABLE,)),
     references=(
         "apache/rocketmq#3750",
         "apache/rocketmq#4831",

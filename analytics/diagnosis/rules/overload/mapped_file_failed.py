@@ -15,6 +15,7 @@ from .refusing_broker import RefusingBroker
 MARKS: Final = (
     "create mapped file failed",
     "Create mapped file failed",
+    "create maped file failed",
     "CREATE_MAPPED_FILE_FAILED",
 )
 """SendMessageProcessor, EndTransactionProcessor, AbstractSendMessageProcessor (sent back)."""

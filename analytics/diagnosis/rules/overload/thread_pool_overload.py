@@ -12,8 +12,9 @@ from ...refusals import counted_names, refused_with
 from ...rule import DiagnosisRule
 from .refusing_broker import RefusingBroker
 
-MARK: Final = "[OVERLOAD]"
-"""NettyRemotingAbstract.processRequestCommand, RejectedExecutionException."""
+MARKS: Final = ("[OVERLOAD]", "too many requests and system thread pool busy")
+"""NettyRemotingAbstract.processRequestCommand, RejectedExecutionException: servers of 4.x and 5.x,
+and those of 3.x."""
 
 
 class _Fold(RefusingBroker):
@@ -29,9 +30,13 @@ RULE = DiagnosisRule(
     title="The queue of a server's threads is full",
     searched=(
         "[OVERLOAD]system busy, start flow control for a while",
+        "too many requests and system thread pool busy, please try another server",
         "RejectedExecutionException",
     ),
-    proof="Response code 2 (SYSTEM_BUSY) whose remark contains [OVERLOAD].",
+    proof=(
+        "Response code 2 (SYSTEM_BUSY) whose remark contains [OVERLOAD], of servers of 3.x"
+        " `system thread pool busy`."
+    ),
     explanation=(
         "Each kind of request has its threads and a queue before them. The queue was full, so the"
         " server refused the request without looking at it. Far more requests come than its threads"
@@ -44,6 +49,6 @@ RULE = DiagnosisRule(
         " 50000. A larger queue only makes clients wait longer."
     ),
     fold=_Fold,
-    exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_BUSY,)),
+    exchanges=refused_with(*MARKS, codes=(ResponseCode.SYSTEM_BUSY,)),
     limits="One-way requests that were refused get no answer and are not seen.",
 )

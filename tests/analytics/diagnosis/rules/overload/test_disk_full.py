@@ -68,3 +68,16 @@ def test_the_figures_of_the_remark_decide() -> None:
 
 def test_a_recall_that_was_refused_is_another_matter() -> None:
     assert not problems(RULE, [refused("recall failed, broker service not available")])
+
+
+def test_brokers_of_4_6_and_before_say_it_otherwise() -> None:
+    remark = (
+        "service not available now, maybe disk full, CL:  0.95 CQ:  0.95 INDEX:  0.40, maybe your"
+        " broker machine memory too small."
+    )
+    (one,) = problems(RULE, [refused(remark)])
+    assert one.title == (
+        "broker-a refused 1 send: its disk is full (in use: commit log 95 %, consume queues 95 %,"
+        " index 40 %)"
+    )
+    assert one.confidence is Confidence.CERTAIN
