@@ -244,6 +244,8 @@ class ServerLosses:
             return False
         if row.end == tcp.REFUSED or row.syns > 1:
             return True
+        if context.quality.with_gaps:
+            return False  # the answer to a SYN that was not repeated may be lost to the capture
         return context.last_time is not None and context.last_time - row.start_time >= AWAY
 
     def _losses(self) -> list[Loss]:
