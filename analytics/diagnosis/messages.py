@@ -21,6 +21,7 @@ from dissectors.foreign import hexadecimal_of
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.ids.message_ids import decode_unique_key
 from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
 
@@ -247,7 +248,7 @@ class AttemptStore:
             if connection.start != tcp.MIDSTREAM:
                 connected = connection.start_time // 1000
             if connection.end != tcp.OPEN:
-                closed = connection.end_time // 1000
+                closed = left_at(connection) // 1000
             ended_by = connection.ended_by
             whole = connection.directions == tcp.BOTH and not connection.gaps
         assert row.request_time is not None

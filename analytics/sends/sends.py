@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from dissectors.grpc import send_codes
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.row_facts.names import STREAM_RESET
+from dissectors.rows.conversation_facts import CLOSING_US
 from dissectors.rows.outcome import SEND_CALLS
 
 from .. import derived
@@ -36,6 +37,12 @@ LOGGED = "(request_packet is null and response_packet is null)"
 """SQL: no packet was captured, the sender logged the send: `replay.sending.attempt_record`."""
 CALL = f"(request_code is null and coalesce(request_name in {texts(SEND_CALLS)}, false))"
 """SQL: an exchange is a send by gRPC."""
+_CLOSING_US = text(f"{CLOSING_US}=")
+_CLOSING = (
+    f"coalesce(try_cast(substring_index(get(filter(facts, f -> startswith(f, {_CLOSING_US})), 0),"
+    " '=', -1) as long), 0L)"
+)
+"""SQL: µs from the first FIN of a connection to its last packet."""
 _RESET = text(f"{STREAM_RESET}=")
 RESET = f"substring_index(get(filter(facts, f -> startswith(f, {_RESET})), 0), {_RESET}, -1)"
 """SQL: why the stream of a call was reset, and by whom."""
@@ -231,7 +238,7 @@ def with_connections(sends: DataFrame, conversations: DataFrame | None) -> DataF
         SOURCE,
         "conversation",
         "if(start != 'midstream', unix_micros(start_time), null) as connected",
-        "if(`end` != 'open', unix_micros(end_time), null) as closed",
+        f"if(`end` != 'open', unix_micros(end_time) - {_CLOSING}, null) as closed",
         "ended_by",
         "directions = 'both' and coalesce(gaps, 0) = 0 as _whole",
     )

@@ -235,8 +235,8 @@ class Conversation(Followed):
 
     __slots__ = (
         "_payload_seen", "_pieces", "_reset", "after_fin", "client", "closed_by", "closing",
-        "commands", "established_ts", "experts", "facts", "first", "first_packet", "first_ts",
-        "frames", "idle", "ignored", "linger", "mine", "number", "payload_ts",
+        "closing_ts", "commands", "established_ts", "experts", "facts", "first", "first_packet",
+        "first_ts", "frames", "idle", "ignored", "linger", "mine", "number", "payload_ts",
         "protocol", "reset_by", "second", "shaking", "state",
     )  # fmt: skip
 
@@ -255,6 +255,8 @@ class Conversation(Followed):
         """nothing more of it is looked at"""
         self.closing = False
         """FIN or RST was seen, and no data since"""
+        self.closing_ts: i64 = 0
+        """time of the first FIN or RST; 0: none was seen"""
         self.linger: i64 = 0
         """nanoseconds that it waits then for what is captured late; see `handshake`"""
         self.mine = True

@@ -67,6 +67,9 @@ def _facts(conversation: Conversation) -> list[str]:
     if conversation.idle >= facts_of.LEAST_IDLE:
         idle = conversation.idle // 1_000_000
         facts = [*facts, facts_of.conversation_fact(facts_of.IDLE_MS, idle)]
+    closing = conversation.last_ts - conversation.closing_ts
+    if conversation.closing_ts > 0 and closing >= facts_of.LEAST_CLOSING:
+        facts = [*facts, facts_of.conversation_fact(facts_of.CLOSING_US, closing // 1000)]
     if conversation.after_fin:
         after = conversation.after_fin
         facts = [*facts, facts_of.conversation_fact(facts_of.AFTER_FIN, after)]

@@ -28,8 +28,10 @@ def note_start(direction: Direction, segment: Segment) -> None:
         _note_syn(direction, segment)
     closing = segment.flags & (FIN | RST) != 0
     open_till_now = conversation.reset_by is None and conversation.closed_by is None
-    if closing and open_till_now and conversation.payload_ts > 0:
-        conversation.idle = segment.ts - conversation.payload_ts
+    if closing and open_till_now:
+        conversation.closing_ts = segment.ts
+        if conversation.payload_ts > 0:
+            conversation.idle = segment.ts - conversation.payload_ts
     if segment.flags & FIN and not direction.finished:
         _note_fin(direction, segment)
     direction.finished = direction.finished or closing

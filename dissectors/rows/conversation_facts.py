@@ -37,6 +37,7 @@ TLS_NOT_AFTER: Final = "tls_not_after"
 TLS_NAMES: Final = "tls_names"
 TLS_CLIENT_SUBJECT: Final = "tls_client_subject"
 IDLE_MS: Final = "idle_ms"
+CLOSING_US: Final = "closing_us"
 AFTER_FIN: Final = "after_fin"
 FRAME_LENGTH: Final = "frame_length"
 FIRST_BYTES: Final = "first_bytes"
@@ -74,6 +75,12 @@ CONVERSATION_FACTS: Final = (
         "TCP",
     ),
     ConversationFact(
+        CLOSING_US,
+        "µs from the first FIN or RST to the last packet that is not a pure ACK, where they are at"
+        " least 50 ms",
+        "TCP",
+    ),
+    ConversationFact(
         AFTER_FIN, "segments with payload that an end sent when the other one had sent FIN", "TCP"
     ),
     ConversationFact(
@@ -107,6 +114,8 @@ class Stall(NamedTuple):
 _MICROSECOND: Final = 1000
 LEAST_IDLE: Final = 3_000_000_000
 """ns without payload that are worth a fact"""
+LEAST_CLOSING: Final = 50_000_000
+"""ns from the first FIN to the last packet that are worth a fact"""
 
 
 def conversation_fact(name: str, value: object) -> str:
@@ -127,6 +136,12 @@ def conversation_number_in(facts: Iterable[str], name: str) -> int | None:
     """Return the number that the first fact of that name is; None where it is none."""
     value = conversation_fact_in(facts, name) or ""
     return natural_of(value)
+
+
+def left_at(row: ConversationRecord) -> int:
+    """Return when the first end closed a connection, ns; its last packet may be the other end's."""
+    closing = (conversation_number_in(row.facts, CLOSING_US) or 0) * _MICROSECOND
+    return max(row.end_time - closing, row.start_time)
 
 
 def stall_fact(stall: Stall) -> str:

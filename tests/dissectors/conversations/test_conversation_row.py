@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 from tests.traffic.captures import pcap_of
@@ -205,3 +206,13 @@ def test_what_an_end_sends_after_the_fin_of_the_other_one_is_counted(rows_of) ->
     assert row.facts == ["after_fin=1"]
     _, (row,) = rows_of(asked_and_answered().close().segments)
     assert row.facts == []
+
+
+def test_how_long_a_connection_was_closing_where_the_other_end_was_late(rows_of) -> None:
+    talk = asked_and_answered().fin(0)
+    closed = talk.now
+    talk.now += 3_000_000_000
+    _, (row,) = rows_of(talk.fin(1).segments)
+    (fact,) = row.facts
+    assert fact.startswith("closing_us=30")
+    assert closed - 1_000_000 < left_at(row) <= closed

@@ -69,3 +69,11 @@ def test_a_client_that_stops_and_one_that_still_waits_are_silent() -> None:
     assert problems(RULE, [row], [closed]) == []
     waiting = send(1000, 2, None, end="open")
     assert problems(RULE, [waiting], [connection(0, 9000, end="open", ended_by=None)]) == []
+
+
+def test_a_client_gave_up_at_its_own_fin_not_at_the_one_of_a_broker_that_was_frozen() -> None:
+    late = {"facts": ["closing_us=3000000"]}
+    sends = [given_up(at * 1000, at, 4000, at)[0] for at in (1, 5, 9)]
+    ended = [connection(at * 1000 - 1, 4001, at, **late) for at in (1, 5, 9)]
+    (one,) = problems(RULE, sends, ended)
+    assert one.title.endswith("the producer gave up after 1.0 s")
