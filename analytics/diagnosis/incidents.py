@@ -2,8 +2,9 @@
 
 Rules: which rule's problems may follow from which is data of the rules (`consequence_of`). A
 problem is put under another one where both happened at about one time and neither speaks of a
-broker, topic or group that the other one contradicts. A problem has one cause, the gravest and
-earliest that fits; incidents are ordered by their gravest problem.
+broker, topic or group that the other one contradicts. A problem has one cause: of those that fit
+the nearest in time, of several of its time the gravest and earliest. Incidents are ordered by their
+gravest problem.
 """
 
 from __future__ import annotations
@@ -86,9 +87,8 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
         causes = rules[problem.rule].consequence_of
         if causes not in of_causes:
             of_causes[causes] = [one for one in by_weight if one.rule in causes]
-        for other in of_causes[causes]:
-            if other is problem or not _fits(other, problem):
-                continue
+        fitting = [one for one in of_causes[causes] if one is not problem and _fits(one, problem)]
+        for other in sorted(fitting, key=lambda one: _apart(one, problem)):
             if not _leads_to(other, problem, parent):
                 parent[id(problem)] = other
                 break
@@ -140,6 +140,11 @@ def _fits(cause: Problem, problem: Problem) -> bool:
         and problem.first_time <= cause.last_time + NEAR
     )
     return near and _agree(cause.subject, problem.subject)
+
+
+def _apart(one: Problem, other: Problem) -> int:
+    """Return the ns between the times of two problems; 0 where they overlap."""
+    return max(one.first_time - other.last_time, other.first_time - one.last_time, 0)
 
 
 def _agree(one: Subject, other: Subject) -> bool:

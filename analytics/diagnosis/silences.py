@@ -3,15 +3,17 @@
 Rules: a silence is a time in which requests wait and nothing at all is answered by the server, of
 any request; so one slow request among quick ones is none. A request whose packets were not
 acknowledged does not count: it did not arrive, or its answer did not. Long polls wait on purpose
-and do not count as waiting, but their answers show that the server lives. Answers are remembered
-by the time of their interval, which grows where there are too many, so that memory is bounded.
+and do not count as waiting, but their answers show that the server lives. Of answers the first and
+the last of an interval are remembered, which grows where there are too many: memory is bounded.
 RocketMQ: NettyRemotingAbstract, PullRequestHoldService.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final
 
 from dissectors.remoting.code_sets import FETCHES, SENDS, STORED
@@ -40,26 +42,31 @@ _WAITS_FOR_OTHERS: Final = (STORED - {int(ResponseCode.SUCCESS)}) | {int(Respons
 
 
 class AnswerTimes:
-    """The times of answers, to an interval: which one it is does not depend on their order."""
+    """The first and the last answer in each interval: which they are does not depend on order."""
 
     __slots__ = ("_intervals", "_size")
 
     def __init__(self) -> None:
         self._size = FIRST_INTERVAL
-        self._intervals: set[int] = set()
+        self._intervals: dict[int, tuple[int, int]] = {}
 
     def add(self, times: Iterable[int]) -> None:
         """Note answers."""
-        size = self._size
-        self._intervals.update([time // size for time in times])
+        for time in times:
+            self._note(time // self._size, time, time)
         while len(self._intervals) > MAX_INTERVALS:
             self._size *= 2
-            self._intervals = {one // 2 for one in self._intervals}
+            before, self._intervals = self._intervals, {}
+            for number, (first, last) in before.items():
+                self._note(number // 2, first, last)
+
+    def _note(self, number: int, first: int, last: int) -> None:
+        known = self._intervals.get(number, (first, last))
+        self._intervals[number] = min(first, known[0]), max(last, known[1])
 
     def times(self) -> list[tuple[int, int]]:
-        """Return (first, last) possible time of the answers, by time."""
-        size = self._size
-        return [(one * size, (one + 1) * size) for one in sorted(self._intervals)]
+        """Return the times of the first and the last answer in each interval, by time."""
+        return sorted(self._intervals.values())
 
 
 @dataclass(slots=True)
@@ -181,15 +188,15 @@ def _stalled(connection: ConversationRecord, begin: int, end: int | None) -> boo
 
 
 def _answered_within(answers: list[tuple[int, int]], begin: int, end: int) -> bool:
-    """Return whether something was surely answered after `begin` and before `end`."""
-    low, high = 0, len(answers)
-    while low < high:
-        middle = (low + high) // 2
-        if answers[middle][0] <= begin:
-            low = middle + 1
-        else:
-            high = middle
-    return low < len(answers) and answers[low][1] < end
+    """Return whether something was answered after `begin` and well before `end`.
+
+    All that waited for a server that goes on is answered at about one time.
+    """
+    at = bisect_right(answers, begin, key=itemgetter(1))
+    if at == len(answers):
+        return False
+    first, last = answers[at]
+    return (first if first > begin else last) < end - FIRST_INTERVAL
 
 
 _OF_CLIENTS: Final = (

@@ -46,6 +46,25 @@ def test_far_in_time_is_another_incident() -> None:
     assert shape([problem("killed", 50), problem("reset", 0, last=20)])[0][0] == 1
 
 
+def test_the_cause_is_the_nearest_in_time() -> None:
+    first, second = Subject(server="a"), Subject(server="b")
+    found = grouped(
+        [
+            problem("killed", 0, last=2, subject=first),
+            problem("killed", 20, last=25, subject=second),
+            problem("retried", 22),
+            problem("reset", 8),
+        ],
+        RULES,
+    )
+    assert [(one.incident, one.rule, one.subject) for one in found] == [
+        (1, "killed", first),
+        (1, "reset", Subject()),
+        (2, "killed", second),
+        (2, "retried", Subject()),
+    ]
+
+
 @pytest.mark.parametrize("part", ["broker", "topic", "group", "client"])
 def test_another_subject_is_another_incident(part: str) -> None:
     def about(name: str) -> Subject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from analytics.diagnosis.problem import Confidence, Subject
 from analytics.diagnosis.rules.network.broker_hung import RULE
@@ -79,6 +80,19 @@ def test_one_slow_request_among_quick_ones_is_no_silence() -> None:
     assert problems(RULE, [slow, also], [connection(0, 9000)])
     quick = [exchange(at, SEND, broker_name="broker-a") for at in range(100, 5000, 400)]
     assert problems(RULE, [slow, also, *quick], [connection(0, 9000)]) == []
+
+
+@pytest.mark.parametrize(("answered", "hung"), [(None, 1), (2, 0)])
+def test_a_server_that_answers_something_else_at_once_does_not_hang(
+    answered: int | None, hung: int
+) -> None:
+    """A broker of 3.2 never answers a batch, and a heartbeat that comes with it at once."""
+    rows = [exchange(0, SEND, None, broker_name="broker-a")]
+    if answered is not None:
+        beat = exchange(answered, int(RequestCode.HEART_BEAT), latency_ms=1)
+        rows.append(replace(beat, broker_name="broker-a"))
+    given_up = connection(0, 3000, ended_by="client")
+    assert len(problems(RULE, rows, [given_up])) == hung
 
 
 def test_answers_that_say_that_the_broker_waited_for_its_slave_are_none() -> None:
