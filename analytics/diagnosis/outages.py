@@ -220,7 +220,8 @@ class ServerLosses:
             end = min(both) if both else None
             known = [row for row in failed if host_of(row.client) in self.hosts]
             clients = {loss.client for loss in lost}
-            stayed_away = end is not None and end - last >= AWAY
+            # In a capture with holes answers, and connections, may be what is not there.
+            stayed_away = end is not None and end - last >= AWAY and not context.quality.with_gaps
             if known or (waited and (anew is not None or (len(clients) > 1 and stayed_away))):
                 outages.append(Outage(start, end, lost, failed, last, anew))
             else:

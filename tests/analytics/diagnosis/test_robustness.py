@@ -99,6 +99,7 @@ def test_packets_are_lost(name: str, share: float, seed: int) -> None:
     ("name", "share", "seed"),
     [
         ("acl-5x", 0.5, 21550),
+        ("acl-5x", 0.5, 43101),
         ("fault-freeze-4x", 0.01, 0),
         ("fault-freeze-4x", 0.05, 0),
         ("fault-kill-5x", 0.1, 0),
