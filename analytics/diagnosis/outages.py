@@ -245,8 +245,8 @@ class ServerLosses:
             return False
         if row.end == tcp.REFUSED or row.syns > 1:
             return True
-        if context.quality.with_gaps:
-            return False  # the answer to a SYN that was not repeated may be lost to the capture
+        if not surely_unanswered(row, context):
+            return False
         return context.last_time is not None and context.last_time - row.start_time >= AWAY
 
     def _losses(self) -> list[Loss]:
@@ -345,6 +345,11 @@ UNANSWERED_REQUESTS: Final = Exchanges(key=_asked, statuses=frozenset((UNANSWERE
 REGISTRATIONS: Final = Exchanges(key=_registering, requests=frozenset((REGISTER,)))
 LOSSES: Final = (UNANSWERED_REQUESTS, REGISTRATIONS)
 """What `HostLosses` takes."""
+
+
+def surely_unanswered(row: ConversationRecord, context: Context) -> bool:
+    """Return whether a connect was in vain: the answer to one SYN may be lost to the capture."""
+    return row.end == tcp.REFUSED or row.syns > 1 or not context.quality.with_gaps
 
 
 def how_it_failed(row: ConversationRecord) -> str:

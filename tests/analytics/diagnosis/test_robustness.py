@@ -105,6 +105,7 @@ def test_packets_are_lost(name: str, share: float, seed: int) -> None:
         ("fault-kill-5x", 0.1, 0),
         ("fault-kill-5x", 0.3, 0),
         ("leader-lost-5x", 0.3, 0),
+        ("namesrv-gone-4x", 0.5, 1533),
         ("proxy-remoting-5x", 0.2, 1),
         ("proxy-remoting-5x", 0.3, 0),
     ],

@@ -11,7 +11,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import VIP_BELOW, Context
 from ...need import Need
-from ...outages import how_it_failed
+from ...outages import how_it_failed, surely_unanswered
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected
 from ...rule import DiagnosisRule, Fold
 
@@ -49,7 +49,11 @@ class _Fold(Fold):
             if port in self._worked:
                 continue  # it works at times: the broker was gone
             works = self._worked.get(port + VIP_BELOW, [])
-            proven = [row for row in failed if _near(row.start_time, works)]
+            proven = [
+                row
+                for row in failed
+                if _near(row.start_time, works) and surely_unanswered(row, context)
+            ]
             if not proven:
                 continue
             tally = Tally()
