@@ -122,10 +122,12 @@ class DecodeRequest:
     def processes(self) -> int | None:
         """How many processes decode; None: as many as pay.
 
-        Where rows become lines for people in this one, others are a gain only where asked for.
+        Where rows become lines for people in this one, others are a gain only where asked for; and
+        where all become columns of one file, which one process makes as soon as two.
         """
+        in_columns = self.format is RowFormat.parquet and not (self.to_folder or self.where.strip())
         pays = self.view is View.summary or (
-            self.view is View.exchanges and self.format is not RowFormat.table
+            self.view is View.exchanges and self.format is not RowFormat.table and not in_columns
         )
         return self.jobs if self.jobs is not None or pays else 1
 
