@@ -27,7 +27,7 @@ from .sinks import Sink
 def exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
     """Return exchanges with the filter that was asked for, and where they end."""
     rows = rows_of_table(EXCHANGES, request, decode, lambda: _exchange_sink(request, decode))
-    if request.view is not View.exchanges or request.to_folder or type(decode) is not Decode:
+    if request.view is not View.exchanges or request.message_rows or type(decode) is not Decode:
         return rows
     if request.format is RowFormat.jsonl:
         return rows._replace(encoded=lambda: _encoded(decode, lines_of))

@@ -123,9 +123,10 @@ class DecodeRequest:
         """How many processes decode; None: as many as pay.
 
         Where rows become lines for people in this one, others are a gain only where asked for; and
-        where all become columns of one file, which one process makes as soon as two.
+        where all become columns, which one process makes as soon as two.
         """
-        in_columns = self.format is RowFormat.parquet and not (self.to_folder or self.where.strip())
+        whole = not (self.message_rows or self.where.strip())
+        in_columns = self.format is RowFormat.parquet and whole
         pays = self.view is View.summary or (
             self.view is View.exchanges and self.format is not RowFormat.table and not in_columns
         )
