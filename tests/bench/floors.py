@@ -19,14 +19,14 @@ FULL_SIZE = 1_000_000
 
 RATIO_FLOORS = (
     ("jsonl", "lua", 25.0),
-    ("parquet", "lua", 10.0),
+    ("parquet", "lua", 20.0),
     ("jsonl", "default", 4.0),
     ("parquet", "default", 3.0),
     ("jsonl", "plain", 4.0),
-    ("parquet", "plain", 2.0),
+    ("parquet", "plain", 3.5),
     ("jsonl", "java", 1 / 2),
     ("sends", "sends-plain", 3.5),
-    ("sends-parquet", "sends-plain", 1.5),
+    ("sends-parquet", "sends-plain", 2.5),
     ("diagnose", "summary", 1 / 1.5),
     ("messages", "jsonl", 1 / 3),
     ("commands", "jsonl", 1 / 10),
