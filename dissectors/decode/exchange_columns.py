@@ -35,6 +35,8 @@ from .exchange import SUCCESS, Exchange
 from .exchange_lines import PlainExchange, is_plain
 from .exchange_row import COUNTED, facts, records_of, settled_by
 
+_MOST_BYTES: Final = 256 * 1024 * 1024
+"""bytes of frames that wait at most: offsets in a column of texts have 31 bits"""
 _FOUR: Final = 0xFFFFFFFF
 _NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
 _PER_US: Final = 1000
@@ -66,6 +68,8 @@ class ExchangeColumns:
         self._versions = [name.encode() for name in VERSIONS]
         self.rows = 0
         """exchanges that wait"""
+        self.frame_bytes: i64 = 0
+        """bytes of their frames, of which all their texts come"""
         columns = {column.name: _writer_of(column.type) for column in COLUMNS}
         self._all = list(columns.items())
         self._name_numbers(columns)
@@ -137,6 +141,9 @@ class ExchangeColumns:
     def add(self, exchanges: list[Exchange]) -> None:
         """Add exchanges."""
         for exchange in exchanges:
+            for pdu in (exchange.request, exchange.response):
+                if pdu is not None:
+                    self.frame_bytes += pdu.frame_bytes
             if not is_plain(exchange) or not self._add_plain(exchange):
                 self._add_row(exchange)
         self.rows += len(exchanges)
@@ -144,6 +151,7 @@ class ExchangeColumns:
     def take(self) -> list[ColumnBytes]:
         """Return the columns of the exchanges since the last call, in their order."""
         self.rows = 0
+        self.frame_bytes = 0
         return [column.take() for _, column in self._all]
 
     def _add_row(self, exchange: Exchange) -> None:
@@ -296,7 +304,7 @@ def columns_of(
         if found:
             add_experts(found)
             found.clear()
-        if columns.rows >= BATCH_ROWS:
+        if columns.rows >= BATCH_ROWS or columns.frame_bytes >= _MOST_BYTES:
             yield Columns(record_batch_of(columns.take(), schema), counts)
             counts = []
     yield Columns(record_batch_of(columns.take(), schema), counts)

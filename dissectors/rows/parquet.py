@@ -237,6 +237,7 @@ class ParquetRows:
         self._pending: list[object] = []
         self._columns: list[pyarrow.RecordBatch] = []
         self._column_rows = 0
+        self._column_bytes = 0
         self._batches: list[pyarrow.RecordBatch] = []
         self._batch_rows = 0
         self._batch_bytes = 0
@@ -267,7 +268,8 @@ class ParquetRows:
             self.rows += head.data.num_rows
             self._columns.append(head.data)
             self._column_rows += head.data.num_rows
-            if self._column_rows >= BATCH_ROWS:
+            self._column_bytes += head.data.nbytes
+            if self._column_rows >= BATCH_ROWS or self._column_bytes >= ROW_GROUP_BYTES:
                 self._add_columns()
 
     def finish(self) -> None:
@@ -291,7 +293,7 @@ class ParquetRows:
     def _add_columns(self) -> None:
         if self._column_rows:
             self._add_batch(_joined(self._columns))
-        self._columns, self._column_rows = [], 0
+        self._columns, self._column_rows, self._column_bytes = [], 0, 0
 
     def _add_batch(self, batch: pyarrow.RecordBatch) -> None:
         self._batches.append(batch)
