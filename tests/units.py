@@ -63,8 +63,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     },
     "dissectors.owned_folder": ("dissectors.temporary",),
     # the protocol and the captures do not know each other
-    "dissectors.tcp": ("dissectors.expert",),
-    "dissectors.tls": ("dissectors.expert",),
+    **dict.fromkeys(("dissectors.tcp", "dissectors.tls"), ("dissectors.expert",)),
     "dissectors.remoting": ("dissectors.remoting",),
     "dissectors.remoting.bodies": (
         "dissectors.remoting",
