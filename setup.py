@@ -39,7 +39,7 @@ COMPILED_MODULES = [
     "dissectors/conversations/recognition.py",
     "dissectors/conversations/keys.py",
     "dissectors/conversations/row_header.py",
-    "dissectors/conversations/plain_json.py",
+    "dissectors/plain_json.py",
     "dissectors/conversations/scanned_header.py",
     "dissectors/conversations/header_scan.py",
     "dissectors/conversations/conversation.py",

@@ -14,9 +14,7 @@ from typing import Final, final
 from librt.strings import read_i64_le
 from mypy_extensions import i64, mypyc_attr
 
-from ..remoting.code_sets import V1_SENDS, V2_SENDS
-from ..remoting.header_codec import JSON_TYPE, first_code_of
-from .plain_json import (
+from ..plain_json import (
     CLOSE,
     COLON,
     COMMA,
@@ -36,6 +34,8 @@ from .plain_json import (
     word_at,
     word_of,
 )
+from ..remoting.code_sets import V1_SENDS, V2_SENDS
+from ..remoting.header_codec import JSON_TYPE, first_code_of
 from .row_header import (
     ANSWER_WIRES,
     PLAIN_WIRES,

@@ -8,7 +8,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from ..foreign import LONGEST_NUMBER
 from ..json_bytes import NOTHING
-from .plain_json import FOUR
+from ..plain_json import FOUR
 from .row_header import RowHeader
 
 ABSENT: Final = 0
