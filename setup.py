@@ -71,7 +71,7 @@ COMPILED_MODULES = [
     "dissectors/remoting/trace_topics.py",
     "dissectors/remoting/bodies/contents.py",
     "dissectors/remoting/bodies/messages.py",
-    "dissectors/remoting/bodies/stored_texts.py",
+    "dissectors/remoting/bodies/message_texts/stored.py",
     "dissectors/remoting/bodies/registry.py",
     "dissectors/decode/command_order.py",
     "dissectors/decode/command_row.py",

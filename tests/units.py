@@ -55,6 +55,7 @@ UNITS: dict[str, tuple[str, ...]] = {
             "histogram",
             "json_bytes",
             "patterns",
+            "plain_json",
             "printable",
             "quantities",
             "temporary",
@@ -70,6 +71,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         "dissectors.budget",
         "dissectors.expert",
         "dissectors.json_bytes",
+        "dissectors.plain_json",
     ),
     "dissectors.remoting.header_tables": (),
     "dissectors.remoting.operation_tables": (),
@@ -116,6 +118,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     # the way of a datum
     "dissectors.conversations": (
         "dissectors.json_bytes",
+        "dissectors.plain_json",
         "dissectors.tcp",
         "dissectors.tls",
         "dissectors.remoting",

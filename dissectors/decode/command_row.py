@@ -25,7 +25,7 @@ from ..remoting.bodies.custom import take_problems
 from ..remoting.bodies.messages import shown_message
 from ..remoting.bodies.secrets import has_no_secret, text_without_secrets
 from ..remoting.bodies.shown_message import ShownMessage, message_dict
-from ..remoting.bodies.stored_texts import STORED_FORMS, text_of_stored
+from ..remoting.bodies.message_texts.stored import STORED_FORMS, text_of_stored
 from ..remoting.code_names import request_name, response_name
 from ..remoting.command import ONEWAY_FLAG, RESPONSE_FLAG
 from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_header

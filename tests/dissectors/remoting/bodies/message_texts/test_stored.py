@@ -16,7 +16,7 @@ from dissectors.decode.pipeline import Decode
 from dissectors.remoting.bodies.body import Body, BodyInput
 from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
 from dissectors.remoting.bodies.messages import decode_stored_messages, shown_message
-from dissectors.remoting.bodies.stored_texts import text_of_stored
+from dissectors.remoting.bodies.message_texts.stored import text_of_stored
 from dissectors.remoting.ids.parts import property_parts
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from tests.dissectors.stored_records import MESSAGES

@@ -14,22 +14,22 @@ import msgspec
 from librt.strings import BytesWriter, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from ...json_bytes import put_hex, put_integer, put_number
-from ..ids.parts import property_parts
-from ..messages.counting import MAGIC_V2
-from ..messages.properties import decode_properties
-from ..messages.record_layout import (
+from ....json_bytes import put_hex, put_integer, put_number
+from ...ids.parts import property_parts
+from ...messages.counting import MAGIC_V2
+from ...messages.properties import decode_properties
+from ...messages.record_layout import (
     CRC_MASK,
     FIELD_ENDS,
     FIELD_STARTS,
     host_of,
     properties_crc_ok_of,
 )
-from ..messages.whole_record import WholeRecord
-from ..sysflag import TRANSACTION_MASK, TRANSACTION_NAMES, compression_of
-from .contents import is_own
-from .custom import has_decoders
-from .messages import TEXT, text_or_base64
+from ...messages.whole_record import WholeRecord
+from ...sysflag import TRANSACTION_MASK, TRANSACTION_NAMES, compression_of
+from ..contents import is_own
+from ..custom import has_decoders
+from ..messages import TEXT, text_or_base64
 
 STORED_FORMS: Final = frozenset(("stored-messages", "stored-message"))
 """forms of bodies that are made of records"""
