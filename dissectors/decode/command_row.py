@@ -22,10 +22,11 @@ from ..grpc.command import CallCommand
 from ..remoting.bodies import Body, body_form, body_value, decode_body
 from ..remoting.bodies.body import NONE, RAW
 from ..remoting.bodies.custom import take_problems
+from ..remoting.bodies.message_texts.sent import SENT_FORM, text_of_sent
+from ..remoting.bodies.message_texts.stored import STORED_FORMS, text_of_stored
 from ..remoting.bodies.messages import shown_message
 from ..remoting.bodies.secrets import has_no_secret, text_without_secrets
 from ..remoting.bodies.shown_message import ShownMessage, message_dict
-from ..remoting.bodies.message_texts.stored import STORED_FORMS, text_of_stored
 from ..remoting.code_names import request_name, response_name
 from ..remoting.command import ONEWAY_FLAG, RESPONSE_FLAG
 from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_header
@@ -270,7 +271,7 @@ def taken_apart(
 ) -> TakenApart:
     """Return what header and body of a command say, `limit` bytes of a body at most.
 
-    `written`: stored messages may be JSON already.
+    `written`: messages may be JSON already.
     """
     if budget is not None:
         budget.earn(seen.pdu.header_length + len(seen.pdu.body))
@@ -278,7 +279,7 @@ def taken_apart(
         known = shown_header_of(seen)
         header = known.shown
         parts = header_parts_of(seen, header)
-        found = _written_messages(seen, limit) if written else None
+        found = _written_messages(seen, known.typed, limit) if written else None
         if found is not None:
             form, text = found
             findings = findings_of(seen, header, Body(form, sound=True))
@@ -299,9 +300,11 @@ def taken_apart(
         return TakenApart(ext_fields, header, None, shown, None, found_before)
 
 
-def _written_messages(seen: CommandSeen, limit: int) -> tuple[str, msgspec.Raw] | None:
-    """Return the form of a body of stored records, and its messages as JSON; None for others, and
-    where a record is odd.
+def _written_messages(
+    seen: CommandSeen, header: TypedHeader, limit: int
+) -> tuple[str, msgspec.Raw] | None:
+    """Return the form of a body of messages, and these as JSON; None for other bodies, and where a
+    message is odd.
     """
     pdu = seen.pdu
     if not pdu.body or pdu.missing or len(pdu.body) > limit:
@@ -309,9 +312,13 @@ def _written_messages(seen: CommandSeen, limit: int) -> tuple[str, msgspec.Raw] 
     command = pdu.command
     response = command.flag & RESPONSE_FLAG != 0
     form = body_form(operation_code_of(seen), response, command.version)
-    if form is None or form not in STORED_FORMS:
+    if form is None:
         return None
-    text = text_of_stored(pdu.body, _millis_of(seen))
+    text: bytes | None = None
+    if form in STORED_FORMS:
+        text = text_of_stored(pdu.body, _millis_of(seen))
+    elif form == SENT_FORM and not response:
+        text = text_of_sent(pdu.body, header.fields, _millis_of(seen))
     return None if text is None else (form, msgspec.Raw(text))
 
 

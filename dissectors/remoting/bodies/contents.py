@@ -30,12 +30,17 @@ _TRACE_STARTS: Final = tuple(f"{kind}\x01".encode() for kind in FORMS)
 
 def is_own(topic: str, data: bytes) -> bool:
     """Return whether RocketMQ itself may have written the message of this topic and body."""
-    return (
-        is_trace_topic(topic)
-        or data.startswith(_TRACE_STARTS)
-        or topic.startswith(_REVIVE_TOPIC)
-        or topic in _OWN_TOPICS
-    )
+    return is_own_topic(topic) or is_trace(data)
+
+
+def is_own_topic(topic: str) -> bool:
+    """Return whether RocketMQ itself writes messages of this topic."""
+    return is_trace_topic(topic) or topic.startswith(_REVIVE_TOPIC) or topic in _OWN_TOPICS
+
+
+def is_trace(data: bytes) -> bool:
+    """Return whether the body of a message begins as traces do."""
+    return data.startswith(_TRACE_STARTS)
 
 
 def content_of(message: StoredMessage, data: bytes) -> Body | None:
@@ -45,7 +50,7 @@ def content_of(message: StoredMessage, data: bytes) -> Body | None:
     topic = message.topic
     if not is_own(topic, data):
         return None
-    if is_trace_topic(topic) or data.startswith(_TRACE_STARTS):
+    if is_trace_topic(topic) or is_trace(data):
         trace = decode_trace(data)
         return Body(TRACE, list(trace.records), problem=trace.problem)
     if topic.startswith(_REVIVE_TOPIC):

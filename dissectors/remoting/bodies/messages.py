@@ -50,25 +50,31 @@ def _sent_message(given: BodyInput) -> StoredMessage:
     fields = given.fields
     if fields is None:
         fields = typed_header(given.request_code, False, given.ext_fields).fields
-    properties = str(fields.get("properties") or "")
+    properties = text_in(fields, "properties")
     return StoredMessage(
-        str(fields.get("topic") or ""),
+        text_in(fields, "topic"),
         given.body,
         decode_properties(properties),
-        queue_id=_number(fields, "queueId"),
-        flag=_number(fields, "flag"),
-        queue_offset=_number(fields, "queueOffset"),
-        sys_flag=_number(fields, "sysFlag"),
-        born_timestamp=_number(fields, "bornTimestamp"),
-        born_host=str(fields.get("bornHost") or ""),
-        store_timestamp=_number(fields, "storeTimestamp"),
-        store_host=str(fields.get("storeHost") or ""),
-        reconsume_times=_number(fields, "reconsumeTimes"),
+        queue_id=number_in(fields, "queueId"),
+        flag=number_in(fields, "flag"),
+        queue_offset=number_in(fields, "queueOffset"),
+        sys_flag=number_in(fields, "sysFlag"),
+        born_timestamp=number_in(fields, "bornTimestamp"),
+        born_host=text_in(fields, "bornHost"),
+        store_timestamp=number_in(fields, "storeTimestamp"),
+        store_host=text_in(fields, "storeHost"),
+        reconsume_times=number_in(fields, "reconsumeTimes"),
         raw_properties=properties.encode("utf-8", "replace"),
     )
 
 
-def _number(fields: Mapping[str, object], name: str) -> int:
+def text_in(fields: Mapping[str, object], name: str) -> str:
+    """Return the text of a typed field; empty where there is none."""
+    return str(fields.get(name) or "")
+
+
+def number_in(fields: Mapping[str, object], name: str) -> int:
+    """Return the integer of a typed field; 0 where there is none."""
     value = fields.get(name)
     return value if isinstance(value, int) else 0
 

@@ -13,7 +13,9 @@ import struct
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
+
+from mypy_extensions import i64
 
 from ...endpoint import endpoint_text, host_and_port_text
 from ...foreign import base64_of, hex_bytes_of, hexadecimal_of, hexadecimals_of, integer_of
@@ -28,7 +30,7 @@ _SHORT_ID: Final = 32
 """Hex digits of an id with an IPv4 address."""
 _MAKER_TAIL: Final = struct.Struct(">HI")
 """Process id and class loader hash, after the address."""
-_KEY_END: Final = 12
+KEY_END: Final = 12
 """Hex digits of the milliseconds of the month and of the counter, after these.
 
 A month has more milliseconds than a Java int is positive for, so they are read as unsigned."""
@@ -37,11 +39,11 @@ _OFFSET_ID_LENGTHS: Final = tuple(
     2 * (size + _PORT.size) + _OFFSET_DIGITS for size in _ADDRESS_SIZES
 )
 """Hex digits of an offset id."""
-_KEY_LENGTHS: Final = tuple(2 * (size + _MAKER_TAIL.size) + _KEY_END for size in _ADDRESS_SIZES)
+KEY_LENGTHS: Final = tuple(2 * (size + _MAKER_TAIL.size) + KEY_END for size in _ADDRESS_SIZES)
 """Hex digits of a client's id."""
 
-_EARLIEST_MS: Final = -62_000_000_000_000
-_LATEST_MS: Final = 253_000_000_000_000
+EARLIEST_MS: Final = -62_000_000_000_000
+LATEST_MS: Final = 253_000_000_000_000
 """Times that Python's calendar has, with a month to spare on either side."""
 
 _ZONE_STEP: Final = 15
@@ -49,9 +51,13 @@ _ZONE_STEP: Final = 15
 _WEST: Final = -12 * 60
 _EAST: Final = 14 * 60
 """Minutes from UTC of the last zones in either direction."""
-_MINUTE_MS: Final = 60_000
+MINUTE_MS: Final = 60_000
 _NEAR_MS: Final = 60_000
 """An id and a time that are less apart belong together."""
+NO_ZONE: Final = 1 << 20
+"""No zone is so many minutes from UTC."""
+_FAR: Final = 1 << 62
+"""Milliseconds: no clock is so far from another."""
 
 _RECALL_VERSION: Final = "v1"
 _LONGEST_HANDLE: Final = 4096
@@ -164,30 +170,79 @@ class UniqueKey(NamedTuple):
 
 def born_at(month_offset: int, reference_ms: int, utc_offset_minutes: int = 0) -> int:
     """Return what `UniqueKey.born_at` does for a key with this `month_offset`."""
-    near = max(_EARLIEST_MS, min(reference_ms, _LATEST_MS))
-    nearest = 0
-    least = -1
-    for start in _month_starts(near // _MINUTE_MS, utc_offset_minutes):
-        time = start + month_offset
-        apart = time - reference_ms
-        if apart < 0:  # abs() would be a call
-            apart = -apart
-        if least < 0 or apart < least:
-            nearest, least = time, apart
+    if not utc_offset_minutes and EARLIEST_MS <= reference_ms <= LATEST_MS:
+        return int(clock_of(month_offset, reference_ms))
+    near = max(EARLIEST_MS, min(reference_ms, LATEST_MS))
+    before, own, after = _month_starts(near // MINUTE_MS, utc_offset_minutes)
+    reference = max(-_FAR, min(reference_ms, _FAR))
+    return int(_nearest_of(before, own, after, month_offset, reference))
+
+
+def _nearest_of(before: i64, own: i64, after: i64, month_offset: i64, reference_ms: i64) -> i64:
+    """Return the time nearest to a reference that is so long after one of three months began."""
+    nearest: i64 = before + month_offset
+    least: i64 = nearest - reference_ms
+    if least < 0:
+        least = -least
+    time: i64 = own + month_offset
+    apart: i64 = time - reference_ms
+    if apart < 0:
+        apart = -apart
+    if apart < least:
+        nearest, least = time, apart
+    time = after + month_offset
+    apart = time - reference_ms
+    if apart < 0:
+        apart = -apart
+    if apart < least:
+        return time
     return nearest
+
+
+@final
+class _Months:
+    """The starts of three months, ms since the epoch: those around the last time asked for."""
+
+    def __init__(self) -> None:
+        self.before: i64 = 0
+        self.own: i64 = 0
+        self.after: i64 = 0
+
+
+_MONTHS: Final = _Months()
+
+
+def clock_of(month_offset: i64, near_ms: i64) -> i64:
+    """Return `born_at` of a clock at UTC, for a time within the calendar."""
+    months = _MONTHS
+    if near_ms < months.own or near_ms >= months.after:
+        starts = _month_starts(int(near_ms) // MINUTE_MS, 0)
+        months.before, months.own, months.after = starts
+    return _nearest_of(months.before, months.own, months.after, month_offset, near_ms)
 
 
 def zone_of(apart: int) -> int | None:
     """Return the minutes from UTC of a clock that is so many ms ahead; None: no zone's."""
+    if not -_FAR < apart < _FAR:
+        return None
+    minutes = zone_minutes(apart)
+    return None if minutes == NO_ZONE else int(minutes)
+
+
+def zone_minutes(apart: i64) -> i64:
+    """Return what `zone_of` does, `NO_ZONE` for None."""
     if -_NEAR_MS <= apart <= _NEAR_MS:  # as most are
         return 0
-    steps, rest = divmod(apart + _NEAR_MS, _ZONE_STEP * _MINUTE_MS)
-    minutes = steps * _ZONE_STEP
-    return minutes if rest <= 2 * _NEAR_MS and _WEST <= minutes <= _EAST else None
+    steps: i64 = (apart + _NEAR_MS) // (_ZONE_STEP * MINUTE_MS)
+    rest: i64 = apart + _NEAR_MS - steps * (_ZONE_STEP * MINUTE_MS)
+    minutes: i64 = steps * _ZONE_STEP
+    if rest <= 2 * _NEAR_MS and _WEST <= minutes <= _EAST:
+        return minutes
+    return NO_ZONE
 
 
 @lru_cache(maxsize=4096)
-def _month_starts(minute: int, utc_offset_minutes: int) -> tuple[int, ...]:
+def _month_starts(minute: int, utc_offset_minutes: int) -> tuple[int, int, int]:
     """Return the starts of the month before a minute, of its own and of the one after.
 
     Minutes are counted from the epoch, and the zone is so many of them east of UTC, so that a
@@ -196,11 +251,15 @@ def _month_starts(minute: int, utc_offset_minutes: int) -> tuple[int, ...]:
     zone = timezone(timedelta(minutes=max(-1439, min(utc_offset_minutes, 1439))))
     moment = datetime.fromtimestamp(minute * 60, UTC).astimezone(zone)
     month = moment.year * 12 + moment.month - 1
-    firsts = (
+    before, own, after = (
         datetime(number // 12, number % 12 + 1, 1, tzinfo=moment.tzinfo)
         for number in (month - 1, month, month + 1)
     )
-    return tuple(round(first.timestamp() * 1000) for first in firsts)
+    return _millis_of(before), _millis_of(own), _millis_of(after)
+
+
+def _millis_of(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
 
 
 def decode_unique_key(text: str) -> UniqueKey | None:
@@ -213,10 +272,10 @@ def decode_unique_key(text: str) -> UniqueKey | None:
 
 def unique_key_numbers(text: str) -> tuple[str, int, int, int, int] | None:
     """Return what `decode_unique_key` does, as a tuple: it is made for each message."""
-    if len(text) not in _KEY_LENGTHS:
+    if len(text) not in KEY_LENGTHS:
         return None
-    maker = _maker_of(text[:-_KEY_END])
-    number = hexadecimal_of(text[-_KEY_END:])
+    maker = maker_of(text[:-KEY_END])
+    number = hexadecimal_of(text[-KEY_END:])
     if maker is None or number is None:
         return None
     address, pid, loader_hash = maker
@@ -224,7 +283,7 @@ def unique_key_numbers(text: str) -> tuple[str, int, int, int, int] | None:
 
 
 @lru_cache(maxsize=4096)  # a client makes millions of ids
-def _maker_of(text: str) -> tuple[str, int, int] | None:
+def maker_of(text: str) -> tuple[str, int, int] | None:
     """Return address, process id and class loader hash of a client, by what its ids begin with."""
     parts = _split_address(text, _MAKER_TAIL.size)
     if parts is None:

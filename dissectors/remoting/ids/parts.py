@@ -14,9 +14,11 @@ from functools import lru_cache
 from typing import Final
 
 from .message_ids import (
+    MINUTE_MS,
     born_at,
     decode_offset_id,
     decode_recall_handle,
+    maker_of,
     unique_key_numbers,
     zone_of,
 )
@@ -33,6 +35,9 @@ LONGEST_TEXT: Final = 64 * 1024
 """Characters of a text that is taken apart; the offsets of a POP response have some thousands."""
 MOST_IDS: Final = 1024
 """Ids of a list that are taken apart; a batch may have that many messages, seldom more."""
+
+BORN_TIME, COUNTER, UTC_OFFSET = "bornTime", "counter", "utcOffsetMinutes"
+"""Parts of a client's id, behind those of the client."""
 
 Parts = dict[str, object]
 """Names and values in JSON types; where a value has parts itself, `parts` has them by name."""
@@ -87,16 +92,22 @@ def _unique_key(text: str, reference_ms: int) -> Parts | None:
     address, pid, loader_hash, month_offset, counter = numbers
     clock = born_at(month_offset, reference_ms)
     minutes = zone_of(clock - reference_ms)
-    parts: Parts = {
-        "address": address,
-        "pid": pid,
-        "loaderHash": _hash_text(loader_hash),
-        "bornTime": clock - (minutes or 0) * 60_000,
-        "counter": counter,
-    }
+    parts = _parts_of_maker(address, pid, loader_hash)
+    parts[BORN_TIME] = clock - (minutes or 0) * MINUTE_MS
+    parts[COUNTER] = counter
     if minutes:
-        parts["utcOffsetMinutes"] = minutes
+        parts[UTC_OFFSET] = minutes
     return parts
+
+
+def maker_parts(text: str) -> Parts | None:
+    """Return the parts of what the ids of a client begin with; None where none begins so."""
+    maker = maker_of(text)
+    return None if maker is None else _parts_of_maker(*maker)
+
+
+def _parts_of_maker(address: str, pid: int, loader_hash: int) -> Parts:
+    return {"address": address, "pid": pid, "loaderHash": _hash_text(loader_hash)}
 
 
 @lru_cache(maxsize=4096)  # a client makes millions of ids

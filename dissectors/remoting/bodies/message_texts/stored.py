@@ -10,31 +10,29 @@ from __future__ import annotations
 import zlib
 from typing import Final, final
 
-import msgspec
 from librt.strings import BytesWriter, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from ....json_bytes import put_hex, put_integer, put_number
-from ...ids.parts import property_parts
+from ....plain_json import CLOSE
 from ...messages.counting import MAGIC_V2
-from ...messages.properties import decode_properties
 from ...messages.record_layout import (
+    CRC_ENTRY_SIZE,
     CRC_MASK,
+    CRC_PROPERTY,
     FIELD_ENDS,
     FIELD_STARTS,
     host_of,
     properties_crc_ok_of,
 )
 from ...messages.whole_record import WholeRecord
-from ...sysflag import TRANSACTION_MASK, TRANSACTION_NAMES, compression_of
-from ..contents import is_own
+from ...sysflag import compression_of
+from ..contents import is_trace
 from ..custom import has_decoders
-from ..messages import TEXT, text_or_base64
+from .shared import ENCODER, Properties, Topic, put_content, put_transaction
 
 STORED_FORMS: Final = frozenset(("stored-messages", "stored-message"))
 """forms of bodies that are made of records"""
-_ENCODER: Final = msgspec.json.Encoder()
-_NO_PROPERTIES: Final[dict[str, str]] = {}
 _CRC: Final[i64] = FIELD_STARTS["body_crc"]
 _QUEUE_ID: Final[i64] = FIELD_STARTS["queue_id"]
 _FLAG: Final[i64] = FIELD_STARTS["flag"]
@@ -48,12 +46,13 @@ _WIDER: Final[i64] = FIELD_ENDS[1][-1] - FIELD_ENDS[0][-1]
 _SECOND: Final[i64] = MAGIC_V2
 _FOUR: Final = 0xFFFFFFFF
 _MASK: Final[i64] = CRC_MASK
-_CLOSE: Final = 0x7D
-_TRANSACTIONS: Final = {
-    bits: b',"transaction":%b' % _ENCODER.encode(name) for bits, name in TRANSACTION_NAMES.items()
-}
+_CRC_ENTRY: Final[i64] = CRC_ENTRY_SIZE
+_CRC_NAME: Final[i64] = int.from_bytes(CRC_PROPERTY.encode(), "big")
+"""of the property, which has eight bytes"""
 _HOSTS: Final[dict[bytes, bytes]] = {}
 """host and port as a record has them → JSON"""
+_ID_STARTS: Final[dict[bytes, bytes]] = {}
+"""the same → what ids of the messages stored there begin with"""
 _MOST_HOSTS: Final = 4096
 
 
@@ -73,15 +72,15 @@ def text_of_stored(body: bytes, near_ms: int) -> bytes | None:
 class _StoredTexts:
     """Writes the messages of one body."""
 
-    __slots__ = ("_body", "_near_ms", "_out", "_record", "_topic", "_topic_text")
+    __slots__ = ("_body", "_near_ms", "_out", "_properties", "_record", "_topic")
 
     def __init__(self, body: bytes, near_ms: int) -> None:
         self._body = body
-        self._near_ms = near_ms
+        self._near_ms: i64 = near_ms
         self._out = BytesWriter()
         self._record = WholeRecord()
-        self._topic = ""
-        self._topic_text = b""
+        self._topic = Topic()
+        self._properties = Properties()
 
     @property
     def text(self) -> bytes:
@@ -102,66 +101,49 @@ class _StoredTexts:
 
     def _write_record(self) -> bool:
         """Write the message of the record that was found; False where it is odd."""
-        body, record, out = self._body, self._record, self._out
+        body, record, out, topic = self._body, self._record, self._out, self._topic
         at: i64 = record.at
-        topic = body[record.topic_at : record.topic_stop].decode("utf-8", "replace")
+        topic.set(body[record.topic_at : record.topic_stop].decode("utf-8", "replace"))
         content = body[record.body_at : record.body_at + record.body_length]
-        if compression_of(int(record.sys_flag)) is not None or is_own(topic, content):
+        if topic.is_own or is_trace(content) or compression_of(int(record.sys_flag)) is not None:
             return False
         crc: i64 = i64(read_i32_be(body, at + _CRC))
         is_checked = crc != 0 or not content
         if is_checked and i64(zlib.crc32(content)) & _MASK != crc:
             return False
-        properties = _NO_PROPERTIES
-        if record.properties_at < record.stop:
-            raw = body[record.properties_at : record.stop]
-            if properties_crc_ok_of(body[at : record.stop], raw) is False:
-                return False
-            properties = decode_properties(raw.decode("utf-8", "replace"))
-        if topic != self._topic or not self._topic_text:
-            self._topic, self._topic_text = topic, _ENCODER.encode(topic)
+        if not self._has_sound_properties():
+            return False
+        self._properties.set(body, record.properties_at, record.stop)
         out.write(b'{"topic":')
-        out.write(self._topic_text)
+        out.write(topic.text)
         out.write(b',"queueId":')
         put_number(out, i64(read_i32_be(body, at + _QUEUE_ID)))
-        self._write_properties(properties)
+        self._properties.write(out)
         out.write(b',"flag":')
         put_number(out, i64(read_i32_be(body, at + _FLAG)))
         out.write(b',"sysFlag":')
         put_number(out, record.sys_flag)
-        out.write(_TRANSACTIONS[record.sys_flag & TRANSACTION_MASK])
+        put_transaction(out, record.sys_flag)
         self._write_places()
         out.write(b',"bodyCRC":')
         put_number(out, crc)
         out.write(b',"crcOk":true' if is_checked else b',"crcOk":null')
-        out.write(b',"compression":null,"bodySize":')
-        put_number(out, record.body_length)
-        text, form = text_or_base64(content)
-        out.write(
-            b',"bodyForm":"text","body":' if form == TEXT else b',"bodyForm":"base64","body":'
-        )
-        out.write(_ENCODER.encode(text))
-        out.write(b',"bodyTruncated":false')
-        born_ms: i64 = read_i64_be(body, at + _BORN)
-        parts = property_parts(properties, int(born_ms) or self._near_ms)
-        if parts:
-            out.write(b',"parts":')
-            out.write(_ENCODER.encode(parts))
-        out.append(_CLOSE)
+        put_content(out, content)
+        near_ms: i64 = read_i64_be(body, at + _BORN)
+        if not near_ms:
+            near_ms = self._near_ms
+        self._properties.write_parts(out, near_ms)
+        out.append(CLOSE)
         return True
 
-    def _write_properties(self, properties: dict[str, str]) -> None:
-        """Write the properties, after those that have a field of their own."""
-        out = self._out
-        out.write(b',"msgId":')
-        out.write(_ENCODER.encode(properties.get("UNIQ_KEY")))
-        out.write(b',"tags":')
-        out.write(_ENCODER.encode(properties.get("TAGS")))
-        keys = properties.get("KEYS")
-        out.write(b',"keys":')
-        out.write(b"[]" if keys is None else _ENCODER.encode(keys.split()))
-        out.write(b',"properties":')
-        out.write(_ENCODER.encode(properties))
+    def _has_sound_properties(self) -> bool:
+        """Return whether the properties fit their CRC, where they have one."""
+        body, record = self._body, self._record
+        entry: i64 = record.stop - _CRC_ENTRY
+        if entry < record.properties_at or read_i64_be(body, entry) != _CRC_NAME:
+            return True
+        raw = body[record.properties_at : record.stop]
+        return properties_crc_ok_of(body[record.at : record.stop], raw) is not False
 
     def _write_places(self) -> None:
         """Write when and where the message was born and stored."""
@@ -185,7 +167,7 @@ class _StoredTexts:
         out.write(b',"commitLogOffset":')
         put_integer(out, offset)
         out.write(b',"offsetMsgId":"')
-        out.write(store_host.hex().upper().encode())
+        out.write(_id_start(store_host))
         put_hex(out, body, at + _OFFSET)
         out.write(b'","bornHost":')
         out.write(_host_text(body[at + _BORN_HOST : stored_at]))
@@ -208,5 +190,15 @@ def _host_text(host: bytes) -> bytes:
         if len(_HOSTS) >= _MOST_HOSTS:
             _HOSTS.clear()
         port = int.from_bytes(host[-4:], "big", signed=True)
-        text = _HOSTS[host] = _ENCODER.encode(host_of(host[:-4], port))
+        text = _HOSTS[host] = ENCODER.encode(host_of(host[:-4], port))
+    return text
+
+
+def _id_start(host: bytes) -> bytes:
+    """Return what ids of the messages that a host of a record stores begin with."""
+    text = _ID_STARTS.get(host)
+    if text is None:
+        if len(_ID_STARTS) >= _MOST_HOSTS:
+            _ID_STARTS.clear()
+        text = _ID_STARTS[host] = host.hex().upper().encode()
     return text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -15,31 +14,19 @@ from dissectors.decode.command_row import command_line_of, command_row_of, json_
 from dissectors.decode.pipeline import Decode
 from dissectors.remoting.bodies.body import Body, BodyInput
 from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
-from dissectors.remoting.bodies.messages import decode_stored_messages, shown_message
 from dissectors.remoting.bodies.message_texts.stored import text_of_stored
-from dissectors.remoting.ids.parts import property_parts
+from dissectors.remoting.bodies.messages import decode_stored_messages
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from tests.dissectors.stored_records import MESSAGES
 from tests.sources import ROOT
 
-NEAR_MS = 1_700_000_000_000
+from .shown import NEAR_MS, UNIQUE_KEY, shown
+
 SAMPLES = sorted((ROOT / "samples").glob("*.pcap"))
 
 
 def decoded(body: bytes) -> Body:
     return decode_stored_messages(BodyInput("stored-messages", 11, True, body, {}))
-
-
-def shown(body: Body) -> bytes:
-    """Return the messages of a body as JSON, by way of structs."""
-    messages = []
-    for message in body.messages:
-        one = shown_message(message, 1 << 22, None, body.sound)
-        parts = property_parts(message.properties, message.born_timestamp or NEAR_MS)
-        if parts:
-            one.parts = parts
-        messages.append(one)
-    return msgspec.json.encode(messages)
 
 
 def holds(body: bytes) -> bool:
@@ -62,7 +49,6 @@ def test_lines_of_commands_are_those_of_rows(path: Path) -> None:
     assert lines == list(map(json_of, rows))
 
 
-UNIQUE_KEY = "7F0000010B1C18B4AAC20000153E011E"
 CHECK_POINT = "0 1700000000000 60000 1 0 broker-a 0 5"
 WITH_PARTS = StoredMessage(
     "Orders",

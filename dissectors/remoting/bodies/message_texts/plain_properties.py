@@ -1,0 +1,190 @@
+"""Properties of a message that need no unescaping, written as JSON from where they stand.
+
+Plain are properties in ASCII without quotes, backslashes and control characters but those that part
+names and values, none of them twice, and of those that have parts UNIQ_KEY alone. What is plain
+reads as `decode_properties` reads it.
+RocketMQ: MessageDecoder.string2messageProperties.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i64_le
+from mypy_extensions import i64
+
+from ....json_bytes import copy_range
+from ....plain_json import CLOSE, QUOTE, SEVEN, first_of, slot_of, stops_in, table_of, word_at
+from ...ids.parts import PROPERTIES
+from ...messages.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
+
+UNIQUE_KEY: Final = "UNIQ_KEY"
+_NAMED: Final = (UNIQUE_KEY, "TAGS", "KEYS")
+"""what a message has a field for, or several, by the places below"""
+_KEY_PLACE: Final = 0
+_TAGS_PLACE: Final = 1
+_KEYS_PLACE: Final = 2
+_TABLE: Final = table_of((*_NAMED, *(name for name in PROPERTIES if name not in _NAMED)))
+_NAME_END: Final[i64] = ord(NAME_VALUE_SEPARATOR)
+_VALUE_END: Final[i64] = ord(PROPERTY_SEPARATOR)
+_BLANK: Final = 0x20
+_MARKS: Final = 62
+"""of names, in the bits of a number"""
+_LEAST: Final = 8
+"""bytes that are read at a time"""
+_NULL: Final = b"null"
+
+
+def _stop_from(data: bytes, at: i64, stop: i64) -> i64:
+    """Return where the next byte stands that is not plain; `stop` where there is none before it.
+
+    -1: one of the bytes is not ASCII.
+    """
+    size: i64 = len(data)
+    while at < stop:
+        word: i64 = word_at(data, at, size)
+        left: i64 = stop - at
+        if left < 7:
+            word &= SEVEN >> ((7 - left) * 8)  # what stands behind is not looked at
+        stops: i64 = stops_in(word)
+        if stops < 0:
+            return -1
+        if stops:
+            at += first_of(stops)
+            break
+        at += 7
+    if at > stop:
+        return stop
+    return at
+
+
+@final
+class PlainProperties:
+    """The properties of one message after another; `find` takes the next ones."""
+
+    __slots__ = ("_begin", "_data", "_keys_at", "_keys_end", "_maybe_twice", "_seen", "_tags_at",
+                 "_tags_end", "_text", "key_at", "key_end")  # fmt: skip
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._begin: i64 = 0
+        self._text = BytesWriter()
+        self._seen: i64 = 0
+        self._maybe_twice = False
+        self._tags_at: i64 = 0
+        self._tags_end: i64 = 0
+        self._keys_at: i64 = 0
+        self._keys_end: i64 = 0
+        self.key_at: i64 = 0
+        """where the value of UNIQ_KEY begins"""
+        self.key_end: i64 = 0
+        """where it ends; 0: there is none"""
+
+    def find(self, data: bytes, at: i64, stop: i64) -> bool:
+        """Find the properties in a range of bytes; False: they are not plain."""
+        self._data, self._begin = data, at
+        self.key_end = 0
+        self._tags_end = 0
+        self._keys_end = 0
+        self._seen = 0
+        self._maybe_twice = False
+        self._text.truncate(0)
+        if at < stop and len(data) < _LEAST:
+            return False
+        while at < stop:
+            name_end: i64 = _stop_from(data, at, stop)
+            if name_end < 0:
+                return False
+            if name_end == stop or i64(data[name_end]) == _VALUE_END:  # it has no value
+                at = name_end + 1
+                continue
+            if i64(data[name_end]) != _NAME_END:
+                return False
+            end: i64 = _stop_from(data, name_end + 1, stop)
+            if end < 0 or (end < stop and i64(data[end]) != _VALUE_END):
+                return False
+            if name_end > at and end > name_end + 1 and not self._add(at, name_end, end):
+                return False
+            at = end + 1
+        return not self._maybe_twice or not self._has_one_twice(stop)
+
+    def _add(self, at: i64, name_end: i64, end: i64) -> bool:
+        """Take a property; False: it is not plain."""
+        data = self._data
+        if at + _LEAST > len(data):  # what looks for names reads so many
+            return False
+        slot: i64 = slot_of(_TABLE, data, at, name_end)
+        if slot == _KEY_PLACE:
+            self.key_at, self.key_end = name_end + 1, end
+        elif slot == _TAGS_PLACE:
+            self._tags_at, self._tags_end = name_end + 1, end
+        elif slot == _KEYS_PLACE:
+            self._keys_at, self._keys_end = name_end + 1, end
+        elif slot > 0:
+            return False
+        self._mark(at, name_end - at)
+        out = self._text
+        out.write(b',"' if len(out) else b'"')
+        copy_range(out, data, at, name_end)
+        out.write(b'":"')
+        copy_range(out, data, name_end + 1, end)
+        out.append(QUOTE)
+        return True
+
+    def _mark(self, at: i64, length: i64) -> None:
+        """Mark a name as seen: two that are equal have the same mark."""
+        word: i64 = read_i64_le(self._data, at)
+        if length < 8:
+            word &= SEVEN >> ((7 - length) * 8)
+        one: i64 = 1
+        mark: i64 = one << ((word ^ word >> 9 ^ word >> 23 ^ word >> 41 ^ length) % _MARKS)
+        if self._seen & mark:
+            self._maybe_twice = True
+        self._seen |= mark
+
+    def _has_one_twice(self, stop: i64) -> bool:
+        """Return whether two properties have the same name."""
+        names: list[bytes] = []
+        for entry in self._data[self._begin : stop].split(PROPERTY_SEPARATOR.encode()):
+            name, _, value = entry.partition(NAME_VALUE_SEPARATOR.encode())
+            if name and value:
+                names.append(name)
+        return len(set(names)) < len(names)
+
+    def write(self, out: BytesWriter) -> None:
+        """Write the properties, after those that have a field of their own."""
+        out.write(b',"msgId":')
+        self._put(out, self.key_at, self.key_end)
+        out.write(b',"tags":')
+        self._put(out, self._tags_at, self._tags_end)
+        out.write(b',"keys":[')
+        self._put_keys(out)
+        out.write(b'],"properties":{')
+        out.write(self._text.getvalue())
+        out.append(CLOSE)
+
+    def _put(self, out: BytesWriter, at: i64, end: i64) -> None:
+        if not end:
+            out.write(_NULL)
+            return
+        out.append(QUOTE)
+        copy_range(out, self._data, at, end)
+        out.append(QUOTE)
+
+    def _put_keys(self, out: BytesWriter) -> None:
+        """Write the keys that stand between blanks."""
+        data = self._data
+        at: i64 = self._keys_at
+        end: i64 = self._keys_end
+        is_first = True
+        while at < end:
+            if i64(data[at]) == _BLANK:
+                at += 1
+                continue
+            begin: i64 = at
+            while at < end and i64(data[at]) != _BLANK:
+                at += 1
+            if not is_first:
+                out.write(b",")
+            is_first = False
+            self._put(out, begin, at)
