@@ -22,7 +22,16 @@ from .incidents import grouped, merged
 from .keys import Add, Flow
 from .messages import AttemptStore, ObservedMessage, span_of_message
 from .need import BY_REMOTING, Need
-from .problem import LOWER, OVER, Case, Confidence, Problem, ProblemState, filter_of
+from .problem import (
+    LOWER,
+    MOST_SPANS,
+    OVER,
+    Case,
+    Confidence,
+    Problem,
+    ProblemState,
+    filter_of,
+)
 from .registry import Takers, rule_of
 from .rule import DiagnosisRule, Exchanges, Fold
 from .spells import spells
@@ -358,6 +367,7 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
         explanation=rule.explanation,
         advice=case.advice or rule.advice,
         references=list(rule.references),
+        spans=case.spans if len(case.spans) <= MOST_SPANS else [],
     )
 
 

@@ -3,24 +3,23 @@
 Rules: which rule's problems may follow from which is data of the rules (`consequence_of`). A
 problem is put under another one where both happened at about one time and neither speaks of a
 broker, topic or group that the other one contradicts. A problem has one cause: of those that fit
-the nearest in time, of several of its time the gravest and earliest. Incidents are ordered by their
-gravest problem.
+the nearest in time, of several of its time the one that went on at most of its evidence, then the
+gravest and earliest. Incidents are ordered by their gravest problem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Final
 
-from .problem import Problem, Subject, Tally, filter_of
+from .problem import MOST_SPANS, Problem, Subject, Tally, filter_of
 from .registry import rule_of
 from .rule import DiagnosisRule
 from .spells import HOUR, spells
 
 MAX_CASES: Final = 200
 """problems of one rule; those over it are counted in the last"""
-NEAR: Final = 30_000_000_000
-"""ns between the times of a cause and of what follows from it: the interval of route requests"""
 
 
 def merged(problems: Iterable[Problem], limits: list[str]) -> list[Problem]:
@@ -71,6 +70,8 @@ def _joined(problems: list[Problem]) -> Problem:
     best.details = [*others, *details]
     best.count, best.first_time, best.last_time = tally.count, tally.first, tally.last
     best.evidence, best.filter = tally.evidence, filter_of(tally.evidence)
+    times = sorted(time for one in ordered for time in spans_of(one))
+    best.spans = times if len(times) <= MOST_SPANS else []
     return best
 
 
@@ -84,11 +85,18 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
     parent: dict[int, Problem] = {}
     of_causes: dict[frozenset[str], list[Problem]] = {}
     for problem in by_weight:
-        causes = rules[problem.rule].consequence_of
+        rule = rules[problem.rule]
+        causes = rule.consequence_of
         if causes not in of_causes:
             of_causes[causes] = [one for one in by_weight if one.rule in causes]
-        fitting = [one for one in of_causes[causes] if one is not problem and _fits(one, problem)]
-        for other in sorted(fitting, key=lambda one: _apart(one, problem)):
+        fitting = [
+            (apart, -_covered(one, problem), place, one)
+            for place, one in enumerate(of_causes[causes])
+            if one is not problem
+            and _agree(one.subject, problem.subject)
+            and (apart := _apart(one, problem)) <= rule.follows_within
+        ]
+        for _, _, _, other in sorted(fitting, key=itemgetter(0, 1, 2)):
             if not _leads_to(other, problem, parent):
                 parent[id(problem)] = other
                 break
@@ -134,22 +142,31 @@ def _leads_to(cause: Problem, problem: Problem, parent: Mapping[int, Problem]) -
     return False
 
 
-def _fits(cause: Problem, problem: Problem) -> bool:
-    near = (
-        cause.first_time - NEAR <= problem.last_time
-        and problem.first_time <= cause.last_time + NEAR
-    )
-    return near and _agree(cause.subject, problem.subject)
+def spans_of(problem: Problem) -> list[tuple[int, int]]:
+    """Return the times in which a problem went on, ns since the epoch."""
+    return problem.spans or [(problem.first_time, problem.last_time)]
 
 
 def _apart(one: Problem, other: Problem) -> int:
     """Return the ns between the times of two problems; 0 where they overlap."""
-    return max(one.first_time - other.last_time, other.first_time - one.last_time, 0)
+    return min(
+        max(first - last_there, first_there - last, 0)
+        for first, last in spans_of(one)
+        for first_there, last_there in spans_of(other)
+    )
+
+
+def _covered(cause: Problem, problem: Problem) -> int:
+    """Return how much evidence of a problem is of a time in which another one went on."""
+    times = spans_of(cause)
+    return sum(any(first <= one.time <= last for first, last in times) for one in problem.evidence)
 
 
 def _agree(one: Subject, other: Subject) -> bool:
     """Return whether two subjects may be of one incident: no part of both differs."""
-    same = ("broker", "topic", "group", "client")
+    same = ["broker", "topic", "group", "client"]
+    if (one.broker is None) == (other.broker is None):  # else one is of a server before brokers
+        same.append("server")
     return all(
         getattr(one, name) is None
         or getattr(other, name) is None

@@ -100,6 +100,10 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """what is seen there, one line"""
 
 
+MOST_SPANS: Final = 16
+"""times in which a problem went on; of one that has more only the first and the last count"""
+
+
 @dataclass(slots=True)
 class Case:
     """What a fold found: one problem of its rule."""
@@ -125,6 +129,8 @@ class Case:
     """at the end of the capture, where what was seen shows it"""
     rule: str | None = None
     """id of another rule that this is a case of, by the same state; None: that of the fold"""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """times in which it went on, ns since the epoch; none: from its first time to its last"""
 
 
 class Problem(msgspec.Struct, kw_only=True):
@@ -152,6 +158,12 @@ class Problem(msgspec.Struct, kw_only=True):
     """number of the incident; problems of one incident have one cause"""
     consequence_of: str | None = None
     """rule of the problem in this incident that led to it; None: it is the cause"""
+    spans: list[tuple[int, int]] = []
+    """as in `Case`"""
+
+
+NOT_WRITTEN: Final = ("spans",)
+"""what a line of JSON does not have of a problem"""
 
 
 class Tally:
@@ -292,6 +304,8 @@ def filter_of(evidence: list[Evidence]) -> str:
 def as_json(problem: Problem) -> dict[str, object]:
     """Return a problem with its times as text, for JSON."""
     value: dict[str, object] = msgspec.to_builtins(problem)
+    for name in NOT_WRITTEN:
+        del value[name]
     for name in ("first_time", "last_time"):
         value[name] = text_of_time(getattr(problem, name))
     shown_evidence = msgspec.to_builtins(problem.evidence)

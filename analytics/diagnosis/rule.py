@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .messages import ObservedMessage
 
 
+NEAR: Final = 30_000_000_000
+"""ns between the times of a cause and of what follows from it: the interval of route requests"""
 LASTING: Final = "Until somebody changes something: quiet in between does not end it."
 
 
@@ -125,6 +127,8 @@ class DiagnosisRule:
     """id of the rule whose state has its cases; None: its own"""
     consequence_of: frozenset[str] = frozenset()
     """ids of rules whose problems lead to this one"""
+    follows_within: int = NEAR
+    """ns between the times of such a problem and of this one, at the most"""
 
     @property
     def how_long(self) -> str:

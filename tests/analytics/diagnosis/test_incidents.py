@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.diagnosis.incidents import grouped
-from analytics.diagnosis.problem import Problem, ProblemSeverity, Subject
+from analytics.diagnosis.problem import Evidence, Problem, ProblemSeverity, Subject
 from analytics.diagnosis.rule import DiagnosisRule
 
 from .made_rules import problem, rule
@@ -63,6 +63,70 @@ def test_the_cause_is_the_nearest_in_time() -> None:
         (2, "killed", second),
         (2, "retried", Subject()),
     ]
+
+
+def times(*seconds: tuple[int, int]) -> list[tuple[int, int]]:
+    return [(first * 1_000_000_000, last * 1_000_000_000) for first, last in seconds]
+
+
+def test_a_cause_that_came_twice_leads_to_nothing_in_between() -> None:
+    """A master is gone at the beginning and at the end, its slave meanwhile."""
+    master, slave = Subject(broker="a", server="master"), Subject(broker="a", server="slave")
+    found = grouped(
+        [
+            problem("killed", 0, last=60, subject=master, spans=times((0, 2), (58, 60))),
+            problem("killed", 20, last=30, subject=slave),
+            problem("reset", 26, last=28, subject=Subject(broker="a")),
+        ],
+        RULES,
+    )
+    assert [(one.incident, one.rule, one.subject.server) for one in found] == [
+        (1, "killed", "master"),
+        (2, "killed", "slave"),
+        (2, "reset", None),
+    ]
+
+
+def test_of_causes_at_one_time_that_counts_which_has_the_evidence() -> None:
+    """Sends fail while a broker restarts, and more of them while it hangs later."""
+    seen = [Evidence("a.pcap", at, at * 1_000_000_000, 0, "seen") for at in (4, 15, 16)]
+    found = shape(
+        [
+            problem("killed", 0, last=5),
+            problem("reset", 4, last=18, spans=times((4, 5), (14, 18))),
+            problem("retried", 4, last=16, evidence=seen),
+        ]
+    )
+    assert found == [(1, "killed", None), (1, "reset", "killed"), (1, "retried", "reset")]
+
+
+def test_another_server_of_the_same_name_is_another_incident() -> None:
+    """A proxy has the name of its broker in the routes that it gives."""
+
+    def found(server: str | None) -> list[tuple[int, str, str | None]]:
+        proxy = problem("killed", 0, last=9, subject=Subject(broker="a", server="proxy"))
+        return shape([proxy, problem("reset", 5, subject=Subject(broker="a", server=server))])
+
+    assert found("broker")[1] == (2, "reset", None)
+    assert found("proxy")[1] == found(None)[1] == (1, "reset", "killed")
+
+
+def test_a_server_that_is_no_broker_contradicts_none() -> None:
+    broker = problem("killed", 0, subject=Subject(broker="a", server="slave"))
+    assert shape([broker, problem("reset", 5, subject=Subject(server="proxy"))])[1][0] == 1
+
+
+def test_a_rule_may_follow_at_once_only() -> None:
+    rules = {**RULES, "reset": rule("reset", consequence_of=frozenset(("killed",)), **AT_ONCE)}
+
+    def incidents(at: int) -> list[int]:
+        found = grouped([problem("killed", 0), problem("reset", at)], rules)
+        return [one.incident for one in found]
+
+    assert (incidents(2), incidents(3)) == ([1, 1], [1, 2])
+
+
+AT_ONCE = {"follows_within": 2_000_000_000}
 
 
 @pytest.mark.parametrize("part", ["broker", "topic", "group", "client"])
@@ -125,9 +189,12 @@ def test_rules_that_follow_from_each_other_make_no_circle() -> None:
 def test_any_problems(given: list[tuple[str, int, ProblemSeverity, str | None]], seed: int) -> None:
     def made() -> list[Problem]:
         return [
-            problem(name, at, severity=severity, subject=Subject(broker=broker))
+            problem(name, at, severity=severity, subject=Subject(broker=broker), spans=spans(at))
             for name, at, severity, broker in given
         ]
+
+    def spans(at: int) -> list[tuple[int, int]]:
+        return times((at, at + 1), (at + 50, at + 60)) if at % 2 else []
 
     problems, shuffled = made(), made()
     random.Random(seed).shuffle(shuffled)

@@ -59,6 +59,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         case.advice = _PROXY_ADVICE
     ends = [one.end for one in outages if one.end is not None and not one.lost_sight]
     case.last_time = max([case.last_time, *ends])
+    case.spans = [one.span() for one in outages]
     case.state = state_of(outages)
     case.details = outage_details(context, outages)
     for time in shut_down:

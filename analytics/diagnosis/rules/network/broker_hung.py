@@ -11,15 +11,18 @@ from dissectors.endpoint import host_of
 from ...context import Context
 from ...need import Need
 from ...outages import clock, named, seconds
-from ...problem import Case, Confidence, ProblemSeverity, ProblemState, Subject, Tally, shown
+from ...problem import Case, Confidence, ProblemSeverity, ProblemState, Tally, shown
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 from ...silences import CONNECTIONS, WAITS, ServerSilences, Silence
 from ...spells import spells
-from .broker_gone import is_broker
+from .broker_gone import broker_subject, is_broker
 
 LEAST: Final = 1_000_000_000
 """ns of a silence that is worth a word: pauses of garbage collection are mostly shorter"""
+
+AT_ONCE: Final = 2_000_000_000
+"""ns between what stops a broker and its silence: one that is back does not hang for that later"""
 
 LEAST_ALONE: Final = 2_000_000_000
 """ns that one answered request must have waited alone: less is a slow one"""
@@ -43,10 +46,11 @@ class _Fold(ServerSilences):
         again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
         case = tally.case(
             f"{named(context, self.key)} hung {_from_to(longest)}{again}: {_what(found)}",
-            Subject(broker=context.broker(self.key)),
+            broker_subject(self.key, context),
         )
         case.first_time = min(one.begin for one in found)
         case.last_time = max(one.end for one in found)
+        case.spans = [(one.begin, one.end) for one in found]
         if all(one.answered for one in found):
             case.state = ProblemState.OVER
         case.details = _details(context, found)
@@ -142,4 +146,5 @@ RULE = DiagnosisRule(
     needs=frozenset((Need.CONNECTIONS,)),
     rests_on_absence=True,
     consequence_of=frozenset(("broker-gone", "page-cache-busy", "packets-unacknowledged")),
+    follows_within=AT_ONCE,
 )

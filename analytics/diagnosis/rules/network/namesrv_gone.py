@@ -33,6 +33,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         f"NameServer {address} was gone {outages[0].said()}{again}: {what_happened(outages)}",
         Subject(server=address),
     )
+    case.spans = [one.span() for one in outages]
     case.state = state_of(outages)
     case.details = outage_details(context, outages)
     if others:

@@ -61,6 +61,7 @@ class _Fold(Fold):
         case = tally.case(self._title(found, context), subject)
         case.first_time = min(one.stall.first for one in found)
         case.last_time = max(one.stall.last for one in found)
+        case.spans = [one.span() for one in found]
         if all(row.end_time > stall.last for row, stall in found):
             case.state = ProblemState.OVER
         if all(stall.last - stall.first < FAILS_NS for _, stall in found):
