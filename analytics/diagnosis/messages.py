@@ -28,6 +28,7 @@ from dissectors.rows.record import ONEWAY, ORPHAN, UNANSWERED, ExchangeRecord
 from ..sends.attempts import (
     DEFAULT_TIMEOUT_US,
     SOON_US,
+    WITHIN_US,
     ConnectFailure,
     ObservedAttempt,
     Send,
@@ -58,6 +59,9 @@ _Connection = tuple[str, int, str, str]
 _RETRY: Final = "%RETRY%"
 _DLQ: Final = "%DLQ%"
 _SOON: Final = SOON_US * 1000
+_WITHIN: Final = WITHIN_US * 1000
+_Relay = tuple[str, str, str]
+"""host of a relay and of its clients, address of the relay, address that it sends to"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +198,9 @@ class AttemptStore:
         failures = self._connect_failures(names)
         by_process: dict[str, list[list[Send]]] = {}
         rows_of: dict[str, list[ExchangeRecord]] = {}
+        relays = relays_in(self._telling.values())
         for key, rows in self._telling.items():
-            own = without_inner_hops(rows)
+            own = without_inner_hops(rows, relays)
             rows_of[key] = [row for _, row in own]
             made = [self._send_of(source, row, names) for source, row in own]
             by_process.setdefault(process_of(key, made[0].host), []).append(made)
@@ -323,33 +328,56 @@ def lead_of(key: str, begin: int) -> int | None:
     return (begin - born + _SLACK_US) % _ZONES_US - _SLACK_US
 
 
-def without_inner_hops(rows: Iterable[_Placed]) -> list[_Placed]:
+def relays_in(messages: Iterable[Sequence[_Placed]]) -> frozenset[_Relay]:
+    """Return the relays that run where their clients do: there an address proves nothing.
+
+    Two answers with one id of a broker are one stored message, so the exchange that took longer is
+    the outer one.
+    """
+    found: set[_Relay] = set()
+    for rows in messages:
+        by_id: dict[tuple[str, str], ExchangeRecord] = {}
+        for _, row in rows:
+            if row.offset_msg_id is None or row.latency_us is None:
+                continue
+            host = host_of(row.requester)
+            other = by_id.setdefault((host, row.offset_msg_id), row)
+            outer, inner = (row, other) if _longer(row, other) else (other, row)
+            if outer.responder != inner.responder:
+                found.add((host, outer.responder, inner.responder))
+    return frozenset(found)
+
+
+def _longer(row: ExchangeRecord, other: ExchangeRecord) -> bool:
+    return (row.latency_us or 0) > (other.latency_us or 0)
+
+
+def without_inner_hops(
+    rows: Iterable[_Placed], relays: frozenset[_Relay] = frozenset()
+) -> list[_Placed]:
     """Return the sends of a message that its client made, by time.
 
     A relay, such as a proxy of 5.x, sends a message again while its own client waits: from the
-    address that was asked, to another one, within the time of the outer exchange.
+    address that was asked, to another one, within the time of the outer exchange. `relays` are
+    those that ask from the address of their client.
     """
     ordered = sorted(rows, key=lambda one: (one[1].request_time or 0, one[1].opaque))
     kept: list[_Placed] = []
     for source, row in ordered:
-        host = host_of(row.requester)
-        begin = row.request_time or 0
-        inner = any(
-            (
-                (
-                    outer.offset_msg_id is not None
-                    and outer.offset_msg_id == row.offset_msg_id
-                    and outer.responder != row.responder
-                )
-                or (
-                    host_of(outer.responder) == host
-                    and host_of(outer.requester) != host
-                    and outer.responder != row.responder
-                )
-            )
-            and begin <= (outer.response_time or begin)
-            for _, outer in kept
-        )
-        if not inner:
+        if not any(_is_inner(row, outer, relays) for _, outer in kept):
             kept.append((source, row))
     return kept
+
+
+def _is_inner(row: ExchangeRecord, outer: ExchangeRecord, relays: frozenset[_Relay]) -> bool:
+    """Return whether who took one send of a message made the other one."""
+    begin = row.request_time or 0
+    if outer.responder == row.responder or begin > (outer.response_time or begin):
+        return False
+    if outer.offset_msg_id is not None and outer.offset_msg_id == row.offset_msg_id:
+        return True
+    host = host_of(row.requester)
+    if host_of(outer.requester) != host:
+        return host_of(outer.responder) == host
+    soon = outer.response_time is not None or begin - (outer.request_time or 0) <= _WITHIN
+    return soon and (host, outer.responder, row.responder) in relays

@@ -27,6 +27,8 @@ _SEES_FIN = V5_1_3
 """First version that ends its requests when the broker closes the connection by FIN."""
 SOON_US = 1_000_000
 """A client tries the next broker at once; so long it may take to log and to connect."""
+WITHIN_US = 3_000_000
+"""An inner hop begins so soon where the outer one has no answer."""
 _AT_ONCE_US = 50_000
 """A client that connects for a message does so at once."""
 GRACE_US = 20_000

@@ -144,7 +144,9 @@ def _verdict(attempts: Sequence[ObservedAttempt], limits: Limits) -> str | None:
     in_time = end is None or end - begin < limits.timeout_us
     if since is None or last.send.language != "JAVA" or not in_time or not _may_change(refused):
         return None
-    return NOT_RETRIED if (last.send.version or 0) >= since else OLD_CLIENT
+    if (last.send.version or 0) < since:
+        return OLD_CLIENT
+    return NOT_RETRIED if len(refused) == 1 else None  # it was retried, as often as was set
 
 
 def _may_change(refused: Sequence[ObservedAttempt]) -> bool:

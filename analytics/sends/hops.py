@@ -21,7 +21,7 @@ from ..report import ReportInput, TableColumn
 from ..schema import SOURCE
 from ..spark.expressions import adding, grouped
 from . import sends
-from .attempts import REFUSED, STORED
+from .attempts import REFUSED, STORED, WITHIN_US
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,8 +30,6 @@ RELAYS = "relays"
 """The share of `ReportInput.kept` that these are."""
 OWN = "sends of relays themselves"
 """The share of those."""
-WITHIN_US = 3_000_000
-"""An inner hop begins so soon where the outer one has no answer."""
 
 RELAY_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("relay", "string", "", "`address:port` that took the sends and made them again"),

@@ -99,6 +99,13 @@ def test_all_attempts_made_none_is_missing() -> None:
     assert chain(*sends).verdict is None
 
 
+def test_what_was_retried_once_is_not_called_unretried() -> None:
+    """Who tries a refused send again was set to fewer attempts than usual."""
+    assert chain(answered(code=2), answered(at=9, code=2)).verdict is None
+    cut_off = silent(ended="reset", by="server")
+    assert chain(cut_off, answered(at=9, code=2)).verdict == chains.NOT_RETRIED
+
+
 def test_alike_remarks_have_one_shape() -> None:
     assert remark_shape("period in queue: 201ms, size: 12") == "period in queue: Nms, size: N"
     assert remark_shape(None) is None
