@@ -201,23 +201,24 @@ def _nearest_of(before: i64, own: i64, after: i64, month_offset: i64, reference_
 
 @final
 class _Months:
-    """The starts of three months, ms since the epoch: those around the last time asked for."""
+    """The starts of three months that follow each other, ms since the epoch."""
 
-    def __init__(self) -> None:
-        self.before: i64 = 0
-        self.own: i64 = 0
-        self.after: i64 = 0
+    def __init__(self, before: i64, own: i64, after: i64) -> None:
+        self.before: i64 = before
+        self.own: i64 = own
+        self.after: i64 = after
 
 
-_MONTHS: Final = _Months()
+_LAST: Final = [_Months(0, 0, 0)]
+"""those around the last time asked for; replaced, never changed, as threads share them"""
 
 
 def clock_of(month_offset: i64, near_ms: i64) -> i64:
     """Return `born_at` of a clock at UTC, for a time within the calendar."""
-    months = _MONTHS
+    months = _LAST[0]
     if near_ms < months.own or near_ms >= months.after:
-        starts = _month_starts(int(near_ms) // MINUTE_MS, 0)
-        months.before, months.own, months.after = starts
+        before, own, after = _month_starts(int(near_ms) // MINUTE_MS, 0)
+        months = _LAST[0] = _Months(before, own, after)
     return _nearest_of(months.before, months.own, months.after, month_offset, near_ms)
 
 

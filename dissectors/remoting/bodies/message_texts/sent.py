@@ -8,7 +8,7 @@ message that is compressed or RocketMQ's own is left to it. The order of the fie
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, final
 
 from librt.strings import BytesWriter
 from mypy_extensions import i64
@@ -22,9 +22,21 @@ from .shared import Properties, Topic, put_content, put_transaction
 
 SENT_FORM: Final = "raw-message"
 """the form of a body that is one message"""
-_PROPERTIES: Final = Properties()
-_TOPIC: Final = Topic()
-"""of the message that is written now"""
+
+
+@final
+class _Parts:
+    """What is kept from one message to the next."""
+
+    __slots__ = ("properties", "topic")
+
+    def __init__(self) -> None:
+        self.topic = Topic()
+        self.properties = Properties()
+
+
+_SPARE: Final[list[_Parts]] = []
+"""those that no thread uses now"""
 
 
 def text_of_sent(body: bytes, fields: Mapping[str, object], near_ms: i64) -> bytes | None:
@@ -35,7 +47,19 @@ def text_of_sent(body: bytes, fields: Mapping[str, object], near_ms: i64) -> byt
     """
     if not body or has_decoders():
         return None
-    topic, properties, out = _TOPIC, _PROPERTIES, BytesWriter()
+    try:
+        parts = _SPARE.pop()
+    except IndexError:
+        parts = _Parts()
+    text = _text_of(parts.topic, parts.properties, body, fields, near_ms)
+    _SPARE.append(parts)
+    return text
+
+
+def _text_of(
+    topic: Topic, properties: Properties, body: bytes, fields: Mapping[str, object], near_ms: i64
+) -> bytes | None:
+    out = BytesWriter()
     topic.set(text_in(fields, "topic"))
     sys_flag = number_in(fields, "sysFlag")
     if topic.is_own or is_trace(body) or compression_of(sys_flag) is not None:

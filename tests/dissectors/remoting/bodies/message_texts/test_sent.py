@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import example, given
@@ -74,3 +76,23 @@ def test_decoders_of_a_user_are_asked() -> None:
     assert holds(b"x", {"topic": "T"})
     with decoding_with([NamedDecoder("mine", lambda _: {"is": "mine"})]):
         assert not holds(b"x", {"topic": "T"})
+
+
+def test_threads_do_not_share_what_is_written() -> None:
+    """Programs read captures in several threads; plain modules are switched anywhere."""
+    texts = [
+        f"UNIQ_KEY\x01{UNIQUE_KEY[:-4]}{number:04X}\x02KEYS\x01{number}" for number in range(4)
+    ]
+
+    def written(text: str, times: int = 200) -> set[bytes | None]:
+        fields: dict[str, object] = {"topic": text[-1], "properties": text}
+        return {text_of_sent(b"x" * 9, fields, NEAR_MS) for _ in range(times)}
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(texts)) as pool:
+            found = list(pool.map(written, texts))
+    finally:
+        sys.setswitchinterval(before)
+    assert found == [written(text, 1) for text in texts]
