@@ -19,6 +19,8 @@ from tests.rmqtool.command import PROGRAM, ROOT
 pytestmark = pytest.mark.cluster
 
 LINES = 300
+SOME_ROWS = 4_000
+"""bytes of some rows of the log"""
 WITHOUT_ANSWER = ("timeout", "lost")
 
 
@@ -112,7 +114,11 @@ def test_a_broker_that_dies_is_in_the_log_and_in_the_summary(
     )
     try:
         wait_until("sends are logged", lambda: log.exists() and log.stat().st_size > 0, 60)
-        faults.kill(rocketmq.broker("broker-a"))
+        # It stands still first, so that sends surely wait for it when it dies.
+        with faults.frozen(rocketmq.broker("broker-a")):
+            before = log.stat().st_size
+            wait_until("others are logged", lambda: log.stat().st_size > before + SOME_ROWS, 60)
+            faults.kill(rocketmq.broker("broker-a"))
         out, err = running.communicate(timeout=120)
     finally:
         running.kill()
