@@ -57,12 +57,23 @@ def end_shared() -> None:
 def end_with_lane(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """End what the lane of a test shares, unless the next test is of that lane or of its module.
 
-    Brokers are at work also where nobody asks them for anything.
+    Brokers are at work also where nobody asks them for anything. A test that is tried a second time
+    has the fixtures of the first.
     """
+    if _is_tried_again(item):
+        return
     if nextitem is None or (
         lane_of(nextitem.nodeid) != lane_of(item.nodeid) and nextitem.path != item.path
     ):
         end_shared()
+
+
+def _is_tried_again(item: pytest.Item) -> bool:
+    """Return whether pytest-rerunfailures runs a test, which has ended, once more."""
+    marker = item.get_closest_marker("flaky")
+    failed = getattr(item, "_test_failed_statuses", {})
+    tried: int = getattr(item, "execution_count", 1)
+    return marker is not None and any(failed.values()) and tried <= marker.kwargs.get("reruns", 1)
 
 
 @pytest.fixture(scope="session", autouse=True)
