@@ -48,18 +48,8 @@ UNITS: dict[str, tuple[str, ...]] = {
     **{
         f"dissectors.{leaf}": ()
         for leaf in (
-            "budget",
-            "endpoint",
-            "expert",
-            "foreign",
-            "histogram",
-            "json_bytes",
-            "patterns",
-            "plain_json",
-            "printable",
-            "quantities",
-            "temporary",
-            "times",
+            *("budget", "endpoint", "expert", "foreign", "histogram", "json_bytes", "patterns"),
+            *("plain_json", "printable", "quantities", "temporary", "times"),
         )
     },
     "dissectors.owned_folder": ("dissectors.temporary",),

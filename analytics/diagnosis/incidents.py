@@ -165,7 +165,7 @@ def _covered(cause: Problem, problem: Problem) -> int:
 def _agree(one: Subject, other: Subject) -> bool:
     """Return whether two subjects may be of one incident: no part of both differs."""
     same = ["broker", "topic", "group", "client"]
-    if (one.broker is None) == (other.broker is None):  # else one is of a server before brokers
+    if (one.broker is None) == (other.broker is None):  # else one is of a proxy or NameServer
         same.append("server")
     return all(
         getattr(one, name) is None

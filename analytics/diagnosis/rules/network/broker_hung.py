@@ -22,7 +22,7 @@ LEAST: Final = 1_000_000_000
 """ns of a silence that is worth a word: pauses of garbage collection are mostly shorter"""
 
 AT_ONCE: Final = 2_000_000_000
-"""ns between what stops a broker and its silence: one that is back does not hang for that later"""
+"""ns from a cause to the silence that it leads to: one that is back does not hang for it later"""
 
 LEAST_ALONE: Final = 2_000_000_000
 """ns that one answered request must have waited alone: less is a slow one"""

@@ -1,8 +1,8 @@
 """Properties of a message that need no unescaping, written as JSON from where they stand.
 
-Plain are properties in ASCII without quotes, backslashes and control characters but those that part
-names and values, none of them twice, and of those that have parts UNIQ_KEY alone. What is plain
-reads as `decode_properties` reads it.
+Properties are plain if they are ASCII without quotes, backslashes and control characters other than
+the two separators, if no name is there twice, and if only UNIQ_KEY has parts (`ids.parts`). Plain
+properties are read as `decode_properties` reads them.
 RocketMQ: MessageDecoder.string2messageProperties.
 """
 
@@ -29,7 +29,7 @@ _NAME_END: Final[i64] = ord(NAME_VALUE_SEPARATOR)
 _VALUE_END: Final[i64] = ord(PROPERTY_SEPARATOR)
 _BLANK: Final = 0x20
 _MARKS: Final = 62
-"""of names, in the bits of a number"""
+"""bits in which names are marked as seen"""
 _LEAST: Final = 8
 """bytes that are read at a time"""
 _NULL: Final = b"null"

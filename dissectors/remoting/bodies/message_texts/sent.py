@@ -37,6 +37,8 @@ class _Parts:
 
 _SPARE: Final[list[_Parts]] = []
 """those that no thread uses now"""
+_MOST_KEPT: Final = 64 * 1024
+"""characters of properties up to which their memory is used again"""
 
 
 def text_of_sent(body: bytes, fields: Mapping[str, object], near_ms: i64) -> bytes | None:
@@ -51,13 +53,20 @@ def text_of_sent(body: bytes, fields: Mapping[str, object], near_ms: i64) -> byt
         parts = _SPARE.pop()
     except IndexError:
         parts = _Parts()
-    text = _text_of(parts.topic, parts.properties, body, fields, near_ms)
-    _SPARE.append(parts)
+    written = text_in(fields, "properties")
+    text = _text_of(parts.topic, parts.properties, body, fields, written, near_ms)
+    if len(written) <= _MOST_KEPT:  # else it has memory for as many bytes again
+        _SPARE.append(parts)
     return text
 
 
 def _text_of(
-    topic: Topic, properties: Properties, body: bytes, fields: Mapping[str, object], near_ms: i64
+    topic: Topic,
+    properties: Properties,
+    body: bytes,
+    fields: Mapping[str, object],
+    written: str,
+    near_ms: i64,
 ) -> bytes | None:
     out = BytesWriter()
     topic.set(text_in(fields, "topic"))
@@ -65,7 +74,7 @@ def _text_of(
     if topic.is_own or is_trace(body) or compression_of(sys_flag) is not None:
         return None
     try:
-        raw = text_in(fields, "properties").encode()
+        raw = written.encode()
     except UnicodeEncodeError:  # half a surrogate pair
         return None
     properties.set(raw, 0, len(raw))
