@@ -68,7 +68,7 @@ COMPILED_MODULES = [
     "dissectors/remoting/messages/record_layout.py",
     "dissectors/remoting/messages/records.py",
     "dissectors/remoting/messages/whole_record.py",
-    "dissectors/remoting/trace_topics.py",
+    "dissectors/remoting/topic_names.py",
     "dissectors/remoting/bodies/contents.py",
     "dissectors/remoting/bodies/messages.py",
     "dissectors/remoting/bodies/message_texts/plain_properties.py",

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows.outcome import LONG_POLLS, NORMAL_ANSWERS, NOT_DURABLE_ANSWERS
 
 from .schema import SOURCE
-from .spark.expressions import adding, texts
+from .spark.expressions import adding, text, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,7 +38,7 @@ IS_NOT_DURABLE = (
 """SQL: the message is stored, but not on disk or on a slave in time."""
 IS_EXPECTED = (
     "coalesce(status = 'answered' and request_name = 'GET_ROUTEINFO_BY_TOPIC'"
-    " and response_name = 'TOPIC_NOT_EXIST' and contains(topic, '%RETRY%'), false)"
+    f" and response_name = 'TOPIC_NOT_EXIST' and contains(topic, {text(RETRY_PREFIX)}), false)"
 )
 """SQL: a consumer asks for its retry topic before a broker has made it."""
 IS_FAILURE = (

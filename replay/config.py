@@ -17,6 +17,7 @@ from dissectors.endpoint import split_endpoint
 from dissectors.remoting.command import JSON, ROCKETMQ
 from dissectors.remoting.retries import retry_codes_of
 from dissectors.remoting.sysflag import COMPRESSION_TYPES
+from dissectors.remoting.topic_names import DEFAULT_TOPIC, TRACE_TOPIC
 from dissectors.remoting.versions import V5_3_3, ordinal_of
 
 from .acl import Credentials
@@ -88,7 +89,7 @@ class ProducerConfig:
     """headers in JSON or ROCKETMQ"""
     smart_msg: bool = True
     """short field names, code 310 instead of 10 (sendSmartMsg)"""
-    create_topic_key: str = "TBW102"
+    create_topic_key: str = DEFAULT_TOPIC
     """topic whose queues an unknown topic is made from"""
     default_topic_queue_nums: int = 4
     """queues of a topic that a send makes"""
@@ -144,7 +145,7 @@ class ProducerConfig:
     """a broker that says GO_AWAY is asked once more, on a new connection"""
     trace: bool = False
     """what was sent, when and where is told to the trace topic (enableTrace)"""
-    trace_topic: str = "RMQ_SYS_TRACE_TOPIC"
+    trace_topic: str = TRACE_TOPIC
     """topic of traces"""
     check_listener: CheckListener | None = field(default=None, repr=False)
     """says what became of a half message when a broker asks"""

@@ -9,33 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-SEPARATOR: Final = "%"
-RETRY: Final = "%RETRY%"
-DLQ: Final = "%DLQ%"
+from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 
-SYSTEM_TOPICS: Final = frozenset(
-    (
-        "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
-        "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRACE_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "CHECKPOINT_TOPIC",
-    )
-)
-"""Topics that belong to RocketMQ itself, besides those that start with `rmq_sys_`."""
+SEPARATOR: Final = "%"
 SYSTEM_GROUPS: Final = frozenset(
     ("CLIENT_INNER_PRODUCER", "SELF_TEST_P_GROUP", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER")
 )
-
-
-def is_system_topic(topic: str) -> bool:
-    """Whether the topic is one of RocketMQ's own."""
-    return topic in SYSTEM_TOPICS or topic.startswith("rmq_sys_")
 
 
 def wrap_namespace(namespace: str, name: str) -> str:
@@ -68,7 +47,7 @@ def _is_system(name: str) -> bool:
 
 
 def _prefix_of(name: str) -> tuple[str, str]:
-    for prefix in (RETRY, DLQ):
+    for prefix in (RETRY_PREFIX, DLQ_PREFIX):
         if name.startswith(prefix):
             return prefix, name[len(prefix) :]
     return "", name

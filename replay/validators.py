@@ -19,6 +19,7 @@ from dissectors.remoting.messages.properties import (
     PROPERTY_SEPARATOR,
     property_of,
 )
+from dissectors.remoting.topic_names import NOT_FOR_SENDS, RETRY_PREFIX
 
 from .message import Message
 
@@ -28,18 +29,6 @@ PROPERTIES_LENGTH: Final = 32767
 """bytes of all properties as they travel: the broker stores their length in 16 bits"""
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 """the name that a Java producer starts with, and refuses to start with"""
-
-FORBIDDEN_TOPICS: Final = frozenset(
-    (
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    )
-)
-"""Topics that only brokers write to."""
 
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _ILLEGAL: Final = int(ResponseCode.MESSAGE_ILLEGAL)
@@ -60,7 +49,7 @@ class Invalid(NamedTuple):
 def why_not_topic(topic: str) -> Invalid | None:
     """Why no message can be sent to a topic of this name; None if one can."""
     problem = _why_not_name(topic, "topic", TOPIC_LENGTH)
-    if problem is None and topic in FORBIDDEN_TOPICS:
+    if problem is None and topic in NOT_FOR_SENDS:
         return Invalid(-1, f"topic {topic} is one that only brokers write to", "name another topic")
     return problem
 
@@ -159,7 +148,7 @@ def _why_not_joined(first: Message, message: Message) -> Invalid | None:
         return Invalid(-1, f"a batch has {topics}", "send a batch a topic")
     if message.wait_store_ok != first.wait_store_ok:
         return Invalid(-1, "messages of a batch differ in WAIT", "send a batch of either kind")
-    if message.topic.startswith("%RETRY%"):
+    if message.topic.startswith(RETRY_PREFIX):
         return Invalid(-1, "a batch cannot go to a retry topic", "send the messages one by one")
     delays = ("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
     if any(name in message.properties for name in delays):

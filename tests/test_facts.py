@@ -1,7 +1,7 @@
 """Facts of the protocol have one spelling, in `dissectors.remoting`: second ones are found here.
 
 What can be told from the syntax tree is: the ordinal of a release as a bare number, a code as a
-bare number, the letters and the long names of the send headers.
+bare number, the letters and the long names of the send headers, the name of a topic of RocketMQ.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from dissectors.remoting import code_sets
+from dissectors.remoting import code_sets, topic_names
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.headers import header_fields
 from dissectors.remoting.retries import RETRIED_SINCE, retry_codes_of
@@ -22,6 +22,7 @@ FACTS = ROOT / "dissectors" / "remoting"
 PLACES = (
     FACTS / "versions.py",
     FACTS / "codes.py",
+    FACTS / "topic_names.py",
     *(FACTS / "header_tables").glob("*.py"),
     *(FACTS / "operation_tables").glob("*.py"),
 )
@@ -115,6 +116,8 @@ def second_spellings(nodes: Sequence[ast.AST]) -> Iterator[str]:
     for node in nodes:
         yield from _spelled_sets(node)
         yield from _spelled_fields(node)
+        if isinstance(node, ast.Constant) and node.value in TOPICS:
+            yield f"{node.lineno}: the name of a topic"
 
 
 def _spelled_sets(node: ast.AST) -> Iterator[str]:
@@ -124,6 +127,9 @@ def _spelled_sets(node: ast.AST) -> Iterator[str]:
                 yield f"{node.lineno}: the codes of {name} as numbers"
 
 
+TOPICS = frozenset(
+    value for name, value in vars(topic_names).items() if isinstance(value, str) and name.isupper()
+) | frozenset(topic_names.SYSTEM_TOPICS)
 SEND_V1 = frozenset(field.wire for field in header_fields("SendMessageRequestHeader"))
 SEND_V2 = frozenset("abcdefghijklmn")
 
@@ -168,6 +174,8 @@ def test_facts_are_spelled_once() -> None:
         "topic = command.ext_fields['b']",
         "names = ('a', 'b', 'c', 'd', 'e')",
         "names = (*('topic', 'queueId', 'sysFlag'), *('flag', 'properties'))",
+        "topic = 'TBW102'",
+        "topic = f'%DLQ%{group}'",
     ],
 )
 def test_a_second_spelling_is_found(source: str) -> None:

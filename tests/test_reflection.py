@@ -27,6 +27,7 @@ from dissectors.remoting.codes import (
 from dissectors.remoting.headers import HEADERS, FieldType, HeaderField
 from dissectors.remoting.messages.properties import PROPERTIES
 from dissectors.remoting.operation_tables.operation import Operation
+from dissectors.remoting.topic_names import NOT_FOR_SENDS, SYSTEM_TOPICS
 from dissectors.remoting.versions import VERSIONS
 from tests.cluster.artifacts import (
     NEWEST_4,
@@ -215,6 +216,15 @@ def test_no_property_names_are_constants() -> None:
 def test_reserved_properties(release: str) -> None:
     own = {one.name for one in PROPERTIES if one.reserved and there(release, one.since)}
     assert own == jar(release)["MessageConst.STRING_HASH_SET"].keys()
+
+
+def test_system_topics() -> None:
+    """Those of the newest release, of which older ones have some."""
+    newest = jar(NEWEST_5)
+    assert newest["TopicValidator.SYSTEM_TOPIC_SET"].keys() == SYSTEM_TOPICS
+    assert newest["TopicValidator.NOT_ALLOWED_SEND_TOPIC_SET"].keys() == NOT_FOR_SENDS
+    for release in EVERY_RELEASE:
+        assert jar(release)["TopicValidator.SYSTEM_TOPIC_SET"].keys() <= SYSTEM_TOPICS
 
 
 @pytest.mark.parametrize("release", EVERY_RELEASE)

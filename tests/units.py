@@ -66,7 +66,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.remoting.header_tables": (),
     "dissectors.remoting.operation_tables": (),
     "dissectors.remoting.fastjson": (),
-    "dissectors.remoting.ids": (ENDPOINT,),
+    "dissectors.remoting.ids": (ENDPOINT, "dissectors.remoting.topic_names"),
     "dissectors.remoting.messages": (
         *REMOTING_FACTS,
         "dissectors.remoting.ids",
@@ -265,7 +265,10 @@ UNITS: dict[str, tuple[str, ...]] = {
     "analytics.kept": ("analytics.schema", "analytics.spark"),
     "analytics.schema": ("dissectors.decode", "dissectors.rows"),
     "analytics.spark": ("analytics.errors", "dissectors.histogram", ENDPOINT),
-    "analytics.derived": ("analytics.schema", "analytics.spark", "dissectors.rows"),
+    "analytics.derived": (
+        *("analytics.schema", "analytics.spark"),
+        *("dissectors.remoting.topic_names", "dissectors.rows"),
+    ),
     "analytics.report": ("analytics.kept", "analytics.schema"),
     "analytics.result": ("analytics.report", "analytics.kept", "analytics.schema"),
     "analytics.tables": ("analytics.result",),

@@ -13,6 +13,7 @@ import msgspec
 
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.row_facts.ext_fields import offsets_in
+from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,
     BEFORE,
@@ -25,7 +26,7 @@ from dissectors.rows.message_record import (
 from dissectors.rows.record import ExchangeRecord
 
 from ..diagnosis.keys import joined_key
-from ..diagnosis.rules.consumers.returns import DLQ, RETRY, group_of
+from ..diagnosis.rules.consumers.returns import group_of
 from ..inputs.rows import json_text_of
 from .known import Known
 
@@ -175,7 +176,7 @@ def seen_message(row: MessageRecord, known: Known) -> SeenMessage:
     """Return what the folds need of a row."""
     topic = row.topic or ""
     group = row.consumer_group
-    if group is None and (RETRY in topic or DLQ in topic):
+    if group is None and (RETRY_PREFIX in topic or DLQ_PREFIX in topic):
         group = group_of(topic)  # a consumer sent it there
     client = row.client_id or known.context.clients.get(row.client_address)
     return SeenMessage(
@@ -208,4 +209,4 @@ def seen_message(row: MessageRecord, known: Known) -> SeenMessage:
 
 def is_own(topic: str | None) -> bool:
     """Return whether a topic is one that RocketMQ made for a group."""
-    return topic is None or RETRY in topic or DLQ in topic
+    return topic is None or RETRY_PREFIX in topic or DLQ_PREFIX in topic

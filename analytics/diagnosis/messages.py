@@ -20,6 +20,7 @@ from dissectors.endpoint import host_of
 from dissectors.foreign import hexadecimal_of
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.ids.message_ids import decode_unique_key
+from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
@@ -56,8 +57,6 @@ _Placed = tuple[str, ExchangeRecord]
 """a send and the input it was seen in"""
 _Connection = tuple[str, int, str, str]
 """input, number of the conversation in it, both ends; a fold does not know the input"""
-_RETRY: Final = "%RETRY%"
-_DLQ: Final = "%DLQ%"
 _SOON: Final = SOON_US * 1000
 _WITHIN: Final = WITHIN_US * 1000
 _Relay = tuple[str, str, str]
@@ -297,7 +296,7 @@ class AttemptStore:
 def is_producers(row: ExchangeRecord) -> bool:
     """Return whether a send is one of a producer, not of a consumer to its retry topic."""
     topic = row.topic or ""
-    return row.request_code in SENDS and _RETRY not in topic and _DLQ not in topic
+    return row.request_code in SENDS and RETRY_PREFIX not in topic and DLQ_PREFIX not in topic
 
 
 def is_failed(row: ExchangeRecord) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from dissectors.remoting.topic_names import DLQ_PREFIX
 from dissectors.replication.progress import Replication
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,
@@ -173,7 +174,7 @@ def _of_return(rows: Sequence[MessageRecord]) -> list[str]:
         last = next(row for row in reversed(mine) if row.event == RETURNED)
         if any(row.event == DELIVERED and (row.time or 0) > (last.time or 0) for row in mine):
             continue
-        if any(row.topic == f"%DLQ%{group}" for row in ordered):
+        if any(row.topic == f"{DLQ_PREFIX}{group}" for row in ordered):
             continue
         given = [row for row in mine if row.event == DELIVERED and row.reconsume_times is not None]
         times = given[-1].reconsume_times if given else None

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.topic_names import DLQ_PREFIX
 
 from ..report import Chart, Report, ReportInput, ReportOptions, Rows
 from ..sends import sends
@@ -30,7 +31,7 @@ from ..sends.unavailable import (
     connects,
     failed_connects,
 )
-from ..spark.expressions import adding, grouped, numbers, texts
+from ..spark.expressions import adding, grouped, numbers, text, texts
 from .retry_tables import (
     ATTEMPTS,
     CAUSES,
@@ -213,7 +214,7 @@ def _consumers(exchanges: DataFrame) -> DataFrame:
             "of_group": f"if({sent}, {named}, coalesce(`group`, {named}))",
             "back": back,
             "sent": sent,
-            "dead": "coalesce(contains(topic, '%DLQ%'), false)",
+            "dead": f"coalesce(contains(topic, {text(DLQ_PREFIX)}), false)",
             "count": "coalesce(message_count, 1)",
         },
     ).drop("group")

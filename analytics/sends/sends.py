@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from dissectors.grpc import send_codes
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.row_facts.names import STREAM_RESET
+from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows.conversation_facts import CLOSING_US
 from dissectors.rows.outcome import SEND_CALLS
 
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OF_CONSUMERS = (
-    "(coalesce(contains(topic, '%RETRY%'), false) or coalesce(contains(topic, '%DLQ%'), false))"
+    f"(coalesce(contains(topic, {text(RETRY_PREFIX)}), false)"
+    f" or coalesce(contains(topic, {text(DLQ_PREFIX)}), false))"
 )
 """SQL: the topic is one of the retries and dead letters of consumers."""
 LOGGED = "(request_packet is null and response_packet is null)"

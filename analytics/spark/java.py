@@ -40,6 +40,15 @@ _LARGE = (
     "-XX:+UseParallelGC",
 )
 _QUICK = ("-XX:TieredStopAtLevel=1", *_LARGE)
+_LONG = (
+    *_LARGE,
+    # The optimising compiler is for loops over rows, not for what plans queries: by Java's own
+    # limits, a thirtieth of these, it took more than half as long as all tasks.
+    "-XX:Tier4InvocationThreshold=150000",
+    "-XX:Tier4MinInvocationThreshold=20000",
+    "-XX:Tier4CompileThreshold=500000",
+    "-XX:Tier4BackEdgeThreshold=1500000",
+)
 
 
 class Java(NamedTuple):
@@ -90,7 +99,7 @@ def _version_of(home: str, program: str) -> str:
 
 def options_of(small: bool, quick: bool) -> tuple[str, ...]:
     """Return Java's options for Spark; the input is done in seconds (`small`), in a few minutes."""
-    return (*_ALWAYS, *(_SMALL if small else _QUICK if quick else _LARGE))
+    return (*_ALWAYS, *(_SMALL if small else _QUICK if quick else _LONG))
 
 
 def _written(folder: str) -> str:

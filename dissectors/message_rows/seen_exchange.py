@@ -10,24 +10,26 @@ from ..foreign import integer_of
 from ..remoting.ids.message_ids import physical_offset_of
 from ..remoting.ids.pop_receipts import decode_pop_receipt
 from ..remoting.messages.message import StoredMessage
+from ..remoting.topic_names import (
+    HALF_TOPIC,
+    LITE_PREFIX,
+    OP_HALF_TOPIC,
+    RETRY_PREFIX,
+    ROCKSDB_HALF_TOPIC,
+    ROCKSDB_OP_HALF_TOPIC,
+    SCHEDULE_TOPIC,
+    TIMER_TOPIC,
+)
 from ..rows.message_record import MessageRecord
 from ..rows.record import ExchangeRecord
 
 MILLI: Final = 1_000_000
 """nanoseconds"""
-DLQ_PREFIX: Final = "%DLQ%"
-"""MixAll.DLQ_GROUP_TOPIC_PREFIX"""
-RETRY_PREFIX: Final = "%RETRY%"
-"""MixAll.RETRY_GROUP_TOPIC_PREFIX"""
-_LITE_PREFIX: Final = "%LMQ%$"
-"""LiteUtil.LITE_TOPIC_PREFIX"""
 LAST_MS: Final = (1 << 63) // MILLI - 1
-_INTERNAL_TOPICS: Final = frozenset(
+_WAITING_TOPICS: Final = frozenset(
     (
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "rmq_sys_wheel_timer",
+        *(SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC, OP_HALF_TOPIC),
+        *(ROCKSDB_HALF_TOPIC, ROCKSDB_OP_HALF_TOPIC),
     )
 )
 """topics of which the name says nothing of the topic behind it"""
@@ -170,12 +172,12 @@ def original_topic_of(topic: str | None, properties: dict[str, str]) -> str | No
 
 def names_itself(topic: str) -> bool:
     """Return whether a message was sent to the topic where it is."""
-    return not topic.startswith("%") and topic not in _INTERNAL_TOPICS
+    return not topic.startswith("%") and topic not in _WAITING_TOPICS
 
 
 def original_topic_of_name(topic: str | None, group: str | None = None) -> str | None:
     """Return the topic behind a name alone: a POP retry topic names it behind its `group`."""
-    if not topic or topic in _INTERNAL_TOPICS:
+    if not topic or topic in _WAITING_TOPICS:
         return None
     if not topic.startswith("%"):
         return topic
@@ -201,7 +203,7 @@ def popped_topic_of(topic: str, receipt_text: str | None, group: str | None) -> 
 
 def lite_queue_of(topic: str, lite_topic: str) -> str:
     """Return the name of the queue of a lite topic within its topic (LiteUtil.toLmqName)."""
-    return f"{_LITE_PREFIX}{topic}${lite_topic}"
+    return f"{LITE_PREFIX}{topic}${lite_topic}"
 
 
 def deliver_time_of(properties: dict[str, str]) -> int | None:

@@ -17,6 +17,7 @@ from ..remoting.messages.message import StoredMessage
 from ..remoting.messages.properties import decode_properties
 from ..remoting.send_fields import V1, send_fields_of
 from ..remoting.sysflag import transaction_of
+from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from ..rows.message_record import (
     DEAD,
     DELIVERED,
@@ -29,8 +30,6 @@ from ..rows.message_record import (
 )
 from ..rows.record import ANSWERED
 from .seen_exchange import (
-    DLQ_PREFIX,
-    RETRY_PREFIX,
     Facts,
     SeenExchange,
     body_of,

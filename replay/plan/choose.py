@@ -2,7 +2,6 @@
 
 Rules: pure; a choice depends on the message alone, so that it is the same in each run and in a run
 that is resumed. A sample is by a key's hash: all messages of a key are in it, or none.
-RocketMQ: TopicValidator, MixAll (names of retry and dead-letter topics).
 """
 
 from __future__ import annotations
@@ -17,27 +16,18 @@ from typing import Final
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.exchange_row import record_of
 from dissectors.remoting.code_names import request_name, response_name
+from dissectors.remoting.topic_names import (
+    DLQ_PREFIX,
+    REPLY_SUFFIX,
+    RETRY_PREFIX,
+    is_internal_topic,
+    is_trace_topic,
+)
 from dissectors.rows.record import COLUMNS, ExchangeRecord
 
 from ..captured.captured_send import CapturedSend, Refusal, Seen, SkipReason
 from ..message import Message
 
-TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
-SYSTEM_TOPICS: Final = frozenset(
-    (
-        "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
-        "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "CHECKPOINT_TOPIC",
-    )
-)
-SYSTEM_PREFIX: Final = "rmq_sys_"
-REPLY_SUFFIX: Final = "_REPLY_TOPIC"
 _HASHES: Final = 1 << 64
 
 
@@ -89,15 +79,15 @@ class Selection:
 
 def kind_of(topic: str, is_reply: bool = False) -> OptionalKind | None:
     """Return the kind of a message that is left out by default; None for an application's."""
-    if topic.startswith("%RETRY%"):
+    if topic.startswith(RETRY_PREFIX):
         return OptionalKind.retry
-    if topic.startswith("%DLQ%"):
+    if topic.startswith(DLQ_PREFIX):
         return OptionalKind.dlq
     if is_reply or topic.endswith(REPLY_SUFFIX):
         return OptionalKind.replies
-    if topic == TRACE_TOPIC or topic.startswith("rmq_sys_TRACE_DATA_"):
+    if is_trace_topic(topic):
         return OptionalKind.trace
-    if topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIX):
+    if is_internal_topic(topic):
         return OptionalKind.system
     return None
 

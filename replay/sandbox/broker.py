@@ -14,6 +14,13 @@ from typing import Final
 from dissectors.remoting.code_names import operation_of
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.topic_names import (
+    DEFAULT_TOPIC,
+    HALF_TOPIC,
+    REPLY_SUFFIX,
+    SCHEDULE_TOPIC,
+    TIMER_TOPIC,
+)
 from dissectors.remoting.versions import VERSIONS
 
 from .answer import Answer
@@ -40,16 +47,7 @@ from .server import Connection
 from .state import BrokerState
 from .store.memory import StoreFull
 from .store.sqlite import BrokerJournal
-from .topics import (
-    DEFAULT_TOPIC,
-    HALF_TOPIC,
-    READ,
-    SCHEDULE_TOPIC,
-    SYSTEM_TOPICS,
-    TIMER_TOPIC,
-    WRITE,
-    TopicConfig,
-)
+from .topics import OWN_TOPICS, READ, WRITE, TopicConfig
 
 _SCAN_SECONDS: Final = 5.0
 WAITING_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC})
@@ -93,13 +91,13 @@ class Broker:
 
     def _make_topics(self) -> None:
         state, options = self.state, self.state.options
-        for topic in sorted(SYSTEM_TOPICS - {DEFAULT_TOPIC}):
+        for topic in sorted(OWN_TOPICS - {DEFAULT_TOPIC}):
             state.topics.put(TopicConfig(topic, 1, 1))
         queues = options.auto_create_queues
         state.topics.put(TopicConfig(DEFAULT_TOPIC, queues, queues, READ | WRITE | 1))
         for name in (options.cluster, state.name):
             state.topics.put(TopicConfig(name, 1, 1, READ | WRITE | 1))
-        state.topics.put(TopicConfig(f"{options.cluster}_REPLY_TOPIC", 1, 1))
+        state.topics.put(TopicConfig(f"{options.cluster}{REPLY_SUFFIX}", 1, 1))
         for spec in options.topics:
             state.topics.put(TopicConfig(spec.name, spec.queues, spec.queues, spec.perm))
 

@@ -10,44 +10,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dissectors.remoting.topic_names import (
+    CHECKPOINT_TOPIC,
+    DEFAULT_TOPIC,
+    DLQ_PREFIX,
+    RETRY_PREFIX,
+    ROCKSDB_HALF_TOPIC,
+    ROCKSDB_OP_HALF_TOPIC,
+    SYSTEM_TOPICS,
+    TIMER_TOPIC,
+)
+
 READ: Final = 4
 WRITE: Final = 2
 INHERIT: Final = 1
 
-DEFAULT_TOPIC: Final = "TBW102"
-SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
-TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
-HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-CHECKED_OUT_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
-RETRY_PREFIX: Final = "%RETRY%"
-DLQ_PREFIX: Final = "%DLQ%"
-
-SYSTEM_TOPICS: Final = frozenset(
-    {
-        DEFAULT_TOPIC,
-        SCHEDULE_TOPIC,
-        TIMER_TOPIC,
-        HALF_TOPIC,
-        OP_TOPIC,
-        CHECKED_OUT_TOPIC,
-        "BenchmarkTest",
-        "RMQ_SYS_TRACE_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-NOT_FOR_SENDS: Final = frozenset(
-    {
-        SCHEDULE_TOPIC,
-        HALF_TOPIC,
-        OP_TOPIC,
-        CHECKED_OUT_TOPIC,
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-"""System topics that no client may send to."""
+_OF_ROCKSDB: Final = {CHECKPOINT_TOPIC, ROCKSDB_HALF_TOPIC, ROCKSDB_OP_HALF_TOPIC}
+OWN_TOPICS: Final = (SYSTEM_TOPICS | {TIMER_TOPIC}) - _OF_ROCKSDB
+"""Topics that a broker has from its start."""
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _LONGEST: Final = 127
 _LONGEST_RETRY: Final = 255
@@ -143,11 +123,6 @@ def why_no_name(topic: str, named: bool) -> str | None:
             "^[%|a-zA-Z0-9_-]+$"
         )
     return None
-
-
-def is_system(topic: str) -> bool:
-    """Whether the topic is RocketMQ's own."""
-    return topic in SYSTEM_TOPICS or topic.startswith("rmq_sys_")
 
 
 class TopicTable:

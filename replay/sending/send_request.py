@@ -29,6 +29,7 @@ from dissectors.remoting.messages.compression import DEFAULT_LEVEL, compress
 from dissectors.remoting.messages.properties import encode_properties
 from dissectors.remoting.send_fields import send_fields_of
 from dissectors.remoting.sysflag import COMPRESSION_TYPES, SysFlag
+from dissectors.remoting.topic_names import DEFAULT_TOPIC, RETRY_PREFIX
 from dissectors.remoting.versions import V4_9_0, V4_9_4, V4_9_5, V5_0_0, V5_2_0
 
 from ..config import NEWEST
@@ -44,7 +45,6 @@ SEND_REPLY_MESSAGE: Final = int(RequestCode.SEND_REPLY_MESSAGE)
 SEND_REPLY_MESSAGE_V2: Final = int(RequestCode.SEND_REPLY_MESSAGE_V2)
 
 HALF_MESSAGE: Final = 0x4
-_RETRY_TOPIC: Final = "%RETRY%"
 _MOST_TEMPLATES: Final = 4096
 
 _TEXTS: Final = ("false", "true")
@@ -64,7 +64,7 @@ class SendForm:
     """JSON or ROCKETMQ"""
     smart_message: bool = True
     """short field names: 310 and 325 instead of 10 and 324"""
-    default_topic: str = "TBW102"
+    default_topic: str = DEFAULT_TOPIC
     """topic whose queues an unknown one is made from (createTopicKey)"""
     default_queues: int = 4
     """queues of a topic that is made by a send"""
@@ -260,7 +260,7 @@ class SendEncoder:
             topic = wrap_namespace(form.namespace, topic)
             properties["INSTANCE_ID"] = form.namespace
         times, most = 0, None
-        if topic.startswith(_RETRY_TOPIC):
+        if topic.startswith(RETRY_PREFIX):
             times = integer_of(properties.pop("RECONSUME_TIME", "0")) or 0
             most = integer_of(properties.pop("MAX_RECONSUME_TIMES", ""))
         text = encode_properties(properties, final_separator=form.final_separator)

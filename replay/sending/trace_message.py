@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from dissectors.remoting.bodies.trace import encode_trace
-from dissectors.remoting.trace_topics import TRACE_TOPICS, is_trace_topic
+from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
 
 from ..message import Message, SendResult, SendStatus, TransactionState
 from ..namespace import unwrap_namespace
 
-TRACE_TOPIC: Final = TRACE_TOPICS[0]
 MAX_BODY: Final = 128_000
 """bytes of records in one message"""
 BATCH: Final = 10

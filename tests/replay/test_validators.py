@@ -6,7 +6,7 @@ import pytest
 
 from replay.message import Message
 from replay.validators import (
-    FORBIDDEN_TOPICS,
+    NOT_FOR_SENDS,
     why_not_batch,
     why_not_encoded,
     why_not_group,
@@ -32,7 +32,7 @@ def test_topics_that_java_takes(topic: str) -> None:
         ("a b", "characters that no topic"),
         ("topic\n", "characters that no topic"),
         ("thème", "characters that no topic"),
-        *((topic, "only brokers") for topic in sorted(FORBIDDEN_TOPICS)),
+        *((topic, "only brokers") for topic in sorted(NOT_FOR_SENDS)),
     ],
 )
 def test_topics_that_java_refuses(topic: str, reason: str) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from ...foreign import integer_of
 from ..fastjson.codec import decode_json
 from ..messages.message import StoredMessage
-from ..trace_topics import is_trace_topic
+from ..topic_names import OFFSET_MOVED_TOPIC, OP_HALF_TOPIC, REVIVE_PREFIX, is_trace_topic
 from .body import Body
 from .json_body import typed_body
 from .trace import FORMS, decode_trace
@@ -19,12 +19,9 @@ from .trace import FORMS, decode_trace
 TRACE: Final = "trace-records"
 OFFSETS: Final = "queue-offsets"
 
-_REVIVE_TOPIC: Final = "rmq_sys_REVIVE_LOG_"
 _REVIVE_CLASSES: Final = {"ck": "PopCheckPoint", "ack": "AckMsg", "bAck": "BatchAckMsg"}
 """Class of a record in the revive topic by its tag."""
-_OP_HALF_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-_OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
-_OWN_TOPICS: Final = frozenset((_OP_HALF_TOPIC, _OFFSET_MOVED_TOPIC))
+_OWN_TOPICS: Final = frozenset((OP_HALF_TOPIC, OFFSET_MOVED_TOPIC))
 _TRACE_STARTS: Final = tuple(f"{kind}\x01".encode() for kind in FORMS)
 
 
@@ -35,7 +32,7 @@ def is_own(topic: str, data: bytes) -> bool:
 
 def is_own_topic(topic: str) -> bool:
     """Return whether RocketMQ itself writes messages of this topic."""
-    return is_trace_topic(topic) or topic.startswith(_REVIVE_TOPIC) or topic in _OWN_TOPICS
+    return is_trace_topic(topic) or topic.startswith(REVIVE_PREFIX) or topic in _OWN_TOPICS
 
 
 def is_trace(data: bytes) -> bool:
@@ -53,12 +50,12 @@ def content_of(message: StoredMessage, data: bytes) -> Body | None:
     if is_trace_topic(topic) or is_trace(data):
         trace = decode_trace(data)
         return Body(TRACE, list(trace.records), problem=trace.problem)
-    if topic.startswith(_REVIVE_TOPIC):
+    if topic.startswith(REVIVE_PREFIX):
         name = _REVIVE_CLASSES.get(message.tags or "")
         return typed_body(name, decode_json(data)) if name else None
-    if topic == _OFFSET_MOVED_TOPIC:
+    if topic == OFFSET_MOVED_TOPIC:
         return typed_body("OffsetMovedEvent", decode_json(data))
-    if topic == _OP_HALF_TOPIC:
+    if topic == OP_HALF_TOPIC:
         return _offsets_of(data)
     return None
 

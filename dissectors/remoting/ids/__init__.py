@@ -1,3 +1,3 @@
 """Take identifiers apart: message ids, POP receipts, recall handles, trace contexts.
 
-May import `dissectors.endpoint`."""
+May import `dissectors.endpoint` and `dissectors.remoting.topic_names`."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...foreign import base64_of, integer_of
+from ..topic_names import RETRY_PREFIX
 
 TOPIC_KINDS: Final = {"0": "normal", "1": "retry V1", "2": "retry V2"}
 """Which topic the message came from: its own, or the group's POP retry topic in two spellings."""
@@ -57,8 +58,8 @@ class PopReceipt:
 def retry_topic_of(topic_kind: str, group: str, topic: str) -> str:
     """Return the topic of a message of that kind (key of `TOPIC_KINDS`), popped from `topic`."""
     if topic_kind == "1":
-        return f"%RETRY%{group}_{topic}"
-    return f"%RETRY%{group}+{topic}" if topic_kind == "2" else topic
+        return f"{RETRY_PREFIX}{group}_{topic}"
+    return f"{RETRY_PREFIX}{group}+{topic}" if topic_kind == "2" else topic
 
 
 def decode_pop_receipt(text: str) -> PopReceipt | None:

@@ -9,11 +9,11 @@ from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.fastjson.codec import encode_json
+from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..answer import Answer
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..state import ANY_QUEUE, BrokerState
-from ..topics import RETRY_PREFIX
 from .client_requests import json_object, text_of
 
 _MODES_LIMIT: Final = 10_000

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.fastjson.codec import decode_json, encode_json
+from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..answer import Answer
 from ..clients import ConsumerGroup, GroupMember, Subscription, subscription_of
 from ..events import EventKind
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..state import BrokerState
-from ..topics import RETRY_PREFIX
 
 
 def json_object(body: bytes) -> dict[str, object]:

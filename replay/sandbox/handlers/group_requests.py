@@ -15,6 +15,7 @@ from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.ids.message_ids import decode_offset_id
 from dissectors.remoting.messages.message import encode_message
+from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..answer import Answer
 from ..clients import ConsumerGroup
@@ -22,7 +23,7 @@ from ..groups import group_of_value
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..server import Connection
 from ..state import BrokerState
-from ..topics import RETRY_PREFIX, TopicConfig
+from ..topics import TopicConfig
 from .client_requests import json_object, objects_of
 
 

@@ -16,13 +16,13 @@ from typing import Final
 from dissectors.foreign import integer_of
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.messages.message import StoredMessage
+from dissectors.remoting.topic_names import SCHEDULE_TOPIC, TIMER_TOPIC
 
 from ..events import EventKind
 from ..request import BadRequest
 from ..state import BrokerState
 from ..store.memory import NewMessage, StoreFull
 from ..store.shelf import StoredRecord
-from ..topics import SCHEDULE_TOPIC, TIMER_TOPIC
 
 _TIMER_NAMES: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 _PRECISION_MS: Final = 1000

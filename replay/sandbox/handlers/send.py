@@ -13,13 +13,13 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.messages.batch import decode_batch
 from dissectors.remoting.send_fields import send_fields_of
 from dissectors.remoting.sysflag import TRANSACTION_MASK
+from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ...unique_id import UniqueIds
 from ..answer import Answer
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..state import BrokerState
 from ..store.memory import NewMessage, offset_id
-from ..topics import RETRY_PREFIX
 from .send_rules import SendHeader, SendRules, send_header
 from .transaction import HalfMessages
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.ids.message_ids import decode_recall_handle
+from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..answer import Answer
 from ..groups import GroupConfig
@@ -15,7 +16,7 @@ from ..request import BadRequest, Handler, ReceivedRequest
 from ..state import BrokerState
 from ..store.memory import NewMessage, offset_id
 from ..store.shelf import StoredRecord
-from ..topics import RETRY_PREFIX, TopicConfig
+from ..topics import TopicConfig
 from .schedule import Schedule
 from .send_rules import SendRules
 from .transaction import COMMIT, ROLLBACK, HalfMessages

@@ -14,6 +14,7 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.ids.message_ids import RecallHandle, encode_recall_handle
 from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.send_fields import V1, send_fields_of
+from dissectors.remoting.topic_names import DLQ_PREFIX, NOT_FOR_SENDS
 
 from ..answer import Answer
 from ..events import EventKind
@@ -21,7 +22,7 @@ from ..request import BadRequest, Handler, ReceivedRequest, number_of
 from ..state import REGION, BrokerState
 from ..store.memory import NewMessage, offset_id
 from ..store.shelf import StoredRecord
-from ..topics import DLQ_PREFIX, NOT_FOR_SENDS, WRITE, TopicConfig, why_no_name
+from ..topics import WRITE, TopicConfig, why_no_name
 from .schedule import Schedule
 
 _REQUIRED: Final = V1[: V1.index(V1.properties)]

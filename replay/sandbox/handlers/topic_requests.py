@@ -8,11 +8,12 @@ from __future__ import annotations
 from dissectors.remoting.bodies.registry import encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.fastjson.codec import encode_json
+from dissectors.remoting.topic_names import is_system_topic
 
 from ..answer import Answer
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..state import BrokerState
-from ..topics import SYSTEM_TOPICS, TopicConfig, is_system, topic_of_value, why_no_name
+from ..topics import OWN_TOPICS, TopicConfig, topic_of_value, why_no_name
 from .client_requests import json_object, objects_of
 
 
@@ -59,7 +60,7 @@ class TopicHandlers:
 
     def _put(self, config: TopicConfig) -> None:
         problem = why_no_name(config.name, self._state.options.is_5)
-        if problem is None and is_system(config.name):
+        if problem is None and is_system_topic(config.name):
             problem = f"The topic[{config.name}] is conflict with system topic."
         if problem is None and not (
             0 <= config.read_queues <= 65536 and 0 <= config.write_queues <= 65536
@@ -116,14 +117,14 @@ class TopicHandlers:
     def delete(self, request: ReceivedRequest) -> Answer:
         """215: a topic and its queues."""
         topic = request.text("topic")
-        if is_system(topic):
+        if is_system_topic(topic):
             raise BadRequest(f"The topic[{topic}] is conflict with system topic.")
         self._state.drop_topic(topic)
         return Answer()
 
     def system_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
         """305: RocketMQ's own topics."""
-        return Answer(0, None, encode_json({"topicList": sorted(SYSTEM_TOPICS)}))
+        return Answer(0, None, encode_json({"topicList": sorted(OWN_TOPICS)}))
 
     def _topic(self, request: ReceivedRequest, remark: str) -> TopicConfig:
         topic = request.text("topic")

@@ -16,12 +16,12 @@ from dissectors.foreign import integer_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.sysflag import TRANSACTION_MASK
+from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC, HALF_TOPIC
 
 from ..events import EventKind
 from ..state import BrokerState
 from ..store.memory import NewMessage, StoreFull, offset_id
 from ..store.shelf import StoredRecord
-from ..topics import CHECKED_OUT_TOPIC, HALF_TOPIC
 from .schedule import Schedule
 
 COMMIT: Final = 8

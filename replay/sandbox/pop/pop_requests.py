@@ -18,6 +18,7 @@ from dissectors.remoting.ids.pop_receipts import (
     decode_pop_receipt,
     encode_pop_list,
 )
+from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..answer import Answer
 from ..clients import Subscription, subscription_of
@@ -27,7 +28,7 @@ from ..long_polling import Held
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..state import ANY_QUEUE, BrokerState
 from ..store.shelf import StoredRecord
-from ..topics import READ, RETRY_PREFIX, TopicConfig
+from ..topics import READ, TopicConfig
 from .pop_queues import PopKey, PopQueues
 from .pop_revival import PopRevival, retry_topic
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from dissectors.remoting.topic_names import RETRY_PREFIX
+
 from ..state import ANY_QUEUE, BrokerState
 from ..store.memory import NewMessage, StoreFull
-from ..topics import RETRY_PREFIX
 from .pop_queues import PopKey, PopQueues
 
 

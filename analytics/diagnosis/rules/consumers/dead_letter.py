@@ -11,6 +11,7 @@ from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import RECONSUME_LIMIT, RECONSUMED
 from dissectors.remoting.row_facts.values import number_in
+from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
@@ -20,7 +21,7 @@ from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
 from ...refusals import counted_names, only, times
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, spells
-from .returns import DLQ, RETRY, ReturnedMessage, Returns, group_of
+from .returns import ReturnedMessage, Returns, group_of
 
 SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
@@ -105,7 +106,7 @@ class _Fold(Fold):
             up_to = "up to " if len(failures) > 1 else ""
             failed = f" failed {up_to}{times(max(failures))} and"
         case = tally.case(
-            f"{what} of {self.key}{failed} went to {DLQ}{self.key}; {said} returned"
+            f"{what} of {self.key}{failed} went to {DLQ_PREFIX}{self.key}; {said} returned"
             f" {'it' if count == 1 else 'them'}",
             Subject(topic=only(topics), group=self.key, client=who[0] if len(who) == 1 else None),
         )
@@ -128,13 +129,13 @@ def _forwarded(row: ExchangeRecord) -> str | None:
 def _sent(row: ExchangeRecord) -> str | None:
     """Return the group of a send to its dead letters; None for any other send."""
     topic = row.topic
-    return group_of(topic) if topic is not None and DLQ in topic else None
+    return group_of(topic) if topic is not None and DLQ_PREFIX in topic else None
 
 
 def _sent_too_often(row: ExchangeRecord) -> str | None:
     """Return the group of a send to be consumed again that becomes a dead letter; else None."""
     topic = row.topic
-    if topic is None or RETRY not in topic or DLQ in topic:
+    if topic is None or RETRY_PREFIX not in topic or DLQ_PREFIX in topic:
         return None
     made, most = number_in(row.facts, RECONSUMED), number_in(row.facts, RECONSUME_LIMIT)
     if made is None or most is None or made < 0 or most < 0:
@@ -146,7 +147,7 @@ RULE = DiagnosisRule(
     id="dead-letter",
     severity=ProblemSeverity.ERROR,
     title="Messages failed too often and went to the dead letters",
-    searched=("DLQ", "%DLQ%", "dead letter queue", "maxReconsumeTimes"),
+    searched=("DLQ", DLQ_PREFIX, "dead letter queue", "maxReconsumeTimes"),
     proof=(
         "A consumer returns a message (36) more often than maxReconsumeTimes of the request allows,"
         " or with a negative delay level, and the broker answers success. Or a client sends to"

@@ -13,6 +13,7 @@ from dissectors.remoting.row_facts.heartbeats import (
     subscriptions_in,
 )
 from dissectors.remoting.row_facts.names import CLIENT, MAX_FACTS, fact_in
+from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
@@ -35,7 +36,6 @@ from ...problem import (
 )
 from ...refusals import only, times
 from ...rule import DiagnosisRule, Exchanges, Fold
-from .returns import RETRY
 
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 PARSE_FAILED: Final = int(ResponseCode.SUBSCRIPTION_PARSE_FAILED)
@@ -147,7 +147,7 @@ class SubscriptionFold(Fold):
             form = sorted(
                 f"{one.topic} {one.type} {_expression(one)}"
                 for one in subscribed
-                if one.group == group.name and RETRY not in one.topic
+                if one.group == group.name and RETRY_PREFIX not in one.topic
             )
             # A short heartbeat of version 2 says nothing of subscriptions.
             if not form:

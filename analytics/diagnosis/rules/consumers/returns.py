@@ -14,13 +14,12 @@ from typing import ClassVar, Final
 
 from dissectors.remoting.row_facts.names import RECONSUMED
 from dissectors.remoting.row_facts.values import number_in
+from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
 from ...problem import Evidence, end_of, place_of, shown
 
-RETRY: Final = "%RETRY%"
-DLQ: Final = "%DLQ%"
 MAX_DELIVERIES: Final = 256
 """of one message; maxReconsumeTimes is 16 by default"""
 
@@ -128,7 +127,7 @@ class Returns:
 
 def group_of(topic: str) -> str:
     """Return the group of a `%RETRY%` or `%DLQ%` topic, with its namespace where there is one."""
-    for mark in (RETRY, DLQ):
+    for mark in (RETRY_PREFIX, DLQ_PREFIX):
         space, found, group = topic.partition(mark)
         if found:
             return f"{space}{group}"

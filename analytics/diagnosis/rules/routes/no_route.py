@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.topic_names import DEFAULT_TOPIC
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
@@ -17,7 +18,7 @@ from ...outages import clock
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, shown
 from ...refusals import counted, counted_names, listed
 from ...rule import DiagnosisRule, Exchanges, Fold
-from ...topics import DEFAULT_TOPIC, is_own_topic
+from ...topics import is_own_topic
 
 MAX_TOPICS: Final = 5000
 """topics that are kept"""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.remoting.code_sets import SENDS
+from dissectors.remoting.topic_names import TRACE_TOPIC
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -78,7 +79,7 @@ RULE = DiagnosisRule(
     id="trace-overhead",
     severity=ProblemSeverity.INFO,
     title="The message trace is a large share of what is sent",
-    searched=("RMQ_SYS_TRACE_TOPIC", "enableMsgTrace", "message trace overhead"),
+    searched=(TRACE_TOPIC, "enableMsgTrace", "message trace overhead"),
     proof=(
         "Sends to RMQ_SYS_TRACE_TOPIC, or of a group of the tracer, are more than a fifth of the"
         " bytes or of the requests of all sends; of 20 sends or more."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.remoting.trace_topics import TRACE_TOPICS
+from dissectors.remoting.topic_names import is_trace_topic
 from dissectors.rows.record import ExchangeRecord
 
 from ...keys import Flow
@@ -19,7 +19,7 @@ TRACERS: Final = "_INNER_TRACE_PRODUCER"
 def is_traced(row: ExchangeRecord | Flow) -> bool:
     """Return whether a send carries the trace of other messages."""
     topic = row.topic
-    if topic is not None and topic.startswith(TRACE_TOPICS):
+    if topic is not None and is_trace_topic(topic):
         return True
     group = row.group
     return group is not None and group.startswith(TRACERS)

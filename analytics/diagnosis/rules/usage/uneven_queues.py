@@ -18,6 +18,7 @@ from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked, place_of, time_of
 from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ...topics import is_own_topic
 from .traces import is_traced
 
 FEWEST_A_QUEUE: Final = 50
@@ -27,8 +28,6 @@ NORMAL_QUANTILE: Final = 3.090
 TIMES_THE_MEAN: Final = 2.0
 """a queue with fewer is uneven, and hurts nobody"""
 MAX_QUEUES: Final = 4096
-SYSTEM: Final = ("%RETRY%", "%DLQ%", "RMQ_SYS_", "rmq_sys_", "SCHEDULE_TOPIC_XXXX", "TBW102")
-"""TopicValidator, MixAll: topics of one queue, or whose queues mean something else"""
 _Queue = tuple[str, int]
 
 
@@ -166,7 +165,7 @@ def _critical(freedom: int) -> float:
 
 def _topic(row: ExchangeRecord) -> str | None:
     topic = row.topic
-    return None if topic is None or is_traced(row) or topic.startswith(SYSTEM) else topic
+    return None if is_traced(row) or is_own_topic(topic) else topic
 
 
 RULE = DiagnosisRule(

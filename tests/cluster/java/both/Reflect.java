@@ -25,8 +25,10 @@ public final class Reflect {
         "MessageConst", "MessageSysFlag", "PullSysFlag", "PermName", "TopicValidator", "MixAll",
     };
 
-    /** The property names that applications may not set; the only set among the tables. */
-    private static final String RESERVED = "STRING_HASH_SET";
+    /** Sets of names by their table: properties that applications may not set, topics of the system. */
+    private static final Map<String, List<String>> SETS = Map.of(
+        "MessageConst", List.of("STRING_HASH_SET"),
+        "TopicValidator", List.of("SYSTEM_TOPIC_SET", "NOT_ALLOWED_SEND_TOPIC_SET"));
 
     private static final String[] HOST_DEPENDENT = {"LOCAL_INET_ADDRESS", "LOCALHOST", "CURRENT_JVM_PID"};
 
@@ -45,8 +47,8 @@ public final class Reflect {
             for (Class<?> one : classes) {
                 if (one.getName().endsWith("." + table)) {
                     tables.put(table, constants(one));
-                    if (table.equals("MessageConst")) {
-                        tables.put(table + "." + RESERVED, reserved(one));
+                    for (String set : SETS.getOrDefault(table, List.of())) {
+                        tables.put(table + "." + set, names(one, set));
                     }
                 }
             }
@@ -101,9 +103,11 @@ public final class Reflect {
     }
 
     /** Each name of the set, with true. */
-    private static Map<String, Object> reserved(Class<?> table) throws Exception {
+    private static Map<String, Object> names(Class<?> table, String set) throws Exception {
         Map<String, Object> names = new TreeMap<>();
-        for (Object name : (Iterable<?>) table.getField(RESERVED).get(null)) {
+        Field field = table.getDeclaredField(set);
+        field.setAccessible(true);
+        for (Object name : (Iterable<?>) field.get(null)) {
             names.put((String) name, true);
         }
         return names;

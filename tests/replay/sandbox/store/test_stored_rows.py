@@ -15,7 +15,7 @@ from replay.sandbox import (
     TopicSpec,
     sandbox_thread,
 )
-from replay.sandbox.broker import SYSTEM_TOPICS
+from replay.sandbox.broker import OWN_TOPICS
 
 from ..talk import Talk, pull_fields, send_fields
 from .test_sqlite import bodies
@@ -176,4 +176,4 @@ def test_two_rows_at_one_place_are_one_message(stored: Path) -> None:
 def test_the_topics_of_the_file_come_back(stored: Path) -> None:
     with sandbox_thread(_options(stored)) as box, Talk(box.addresses["broker-a"]) as broker:
         assert broker.ask(11, pull_fields("Made", 0, 0)).code == 0
-        assert TOPIC not in SYSTEM_TOPICS
+        assert TOPIC not in OWN_TOPICS
