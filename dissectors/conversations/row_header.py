@@ -13,9 +13,8 @@ from ..remoting.code_sets import SENDS, V2_SENDS
 from ..remoting.codes import RequestCode
 from ..remoting.command import RemotingCommand
 from ..remoting.row_facts.ext_fields import HEADER_FACTS, PULLS
-from ..remoting.send_fields import RPC_BROKER_NAME, V1, V2, SendFields
+from ..remoting.send_fields import BROKERS, GROUPS, OFFSETS, TOPICS, V1, V2, SendFields
 
-BROKER_NAME: Final = "brokerName"
 """Broker name among the fields of some requests."""
 SPECIAL_REQUESTS: Final = (HEADER_FACTS - PULLS - SENDS) | {int(RequestCode.REGISTER_BROKER)}
 """Requests of which a row takes ext fields that others do not have."""
@@ -109,9 +108,7 @@ Wires = tuple[str, ...]
 
 
 def _wires_of_send(names: SendFields) -> Wires:
-    brokers = (
-        (RPC_BROKER_NAME, BROKER_NAME) if names is V1 else (names.broker_name, RPC_BROKER_NAME)
-    )
+    brokers = BROKERS if names is V1 else (names.broker_name, BROKERS[0])
     return (
         names.producer_group, names.topic, names.queue_id, names.sys_flag, names.properties,
         names.reconsume_times, *brokers,
@@ -121,8 +118,8 @@ def _wires_of_send(names: SendFields) -> Wires:
 V1_WIRES: Final[Wires] = _wires_of_send(V1)
 V2_WIRES: Final[Wires] = _wires_of_send(V2)
 PLAIN_WIRES: Final[Wires] = (
-    "topic", "originTopic", "consumerGroup", "group", "producerGroup", "queueId",
-    RPC_BROKER_NAME, BROKER_NAME, "queueOffset", "commitOffset", "offset",
+    TOPICS[0], TOPICS[1], GROUPS[0], GROUPS[1], GROUPS[2], "queueId",
+    BROKERS[0], BROKERS[1], OFFSETS[0], OFFSETS[1], OFFSETS[2],
 )  # fmt: skip
 ANSWER_WIRES: Final[Wires] = (
     "queueId", "msgId", "queueOffset", "offset", "suggestWhichBrokerId", "nextBeginOffset",

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..conversations.conversation import Pdu
 from ..endpoint import host_of
-from ..remoting.send_fields import RPC_BROKER_NAME, send_fields_of
+from ..remoting.send_fields import BROKERS, first_of, send_fields_of
 from ..remoting.versions import version_name
 from ..rows.command_record import COMMAND_COLUMNS
 from ..rows.outcome import is_failure
@@ -58,9 +58,9 @@ def _broker(seen: CommandSeen) -> list[str]:
     asked = seen.request if seen.pdu.command.is_response else seen.pdu
     if asked is None:
         return ends
-    get = asked.command.ext_fields.get
-    named = get(send_fields_of(asked.command.code).broker_name)
-    name = named or get(RPC_BROKER_NAME) or get("brokerName")
+    fields = asked.command.ext_fields
+    named = fields.get(send_fields_of(asked.command.code).broker_name)
+    name = named or first_of(fields, BROKERS)
     return ends if name is None else [name, *ends]
 
 

@@ -14,9 +14,9 @@ from ..conversations.conversation import Pdu
 from ..conversations.row_header import AnswerHeader, PlainHeader, SentHeader
 from ..conversations.scanned_header import SENT, ScannedHeader
 from ..foreign import integer_of
-from ..remoting import send_fields
 from ..remoting.codes import RequestCode
 from ..remoting.command import RemotingCommand
+from ..remoting.send_fields import BROKERS, GROUPS, OFFSETS, TOPICS, first_of
 
 CONSUMER_SEND_MSG_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
@@ -103,11 +103,11 @@ class RowFields:
 
     def _of_special_request(self, asked: RemotingCommand) -> None:
         get = asked.ext_fields.get
-        self.topic = get("topic") or get("originTopic")
-        self.group = get("consumerGroup") or get("group") or get("producerGroup")
+        self.topic = first_of(asked.ext_fields, TOPICS)
+        self.group = first_of(asked.ext_fields, GROUPS)
         self.queue_id = _int(get("queueId"))
-        self.broker_name = get(send_fields.RPC_BROKER_NAME) or get("brokerName")
-        offset = get("queueOffset") or get("commitOffset") or get("offset")
+        self.broker_name = first_of(asked.ext_fields, BROKERS)
+        offset = first_of(asked.ext_fields, OFFSETS)
         if asked.code == CONSUMER_SEND_MSG_BACK:
             self.unique_key = get("originMsgId")
             self.max_reconsume_times = _reconsume_limit(asked.ext_fields)

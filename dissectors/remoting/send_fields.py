@@ -1,12 +1,14 @@
-"""Names of the fields of a send header on the wire, in both of its forms.
+"""Names of the fields of a send header on the wire, in both of its forms, and those of others.
 
-They come from the header tables. The first form has Java's names, the second a letter for each;
-code that reads or writes sends takes the names of the form that the request code asks for.
+Those of a send come from the header tables. The first form has Java's names, the second a letter
+for each; code that reads or writes sends takes the names of the form that the request code asks
+for.
 RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from .code_sets import V2_SENDS
@@ -35,6 +37,26 @@ class SendFields(NamedTuple):
 
 RPC_BROKER_NAME: Final = "bname"
 """Broker name among the fields that all requests have in common."""
+
+
+TOPICS: Final = ("topic", "originTopic")
+"""Fields of other requests that name the topic: the first that says something counts."""
+GROUPS: Final = ("consumerGroup", "group", "producerGroup")
+"""Fields of other requests that name the group, likewise."""
+BROKERS: Final = (RPC_BROKER_NAME, "brokerName")
+"""Fields of other requests that name the broker, likewise."""
+OFFSETS: Final = ("queueOffset", "commitOffset", "offset")
+"""Fields of other requests that say a queue offset, likewise."""
+
+
+def first_of(fields: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    """Return the first of these fields that is not empty, else what the last one is."""
+    value = None
+    for name in names:
+        value = fields.get(name)
+        if value:
+            break
+    return value
 
 
 def _java_name(name: str) -> str:

@@ -25,7 +25,13 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.messages.batch import decode_batch
 from dissectors.remoting.messages.compression import decompress
 from dissectors.remoting.messages.properties import decode_properties
-from dissectors.remoting.send_fields import RPC_BROKER_NAME, send_fields_of
+from dissectors.remoting.send_fields import (
+    BROKERS,
+    GROUPS,
+    TOPICS,
+    first_of,
+    send_fields_of,
+)
 from dissectors.remoting.sysflag import TRANSACTION_MASK, compression_of
 from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED
 
@@ -279,12 +285,12 @@ def any_header_of(seen: Seen) -> CapturedHeader:
     header = send_header_of(seen) if seen.code in SENDS else None
     if isinstance(header, CapturedHeader):
         return header
-    get = seen.ext_fields.get
-    group = get("producerGroup") or get("consumerGroup") or get("group") or ""
-    queue = _int(get("queueId"), -1)
-    broker = get(RPC_BROKER_NAME) or get("brokerName") or ""
+    topic, group, broker = (
+        first_of(seen.ext_fields, names) or "" for names in (TOPICS, GROUPS, BROKERS)
+    )
+    queue = _int(seen.ext_fields.get("queueId"), -1)
     queue_id = -1 if queue is None else queue
-    return CapturedHeader(get("topic") or "", group, queue_id, broker, 0, 0, 0, "", False, False)
+    return CapturedHeader(topic, group, queue_id, broker, 0, 0, 0, "", False, False)
 
 
 def send_header_of(seen: Seen) -> CapturedHeader | Refusal:
@@ -303,7 +309,7 @@ def send_header_of(seen: Seen) -> CapturedHeader | Refusal:
         topic,
         get(names.producer_group) or "",
         numbers[0] or 0,
-        get(names.broker_name) or get(RPC_BROKER_NAME) or get("brokerName") or "",
+        get(names.broker_name) or first_of(seen.ext_fields, BROKERS) or "",
         numbers[1] or 0,
         numbers[2] or 0,
         _int(get(names.born_timestamp), 0) or 0,

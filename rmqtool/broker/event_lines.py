@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from dissectors.printable import printable
 from dissectors.remoting.code_names import request_name, response_name
+from dissectors.rows.outcome import NORMAL_ANSWERS
 from replay.sandbox import EventKind, SandboxEvent
 
 from ..ui.console import Style, Terminal, cut, padded, styled
@@ -19,8 +20,6 @@ from ..ui.figures import clock, count, counted
 
 _COUNTED: Final = frozenset({EventKind.SENT, EventKind.PULLED})
 _DULL: Final = frozenset({EventKind.CONNECTED, EventKind.DISCONNECTED, EventKind.REQUEST})
-_NORMAL_ANSWERS: Final = frozenset({(11, 19), (361, 19), (11, 20), (361, 20), (14, 22)})
-"""(request, response) that every consumer sees all the time."""
 _COLOURS: Final = {
     EventKind.INJECTED: Style.YELLOW,
     EventKind.WINDOW: Style.CYAN,
@@ -51,7 +50,7 @@ class _Seen:
 def is_interesting(event: SandboxEvent) -> bool:
     """Whether an event is shown when not all are asked for."""
     if event.kind is EventKind.ANSWERED:
-        return (event.code, event.response) not in _NORMAL_ANSWERS
+        return event.response is None or response_name(event.response) not in NORMAL_ANSWERS
     return event.kind not in _DULL
 
 
