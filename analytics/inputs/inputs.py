@@ -296,7 +296,7 @@ def at_whole_paths(one: Input) -> Input:
 
 SMALL_ROWS = 100_000
 """Exchanges up to which Spark's start takes longer than its work, whatever the settings."""
-QUICK_ROWS = 2_000_000
+QUICK_ROWS = 1_000_000
 """Exchanges up to which Java's optimising compiler takes longer than it saves."""
 SMALL_BYTES = {
     InputKind.log: 4_000_000,
