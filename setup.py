@@ -91,6 +91,7 @@ COMPILED_MODULES = [
     "dissectors/message_rows/message_table.py",
     "rmqtool/decode/tree.py",
     "dissectors/json_bytes.py",
+    "dissectors/rows/line_ends.py",
     "dissectors/rows/timed_rows.py",
     "dissectors/processes/merging.py",
 ]

@@ -12,6 +12,8 @@ from typing import Final, final
 
 FREE_BYTES: Final = 128 * 1024 * 1024
 """bytes that may be made whatever was read"""
+MAX_REMEMBERED: Final = 65_536
+"""connections, and queues of connections, of which something is remembered for messages"""
 MOST_TIMES: Final = 64
 """bytes that each byte read may become besides: written as JSON it is ten at most, and text seldom
 shrinks to a thirtieth"""

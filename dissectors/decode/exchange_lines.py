@@ -24,6 +24,7 @@ from ..remoting.code_names import REQUEST_NAMES
 from ..remoting.versions import VERSIONS
 from ..rows.encoded import Lines
 from ..rows.json_rows import struct_encoder
+from ..rows.line_ends import add_ends
 from ..rows.record import ANSWERED, COLUMNS, ONEWAY, ExchangeRecord
 from ..rows.timed_rows import TimeTexts
 from ..tcp.capture import CAPTURE_SHIFT
@@ -112,17 +113,23 @@ class ExchangeLines:
     """Lines of exchanges that wait to be taken."""
 
     __slots__ = (
-        "_captures", "_codes", "_encode", "_experts", "_out", "_plain", "_second", "_second_text",
-        "_times", "_versions",
+        "_captures", "_codes", "_encode", "_ends", "_experts", "_out", "_plain", "_second",
+        "_second_text", "_times", "_versions",
     )  # fmt: skip
 
-    def __init__(self, captures: list[str], experts: list[ExpertInfo]) -> None:
-        """Take the names of the run's captures, and where findings about rows go."""
+    def __init__(
+        self, captures: list[str], experts: list[ExpertInfo], with_ends: bool = False
+    ) -> None:
+        """Take the names of the run's captures, and where findings about rows go.
+
+        `with_ends`: `take_ends` is asked for.
+        """
         self._captures = captures
         self._experts = experts
         columns = [(column.name, column.type) for column in COLUMNS]
         self._encode = struct_encoder(ExchangeRecord, columns, kept=False)
         self._out = BytesWriter()
+        self._ends = BytesWriter() if with_ends else None
         self._codes: dict[int, bytes] = {}
         self._versions: list[bytes] = [
             b',"version":%d,"version_name":%s,"serialize_type":"JSON"'
@@ -137,12 +144,15 @@ class ExchangeLines:
     def lines_of(self, exchanges: list[Exchange]) -> bytes:
         """Return the lines of exchanges."""
         odd: list[Exchange] = []
+        ends = self._ends
         for exchange in exchanges:
             if is_plain(exchange):
                 if odd:
                     self._write_rows(odd)
                     odd = []
                 if self._write(exchange):
+                    if ends is not None:
+                        write_i64_le(ends, len(self._out))
                     continue
             odd.append(exchange)
         if odd:
@@ -153,7 +163,17 @@ class ExchangeLines:
 
     def _write_rows(self, exchanges: list[Exchange]) -> None:
         """Write exchanges as rows: together they take less than one by one."""
-        self._out.write(self._encode(records_of(exchanges, self._captures, self._experts)))
+        lines = self._encode(records_of(exchanges, self._captures, self._experts))
+        if self._ends is not None:
+            add_ends(self._ends, lines, len(self._out))
+        self._out.write(lines)
+
+    def take_ends(self) -> bytes:
+        """Return where each of the lines ends since the last call: a 64-bit integer each."""
+        assert self._ends is not None
+        taken = self._ends.getvalue()
+        self._ends.truncate(0)
+        return taken
 
     def _write(self, exchange: Exchange) -> bool:
         """Write the line of a plain exchange; False, and nothing written, where it is odd."""

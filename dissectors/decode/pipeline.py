@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -123,18 +122,6 @@ class Decode:
         """Exchanges as rows, in the order they are settled; bodies are not kept."""
         for batch in self._exchanges(self._keep()):
             yield self.rows_of(batch)
-
-    def ordered_records(self) -> Iterator[tuple[list[tuple[int, int]], list[ExchangeRecord]]]:
-        """Yield the places of the rows of one shard among those of all shards, and the rows."""
-        stages = self._exchange_stages(self._keep())
-        limited = self._is_limited()
-        for _ in self._drive(stages):
-            exchanges, order = stages.take_ordered()
-            rows = self.rows_of(exchanges)
-            if limited:
-                chosen = [self._in_time(one.request or one.response) for one in exchanges]
-                order, rows = list(compress(order, chosen)), list(compress(rows, chosen))
-            yield order, rows
 
     def exchanges(self) -> Iterator[list[Exchange]]:
         """Exchanges with both PDUs and their bodies, in the order they are settled."""
@@ -310,9 +297,10 @@ class Decode:
                 stats.format = reader.format
                 reader.passed = stages.table.passed
                 chunk = b""  # the reader has it
+            size = reader.waiting + len(chunk)
             packets = reader.receive(chunk)
             self._take_secrets(reader)
-            _receive(stages, stats, packets, reader.packets)
+            _receive(stages, stats, packets, reader.packets, size)
             self._collect_experts(stages, reader.take_experts())
             yield
         if reader is None:
@@ -320,8 +308,9 @@ class Decode:
                 self._refuse(source, head)
             return
         if not self._stopped:
+            size = reader.waiting
             packets = reader.finish(source.problem)
-            _receive(stages, stats, packets, reader.packets)
+            _receive(stages, stats, packets, reader.packets, size)
         self._collect_experts(stages, reader.take_experts())
 
     def _take_secrets(self, reader: CaptureReader) -> None:
@@ -379,14 +368,18 @@ def _message_table(options: DecodeOptions) -> MessageTable | None:
     return MessageTable(options.body_limit)
 
 
-def _receive(stages: Stages, stats: CaptureStats, packets: list[Packet], so_far: int) -> None:
-    """Receive packets; `so_far` were read, with those that another process decodes."""
+def _receive(
+    stages: Stages, stats: CaptureStats, packets: list[Packet], so_far: int, size: int
+) -> None:
+    """Receive packets of so many bytes; `so_far` were read, with those that another process
+    decodes.
+    """
     passed = so_far - stats.packets - len(packets)
     if packets:
         stats.packets = so_far
         stats.first_ts = packets[0].ts if stats.first_ts is None else stats.first_ts
         stats.last_ts = packets[-1].ts
-    stages.receive(packets, passed)
+    stages.receive(packets, passed, size)
 
 
 def _place_of(info: ExpertInfo) -> tuple[int, int, int, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, final
 
+from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import i64
 
 from ..conversations.conversation import Conversation, Direction, Pdu
@@ -99,16 +100,17 @@ class Stages:
         self._given: list[GivenOut] = []
         self._found: list[Pdu] = []
 
-    def receive(self, packets: list[Packet], passed: i64 = 0) -> None:
+    def receive(self, packets: list[Packet], passed: i64 = 0, size: i64 = 0) -> None:
         """Receive the next packets of the capture, and sweep where it is time to.
 
-        `passed`: how many there were between them of other shards.
+        `passed`: how many there were between them of other shards; `size`: bytes of the capture
+        that they were found in, 0: those that the first of them came with.
         """
         self.take(packets)
         if not packets:
             return
         self.packets += len(packets) + passed
-        self._bytes += len(packets[0].data)
+        self._bytes += size or len(packets[0].data)
         if self.packets - self._swept >= SWEEP_PACKETS or self._bytes >= SWEEP_BYTES:
             self._swept = self.packets
             self._bytes = 0
@@ -275,19 +277,22 @@ class ExchangeStages(Stages):
         super().__init__(decode_as, keep, shard, shards, conversations, messages, secrets)
         self.exchanges: list[Exchange] = []
         """exchanges since they were last taken"""
-        self.order: list[tuple[int, int]] = []
-        """for each of them the packet and the place that gave it out; only with several shards"""
+        self._places = BytesWriter()
+        self._placed: i64 = 0
         self._ordered = shards > 1
 
     def take_exchanges(self) -> list[Exchange]:
         """Return the exchanges since the last call."""
         return self.take_ordered()[0]
 
-    def take_ordered(self) -> tuple[list[Exchange], list[tuple[int, int]]]:
-        """Return the exchanges since the last call, and their places among those of all shards."""
-        taken = self.exchanges, self.order
+    def take_ordered(self) -> tuple[list[Exchange], bytes]:
+        """Return the exchanges since the last call, and where there are several shards their places
+        among those of all: two 64-bit integers each, the packet that gave it out, the place there.
+        """
+        taken = self.exchanges, self._places.getvalue()
         self.exchanges = []
-        self.order = []
+        self._places.truncate(0)
+        self._placed = 0
         return taken
 
     def _receive_pdu(self, pdu: Pdu) -> None:
@@ -298,8 +303,11 @@ class ExchangeStages(Stages):
 
     def _note_place(self, packet: i64, place: i64) -> None:
         if self._ordered:
-            for _ in range(len(self.exchanges) - len(self.order)):
-                self.order.append((packet, place))
+            settled: i64 = len(self.exchanges)
+            while self._placed < settled:
+                write_i64_le(self._places, packet)
+                write_i64_le(self._places, place)
+                self._placed += 1
 
 
 @final

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, TypeVar
 
-from ..budget import FREE_BYTES, Budget
+from ..budget import FREE_BYTES, MAX_REMEMBERED, Budget
 from ..conversations.conversation import Pdu
 from ..expert import ExpertInfo, ExpertKind, undecoded
 from ..foreign import natural_of
@@ -37,8 +37,6 @@ from .seen_exchange import SeenExchange, made
 from .sends import rows_of_pushed_reply, rows_of_send
 from .stored import rows_of_check, rows_of_fetch, rows_of_lite_fetch, rows_of_view
 
-MAX_REMEMBERED: Final = 65_536
-"""connections, and queues of connections, of which something is remembered"""
 _COMMITS_OFFSET: Final = 0x1
 """PullSysFlag.FLAG_COMMIT_OFFSET"""
 

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import compress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, cast
 
-from ..decode.decoded_log import JSONL, PARQUET, form_of_exchanges, form_of_rows
 from ..rows.encoded import Columns, EncodedRows, Lines, RowForm
-from ..rows.message_record import MESSAGE_COLUMNS, MessageRecord
-from ..rows.parquet import RowTable, merged_columns, packed_columns, record_batch_of
+from ..rows.line_ends import ends_of
+from ..rows.parquet import (
+    RowTable,
+    exchange_table,
+    merged_columns,
+    packed_columns,
+    record_batch_of,
+)
 from ..rows.record import ExchangeRecord
-from ..rows.tables import csv_of
+from ..rows.tables import csv_of, jsonl_of
 from ..times import UTC_ZONE, zone_named
-from ..where.fields import exchange_fields
-from ..where.filter import Test, compile_where
-from .merging import merged_lines, merged_places, runs_of
+from .merging import merged_lines, merged_places, places_at, runs_of
 from .task import Encoded, Packed, RowRequest
 
 if TYPE_CHECKING:
     from ..decode.exchange_columns import ExchangeColumns
     from ..rows.json_rows import Encode
-
-_FORMS: Final = {RowForm.jsonl: JSONL, RowForm.arrow: PARQUET}
-Place = tuple[int, int]
+    from ..rows.message_record import MessageRecord
+    from ..where.filter import Test
 
 
 def filter_of(request: RowRequest) -> Test | None:
     """Return the filter; None: all rows are wanted."""
     if not request.where.strip():
         return None
+    from ..where.fields import exchange_fields
+    from ..where.filter import compile_where
+
     return compile_where(request.where, exchange_fields(), zone_named(request.zone) or UTC_ZONE)
 
 
@@ -43,25 +47,26 @@ class RowEncoder:
         self._runs: list[bytes] = []
         self._columns: ExchangeColumns | None = None
 
-    def add(self, rows: Sequence[object], places: list[Place]) -> None:
+    def add(self, rows: Sequence[object], places: bytes) -> None:
         """Take rows; `places` says of each which packet gave it out, and where there.
 
         Lines are made at once: later the rows would have left the cache of the processor.
         """
-        lines = b""
+        ends = b""
         if isinstance(self._form, RowTable):
             self._rows += rows
         else:
             lines = self._form(rows)
             self._lines.append(lines)
-        self._runs.append(runs_of(places, lines))
+            ends = ends_of(lines)
+        self._runs.append(runs_of(places, ends))
 
-    def add_lines(self, places: list[Place], lines: bytes) -> None:
-        """Take rows that are lines already."""
+    def add_lines(self, places: bytes, lines: bytes, ends: bytes) -> None:
+        """Take rows that are lines already; `ends`: where each of them ends."""
         self._lines.append(lines)
-        self._runs.append(runs_of(places, lines))
+        self._runs.append(runs_of(places, ends))
 
-    def add_columns(self, places: list[Place], columns: ExchangeColumns) -> None:
+    def add_columns(self, places: bytes, columns: ExchangeColumns) -> None:
         """Take rows that wait in `columns`, the same ones for all rows."""
         self._columns = columns
         self._runs.append(runs_of(places, b""))
@@ -97,19 +102,21 @@ class RowEncoder:
 
 def exchange_encoder(form: RowForm) -> RowEncoder:
     """Return the encoder of exchanges; raise MissingLibraryError."""
-    if form is RowForm.csv:
-        return RowEncoder(_csv_of)
-    return RowEncoder(form_of_exchanges(_FORMS[form]))
+    if form is RowForm.arrow:
+        return RowEncoder(exchange_table())
+    text_of = csv_of if form is RowForm.csv else jsonl_of
+    return RowEncoder(lambda rows: text_of(cast("Sequence[ExchangeRecord]", rows)))
 
 
 def message_encoder(form: RowForm) -> RowEncoder:
     """Return the encoder of messages; raise MissingLibraryError."""
+    from ..decode.decoded_log import JSONL, PARQUET, form_of_rows
+    from ..rows.message_record import MESSAGE_COLUMNS, MessageRecord
+
     types = [(column.name, column.type) for column in MESSAGE_COLUMNS]
-    return RowEncoder(form_of_rows(_FORMS[form], types, MessageRecord))
-
-
-def _csv_of(rows: Sequence[object]) -> bytes:
-    return csv_of([row for row in rows if isinstance(row, ExchangeRecord)])
+    return RowEncoder(
+        form_of_rows(PARQUET if form is RowForm.arrow else JSONL, types, MessageRecord)
+    )
 
 
 class PendingRows:
@@ -122,7 +129,7 @@ class PendingRows:
 
     def add(
         self,
-        places: list[Place],
+        places: bytes,
         rows: list[ExchangeRecord],
         messages: Sequence[tuple[int, list[MessageRecord]]],
     ) -> tuple[int, int]:
@@ -134,22 +141,23 @@ class PendingRows:
         if messages and self._messages is not None:
             kept = [one for one in messages if chosen is None or chosen[one[0]]]
             found = [row for _, of in kept for row in of]
-            self._messages.add(found, [places[at] for at, of in kept for _ in of])
+            self._messages.add(found, places_at(places, [at for at, of in kept for _ in of]))
             message_rows = len(found)
         else:
             message_rows = 0
         if chosen is not None:
-            places, rows = list(compress(places, chosen)), list(compress(rows, chosen))
+            kept_rows = [at for at, is_chosen in enumerate(chosen) if is_chosen]
+            places, rows = places_at(places, kept_rows), [rows[at] for at in kept_rows]
         if rows:
             self._exchanges.add(rows, places)
         return len(rows), message_rows
 
-    def add_lines(self, places: list[Place], lines: bytes) -> None:
+    def add_lines(self, places: bytes, lines: bytes, ends: bytes) -> None:
         """Take the exchanges of a chunk as lines of JSON."""
         if places:
-            self._exchanges.add_lines(places, lines)
+            self._exchanges.add_lines(places, lines, ends)
 
-    def add_columns(self, places: list[Place], columns: ExchangeColumns) -> None:
+    def add_columns(self, places: bytes, columns: ExchangeColumns) -> None:
         """Take the exchanges of a chunk, which wait in `columns`."""
         if places:
             self._exchanges.add_columns(places, columns)

@@ -2,8 +2,8 @@
 
 A run is the rows of one process that one packet gave out, or one conversation that this packet
 ended. Where it belongs is said by the id of the packet and its place there; no two processes have
-the same, and those of one process grow. Runs are four 64-bit integers each: packet, place, rows,
-bytes.
+the same, and those of one process grow. Places are two 64-bit integers each: packet and place;
+runs are four: packet, place, rows, bytes.
 """
 
 from __future__ import annotations
@@ -13,35 +13,50 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from mypy_extensions import i64
 
+PLACE: Final = 16
+"""bytes of a place"""
 RUN: Final = 32
 """bytes of a run"""
 LAST: Final = (1 << 63) - 1
 """behind all packets"""
 
 
-def runs_of(places: list[tuple[int, int]], lines: bytes) -> bytes:
-    """Return the runs of rows: of each the packet and the place, and its line; no `lines`: they
-    are no text.
+def runs_of(places: bytes, ends: bytes) -> bytes:
+    """Return the runs of rows with these places; `ends` says where the line of each ends, a 64-bit
+    integer each; no `ends`: they are no text.
     """
     out = BytesWriter()
-    count: i64 = len(places)
+    count: i64 = len(places) // PLACE
     at: i64 = 0
     byte: i64 = 0
     while at < count:
-        packet, place = places[at]
+        packet = read_i64_le(places, at * PLACE)
+        place = read_i64_le(places, at * PLACE + 8)
         begin: i64 = at
         first: i64 = byte
-        while at < count:
-            other, its_place = places[at]
-            if other != packet or its_place != place:
-                break
+        at += 1
+        while (
+            at < count
+            and read_i64_le(places, at * PLACE) == packet
+            and read_i64_le(places, at * PLACE + 8) == place
+        ):
             at += 1
-            if lines:
-                byte = lines.find(b"\n", byte) + 1
+        if ends:
+            byte = read_i64_le(ends, (at - 1) * 8)
         write_i64_le(out, packet)
         write_i64_le(out, place)
         write_i64_le(out, at - begin)
         write_i64_le(out, byte - first)
+    return out.getvalue()
+
+
+def places_at(places: bytes, rows: list[int]) -> bytes:
+    """Return the places of some rows, each as often as its number is there."""
+    out = BytesWriter()
+    for row in rows:
+        at: i64 = row
+        write_i64_le(out, read_i64_le(places, at * PLACE))
+        write_i64_le(out, read_i64_le(places, at * PLACE + 8))
     return out.getvalue()
 
 

@@ -16,13 +16,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ..budget import FREE_BYTES
+from ..budget import FREE_BYTES, MAX_REMEMBERED
 from ..conversations.conversation_table import MAX_HELD
 from ..decode.exchange import MAX_WAITING, MAX_WAITING_BYTES
 from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.totals import TOTALS, set_sums
 from ..expert import ExpertInfo, ExpertKind
-from ..message_rows.message_table import MAX_REMEMBERED
 from ..rows.conversation_record import ConversationRecord
 from ..rows.encoded import EncodedBatch, RowForm
 from ..rows.record import ExchangeRecord
@@ -66,6 +65,7 @@ class SharedDecode(Decode):
             for received in self._outputs(RowRequest(RowForm.records)):
                 for chunks in _by_chunk(received):
                     self._note_chunk(chunks)
+                    self._chunks_given += 1
                     rows = [row for chunk in chunks for row in chunk.rows]
                     batch = [rows[at] for at in merged_places([chunk.runs for chunk in chunks])]
                     self._carried += _carried_in(chunks, batch)
@@ -82,21 +82,20 @@ class SharedDecode(Decode):
         of_messages = message_encoder(request.form) if self.options.messages else None
         try:
             for received in self._outputs(request):
-                by_chunk = _by_chunk(received)
-                for chunks in by_chunk[:-1]:
+                for chunks in _with_more(received):
                     self._note_chunk(chunks)
-                    yield EncodedBatch(sum(chunk.seen for chunk in chunks), None, None)
-                if by_chunk:
-                    self._note_chunk(by_chunk[-1])
-                    counts = [sum(chunk.chosen for chunk in chunks) for chunks in by_chunk]
-                    parts = [one.exchanges for one in received if one.exchanges is not None]
-                    rows = encoder.merged(parts, counts) if any(counts) else None
-                    messages = None
-                    counts = [sum(chunk.message_rows for chunk in chunks) for chunks in by_chunk]
-                    if of_messages is not None and any(counts):
-                        parts = [one.messages for one in received if one.messages is not None]
-                        messages = of_messages.merged(parts, counts)
-                    yield EncodedBatch(sum(one.seen for one in by_chunk[-1]), rows, messages)
+                    yield EncodedBatch(0, None, None)
+                outputs = [one.output for one in received]
+                self._chunks_given += len(outputs[0].seen)
+                counts = _sums([one.chosen for one in outputs])
+                parts = [one.exchanges for one in received if one.exchanges is not None]
+                rows = encoder.merged(parts, counts) if any(counts) else None
+                messages = None
+                counts = _sums([one.message_rows for one in outputs])
+                if of_messages is not None and any(counts):
+                    parts = [one.messages for one in received if one.messages is not None]
+                    messages = of_messages.merged(parts, counts)
+                yield EncodedBatch(sum(sum(one.seen) for one in outputs), rows, messages)
         except _LimitNear:
             test = filter_of(request)
             for rows_of_chunk in self._alone():
@@ -168,7 +167,6 @@ class SharedDecode(Decode):
 
     def _note_chunk(self, chunks: Sequence[ChunkOutput]) -> None:
         """Take over what a chunk gave besides rows."""
-        self._chunks_given += 1
         steps: dict[int, list[ExpertInfo]] = {}
         for chunk in chunks:
             for step, name, detail, ts, packet, conversation, offset in chunk.findings:
@@ -221,8 +219,22 @@ def _received(message: ChildMessage) -> _Received:
 
 
 def _by_chunk(received: Sequence[_Received]) -> list[tuple[ChunkOutput, ...]]:
-    """Return what each chunk gave in each process."""
+    """Return what each chunk gave in each process, where rows are handed on as they are."""
     return list(zip(*(one.output.chunks for one in received), strict=True))
+
+
+def _with_more(received: Sequence[_Received]) -> list[list[ChunkOutput]]:
+    """Return what each chunk gave besides encoded rows, in the processes where it did."""
+    by_number: dict[int, list[ChunkOutput]] = {}
+    for one in received:
+        for chunk in one.output.chunks:
+            by_number.setdefault(chunk.number, []).append(chunk)
+    return [by_number[number] for number in sorted(by_number)]
+
+
+def _sums(counts: Sequence[list[int]]) -> list[int]:
+    """Return how many rows each chunk gave in all processes together."""
+    return list(map(sum, zip(*counts, strict=True)))
 
 
 def _carried_in(chunks: Sequence[ChunkOutput], batch: Sequence[ExchangeRecord]) -> list[Carried]:

@@ -54,12 +54,8 @@ ShardFinding = tuple[int, str, str, int, int, int, int]
 class ChunkOutput(msgspec.Struct, array_like=True, omit_defaults=True):
     """What one chunk gave besides encoded rows."""
 
-    seen: int = 0
-    """exchanges before the filter"""
-    chosen: int = 0
-    """exchanges behind it"""
-    message_rows: int = 0
-    """messages of these"""
+    number: int = 0
+    """which of its group it is"""
     findings: list[ShardFinding] = []
     conversations: list[ConversationRecord] = []
     rows: list[ExchangeRecord] = []
@@ -105,7 +101,14 @@ class Encoded(NamedTuple):
 class ShardOutput(msgspec.Struct, array_like=True):
     """What a group of chunks gave, or the end (`totals`), or why it ended early (`problem`)."""
 
+    seen: list[int] = []
+    """exchanges of each chunk before the filter"""
+    chosen: list[int] = []
+    """exchanges of each chunk behind it"""
+    message_rows: list[int] = []
+    """messages of these"""
     chunks: list[ChunkOutput] = []
+    """those that gave something besides encoded rows"""
     exchanges: Packed | None = None
     messages: Packed | None = None
     """the rows of all chunks, where they are encoded"""

@@ -7,7 +7,6 @@ the same chunks and send what each group of chunks gave, so that the groups can 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import compress
 from typing import IO
 
 import msgspec
@@ -26,7 +25,7 @@ from ..tcp.source import CaptureError, Source
 from .children import ChildSender, read_message, serve
 from .encoding import PendingRows
 from .feeding import FedSource
-from .merging import runs_of
+from .merging import places_at, runs_of
 from .task import (
     COLUMN_GROUP,
     GROUP,
@@ -61,21 +60,40 @@ class ShardDecode(Decode):
         taken, self._found, self._step = self._found, [], 0
         return taken
 
-    def ordered_exchanges(self) -> Iterator[tuple[list[tuple[int, int]], list[Exchange]]]:
+    def ordered_exchanges(self) -> Iterator[tuple[bytes, list[Exchange]]]:
         """Yield the places of this process's exchanges among all, and the exchanges.
 
         What is found about their rows is one step: `add_found` before the next ones.
         """
-        stages = self._exchange_stages(self._keep())
-        limited = self._is_limited()
-        for _ in self._drive(stages):
-            exchanges, places = stages.take_ordered()
-            if limited:
-                chosen = [self._in_time(one.request or one.response) for one in exchanges]
-                exchanges = list(compress(exchanges, chosen))
-                places = list(compress(places, chosen))
+        for places, exchanges in self._ordered():
+            if self._is_limited():
+                chosen = self._those_in_time(exchanges)
+                exchanges = [exchanges[at] for at in chosen]
+                places = places_at(places, chosen)
             self._step += 1
             yield places, exchanges
+
+    def ordered_records(self) -> Iterator[tuple[bytes, list[ExchangeRecord]]]:
+        """Yield the places of this process's rows among all, and the rows."""
+        for places, exchanges in self._ordered():
+            rows = self.rows_of(exchanges)
+            if self._is_limited():
+                chosen = self._those_in_time(exchanges)
+                rows = [rows[at] for at in chosen]
+                places = places_at(places, chosen)
+            yield places, rows
+
+    def _ordered(self) -> Iterator[tuple[bytes, list[Exchange]]]:
+        stages = self._exchange_stages(self._keep())
+        for _ in self._drive(stages):
+            exchanges, places = stages.take_ordered()
+            yield places, exchanges
+
+    def _those_in_time(self, exchanges: list[Exchange]) -> list[int]:
+        """Return which exchanges are of the time that was asked for."""
+        return [
+            at for at, one in enumerate(exchanges) if self._in_time(one.request or one.response)
+        ]
 
     def add_found(self, found: list[ExpertInfo]) -> None:
         """Add what was found about rows, and forget it."""
@@ -115,60 +133,61 @@ class _Group:
         self._is_first = task.options.shard == 0
         self._decode = decode
         self._out = out
-        self._chunks: list[ChunkOutput] = []
+        self._output = ShardOutput()
         self._is_begun = False
         self._most = COLUMN_GROUP if task.request.form is RowForm.arrow else GROUP
         self._encoded: PendingRows | None = None
         if task.request.form is not RowForm.records:
             self._encoded = PendingRows(task.request, task.options.messages)
 
-    def add(self, places: list[tuple[int, int]], rows: list[ExchangeRecord]) -> None:
+    def add(self, places: bytes, rows: list[ExchangeRecord]) -> None:
         """Take the rows of the next chunk, with their places, and what else it gave."""
         messages = _places_of(self._decode.take_messages(), rows)
-        chunk = self._chunk(len(rows))
         if self._encoded is None:
-            chunk.rows, chunk.messages = rows, messages
-            chunk.runs = runs_of(places, b"")
+            one = ChunkOutput(rows=rows, runs=runs_of(places, b""), messages=messages)
+            self._add(len(rows), len(rows), 0, one)
         else:
-            chunk.chosen, chunk.message_rows = self._encoded.add(places, rows, messages)
-        self._add(chunk)
+            chosen, message_rows = self._encoded.add(places, rows, messages)
+            self._add(len(rows), chosen, message_rows)
 
-    def add_lines(self, places: list[tuple[int, int]], lines: bytes) -> None:
-        """Take the rows of the next chunk as lines, and what else it gave."""
+    def add_lines(self, count: int, places: bytes, lines: bytes, ends: bytes) -> None:
+        """Take so many rows of the next chunk as lines, and what else it gave."""
         assert self._encoded is not None
-        self._encoded.add_lines(places, lines)
-        self._add_chosen(len(places))
+        self._encoded.add_lines(places, lines, ends)
+        self._add(count, count, 0)
 
-    def add_columns(self, places: list[tuple[int, int]], columns: ExchangeColumns) -> None:
-        """Take the rows of the next chunk, which wait in `columns`, and what else it gave."""
+    def add_columns(self, count: int, places: bytes, columns: ExchangeColumns) -> None:
+        """Take so many rows of the next chunk, which wait in `columns`, and what else it gave."""
         assert self._encoded is not None
         self._encoded.add_columns(places, columns)
-        self._add_chosen(len(places))
+        self._add(count, count, 0)
 
-    def _add_chosen(self, count: int) -> None:
-        chunk = self._chunk(count)
-        chunk.chosen = count
-        self._add(chunk)
-
-    def _chunk(self, seen: int) -> ChunkOutput:
-        """Return what a chunk with so many exchanges gave besides rows."""
-        decode = self._decode
-        findings = [
-            (step, info.kind.name, *info[1:])
-            for step, info in decode.take_steps()
-            if self._is_first or info.conversation >= 0
-        ]
-        return ChunkOutput(seen, 0, 0, findings, decode.take_conversations())
-
-    def _add(self, chunk: ChunkOutput) -> None:
-        self._chunks.append(chunk)
-        if len(self._chunks) >= self._most:
+    def _add(
+        self, seen: int, chosen: int, message_rows: int, chunk: ChunkOutput | None = None
+    ) -> None:
+        """Count the rows of a chunk, and take what else it gave; of most there is nothing."""
+        output, decode = self._output, self._decode
+        steps, conversations = decode.take_steps(), decode.take_conversations()
+        if steps or conversations or chunk is not None:
+            chunk = chunk or ChunkOutput()
+            chunk.number = len(output.seen)
+            chunk.conversations = conversations
+            chunk.findings = [
+                (step, info.kind.name, *info[1:])
+                for step, info in steps
+                if self._is_first or info.conversation >= 0
+            ]
+            output.chunks.append(chunk)
+        output.seen.append(seen)
+        output.chosen.append(chosen)
+        output.message_rows.append(message_rows)
+        if len(output.seen) >= self._most:
             self.send()
 
     def send(self) -> None:
         """Send what there is."""
-        decode = self._decode
-        output = ShardOutput(self._chunks, bytes_read=decode.bytes_read)
+        decode, output = self._decode, self._output
+        output.bytes_read = decode.bytes_read
         data: Sequence[bytes | memoryview] = ()
         if self._encoded is not None:
             data, output.exchanges, output.messages = self._encoded.take()
@@ -177,7 +196,7 @@ class _Group:
             self._is_begun = True
             output.begun = decode.stats.captures
         _send(self._out, output, data)
-        self._chunks = []
+        self._output = ShardOutput()
 
     def finish(self) -> None:
         """Send the last of it, and what was found in all."""
@@ -220,17 +239,17 @@ def _encode_plain(task: ShardTask, decode: ShardDecode, group: _Group) -> None:
     """Encode exchanges from the bytes of their headers."""
     found: list[ExpertInfo] = []
     if task.request.form is RowForm.jsonl:
-        lines = ExchangeLines(decode.sources, found)
+        lines = ExchangeLines(decode.sources, found, with_ends=True)
         for places, exchanges in decode.ordered_exchanges():
             data = lines.lines_of(exchanges)
             decode.add_found(found)
-            group.add_lines(places, data)
+            group.add_lines(len(exchanges), places, data, lines.take_ends())
         return
     columns = ExchangeColumns(decode.sources, found)
     for places, exchanges in decode.ordered_exchanges():
         columns.add(exchanges)
         decode.add_found(found)
-        group.add_columns(places, columns)
+        group.add_columns(len(exchanges), places, columns)
 
 
 def _places_of(

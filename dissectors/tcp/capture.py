@@ -113,12 +113,18 @@ class CaptureReader:
 
     def receive(self, data: bytes) -> list[Packet]:
         """Return the packets that are complete with these bytes."""
-        if self._rest:
-            data = self._rest + data
         found: list[Packet] = []
         if self.passed is not None:
             self.passed.begin()
-        used: i64 = self._packets_of(data, found)
+        at: i64 = 0
+        if self._rest:
+            first = self._completed(data)
+            if first:  # else all bytes would have to be copied behind those of one record
+                at = len(first) - len(self._rest)
+                self._offset += self._packets_of(first, 0, found) - at
+            else:
+                data = self._rest + data
+        used: i64 = self._packets_of(data, at, found)
         self._give_last(found)
         self._rest = data[used:]
         self._offset += used
@@ -158,7 +164,7 @@ class CaptureReader:
         found: list[Packet] = []
         self._ended = True
         data = self._rest
-        used: i64 = self._packets_of(data, found)
+        used: i64 = self._packets_of(data, 0, found)
         self._give_last(found)
         self._rest = b""
         self._offset += used
@@ -177,8 +183,16 @@ class CaptureReader:
             found.append(self._last)
             self._last = None
 
-    def _packets_of(self, data: bytes, found: list[Packet]) -> i64:
-        """Append the packets that are complete; give the place behind what was used."""
+    def _completed(self, data: bytes) -> bytes:
+        """Return the record that waits, completed by the first of these bytes; empty where that is
+        not certain.
+        """
+        raise NotImplementedError
+
+    def _packets_of(self, data: bytes, at: i64, found: list[Packet]) -> i64:
+        """Append the packets from a place on that are complete; give the place behind what was
+        used.
+        """
         raise NotImplementedError
 
     def _damaged(self, offset: i64, detail: str) -> None:

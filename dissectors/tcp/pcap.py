@@ -83,12 +83,31 @@ class PcapReader(CaptureReader):
         else:
             self._looks = _RECORD_LITTLE if unit == 1000 else _RECORD_LITTLE_NANO
 
-    def _packets_of(self, data: bytes, found: list[Packet]) -> i64:
+    def _completed(self, data: bytes) -> bytes:
+        """Return the record that waits, where neither it nor the next one is odd: damage is looked
+        for in both.
+        """
+        rest = self._rest
+        head = rest if len(rest) >= RECORD_HEADER else rest + data[: RECORD_HEADER - len(rest)]
+        if self._lost >= 0 or len(head) < RECORD_HEADER or self._is_odd(head, 0):
+            return b""
+        missing: i64 = RECORD_HEADER + read_u32(head, 8, self._big) - len(rest)
+        if missing <= 0 or missing + RECORD_HEADER > len(data) or self._is_odd(data, missing):
+            return b""
+        return rest + data[:missing]
+
+    def _is_odd(self, data: bytes, at: i64) -> bool:
+        """Return whether what follows the record here must prove it."""
+        captured, length = read_u32_pair(data, at + 8, self._big)
+        fraction: i64 = read_u32(data, at + 4, self._big) * self._unit
+        odd = captured > ORDINARY_PACKET or captured > length or fraction >= NANOSECONDS
+        return odd or not 0 < length <= MAX_LENGTH
+
+    def _packets_of(self, data: bytes, at: i64, found: list[Packet]) -> i64:
         big = self._big
         unit: i64 = self._unit
         linktype: i64 = self._linktype
         number: i64 = self._first_id + self.packets
-        at: i64 = 0
         last: i64 = -1
         size: i64 = len(data)
         ts: i64 = self.last_ts

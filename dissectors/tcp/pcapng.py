@@ -82,8 +82,20 @@ class PcapngReader(CaptureReader):
         self._interfaces: list[_Interface] = []
         self._looks_left: i64 = 0
 
-    def _packets_of(self, data: bytes, found: list[Packet]) -> i64:
-        at: i64 = 0
+    def _completed(self, data: bytes) -> bytes:
+        """Return the block that waits, where it is none that says how others are read."""
+        rest = self._rest
+        head = rest if len(rest) >= 8 else rest + data[: 8 - len(rest)]
+        if self._lost >= 0 or len(head) < 8 or read_u32(head, 0, self._big) == SECTION_HEADER:
+            return b""
+        length = read_u32(head, 4, self._big)
+        missing: i64 = length - len(rest)
+        if length < BLOCK_HEADER or length & 3 != 0 or not 0 < missing <= len(data):
+            return b""
+        whole = rest + data[:missing]
+        return whole if read_u32(whole, length - 4, self._big) == length else b""
+
+    def _packets_of(self, data: bytes, at: i64, found: list[Packet]) -> i64:
         size: i64 = len(data)
         while size - at >= BLOCK_HEADER:
             if self._lost >= 0:

@@ -18,6 +18,7 @@ from collections import Counter
 from dataclasses import replace
 from heapq import merge
 from operator import attrgetter, itemgetter
+from struct import iter_unpack
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,7 @@ from dissectors.decode.exchange import EARLY_TOLERANCE
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.stages import ExchangeStages
 from dissectors.expert import Severity
+from dissectors.processes.worker import ShardDecode
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL
 from dissectors.tcp.capture import packet_number
 from dissectors.tcp.formats import reader_of
@@ -360,8 +362,14 @@ def test_any_number_of_shards(data: st.DataObject) -> None:
         parts = []
         for shard in range(shards):
             options = DecodeOptions(shard=shard, shards=shards)
-            batches = Decode([file.name], options).ordered_records()
-            parts.append([one for order, rows in batches for one in zip(order, rows, strict=True)])
+            batches = ShardDecode([file.name], options).ordered_records()
+            parts.append(
+                [
+                    one
+                    for places, rows in batches
+                    for one in zip(iter_unpack("<qq", places), rows, strict=True)
+                ]
+            )
     assert [row for _, row in merge(*parts, key=itemgetter(0))] == whole
 
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.processes.merging import merged_lines, merged_places, runs_of
+from dissectors.processes.merging import (
+    merged_lines,
+    merged_places,
+    places_at,
+    runs_of,
+)
+from dissectors.rows.line_ends import ends_of
 
 Place = tuple[int, int]
+
+
+def packed(places: list[Place]) -> bytes:
+    return b"".join(number.to_bytes(8, "little") for place in places for number in place)
 
 
 @given(st.lists(st.tuples(st.integers(1, 99), st.integers(0, 3), st.integers(0, 2))), st.data())
@@ -21,10 +31,16 @@ def test_any_rows_of_any_processes(rows: list[tuple[int, int, int]], data: st.Da
     for part in parts:
         part.sort(key=lambda row: row[0])
     lines = [b"".join(line for _, line in part) for part in parts]
-    places = [[place for place, _ in part] for part in parts]
+    places = [packed([place for place, _ in part]) for part in parts]
     flat = [row for part in parts for row in part]
     wanted = sorted(range(len(flat)), key=lambda at: flat[at][0])
     assert merged_places([runs_of(one, b"") for one in places]) == wanted
-    runs = [runs_of(where, one) for one, where in zip(lines, places, strict=True)]
+    runs = [runs_of(where, ends_of(one)) for one, where in zip(lines, places, strict=True)]
     pieces = merged_lines([memoryview(one) for one in lines], runs)
     assert b"".join(pieces) == b"".join(flat[at][1] for at in wanted)
+
+
+def test_places_of_some_rows() -> None:
+    places: list[Place] = [(1, 0), (1, 1 << 30), (1 << 41, 2)]
+    assert places_at(packed(places), [2, 0, 0]) == packed([places[2], places[0], places[0]])
+    assert places_at(packed(places), []) == b""

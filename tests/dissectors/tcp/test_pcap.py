@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dissectors.expert import ExpertKind
 from dissectors.tcp.capture import ORDINARY_PACKET
+from dissectors.tcp.formats import reader_of
 from tests.traffic.captures import pcap
 from tests.traffic.talk import SECOND, START
 
@@ -218,3 +219,19 @@ def test_arbitrary_bytes(data: bytes, chunk: int) -> None:
         assert sum(len(one.data) + 16 for one in seen) <= len(data)
         if not seen and data:
             assert experts
+
+
+@every_form
+@pytest.mark.parametrize("cut", [1, 15, 16, 17, 40])
+def test_only_the_record_that_waits_is_copied(form: dict[str, bool], cut: int) -> None:
+    """What follows it stays in the bytes that it came with."""
+    data = pcap([(START + number, bytes([number]) * 60) for number in range(4)], **form)
+    first, second = data[24 : 24 + 76 + cut], data[24 + 76 + cut :]
+    reader = reader_of(0, data[:24])
+    assert reader is not None
+    assert [one.data is first for one in reader.receive(first)] == [True]
+    found = reader.receive(second)
+    assert [len(found[0].data), *(one.data is second for one in found[1:])] == [76, True, True]
+    payloads = [one.data[one.start : one.end] for one in found]
+    assert payloads == [bytes([number]) * 60 for number in (1, 2, 3)]
+    assert reader.take_experts() == []

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.expert import ExpertKind
+from dissectors.tcp.formats import reader_of
 from dissectors.tcp.pcapng import MAX_INTERFACES
 from tests.traffic.captures import Interface, PcapngWriter, pcapng
 from tests.traffic.talk import SECOND, START
@@ -306,3 +307,21 @@ def _all_blocks(data: bytes, order: str) -> bool:
             return False
         at += length
     return at == len(data)
+
+
+@every_order
+@pytest.mark.parametrize("cut", [1, 7, 8, 40, 103])
+def test_only_the_block_that_waits_is_copied(big: bool, cut: int) -> None:
+    """What follows it stays in the bytes that it came with."""
+    packets = [(START + number, bytes([number]) * 60, 0) for number in range(4)]
+    data = pcapng(packets, [Interface()], big=big)
+    end = len(data) - 3 * 104  # a packet block: 28 bytes, 60 of the packet, options, 4
+    first, second = data[24 : end + cut], data[end + cut :]
+    reader = reader_of(0, data[:24])
+    assert reader is not None
+    assert len(reader.receive(first)) == 1
+    found = reader.receive(second)
+    assert [len(found[0].data), *(one.data is second for one in found[1:])] == [104, True, True]
+    payloads = [one.data[one.start : one.end] for one in found]
+    assert payloads == [bytes([number]) * 60 for number in (1, 2, 3)]
+    assert reader.take_experts() == []
