@@ -78,7 +78,7 @@ def message_rows(request: DecodeRequest, decode: Decode) -> RowSource[MessageSee
     """Return the messages that commands carry; filters see the commands."""
     if request.output == "-":
         raise usage_error("--messages", "writes files: name a folder with -o")
-    test = compiled(request, command_fields(decode.sources))
+    test = compiled(request, lambda: command_fields(decode.sources))
     budget = Budget(request.max_output)
 
     def batches() -> Iterator[Sequence[MessageSeen]]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from dissectors.decode.pipeline import Decode
 from dissectors.processes.choice import encoded_rows_of
 from dissectors.rows.column import Column
 from dissectors.rows.encoded import EncodedBatch, EncodedRows, RowForm
 from dissectors.times import Moment
-from dissectors.where.fields import FieldSet
-from dissectors.where.filter import Test, WhereError, compile_where
 
 from ..api.tables.table import Table
 from ..ui.console import UNLIMITED, Terminal, When, terminal_of
@@ -20,6 +18,10 @@ from ..ui.output import Output
 from ..ui.status import CommandError, ExitStatus
 from .options import DecodeRequest, usage_error
 from .sinks import ParquetSink, Sink
+
+if TYPE_CHECKING:
+    from dissectors.where.fields import FieldSet
+    from dissectors.where.filter import Test
 
 Row = TypeVar("Row")
 
@@ -47,19 +49,21 @@ def rows_of_table(
     """Return the rows of a table with the filter that was asked for; `sink` opens the output."""
     return RowSource(
         lambda: table.batches(decode),
-        compiled(request, table.fields(decode.sources)),
+        compiled(request, lambda: table.fields(decode.sources)),
         table.time,
         sink,
         table.name,
     )
 
 
-def compiled(request: DecodeRequest, fields: FieldSet) -> Test | None:
+def compiled(request: DecodeRequest, fields: Callable[[], FieldSet]) -> Test | None:
     """Return the filter; an error in it becomes a usage error that points at the place."""
     if not request.where.strip():
         return None
+    from dissectors.where.filter import WhereError, compile_where
+
     try:
-        return compile_where(request.where, fields, request.zone)
+        return compile_where(request.where, fields(), request.zone)
     except WhereError as error:
         raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
 

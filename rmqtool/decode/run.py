@@ -19,7 +19,6 @@ from dissectors.rows.record import ExchangeRecord
 from dissectors.times import between
 
 from ..api.collecting import collect_seldom
-from ..ui.by_time import by_time
 from ..ui.columns import text_of_hidden
 from ..ui.errors import said
 from ..ui.figures import counted, text_of_counts
@@ -147,6 +146,8 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
     if request.sorted:
         if request.to_folder:
             raise usage_error("--sort", "is not for a decoded log, whose rows have no order")
+        from ..ui.by_time import by_time
+
         unsorted = rows
         rows = unsorted._replace(batches=lambda: by_time(unsorted.batches(), unsorted.time))
     sink = rows.sink()

@@ -19,11 +19,9 @@ from dissectors.expert import ExpertInfo
 from dissectors.rows.encoded import EncodedRows, Lines, RowForm
 from dissectors.rows.record import ExchangeRecord
 
-from ..api.summarised import SummaryFold
 from ..ui.columns import LineTable
 from ..ui.console import Terminal
 from ..ui.figures import counted, size
-from ..ui.json_text import visible_json
 from ..ui.output import Output, naming
 from ..version import VERSION
 
@@ -165,7 +163,11 @@ class EncodedSink(Sink[Row]):
 
     def _write_data(self, data: bytes) -> None:
         self._write_head()
-        self._output.write(visible_json(data) if self._to_screen else data)
+        if self._to_screen:
+            from ..ui.json_text import visible_json
+
+            data = visible_json(data)
+        self._output.write(data)
 
     def _write_head(self) -> None:
         if self._head:
@@ -308,6 +310,8 @@ class SummarySink(TextSink[ExchangeRecord]):
         `diagnosed`: the summary begins with what is wrong, which rows that a filter left do not
         say.
         """
+        from ..api.summarised import SummaryFold
+
         super().__init__(output, list)
         self._fold = SummaryFold(diagnosed)
         self._as_json = as_json
@@ -327,6 +331,7 @@ class SummarySink(TextSink[ExchangeRecord]):
         summary, found = self._fold.summary, self._fold.diagnosis()
         if self._as_json:
             from ..summary.summary_json import summary_json
+            from ..ui.json_text import visible_json
 
             data = summary_json(summary, decode.stats, found)
             self._output.write(visible_json(data) if self._terminal.is_terminal else data)

@@ -25,7 +25,7 @@ from .tree import STEP, Tree
 
 def tree_rows(request: DecodeRequest, decode: Decode) -> RowSource[Exchange]:
     """Return exchanges that become trees; filters see the columns of the record."""
-    test = compiled(request, exchange_fields())
+    test = compiled(request, exchange_fields)
 
     def matches(exchange: object) -> bool:
         assert isinstance(exchange, Exchange)

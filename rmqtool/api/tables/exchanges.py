@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.record import COLUMNS, ExchangeRecord
-from dissectors.where.fields import FieldSet, exchange_fields
 
 from .table import Table
+
+if TYPE_CHECKING:
+    from dissectors.where.fields import FieldSet
 
 
 def time_of_exchange(row: ExchangeRecord) -> int | None:
@@ -22,6 +24,8 @@ def _batches(decode: Decode) -> Iterator[list[ExchangeRecord]]:
 
 
 def _fields(_captures: Sequence[str]) -> FieldSet:
+    from dissectors.where.fields import exchange_fields
+
     return exchange_fields()
 
 

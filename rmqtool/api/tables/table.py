@@ -12,10 +12,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from dissectors.rows.column import Column
-from dissectors.where.fields import FieldSet
 
 if TYPE_CHECKING:
     from dissectors.decode.pipeline import Decode
+    from dissectors.where.fields import FieldSet
 
 Row = TypeVar("Row")
 
@@ -62,6 +62,6 @@ class Table(Generic[Row]):
 
 def column_fields(columns: Iterable[Column]) -> FieldSet:
     """Return the columns themselves as what a filter can test."""
-    from dissectors.where.fields import field_of_column
+    from dissectors.where.fields import FieldSet, field_of_column
 
     return FieldSet(field_of_column(c.name, c.type, c.unit, attrgetter(c.name)) for c in columns)
