@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -28,15 +28,20 @@ from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, is_compressed
 from .children import Child, ChildMessage, Inbox, start_children
 from .encoding import exchange_encoder, filter_of, message_encoder
-from .feeding import Feeder
 from .merging import merged_places
 from .task import ChunkOutput, Encoded, MostHeld, RowRequest, ShardOutput, ShardTask
 from .worker import work
+
+if TYPE_CHECKING:
+    from .feeding import Feeder
 
 _LIMITS: Final = MostHeld(
     MAX_HELD, MAX_WAITING, MAX_WAITING_BYTES, FREE_BYTES // 2, MAX_REMEMBERED - 1
 )
 """what all processes may have held together; of the budget half, as one message may take much"""
+
+_MOST_FINDINGS: Final = 1000
+"""findings that wait to be taken, of one group of chunks"""
 
 
 class _LimitNear(Exception):
@@ -66,9 +71,10 @@ class SharedDecode(Decode):
                 for chunks in _by_chunk(received):
                     self._note_chunk(chunks)
                     self._chunks_given += 1
-                    rows = [row for chunk in chunks for row in chunk.rows]
+                    parts = [chunk.all_rows() for chunk in chunks]
+                    rows = [row for part in parts for row in part]
                     batch = [rows[at] for at in merged_places([chunk.runs for chunk in chunks])]
-                    self._carried += _carried_in(chunks, batch)
+                    self._carried += _carried_in(chunks, parts, batch)
                     yield batch
         except _LimitNear:
             yield from self._alone()
@@ -84,7 +90,8 @@ class SharedDecode(Decode):
             for received in self._outputs(request):
                 for chunks in _with_more(received):
                     self._note_chunk(chunks)
-                    yield EncodedBatch(0, None, None)
+                    if len(self._experts) >= _MOST_FINDINGS:
+                        yield EncodedBatch(0, None, None)  # they are taken meanwhile
                 outputs = [one.output for one in received]
                 self._chunks_given += len(outputs[0].seen)
                 counts = _sums([one.chosen for one in outputs])
@@ -124,6 +131,8 @@ class SharedDecode(Decode):
                 task = ShardTask(self.sources, options, request, is_fed)
                 child.write(msgspec.msgpack.encode(task))
             if is_fed:
+                from .feeding import Feeder
+
                 self._feeder = Feeder(self._sources, children)
             inbox = Inbox(children)
             is_over = False
@@ -174,7 +183,7 @@ class SharedDecode(Decode):
                 steps.setdefault(step, []).append(info)
         for step in sorted(steps):
             self.add_experts(steps[step])
-        ended = [row for chunk in chunks for row in chunk.conversations]
+        ended = [row for chunk in chunks for row in chunk.all_conversations()]
         self._ended += sorted(ended, key=attrgetter("conversation"))
 
     def _alone(self) -> Iterator[list[ExchangeRecord]]:
@@ -237,7 +246,17 @@ def _sums(counts: Sequence[list[int]]) -> list[int]:
     return list(map(sum, zip(*counts, strict=True)))
 
 
-def _carried_in(chunks: Sequence[ChunkOutput], batch: Sequence[ExchangeRecord]) -> list[Carried]:
-    """Return the messages of all processes, in the order of their exchanges in `batch`."""
-    of_row = {id(chunk.rows[place]): rows for chunk in chunks for place, rows in chunk.messages}
+def _carried_in(
+    chunks: Sequence[ChunkOutput],
+    parts: Sequence[Sequence[ExchangeRecord]],
+    batch: Sequence[ExchangeRecord],
+) -> list[Carried]:
+    """Return the messages of all processes, in the order of their exchanges in `batch`; `parts`
+    are the rows of each process.
+    """
+    of_row = {
+        id(part[place]): rows
+        for part, chunk in zip(parts, chunks, strict=True)
+        for place, rows in chunk.all_messages()
+    }
     return [Carried(row, of_row[id(row)]) for row in batch if id(row) in of_row]

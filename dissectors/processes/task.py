@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from ..decode.pipeline import DecodeOptions
 from ..decode.totals import CaptureStats, RunTotals
-from ..rows.conversation_record import ConversationRecord
 from ..rows.encoded import RowForm
-from ..rows.message_record import MessageRecord
-from ..rows.record import ExchangeRecord
+
+if TYPE_CHECKING:
+    from ..rows.conversation_record import ConversationRecord
+    from ..rows.message_record import MessageRecord
+    from ..rows.record import ExchangeRecord
 
 GROUP: Final = 8
 """chunks of which the results are sent together, 768 KiB of the captures: with more, what is sent
 no longer fits into the caches of the processor"""
+NOTHING: Final = msgspec.Raw(b"\x90")
+"""no rows"""
 COLUMN_GROUP: Final = 64
 """the same where rows are columns, of which each costs something however few rows there are"""
+
+
+_DECODERS: Final[dict[object, msgspec.msgpack.Decoder[Any]]] = {}
+"""what makes rows, by their type: to make it takes longer than to make some of them"""
+Row = TypeVar("Row")
+Made = TypeVar("Made")
 
 
 class RowRequest(msgspec.Struct, frozen=True):
@@ -52,18 +62,54 @@ ShardFinding = tuple[int, str, str, int, int, int, int]
 
 
 class ChunkOutput(msgspec.Struct, array_like=True, omit_defaults=True):
-    """What one chunk gave besides encoded rows."""
+    """What one chunk gave besides encoded rows; rows are made again only where there are any."""
 
     number: int = 0
     """which of its group it is"""
     findings: list[ShardFinding] = []
-    conversations: list[ConversationRecord] = []
-    rows: list[ExchangeRecord] = []
+    conversations: msgspec.Raw = NOTHING
+    rows: msgspec.Raw = NOTHING
     """where rows are handed on as they are"""
     runs: bytes = b""
     """which of them belong where, see `merging`"""
-    messages: list[tuple[int, list[MessageRecord]]] = []
+    messages: msgspec.Raw = NOTHING
     """place in `rows` of an exchange, and its messages"""
+
+    def all_conversations(self) -> list[ConversationRecord]:
+        """Return the connections that ended."""
+        if self.conversations == NOTHING:
+            return []
+        from ..rows.conversation_record import ConversationRecord
+
+        return _made(self.conversations, list[ConversationRecord])
+
+    def all_rows(self) -> list[ExchangeRecord]:
+        """Return the rows that are handed on as they are."""
+        from ..rows.record import ExchangeRecord
+
+        return _made(self.rows, list[ExchangeRecord])
+
+    def all_messages(self) -> list[tuple[int, list[MessageRecord]]]:
+        """Return messages with the place of their exchange in the rows."""
+        if self.messages == NOTHING:
+            return []
+        from ..rows.message_record import MessageRecord
+
+        return _made(self.messages, list[tuple[int, list[MessageRecord]]])
+
+
+def packed_rows(rows: list[Row]) -> msgspec.Raw:
+    """Return rows as a chunk has them."""
+    return msgspec.Raw(msgspec.msgpack.encode(rows)) if rows else NOTHING
+
+
+def _made(packed: msgspec.Raw, kind: type[Made]) -> Made:
+    """Return rows as they were."""
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        decoder = _DECODERS[kind] = msgspec.msgpack.Decoder(kind)
+    made: Made = decoder.decode(packed)
+    return made
 
 
 class MostHeld(NamedTuple):

@@ -24,7 +24,6 @@ from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, Source
 from .children import ChildSender, read_message, serve
 from .encoding import PendingRows
-from .feeding import FedSource
 from .merging import places_at, runs_of
 from .task import (
     COLUMN_GROUP,
@@ -34,6 +33,7 @@ from .task import (
     ShardOutput,
     ShardTask,
     ShardTotals,
+    packed_rows,
 )
 
 
@@ -144,7 +144,11 @@ class _Group:
         """Take the rows of the next chunk, with their places, and what else it gave."""
         messages = _places_of(self._decode.take_messages(), rows)
         if self._encoded is None:
-            one = ChunkOutput(rows=rows, runs=runs_of(places, b""), messages=messages)
+            one = ChunkOutput(
+                rows=packed_rows(rows),
+                runs=runs_of(places, b""),
+                messages=packed_rows(messages),
+            )
             self._add(len(rows), len(rows), 0, one)
         else:
             chosen, message_rows = self._encoded.add(places, rows, messages)
@@ -171,7 +175,7 @@ class _Group:
         if steps or conversations or chunk is not None:
             chunk = chunk or ChunkOutput()
             chunk.number = len(output.seen)
-            chunk.conversations = conversations
+            chunk.conversations = packed_rows(conversations)
             chunk.findings = [
                 (step, info.kind.name, *info[1:])
                 for step, info in steps
@@ -215,6 +219,8 @@ def work(source: IO[bytes], out: ChildSender) -> None:
     try:
         sources: list[str | Source] = list(task.sources)
         if task.is_fed:
+            from .feeding import FedSource
+
             sources = [FedSource(name, source) for name in task.sources]
         decode = ShardDecode(sources, task.options)
         group = _Group(task, decode, out)

@@ -146,16 +146,18 @@ def encoded(
     """Return what a run says besides rows; its exchanges and messages as they are written."""
     decode = decode_of(sources, DecodeOptions(conversations=True, messages=True), jobs)
     assert isinstance(decode, SharedDecode)
-    told: list[object] = []
+    findings: list[ExpertInfo] = []
+    conversations: list[ConversationRecord] = []
     rows: list[object] = []
     messages: list[object] = []
     for batch in decode.encoded_rows(RowRequest(form, where)):
-        told += decode.take_experts()
-        told += decode.take_conversations()
+        findings += decode.take_experts()
+        conversations += decode.take_conversations()
         for found, one in ((rows, batch.rows), (messages, batch.messages)):
             if one is not None:
                 found.append(_plain(one))
-    told += [*decode.take_experts(), decode.stats, decode.bytes_read]
+    findings += decode.take_experts()
+    told = [findings, conversations, decode.stats, decode.bytes_read]
     return told, _joined(rows), _joined(messages)
 
 
@@ -172,16 +174,17 @@ def _plain(rows: EncodedRows) -> object:
 def expected(sources: list[str], form: RowForm) -> tuple[list[object], object, object]:
     """Return the same of one process: findings and the like, the exchanges, the messages."""
     decode = decode_of(sources, DecodeOptions(conversations=True, messages=True))
-    told: list[object] = []
+    findings: list[ExpertInfo] = []
+    conversations: list[ConversationRecord] = []
     rows, messages = [], []
     for batch in decode.records():
         rows += batch
         messages += [row for one in decode.take_messages() for row in one.messages]
-        told += decode.take_experts()
-        told += decode.take_conversations()
-    told += [*decode.take_experts(), decode.stats, decode.bytes_read]
+        findings += decode.take_experts()
+        conversations += decode.take_conversations()
+    findings += decode.take_experts()
     return (
-        told,
+        [findings, conversations, decode.stats, decode.bytes_read],
         _plain(exchange_encoder(form).whole(rows)),
         _plain(message_encoder(form).whole(messages)),
     )
@@ -190,6 +193,26 @@ def expected(sources: list[str], form: RowForm) -> tuple[list[object], object, o
 @pytest.mark.slow
 def test_every_sample_as_of_one_process() -> None:
     assert encoded(ALL_SAMPLES, 3, RowForm.jsonl) == expected(ALL_SAMPLES, RowForm.jsonl)
+
+
+def findings_by_batch() -> list[list[ExpertInfo]]:
+    decode = decode_of(CAPTURES, DecodeOptions(messages=True), 2)
+    assert isinstance(decode, SharedDecode)
+    rows = decode.encoded_rows(RowRequest(RowForm.jsonl))
+    return [found for found in (decode.take_experts() for _ in rows) if found]
+
+
+@pytest.mark.slow
+def test_many_findings_do_not_wait_for_the_rows_of_their_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    by_group = findings_by_batch()
+    monkeypatch.setattr(shared_decode, "_MOST_FINDINGS", 1)
+    by_chunk = findings_by_batch()
+    assert len(by_chunk) > len(by_group) > 1
+    found = run(1).findings
+    assert [info for some in by_chunk for info in some] == found
+    assert [info for some in by_group for info in some] == found
 
 
 @pytest.mark.parametrize("form", [RowForm.jsonl, RowForm.arrow])
