@@ -267,6 +267,11 @@ class _Waiting:
 
     def read(self) -> None:
         """Read on, not beyond the message: it is then as it was read, without a copy."""
+        self._read_part()
+        if self._head is not None and not self._parts and not self.is_ended:
+            self._read_part()  # it is written with its head, so it is there, or comes at once
+
+    def _read_part(self) -> None:
         data = os.read(self._number, self._missing)
         self.is_ended = not data
         self._parts.append(data)
