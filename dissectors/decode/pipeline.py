@@ -237,13 +237,23 @@ class Decode:
         found: list[ExpertInfo] = []
         rows = records_of(batch, self.sources, found)
         if self._table is not None:
-            for one, row in zip(batch, rows, strict=True):
-                messages = self._table.rows_of(one.request, one.response, row, found)
-                if messages:
-                    self._carried.append(Carried(row, messages))
+            self._make_messages(self._table, batch, rows, found)
         if found:
             self.add_experts(found)
         return rows
+
+    def _make_messages(
+        self,
+        table: MessageTable,
+        batch: list[Exchange],
+        rows: list[ExchangeRecord],
+        found: list[ExpertInfo],
+    ) -> None:
+        """Make the messages of exchanges; they wait to be taken."""
+        for one, row in zip(batch, rows, strict=True):
+            messages = table.rows_of(one.request, one.response, row, found)
+            if messages:
+                self._carried.append(Carried(row, messages))
 
     def _drive(self, stages: Stages) -> Iterator[None]:
         """Feed the stages; stops after each chunk for what it gave, and once after the end."""

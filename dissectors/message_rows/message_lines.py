@@ -89,6 +89,11 @@ class MessageLines:
         self._born_text = self._stored_text = _NULL
         self._forget_properties()
 
+    @property
+    def waiting(self) -> int:
+        """How many lines there are since the last call of `take`."""
+        return self._count + len(self._rows)
+
     def take(self) -> tuple[int, bytes]:
         """Return how many lines there are since the last call, and the lines."""
         self._write_rows()

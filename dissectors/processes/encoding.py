@@ -157,6 +157,15 @@ class PendingRows:
         if places:
             self._exchanges.add_lines(places, lines, ends)
 
+    def add_messages(self, places: bytes, lines: bytes) -> int:
+        """Take the messages of a chunk as lines of JSON; return how many there are."""
+        if not places:
+            return 0
+        assert self._messages is not None
+        ends = ends_of(lines)
+        self._messages.add_lines(places, lines, ends)
+        return len(ends) // 8
+
     def add_columns(self, places: bytes, columns: ExchangeColumns) -> None:
         """Take the exchanges of a chunk, which wait in `columns`."""
         if places:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -23,18 +23,19 @@ from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.totals import TOTALS, set_sums
 from ..expert import ExpertInfo, ExpertKind
 from ..rows.conversation_record import ConversationRecord
-from ..rows.encoded import EncodedBatch, RowForm
+from ..rows.encoded import EncodedBatch, Lines, RowForm
 from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, is_compressed
 from .children import Child, ChildMessage, Inbox, start_children
 from .encoding import exchange_encoder, filter_of, message_encoder
-from .merging import merged_places
+from .merging import merged_lines, merged_places
 from .task import ChunkOutput, Encoded, MostHeld, RowRequest, ShardOutput, ShardTask
 from .worker import work
 
 if TYPE_CHECKING:
     from .feeding import Feeder
 
+Given = TypeVar("Given")
 _LIMITS: Final = MostHeld(
     MAX_HELD, MAX_WAITING, MAX_WAITING_BYTES, FREE_BYTES // 2, MAX_REMEMBERED - 1
 )
@@ -116,6 +117,24 @@ class SharedDecode(Decode):
                     of_messages.whole(found) if of_messages is not None and found else None,
                 )
 
+    def message_lines(self) -> Iterator[Lines]:
+        """Yield the rows of messages as lines of JSON, some chunks at once."""
+        request = RowRequest(RowForm.jsonl, only_messages=True)
+        try:
+            for received in self._outputs(request):
+                for chunks in _with_more(received):
+                    self._note_chunk(chunks)
+                outputs = [one.output for one in received]
+                self._chunks_given += len(outputs[0].seen)
+                counts = _sums([one.message_rows for one in outputs])
+                parts = [one.messages for one in received if one.messages is not None]
+                lines = [part.data for part in parts]
+                pieces = merged_lines(lines, [part.runs for part in parts]) if any(counts) else []
+                yield Lines(pieces, counts)
+        except _LimitNear:
+            alone = Decode(self.sources, self.options)
+            yield from self._others(alone, alone.message_lines())
+
     def take_conversations(self) -> list[ConversationRecord]:
         """As in one process."""
         taken, self._ended = self._ended, []
@@ -189,8 +208,12 @@ class SharedDecode(Decode):
     def _alone(self) -> Iterator[list[ExchangeRecord]]:
         """Decode it all in this process; give what was not given yet."""
         alone = Decode(self.sources, self.options)
+        yield from self._others(alone, alone.records())
+
+    def _others(self, alone: Decode, chunks: Iterator[Given]) -> Iterator[Given]:
+        """Give what chunks give that were not given yet, and take over what else they gave."""
         alone.stats.captures = self.stats.captures = []
-        for number, rows in enumerate(alone.records()):
+        for number, given in enumerate(chunks):
             findings, messages = alone.take_experts(), alone.take_messages()
             conversations = alone.take_conversations()
             if number < self._chunks_given:
@@ -201,7 +224,7 @@ class SharedDecode(Decode):
             self.read_before = alone.bytes_read
             for name in TOTALS:
                 setattr(self.stats, name, getattr(alone.stats, name))
-            yield rows
+            yield given
 
 
 _decoder = msgspec.msgpack.Decoder(ShardOutput)

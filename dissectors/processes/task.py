@@ -38,6 +38,8 @@ class RowRequest(msgspec.Struct, frozen=True):
     """filter expression; empty: all"""
     zone: str = "UTC"
     """whose clocks show times without an offset in it"""
+    only_messages: bool = False
+    """no rows of exchanges are wanted, but those of messages: all, as lines of JSON"""
 
 
 class ShardTask(msgspec.Struct):

@@ -7,7 +7,7 @@ the same chunks and send what each group of chunks gave, so that the groups can 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
@@ -36,6 +36,10 @@ from .task import (
     packed_rows,
 )
 
+if TYPE_CHECKING:
+    from ..message_rows.message_lines import MessageLines
+    from ..message_rows.message_table import MessageTable
+
 
 class ShardDecode(Decode):
     """The run of one process.
@@ -48,6 +52,9 @@ class ShardDecode(Decode):
         super().__init__(sources, options)
         self._step = 0
         self._found: list[tuple[int, ExpertInfo]] = []
+        self._lines: MessageLines | None = None
+        self._line_of: list[int] = []
+        """of each line that waits, its exchange in the batch"""
 
     def add_experts(self, found: list[ExpertInfo]) -> None:
         """Add the findings of one step."""
@@ -65,13 +72,37 @@ class ShardDecode(Decode):
 
         What is found about their rows is one step: `add_found` before the next ones.
         """
-        for places, exchanges in self._ordered():
-            if self._is_limited():
-                chosen = self._those_in_time(exchanges)
-                exchanges = [exchanges[at] for at in chosen]
-                places = places_at(places, chosen)
+        for places, exchanges in self._ordered_in_time():
             self._step += 1
             yield places, exchanges
+
+    def ordered_messages(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """Yield how many exchanges there are next, the places of their messages among those of
+        all processes, and the messages as lines of JSON.
+        """
+        assert self._table is not None
+        lines = self._lines = self._table.as_lines()
+        for places, exchanges in self._ordered_in_time():
+            self._line_of = []
+            self.rows_of(exchanges)
+            yield len(exchanges), places_at(places, self._line_of), lines.take()[1]
+
+    def _make_messages(
+        self,
+        table: MessageTable,
+        batch: list[Exchange],
+        rows: list[ExchangeRecord],
+        found: list[ExpertInfo],
+    ) -> None:
+        if self._lines is None:
+            super()._make_messages(table, batch, rows, found)
+            return
+        lines, line_of = self._lines, self._line_of
+        for at, (one, row) in enumerate(zip(batch, rows, strict=True)):
+            table.rows_of(one.request, one.response, row, found)
+            made = lines.waiting - len(line_of)
+            if made:
+                line_of += [at] * made
 
     def ordered_records(self) -> Iterator[tuple[bytes, list[ExchangeRecord]]]:
         """Yield the places of this process's rows among all, and the rows."""
@@ -88,6 +119,14 @@ class ShardDecode(Decode):
         for _ in self._drive(stages):
             exchanges, places = stages.take_ordered()
             yield places, exchanges
+
+    def _ordered_in_time(self) -> Iterator[tuple[bytes, list[Exchange]]]:
+        for places, exchanges in self._ordered():
+            if self._is_limited():
+                chosen = self._those_in_time(exchanges)
+                yield places_at(places, chosen), [exchanges[at] for at in chosen]
+            else:
+                yield places, exchanges
 
     def _those_in_time(self, exchanges: list[Exchange]) -> list[int]:
         """Return which exchanges are of the time that was asked for."""
@@ -166,6 +205,13 @@ class _Group:
         self._encoded.add_columns(places, columns)
         self._add(count, count, 0)
 
+    def add_messages(self, seen: int, places: bytes, lines: bytes) -> None:
+        """Take the messages of so many exchanges of the next chunk as lines, and what else it
+        gave.
+        """
+        assert self._encoded is not None
+        self._add(seen, 0, self._encoded.add_messages(places, lines))
+
     def _add(
         self, seen: int, chosen: int, message_rows: int, chunk: ChunkOutput | None = None
     ) -> None:
@@ -224,7 +270,10 @@ def work(source: IO[bytes], out: ChildSender) -> None:
             sources = [FedSource(name, source) for name in task.sources]
         decode = ShardDecode(sources, task.options)
         group = _Group(task, decode, out)
-        if _is_plain(task):
+        if task.request.only_messages:
+            for seen, places, data in decode.ordered_messages():
+                group.add_messages(seen, places, data)
+        elif _is_plain(task):
             _encode_plain(task, decode, group)
         else:
             for places, rows in decode.ordered_records():

@@ -50,7 +50,7 @@ def listed_messages(request: DecodeRequest, decode: Decode) -> RowSource[Message
     """Return messages that become lines, JSON, CSV or Parquet."""
 
     plain = request.format is RowFormat.jsonl and not request.body_limit
-    encoded = decode.message_lines if plain and type(decode) is Decode else None
+    encoded = decode.message_lines if plain else None
     form = RowForm.records if encoded is None else RowForm.jsonl
     rows = rows_of_table(MESSAGES, request, decode, lambda: _sink(request, decode.sources, form))
     return rows._replace(encoded=encoded)

@@ -321,3 +321,43 @@ def test_no_module_comes_from_the_folder_that_somebody_works_in(
     records = [one for batch in decode_of([CAPTURES[0]], jobs=2).records() for one in batch]
     assert records == [one for batch in decode_of([CAPTURES[0]]).records() for one in batch]
     assert not (tmp_path / "ran").exists()
+
+
+def message_lines(
+    jobs: int, since: int | None = None
+) -> tuple[bytes, int, list[ExpertInfo], DecodeStats]:
+    """Return the messages of a run as lines, how many there are, and what else it says."""
+    decode = decode_of(CAPTURES, DecodeOptions(messages=True, since=since), jobs)
+    assert isinstance(decode, SharedDecode) == (jobs > 1)
+    lines, count, findings = b"", 0, []
+    for one in decode.message_lines():
+        lines += one.data
+        count += sum(one.counts)
+        findings += decode.take_experts()
+    findings += decode.take_experts()
+    return lines, count, findings, decode.stats
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+@pytest.mark.slow
+def test_messages_as_lines(jobs: int) -> None:
+    alone = message_lines(1)
+    assert alone[1] == alone[0].count(b"\n") > 20
+    assert alone[2]
+    assert message_lines(jobs) == alone
+
+
+@pytest.mark.slow
+def test_messages_as_lines_of_a_time() -> None:
+    times = sorted(one.request_time for one in run(1).records if one.request_time is not None)
+    since = times[len(times) // 2]
+    alone = message_lines(1, since)
+    assert 0 < alone[1] < message_lines(1)[1]
+    assert message_lines(2, since) == alone
+
+
+@pytest.mark.slow
+def test_messages_as_lines_near_a_limit_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = message_lines(1)
+    monkeypatch.setattr(shared_decode, "_LIMITS", MostHeld(-1, *[1 << 60] * 4))
+    assert message_lines(2) == alone
