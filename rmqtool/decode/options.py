@@ -122,14 +122,23 @@ class DecodeRequest:
     def processes(self) -> int | None:
         """How many processes decode; None: as many as pay.
 
-        Where rows become lines for people in this one, others are a gain only where asked for; and
-        where all become columns, which one process makes as soon as two.
+        Where rows become lines for people in this one, others are a gain only where asked for; so
+        with messages that this one has to choose from; and where all become columns, which one
+        process makes as soon as two.
         """
         whole = not (self.message_rows or self.where.strip())
         in_columns = self.format is RowFormat.parquet and whole
-        pays = self.view is View.summary or (
-            self.view is View.exchanges and self.format is not RowFormat.table and not in_columns
-        )
+        if self.view is View.list_messages:
+            window = self.since or self.until
+            looked_at = self.sorted or self.limit is not None or self.fail_on or window
+            as_lines = self.format is RowFormat.jsonl and not self.body_limit
+            pays = whole and as_lines and not looked_at
+        else:
+            pays = self.view is View.summary or (
+                self.view is View.exchanges
+                and self.format is not RowFormat.table
+                and not in_columns
+            )
         return self.jobs if self.jobs is not None or pays else 1
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dissectors.times import Moment
@@ -101,3 +103,29 @@ def test_restrictions_are_what_was_given() -> None:
         "since": "10:00:00.000000Z",
         "limit": 0,
     }
+
+
+JSONL = DecodeRequest(sources=["a"], format=RowFormat.jsonl, jobs=None)
+MESSAGES = replace(JSONL, view=View.list_messages)
+
+
+@pytest.mark.parametrize(
+    ("request_", "processes"),
+    [
+        (JSONL, None),
+        (replace(JSONL, format=RowFormat.table), 1),
+        (replace(JSONL, format=RowFormat.parquet, output="x.parquet"), 1),
+        (replace(JSONL, view=View.summary, format=RowFormat.table), None),
+        (MESSAGES, None),
+        (replace(MESSAGES, jobs=3), 3),
+        (replace(MESSAGES, format=RowFormat.csv), 1),
+        (replace(MESSAGES, where="has topic"), 1),
+        (replace(MESSAGES, limit=5), 1),
+        (replace(MESSAGES, body_limit=5), 1),
+        (replace(MESSAGES, sorted=True), 1),
+        (replace(MESSAGES, where="has topic", jobs=2), 2),
+    ],
+)
+def test_processes_where_they_pay(request_: DecodeRequest, processes: int | None) -> None:
+    """None: as many as there are cores."""
+    assert request_.processes == processes
