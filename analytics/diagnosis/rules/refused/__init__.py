@@ -15,6 +15,7 @@ MODULES: Final = (
     "sql92_unsupported",
     "version_mismatch",
     "sendback_failed",
+    "broker_failed",
     "end_transaction_refused",
     "refused_otherwise",
     "call_refused",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.endpoint import host_of
-from dissectors.remoting.code_sets import REPLIES, SENDS
+from dissectors.remoting.code_sets import REPLIES, SENDS, STORED
 from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
@@ -48,6 +48,10 @@ class _Sends:
             self.first, self.time = row, time
 
 
+def _pass_over(rows: Sequence[ExchangeRecord]) -> None:
+    """Take nothing of sends that were refused."""
+
+
 class _Fold(Fold):
     """One topic. It takes each send, so it counts and keeps the first row of a queue."""
 
@@ -62,6 +66,8 @@ class _Fold(Fold):
 
     def adder_of(self, flow: Flow) -> Add:
         """Return what takes sends of one client to one broker."""
+        if flow.response_code is not None and flow.response_code not in STORED:
+            return _pass_over  # which queue was meant follows from retries, and nothing is in it
         known: dict[int, _Sends] = {}
         responder, group = flow.responder, flow.group
 
@@ -203,7 +209,7 @@ RULE = DiagnosisRule(
     limits=(
         "The sharding key is not looked at: an order that the application wants may be uneven on"
         " purpose. Brokers are not compared with each other, as a producer avoids one that fails or"
-        " is slow. A batch counts as one message."
+        " is slow. A batch counts as one message, and a send that was refused as none."
     ),
     needs=frozenset((Need.SENDS,)),
     lasts=None,

@@ -33,9 +33,9 @@ def test_a_client_that_is_too_old_for_a_proxy() -> None:
 
 
 def test_a_reason_that_nobody_knows() -> None:
-    (one,) = problems(RULE, [refused(0, 1, "java.lang.IllegalStateException: 4711")])
+    (one,) = problems(RULE, [refused(0, 1, "store is tired: 4711")])
     assert one.confidence is Confidence.LIKELY
-    assert one.title.endswith("with SYSTEM_ERROR (1): java.lang.IllegalStateException: 4711")
+    assert one.title.endswith("with SYSTEM_ERROR (1): store is tired: 4711")
 
 
 def test_what_other_rules_take_is_theirs() -> None:

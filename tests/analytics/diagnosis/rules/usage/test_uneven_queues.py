@@ -56,6 +56,14 @@ def test_a_hot_queue_among_others() -> None:
     )
 
 
+def test_sends_that_were_refused_are_in_no_queue() -> None:
+    """Three attempts of each message meet some queues more often."""
+    refused = [send(number, 1, response_code=1) for number in range(204)]
+    assert problems(RULE, [ROUTE, *refused]) == []
+    (one,) = problems(RULE, [*ONE_QUEUE, *refused])
+    assert one.count == 204
+
+
 def test_few_messages_say_nothing() -> None:
     assert problems(RULE, ONE_QUEUE[:190]) == []
     assert problems_of_sample(RULE, "send-ordered-5x.pcap") == []
