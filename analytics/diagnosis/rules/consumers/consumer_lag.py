@@ -274,6 +274,7 @@ RULE = DiagnosisRule(
     needs=frozenset((Need.PULLS,)),
     consequence_of=frozenset(
         (
+            "client-hung",
             "rebalance-storm",
             "reconsume-growth",
             "inconsistent-subscription",

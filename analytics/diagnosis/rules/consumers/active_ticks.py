@@ -1,0 +1,73 @@
+"""Ticks of time in which something was seen, a bit for each: small, whatever the order.
+
+A tick is an eighth of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+PER_SECOND: Final = 8
+TICK: Final = 1_000_000_000 // PER_SECOND
+"""ns"""
+CHUNK: Final = 1024
+"""ticks that are kept together"""
+MAX_CHUNKS: Final = 8192
+"""twelve days; what is later is not kept"""
+
+MANY_CHUNKS: Final = 16
+"""half an hour: of more `forget` lets go"""
+
+
+class Ticks:
+    """A set of ticks since the epoch."""
+
+    __slots__ = ("_chunks",)
+
+    def __init__(self) -> None:
+        self._chunks: dict[int, int] = {}
+
+    def add(self, ticks: Iterable[int]) -> None:
+        """Note ticks."""
+        chunks = self._chunks
+        for tick in ticks:
+            number, bit = divmod(tick, CHUNK)
+            known = chunks.get(number)
+            if known is not None:
+                chunks[number] = known | 1 << bit
+            elif len(chunks) < MAX_CHUNKS:
+                chunks[number] = 1 << bit
+
+    def forget(self) -> None:
+        """Let go of the earlier half where there are many."""
+        if len(self._chunks) > MANY_CHUNKS:
+            for number in sorted(self._chunks)[: MANY_CHUNKS // 2]:
+                del self._chunks[number]
+
+    def __contains__(self, tick: int) -> bool:
+        number, bit = divmod(tick, CHUNK)
+        return bool(self._chunks.get(number, 0) >> bit & 1)
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the ticks, the earliest first."""
+        for number, bits in sorted(self._chunks.items()):
+            while bits:
+                lowest = bits & -bits
+                yield number * CHUNK + lowest.bit_length() - 1
+                bits ^= lowest
+
+    def last_before(self, tick: int) -> int | None:
+        """Return the last tick that is earlier; None: there is none."""
+        number, bit = divmod(tick, CHUNK)
+        found = self._chunks.get(number, 0) & ((1 << bit) - 1)
+        if not found and number - 1 in self._chunks:
+            number -= 1
+            found = self._chunks[number]
+        if not found:
+            earlier = [one for one in self._chunks if one < number]
+            if not earlier:
+                return None
+            number = max(earlier)
+            found = self._chunks[number]
+        return number * CHUNK + found.bit_length() - 1

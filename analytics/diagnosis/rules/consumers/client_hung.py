@@ -1,0 +1,340 @@
+"""A consumer's program stands still for seconds while its connections live.
+
+Rules: consumers of Java store their offsets every 5 s by a timer that makes up for what it missed,
+so several rounds at once after a silence prove that the program stood still. Without that only a
+silence counts that no live consumer has: members ask for the group every 20 s and send heartbeats
+every 30 s. What is kept of a connection is a bit for each eighth of a second, and its rounds of
+stored offsets.
+RocketMQ: MQClientInstance.startScheduledTask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.code_sets import FETCHES, SENDS
+from dissectors.remoting.codes import RequestCode
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_facts import stalls_in
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import Add, Flow, flow_of
+from ...need import Need
+from ...outages import clock, seconds
+from ...problem import (
+    Case,
+    Confidence,
+    Evidence,
+    ProblemSeverity,
+    ProblemState,
+    Subject,
+    Tally,
+)
+from ...refusals import called, only, times
+from ...rule import DiagnosisRule, Exchanges, Fold
+from ...spells import spells
+from .active_ticks import PER_SECOND, TICK, Ticks
+
+COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
+LEAST: Final = 8 * PER_SECOND
+"""ticks: one round of offsets, which is due every 5 s, and a good part of the next one"""
+LEAST_ALONE: Final = 35 * PER_SECOND
+"""ticks without anything where no rounds are made up for"""
+APART: Final = 3 * PER_SECOND
+"""ticks between two rounds at least"""
+BEFORE: Final = 12 * PER_SECOND
+"""ticks before a silence in which two rounds were seen"""
+MAX_ENDPOINTS: Final = 1024
+"""connections of one host that are looked at"""
+MAX_ROUNDS: Final = 1024
+"""rounds of offsets of a connection that are kept as evidence"""
+NEWEST: Final = 64
+_ASKS: Final = (
+    SENDS
+    | FETCHES
+    | frozenset(
+        int(code)
+        for code in (
+            RequestCode.HEART_BEAT,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+            RequestCode.QUERY_CONSUMER_OFFSET,
+            RequestCode.UPDATE_CONSUMER_OFFSET,
+            RequestCode.CONSUMER_SEND_MSG_BACK,
+            RequestCode.LOCK_BATCH_MQ,
+            RequestCode.GET_MAX_OFFSET,
+            RequestCode.GET_MIN_OFFSET,
+            RequestCode.QUERY_ASSIGNMENT,
+            RequestCode.ACK_MESSAGE,
+            RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+            RequestCode.UNREGISTER_CLIENT,
+        )
+    )
+)
+_Round = tuple[int, str, int, int]
+"""time, capture, packet, conversation of the first offset that was stored in a tick"""
+
+
+@dataclass(slots=True)
+class _Pause:
+    """A time in which a client asked nothing; ns."""
+
+    begin: int
+    end: int
+    back: bool
+    """it asked again afterwards"""
+    made_up: bool
+    """it then stored offsets of one queue several times at once"""
+    heard: bool
+    """answers reached it meanwhile"""
+    rounds: list[_Round]
+
+    def span(self) -> tuple[int, int]:
+        return self.begin, self.end
+
+
+class _Endpoint:
+    """One connection of a client."""
+
+    __slots__ = ("answered", "asked", "committed", "groups", "once", "open", "rounds", "twice")
+
+    def __init__(self) -> None:
+        self.asked = Ticks()
+        self.answered = Ticks()
+        self.committed = Ticks()
+        self.twice = Ticks()
+        """ticks around which the offset of one queue was stored more than once"""
+        self.once: dict[tuple[str | None, str | None, int | None], Ticks] = {}
+        self.rounds: dict[int, _Round] = {}
+        self.groups: set[str] = set()
+        self.open = True
+        """its end was not seen"""
+
+    def add(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Take requests."""
+        self.asked.add({row.request_time // TICK for row in rows if row.request_time is not None})
+        self.answered.add(
+            {row.response_time // TICK for row in rows if row.response_time is not None}
+        )
+
+    def add_commits(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Take requests that store offsets."""
+        self.add(rows)
+        for row in rows:
+            if row.request_time is None:
+                continue
+            tick = row.request_time // TICK
+            self.committed.add((tick,))
+            queue = row.group, row.topic, row.queue_id
+            once = self.once.get(queue)
+            if once is None:
+                if len(self.once) >= MAX_ROUNDS:
+                    continue
+                once = self.once[queue] = Ticks()
+            if tick in once or tick - 1 in once or tick + 1 in once:
+                self.twice.add((tick - 1, tick, tick + 1))
+            once.add((tick,))
+            once.forget()
+            one = row.request_time, row.capture, row.request_packet or 0, row.conversation
+            self.rounds[tick] = min(one, self.rounds.get(tick, one))
+            if row.group and len(self.groups) < MAX_ROUNDS:
+                self.groups.add(row.group)
+        if len(self.rounds) > MAX_ROUNDS:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Let go of rounds that are no evidence: those of a rhythm that was kept."""
+        every = sorted(self.rounds)
+        kept = {one for one in every if one in self.twice}
+        kept.update(one for pair in pairwise(every) if pair[1] - pair[0] >= LEAST for one in pair)
+        kept.update(every[-NEWEST:])
+        self.rounds = {one: self.rounds[one] for one in sorted(kept)[-MAX_ROUNDS:]}
+
+
+class _Fold(Fold):
+    """Clients of one host."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._endpoints: dict[str, _Endpoint] = {}
+        self._stalls: dict[str, list[tuple[int, int]]] = {}
+        """endpoint -> times in which packets of its connection were not acknowledged"""
+        self._ended: set[str] = set()
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        self.adder_of(flow_of(row))((row,))
+
+    def adder_of(self, flow: Flow) -> Add:
+        """Return what takes requests of one connection."""
+        one = self._endpoints.get(flow.requester)
+        if one is None:
+            if len(self._endpoints) >= MAX_ENDPOINTS:
+                return _pass_over
+            one = self._endpoints[flow.requester] = _Endpoint()
+        return one.add_commits if flow.request_code == COMMIT else one.add
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        if row.end != tcp.OPEN and len(self._ended) < MAX_ENDPOINTS:
+            self._ended.add(row.client)
+        stalls = [(one.first, one.last) for one in stalls_in(row)]
+        if stalls and len(self._stalls) < MAX_ENDPOINTS:
+            self._stalls.setdefault(row.client, []).extend(stalls)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return a case of the times in which a client stood still, for each spell."""
+        by_client: dict[str, list[str]] = {}
+        for endpoint in sorted(self._endpoints):
+            by_client.setdefault(context.clients.get(endpoint, endpoint), []).append(endpoint)
+        for client, endpoints in sorted(by_client.items()):
+            groups = {name for one in endpoints for name in self._endpoints[one].groups}
+            if not groups or groups & context.pulling:
+                continue  # programs of pull consumers store offsets when they want
+            pauses = list(self._pauses(endpoints, context))
+            name = context.client(client) if client in self._endpoints else client
+            for found in spells(pauses, _Pause.span, self.lasts):
+                yield _case(name, sorted(groups), found)
+
+    def _pauses(self, endpoints: list[str], context: Context) -> Iterator[_Pause]:
+        states = [self._endpoints[one] for one in endpoints]
+        stalls = [one for name in endpoints for one in self._stalls.get(name, ())]
+        found: set[int] = set()
+        for name, state in zip(endpoints, states, strict=True):
+            if not state.groups:
+                continue
+            committed = list(state.committed)
+            last = committed[-1]
+            ends = [two for one, two in pairwise((0, *committed)) if two - one >= LEAST]
+            seen = context.last_time
+            if seen is not None and name not in self._ended and seen // TICK - last >= LEAST:
+                ends.append(seen // TICK)
+            for end in ends:
+                pause = _pause(state, states, end, last)
+                if pause is None or pause.begin in found:
+                    continue
+                if any(a <= pause.end and b >= pause.begin for a, b in stalls):
+                    continue  # its packets were lost
+                found.add(pause.begin)
+                yield pause
+
+
+def _pause(state: _Endpoint, states: list[_Endpoint], end: int, last: int) -> _Pause | None:
+    """Return the silence of all connections of a client up to a tick, if it tells anything."""
+    before = _last_before(end, [one.asked for one in states])
+    if before is not None and before == end - 1:
+        end = before  # it went on at the end of a tick
+        before = _last_before(end, [one.asked for one in states])
+    if before is None or end - before < LEAST:
+        return None
+    back = end <= last
+    made_up = back and (end in state.twice or end + 1 in state.twice)
+    heard = (_last_before(end, [one.answered for one in states]) or 0) > before
+    round_before = state.committed.last_before(before + 1)
+    in_rhythm = False
+    if round_before is not None:
+        earlier = state.committed.last_before(round_before - APART)
+        in_rhythm = earlier is not None and earlier >= before - BEFORE
+    if not (in_rhythm or (heard and made_up)) or not (made_up or end - before >= LEAST_ALONE):
+        return None
+    rounds = [state.rounds[one] for one in (end, end + 1) if back and one in state.rounds][:1]
+    until = rounds[0][0] if rounds else end * TICK
+    if round_before in state.rounds:
+        rounds.insert(0, state.rounds[round_before])
+    return _Pause((before + 1) * TICK, until, back, made_up, heard, rounds)
+
+
+def _last_before(tick: int, several: list[Ticks]) -> int | None:
+    """Return the last tick before that is in any of several sets."""
+    found = [one for ticks in several if (one := ticks.last_before(tick)) is not None]
+    return max(found, default=None)
+
+
+def _pass_over(rows: Sequence[ExchangeRecord]) -> None:
+    """Take nothing: there are too many connections."""
+
+
+def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
+    tally = Tally()
+    for one in pauses:
+        for time, capture, packet, conversation in one.rounds:
+            which = "the first offset after" if time >= one.end else "the last offset before"
+            said = f"{client}: {which} it"
+            evidence = Evidence(capture, packet or None, time, conversation, said)
+            tally.add(evidence, count=0)
+    longest = max(pauses, key=lambda one: one.end - one.begin)
+    again = f", and {times(len(pauses) - 1)} more" if len(pauses) > 1 else ""
+    length = seconds(longest.end - longest.begin)
+    when = f"from {clock(longest.begin)} to {clock(longest.end)} UTC ({length})"
+    how = ", then stored the offsets that were overdue all at once" if longest.made_up else ""
+    case = tally.case(
+        f"consumer {client} of {called('group', groups)} stood still: it asked nothing at all"
+        f" {when}{again}{how}",
+        Subject(client=client, group=only(groups)),
+    )
+    case.count = len(pauses)
+    case.first_time = min(one.begin for one in pauses)
+    case.last_time = max(one.end for one in pauses)
+    case.spans = [one.span() for one in pauses]
+    case.state = ProblemState.OVER if all(one.back for one in pauses) else ProblemState.GOING_ON
+    if len(pauses) > 1:
+        spans = (f"{clock(one.begin)} to {clock(one.end)}" for one in pauses[:8])
+        case.details.append(f"it asked nothing from {', '.join(spans)} UTC")
+    if any(one.heard for one in pauses):
+        case.details.append("answers reached its host meanwhile: the network was well")
+    if not all(one.heard and one.made_up for one in pauses):
+        case.confidence = Confidence.LIKELY
+        case.reason = (
+            "nothing was sent to it meanwhile, so that its network may have been at fault"
+            if not all(one.heard for one in pauses)
+            else "only that it was silent is seen"
+        )
+    return case
+
+
+def _host(row: ExchangeRecord) -> str:
+    return host_of(row.requester)
+
+
+RULE = DiagnosisRule(
+    id="client-hung",
+    severity=ProblemSeverity.WARNING,
+    title="A consumer's program stands still for seconds while its connections live",
+    searched=(
+        "consumer stops consuming for a while",
+        "consumer hang",
+        "stop the world",
+        "long GC pause consumer",
+    ),
+    proof=(
+        "A consumer that stores its offsets every 5 s asks nothing of any broker for 8 s or longer,"
+        " and then stores those of one queue several times within a second. Or it asks nothing for"
+        " 35 s, though members ask for their group every 20 s and send heartbeats every 30 s. Its"
+        " packets were acknowledged meanwhile."
+    ),
+    explanation=(
+        "The whole program stood still, not only the code that handles messages: a timer of the"
+        " client stores the offsets whatever that code does. A long garbage collection, a paused"
+        " virtual machine or container, a limit of CPU time, swapping or a debugger does that. The"
+        " operating system keeps the connections, so that broker and other members of the group"
+        " notice nothing: its queues are not given to others, and their messages wait."
+    ),
+    advice=(
+        "Look for pauses of that program at that time: garbage collection log (safepoints),"
+        " throttled CPU of the container, the hypervisor, swapping. A broker takes a silent client"
+        " for dead, and gives its queues to other members, after 120 s only."
+    ),
+    fold=_Fold,
+    exchanges=(Exchanges(key=_host, requests=_ASKS, of_flow=True),),
+    connections=lambda row: host_of(row.client) if row.commands else None,
+    limits=(
+        "A silence that ends otherwise, or is shorter, is not seen. Consumers that"
+        " store no offsets (broadcasting, POP) and pull consumers, whose program stores them when"
+        " it wants, are not judged, nor are producers: they may have nothing to send."
+    ),
+    needs=frozenset((Need.PULLS, Need.GROUPS, Need.CONNECTIONS)),
+    rests_on_absence=True,
+)
