@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...context import Context
+from ...context import NAMESRV, Context
+from ...keys import WHOLE
 from ...need import Need
-from ...outages import PORTS, host_of_server, how_it_failed
+from ...outages import PORTS, how_it_failed, server_of
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
 from ...refusals import MAX_NAMED, counted_names
 from ...rule import DiagnosisRule, Fold
@@ -21,6 +23,14 @@ LEAST_CONNECTS: Final = 5
 """failed connects of one host that are not a slip"""
 LEAST_NS: Final = 2_000_000_000
 """ns over which they go on"""
+LEAST_REFUSED: Final = 2
+"""refused connects that tell, of a host that speaks with RocketMQ there, or at a port of it"""
+LEAST_NEAR: Final = 3
+"""failed connects that were made with a connect to a NameServer, as clients go through a list"""
+NEAR: Final = 1_000_000_000
+"""ns between the two"""
+MAX_CONNECTS: Final = 4096
+"""connections that came about of which the times are kept"""
 
 
 class _Address:
@@ -29,6 +39,9 @@ class _Address:
     def __init__(self) -> None:
         self.failed = Tally()
         self.hosts: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.times: list[tuple[int, str]] = []
+        """time and host of the client"""
 
     def add(self, row: ConversationRecord) -> None:
         """Take a connect that failed."""
@@ -36,49 +49,111 @@ class _Address:
         host = host_of(row.client)
         if host in self.hosts or len(self.hosts) < MAX_NAMED:
             self.hosts[host] += 1
+            self.refused[host] += row.end == tcp.REFUSED
+        if len(self.times) < MAX_NAMED:
+            self.times.append((row.start_time, host))
 
     def tells(self) -> bool:
         """Return whether it was tried often and long."""
         lasts = self.failed.last - self.failed.first >= LEAST_NS
         return lasts and max(self.hosts.values()) >= LEAST_CONNECTS
 
+    def is_refused(self, speakers: Container[str]) -> bool:
+        """Return whether one of these hosts was refused more than once."""
+        return any(
+            count >= LEAST_REFUSED and host in speakers for host, count in self.refused.items()
+        )
+
+
+class _Host:
+    """Connections to one host."""
+
+    def __init__(self) -> None:
+        self.failing: dict[str, _Address] = {}
+        self.worked: dict[str, int] = {}
+        """address -> end of the last connection that came about, ns"""
+        self.speakers: set[str] = set()
+        """hosts that spoke with a server there"""
+
+    def add(self, row: ConversationRecord) -> None:
+        """Take a connection."""
+        server = row.server
+        if row.end not in (tcp.REFUSED, tcp.NO_ANSWER):
+            if server in self.worked or len(self.worked) < MAX_NAMED:
+                self.worked[server] = max(self.worked.get(server, 0), row.end_time)
+            if row.commands and len(self.speakers) < MAX_NAMED:
+                self.speakers.add(host_of(row.client))
+        elif server in self.failing or len(self.failing) < MAX_NAMED:
+            self.failing.setdefault(server, _Address()).add(row)
+
 
 class _Fold(Fold):
-    """Connections to one host."""
+    """All connections, by host of the server."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self._failing: dict[str, _Address] = {}
-        self._worked: dict[str, int] = {}
-        """address -> end of the last connection that came about, ns"""
+        self._hosts: dict[str, _Host] = {}
+        self._connects: list[tuple[int, str, str]] = []
+        """time, host of the client and server of connections that came about"""
 
     def add_connection(self, row: ConversationRecord) -> None:
-        server = row.server
-        if row.end not in (tcp.REFUSED, tcp.NO_ANSWER):
-            if server in self._worked or len(self._worked) < MAX_NAMED:
-                self._worked[server] = max(self._worked.get(server, 0), row.end_time)
-        elif server in self._failing or len(self._failing) < MAX_NAMED:
-            self._failing.setdefault(server, _Address()).add(row)
+        name = host_of(row.server)
+        host = self._hosts.get(name)
+        if host is None:
+            if len(self._hosts) >= MAX_CONNECTS:
+                return
+            host = self._hosts[name] = _Host()
+        host.add(row)
+        came_about = row.commands and row.start != tcp.MIDSTREAM
+        if came_about and len(self._connects) < MAX_CONNECTS:
+            self._connects.append((row.start_time, host_of(row.client), row.server))
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case of each address that never answered, and that no route names."""
         brokers = context.names_of_ports()
-        for address, one in sorted(self._failing.items()):
-            known = address in self._worked or address in context.servers or address in brokers
-            if known or not one.tells():
-                continue
-            beside = [
-                other
-                for other, until in sorted(self._worked.items())
-                if other in context.servers and until > one.failed.last
-            ]
-            if address.rpartition(":")[2] in PORTS or beside:
-                yield _case(address, one, beside, context)
+        for _, host in sorted(self._hosts.items()):
+            for address, one in sorted(host.failing.items()):
+                if address in host.worked or address in context.servers or address in brokers:
+                    continue
+                beside = [
+                    other
+                    for other, until in sorted(host.worked.items())
+                    if other in context.servers and until > one.failed.last
+                ]
+                of_rocketmq = address.rpartition(":")[2] in PORTS
+                few = one.is_refused(one.hosts if of_rocketmq else host.speakers)
+                if (of_rocketmq or beside) and (one.tells() or few):
+                    yield _case(address, one, beside, context)
+                elif namesrv := self._listed_with(one, context):
+                    yield _case(address, one, [], context, namesrv)
+
+    def _listed_with(self, one: _Address, context: Context) -> str | None:
+        """Return a NameServer that hosts connected to whenever they tried the address."""
+        found: Counter[str] = Counter()
+        connects = sorted(self._connects) if len(one.times) >= LEAST_NEAR else []
+        for time, host in one.times:
+            first = bisect_left(connects, (time - NEAR, "", ""))
+            near = connects[first : bisect_left(connects, (time + NEAR, "", ""))]
+            found.update({server for _, client, server in near if client == host})
+        listed = [
+            server
+            for server, count in sorted(found.items())
+            if count >= max(LEAST_NEAR, len(one.times) // 2)
+            and context.servers.get(server) == NAMESRV
+        ]
+        return listed[0] if listed else None
 
 
-def _case(address: str, one: _Address, beside: list[str], context: Context) -> Case:
+def _case(
+    address: str,
+    one: _Address,
+    beside: list[str],
+    context: Context,
+    namesrv: str | None = None,
+) -> Case:
+    went_on = f" and used NameServer {namesrv} instead" if namesrv else ""
     case = one.failed.case(
-        f"nobody listens at {address}: {counted_names(one.hosts)} connected in vain",
+        f"nobody listens at {address}: {counted_names(one.hosts)} connected in vain{went_on}",
         Subject(server=address),
     )
     if beside:
@@ -87,10 +162,14 @@ def _case(address: str, one: _Address, beside: list[str], context: Context) -> C
     if address.rpartition(":")[2] in PORTS:
         case.confidence = Confidence.LIKELY
         case.reason = "what should be there is told by the port alone"
-    else:
-        case.severity = ProblemSeverity.WARNING
-        case.confidence = Confidence.POSSIBLE
-        case.reason = "it may be no address of RocketMQ: only others at that host are"
+        return case
+    case.severity = ProblemSeverity.WARNING
+    case.confidence = Confidence.POSSIBLE
+    case.reason = (
+        "that it is in a list with that NameServer is told by the times of the connects alone"
+        if namesrv
+        else "it may be no address of RocketMQ: only others at that host are"
+    )
     return case
 
 
@@ -105,9 +184,11 @@ RULE = DiagnosisRule(
         "RemotingConnectException: connect to failed",
     ),
     proof=(
-        "Five connects or more of one host to an address, over two seconds or longer, are refused"
-        " or not answered, and no connection to it ever comes about; no route names it. The port is"
-        " one of RocketMQ, or a server of RocketMQ answers at that host meanwhile."
+        "Connects to an address fail, no connection to it ever comes about, and no route names it:"
+        " five or more of one host over two seconds or longer, or two that were refused, by a host"
+        " that speaks with RocketMQ there. The port is one of RocketMQ, or a server of RocketMQ"
+        " answers at that host meanwhile. Or three connects or more are made within a second of one"
+        " to a NameServer, as clients go through namesrvAddr."
     ),
     explanation=(
         "A client that cannot reach its NameServer knows no broker: nothing is sent, and all that"
@@ -117,13 +198,13 @@ RULE = DiagnosisRule(
     advice=(
         "Compare namesrvAddr (producer.setNamesrvAddr, rocketmq.namesrv.addr, NAMESRV_ADDR) with"
         " where the NameServer listens (listenPort, default 9876). Several are separated by"
-        " semicolons."
+        " semicolons; clients try them one by one, so that one that is gone costs time only."
     ),
     fold=_Fold,
-    connections=host_of_server,
+    connections=lambda row: WHOLE if server_of(row) is not None else None,
     limits=(
-        "Of an address at another port, on a host where no RocketMQ was seen, nothing is said: it"
-        " can be anything."
+        "Of an address at another port, on a host where no RocketMQ was seen, nothing is said where"
+        " no NameServer is asked in its place: it can be anything."
     ),
     needs=frozenset((Need.CONNECTIONS,)),
     lasts=None,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from analytics.diagnosis.problem import Confidence, ProblemSeverity, Subject
 from analytics.diagnosis.rules.routes.nobody_listens import RULE
 from dissectors.remoting.codes import RequestCode
-from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.conversation_record import NO_ANSWER, ConversationRecord
 
 from ...made_rows import (
     BROKER,
@@ -20,8 +22,10 @@ from ...made_rows import (
 ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 
 
-def in_vain(server: str, count: int = 5, every_ms: int = 600) -> list[ConversationRecord]:
-    return [refused_connect(every_ms * one, one, server=server) for one in range(count)]
+def in_vain(
+    server: str, count: int = 5, every_ms: int = 600, **values: Any
+) -> list[ConversationRecord]:
+    return [refused_connect(every_ms * one, one, server=server, **values) for one in range(count)]
 
 
 def test_a_namesrv_that_is_not_there() -> None:
@@ -42,9 +46,37 @@ def test_another_port_beside_a_namesrv() -> None:
 
 
 def test_few_connects_or_one_that_works() -> None:
-    assert problems(RULE, [], in_vain(NAMESRV, 4)) == []
-    assert problems(RULE, [], in_vain(NAMESRV, 5, 10)) == []
+    silent = {"end": NO_ANSWER, "ended_by": None}
+    assert problems(RULE, [], in_vain(NAMESRV, 4, **silent)) == []
+    assert problems(RULE, [], in_vain(NAMESRV, 5, 10, **silent)) == []
+    assert len(problems(RULE, [], in_vain(NAMESRV, 5, **silent))) == 1
+    assert problems(RULE, [], in_vain(NAMESRV, 1)) == []
     assert problems(RULE, [], [*in_vain(NAMESRV), connection(9000, 10, 9, server=NAMESRV)]) == []
+
+
+def test_few_connects_that_were_refused() -> None:
+    (one,) = problems(RULE, [], in_vain(NAMESRV, 2, 10))
+    assert (one.count, one.confidence) == (2, Confidence.LIKELY)
+    rows = [exchange(0, ROUTE, responder=NAMESRV, topic="T")]
+    there = connection(0, 9000, 9, server=NAMESRV)
+    (one,) = problems(RULE, rows, [*in_vain("10.0.0.2:9999", 2, 10), there])
+    assert (one.count, one.confidence) == (2, Confidence.POSSIBLE)
+    stranger = in_vain("10.0.0.2:9999", 2, 10, client="10.0.0.7:1")
+    assert problems(RULE, rows, [*stranger, there]) == []
+
+
+def test_an_address_in_a_list_with_a_namesrv() -> None:
+    rows = [exchange(0, ROUTE, responder=NAMESRV, topic="T")]
+    dead = in_vain("10.0.0.3:9877", 4, 2000)
+    used = [connection(2000 * one + 30, 10, 9 + one, server=NAMESRV) for one in range(3)]
+    (one,) = problems(RULE, rows, [*dead, *used])
+    assert one.title == (
+        "nobody listens at 10.0.0.3:9877: 10.0.0.9 (4) connected in vain and used NameServer"
+        f" {NAMESRV} instead"
+    )
+    assert (one.severity, one.confidence) == (ProblemSeverity.WARNING, Confidence.POSSIBLE)
+    assert problems(RULE, rows, [*dead, *used[:2]]) == []
+    assert problems(RULE, [], [*dead, *used]) == []
 
 
 def test_a_broker_of_a_route_is_told_of_by_others() -> None:
