@@ -368,6 +368,7 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
         advice=case.advice or rule.advice,
         references=list(rule.references),
         spans=case.spans if len(case.spans) <= MOST_SPANS else [],
+        part=case.part,
     )
 
 

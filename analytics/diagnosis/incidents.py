@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Final
 
+from dissectors.times import text_of_time
+
 from .problem import MOST_SPANS, Problem, Subject, Tally, filter_of
 from .registry import rule_of
 from .rule import DiagnosisRule
@@ -23,13 +25,13 @@ MAX_CASES: Final = 200
 
 
 def merged(problems: Iterable[Problem], limits: list[str]) -> list[Problem]:
-    """Return problems of which those of one rule, subject and spell are one.
+    """Return problems of which those of one rule, subject, part and spell are one.
 
     It does not matter in which order they come. At most MAX_CASES of a rule are kept.
     """
-    by_rule: dict[str, dict[Subject, list[Problem]]] = {}
+    by_rule: dict[str, dict[tuple[Subject, str], list[Problem]]] = {}
     for one in problems:
-        by_rule.setdefault(one.rule, {}).setdefault(one.subject, []).append(one)
+        by_rule.setdefault(one.rule, {}).setdefault((one.subject, one.part), []).append(one)
     result: list[Problem] = []
     for rule, by_subject in by_rule.items():
         described = rule_of(rule)
@@ -99,6 +101,7 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
         for _, _, _, other in sorted(fitting, key=itemgetter(0, 1, 2)):
             if not _leads_to(other, problem, parent):
                 parent[id(problem)] = other
+                _say_times(problem, other)
                 break
     members: dict[int, list[Problem]] = {}
     for problem in by_weight:
@@ -160,6 +163,24 @@ def _covered(cause: Problem, problem: Problem) -> int:
     """Return how much evidence of a problem is of a time in which another one went on."""
     times = spans_of(cause)
     return sum(any(first <= one.time <= last for first, last in times) for one in problem.evidence)
+
+
+def _say_times(problem: Problem, cause: Problem) -> None:
+    """Say at which times of its cause a problem was seen, where that is not at all of them."""
+    times = spans_of(cause)
+    if problem.count > len(problem.evidence):
+        return  # what is not shown may be of other times
+    met = [
+        f"{_clock(first)} to {_clock(last)}"
+        for first, last in times
+        if any(first <= one.time <= last for one in problem.evidence)
+    ]
+    if met and len(met) < len(times):
+        problem.details.append(f"of the times of {cause.rule} at these only: {', '.join(met)} UTC")
+
+
+def _clock(time: int) -> str:
+    return text_of_time(time)[11:19]
 
 
 def _agree(one: Subject, other: Subject) -> bool:

@@ -131,6 +131,8 @@ class Case:
     """id of another rule that this is a case of, by the same state; None: that of the fold"""
     spans: list[tuple[int, int]] = field(default_factory=list)
     """times in which it went on, ns since the epoch; none: from its first time to its last"""
+    part: str = ""
+    """cases of one subject with different parts have different causes, and are not joined"""
 
 
 class Problem(msgspec.Struct, kw_only=True):
@@ -160,9 +162,11 @@ class Problem(msgspec.Struct, kw_only=True):
     """rule of the problem in this incident that led to it; None: it is the cause"""
     spans: list[tuple[int, int]] = []
     """as in `Case`"""
+    part: str = ""
+    """as in `Case`"""
 
 
-NOT_WRITTEN: Final = ("spans",)
+NOT_WRITTEN: Final = ("spans", "part")
 """what a line of JSON does not have of a problem"""
 
 

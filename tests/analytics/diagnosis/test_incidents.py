@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.diagnosis.incidents import grouped
+from analytics.diagnosis.incidents import grouped, merged
 from analytics.diagnosis.problem import Evidence, Problem, ProblemSeverity, Subject
 from analytics.diagnosis.rule import DiagnosisRule
 
@@ -98,6 +98,25 @@ def test_of_causes_at_one_time_that_counts_which_has_the_evidence() -> None:
         ]
     )
     assert found == [(1, "killed", None), (1, "reset", "killed"), (1, "retried", "reset")]
+
+
+def test_what_only_one_time_of_a_cause_led_to_says_which() -> None:
+    def details(*at: int, count: int | None = None) -> list[str]:
+        seen = [Evidence("a.pcap", one, one * 1_000_000_000, 0, "seen") for one in at]
+        number = len(at) if count is None else count
+        cause = problem("reset", 4, last=18, spans=times((4, 5), (14, 18)))
+        return grouped([cause, problem("retried", 4, last=16, evidence=seen, count=number)], RULES)[
+            1
+        ].details
+
+    assert details(15, 16) == ["of the times of reset at these only: 00:00:14 to 00:00:18 UTC"]
+    assert details(4, 15) == []
+    assert details(15, 16, count=9) == []  # of those that are not shown nobody knows
+
+
+def test_parts_of_one_subject_are_not_joined() -> None:
+    found = merged([problem("killed", 0), problem("killed", 4), problem("killed", 2, part="a")], [])
+    assert sorted((one.count, one.part) for one in found) == [(1, "a"), (2, "")]
 
 
 def test_another_server_of_the_same_name_is_another_incident() -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
 from ...need import Need
 from ...outages import clock, named, seconds
-from ...problem import Case, Confidence, ProblemSeverity, ProblemState, Tally, shown
+from ...problem import MOST_SPANS, Case, Confidence, ProblemSeverity, ProblemState, Tally, shown
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
-from ...silences import CONNECTIONS, WAITS, ServerSilences, Silence
+from ...silences import CONNECTIONS, MAX_WAITING, WAITS, ServerSilences, Silence
 from ...spells import spells
 from .broker_gone import broker_subject, is_broker
 
@@ -27,30 +30,54 @@ AT_ONCE: Final = 2_000_000_000
 LEAST_ALONE: Final = 2_000_000_000
 """ns that one answered request must have waited alone: less is a slow one"""
 
+_STARTED: Final = "started"
+
 
 class _Fold(ServerSilences):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._refused: list[int] = []
+        """when connects were refused: the broker was not there"""
+
+    def add_connection(self, row: ConversationRecord) -> None:
+        """Take a connection to the server."""
+        super().add_connection(row)
+        if row.end == tcp.REFUSED and len(self._refused) < MAX_WAITING:
+            self._refused.append(row.start_time)
+
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case of the times in which the broker was silent, for each spell."""
+        """Return a case of the times in which the broker was silent, for each spell.
+
+        Silences of a broker that has just been started are apart: they have another cause.
+        """
         if not is_broker(self.key, context):
             return
         every = [one for one in self.silences(context, LEAST) if _tells(one)]
-        for found in spells(every, Silence.span, self.lasts):
-            yield self._case(found, context)
+        refused = sorted(self._refused)
+        parts: dict[str, list[Silence]] = {}
+        for one in every:
+            started = bisect_left(refused, one.begin) > bisect_left(refused, one.begin - AT_ONCE)
+            parts.setdefault(_STARTED if started else "", []).append(one)
+        for part, silences in parts.items():
+            for found in spells(silences, Silence.span, self.lasts):
+                yield self._case(found, context, part)
 
-    def _case(self, found: list[Silence], context: Context) -> Case:
+    def _case(self, found: list[Silence], context: Context, part: str) -> Case:
         tally = Tally()
         for silence in found:
             for wait in silence.waits:
                 tally.add(shown(wait.row), last=wait.until)
         longest = max(found, key=lambda one: one.end - one.begin)
         again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
+        start = " right after its start" if part == _STARTED else ""
         case = tally.case(
-            f"{named(context, self.key)} hung {_from_to(longest)}{again}: {_what(found)}",
+            f"{named(context, self.key)} hung {_from_to(longest)}{start}{again}: {_what(found)}",
             broker_subject(self.key, context),
         )
         case.first_time = min(one.begin for one in found)
         case.last_time = max(one.end for one in found)
         case.spans = [(one.begin, one.end) for one in found]
+        case.part = part
         if all(one.answered for one in found):
             case.state = ProblemState.OVER
         case.details = _details(context, found)
@@ -101,6 +128,8 @@ def _details(context: Context, found: list[Silence]) -> list[str]:
     }
     if closed:
         said.append(f"connections that clients gave up: {len(closed)}")
+    if len(found) > 1:
+        said.append(f"all times: {', '.join(map(_from_to, found[:MOST_SPANS]))}")
     return said
 
 

@@ -14,6 +14,7 @@ from ...made_rows import (
     exchange,
     problems,
     problems_of_sample,
+    refused_connect,
     same_in_any_order,
     sample,
 )
@@ -106,3 +107,27 @@ def test_requests_that_wait_when_the_capture_ends() -> None:
     rows.append(exchange(4000, PULL, 19, responder="10.0.0.3:10911", broker_name="broker-b"))
     (one,) = problems(RULE, rows, [connection(0, 4000, end="open", ended_by=None)])
     assert one.confidence is Confidence.POSSIBLE
+
+
+def test_a_broker_that_hangs_at_its_start_and_again_later() -> None:
+    """The first silence follows from the restart, the second one does not."""
+    rows = [
+        exchange(0, SEND, 0, 1, conversation=1),
+        exchange(10_000, SEND, None, conversation=2, end="closed"),
+        exchange(10_001, PULL + 1000, None, conversation=2, end="closed"),
+        exchange(15_000, SEND, 0, 1, conversation=3),
+        exchange(30_000, SEND, 0, 3000, conversation=3),
+        exchange(50_000, SEND, 0, 4000, conversation=3),
+    ]
+    connections = [
+        connection(0, 5000, 1),
+        *(refused_connect(at, 10 + at, client="10.0.0.9:1") for at in (6000, 9500)),
+        connection(9900, 1500, 2),
+        connection(14_000, 50_000, 3),
+    ]
+    start, later = sorted(problems(RULE, rows, connections), key=lambda one: one.first_time)
+    assert "right after its start: " in start.title
+    assert later.title.endswith("(4.0 s), and once more: 2 were answered when it went on")
+    assert later.details[-1] == (
+        "all times: from 11:07:10 to 11:07:13 UTC (3.0 s), from 11:07:30 to 11:07:34 UTC (4.0 s)"
+    )
