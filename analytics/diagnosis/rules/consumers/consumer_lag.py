@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dissectors.remoting.code_sets import FETCHES
@@ -15,15 +15,13 @@ from ...need import Need
 from ...problem import (
     Case,
     Confidence,
-    Evidence,
     ProblemSeverity,
     Subject,
     Tally,
-    asked,
-    place_of,
 )
 from ...refusals import only
 from ...rule import DiagnosisRule, Exchanges, Fold
+from .consumed import Commits
 from .pulled import Point, Series, says_end
 from .queue_began_anew import began_anew
 
@@ -48,31 +46,13 @@ SYSTEM_GROUPS: Final = ("CID_RMQ_SYS_", "TOOLS_CONSUMER", "SELF_TEST_")
 _Queue = tuple[str, int]
 
 
-class _Commits:
-    """Offsets that a group stored for one queue."""
-
-    __slots__ = ("first", "highest", "last", "lowest")
-
-    def __init__(self, one: Evidence, offset: int) -> None:
-        self.first = self.last = one
-        self.lowest = self.highest = offset
-
-    def add(self, one: Evidence, offset: int) -> None:
-        if place_of(one) < place_of(self.first):
-            self.first = one
-        if place_of(one) > place_of(self.last):
-            self.last = one
-        self.lowest = min(self.lowest, offset)
-        self.highest = max(self.highest, offset)
-
-
 class _Fold(Fold):
     """One group and topic."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.pulled: dict[_Queue, Series] = {}
-        self.commits: dict[_Queue, _Commits] = {}
+        self.commits: dict[_Queue, Commits] = {}
         self.clients: set[str] = set()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
@@ -94,35 +74,39 @@ class _Fold(Fold):
             self.clients.add(row.requester)
 
     def _take_commit(self, queue: _Queue, row: ExchangeRecord, offset: int) -> None:
-        one = asked(row, f"queue {row.queue_id}: stored offset {offset}")
         commits = self.commits.get(queue)
         if commits is not None:
-            commits.add(one, offset)
+            commits.add(row, offset)
         elif len(self.commits) < MAX_QUEUES:
-            self.commits[queue] = _Commits(one, offset)
+            self.commits[queue] = Commits(row, offset)
 
     def cases(self, context: Context) -> Iterable[Case]:
         group, topic = parts_of(self.key)
         yield from began_anew(topic, self.pulled, context)
-        growing = self._growing(group, topic, context)
-        if growing is not None:
-            yield growing
-            return
-        standing = self._standing(group, topic, context)
-        if standing is not None:
-            yield standing
+        pulled = {queue: one.ordered() for queue, one in self.pulled.items() if not one.is_shared()}
+        found = self._growing(group, topic, context, pulled, "fetched")
+        if found is None:
+            found = self._standing(group, topic, context)
+        if found is None:
+            consumed = {
+                queue: self.commits[queue].against(points)
+                for queue, points in pulled.items()
+                if queue in self.commits
+            }
+            found = self._growing(group, topic, context, consumed, "consumed")
+        if found is not None:
+            yield found
 
-    def _growing(self, group: str, topic: str, context: Context) -> Case | None:
-        series = {
-            queue: ordered
-            for queue, one in self.pulled.items()
-            if len(ordered := one.ordered()) >= FEWEST_POINTS and not one.is_shared()
-        }
-        # A relay in front of a broker has its name: the same pulls are seen at both.
-        places: dict[tuple[str, int], _Queue] = {}
-        for queue in sorted(series, key=lambda one: (-len(series[one]), one)):
-            places.setdefault((context.broker(queue[0]), queue[1]), queue)
-        series = {queue: series[queue] for queue in places.values()}
+    def _growing(
+        self,
+        group: str,
+        topic: str,
+        context: Context,
+        every: Mapping[_Queue, list[Point]],
+        done: str,
+    ) -> Case | None:
+        """Return the case of a group that is ever farther behind, by what it does with messages."""
+        series = _of_one_hop(every, context)
         if not series:
             return None
         first = min(points[0].time for points in series.values())
@@ -148,7 +132,7 @@ class _Fold(Fold):
         tally = Tally()
         for (_, number), points in sorted(series.items()):
             for point in (points[0], _at(points, first + span // 2), _at(points, peak)):
-                tally.add(point.evidence(number))
+                tally.add(point.evidence(number, done))
         tally.count = most
         seconds = span / SECOND
         brokers = {context.broker(address) for address, _ in series}
@@ -156,7 +140,7 @@ class _Fold(Fold):
         case = tally.case(
             f"{group} falls behind in {topic}: from {behind[0]:,} to {most:,} messages in"
             f" {seconds:.0f} s; {arrived / seconds:.1f} a second arrive,"
-            f" {fetched / seconds:.1f} are fetched",
+            f" {fetched / seconds:.1f} are {done}",
             Subject(
                 broker=only(brokers),
                 topic=topic,
@@ -210,6 +194,18 @@ class _Fold(Fold):
         return case
 
 
+def _of_one_hop(every: Mapping[_Queue, list[Point]], context: Context) -> dict[_Queue, list[Point]]:
+    """Return the queues with points enough.
+
+    A relay in front of a broker has its name: the same requests are seen at both.
+    """
+    series = {queue: points for queue, points in every.items() if len(points) >= FEWEST_POINTS}
+    places: dict[tuple[str, int], _Queue] = {}
+    for queue in sorted(series, key=lambda one: (-len(series[one]), one)):
+        places.setdefault((context.broker(queue[0]), queue[1]), queue)
+    return {queue: series[queue] for queue in places.values()}
+
+
 def _only_number(numbers: Iterable[int]) -> int | None:
     """Return the number where there is one only."""
     different = set(numbers)
@@ -240,8 +236,9 @@ RULE = DiagnosisRule(
     searched=("consumer lag", "message accumulation", "diff total", "consumerProgress diff"),
     proof=(
         "Answers to pulls: maxOffset less nextBeginOffset grows over the time seen and fewer"
-        " messages are fetched than arrive. Or the offset that the group stores (15) does not move"
-        " for a minute although the queue has more messages."
+        " messages are fetched than arrive; or the same of maxOffset less the offset that the group"
+        " stores (15). Or that offset does not move for a minute although the queue has more"
+        " messages."
     ),
     explanation=(
         "Producers store messages faster than the group takes them. A push consumer stops pulling a"
@@ -268,8 +265,9 @@ RULE = DiagnosisRule(
         "apache/rocketmq-client-go#947",
     ),
     limits=(
-        "What a consumer holds in its memory and has not consumed is not seen in pulls. The end of"
-        " a queue is known as of its last pull. POP says no offsets."
+        "What a consumer holds in its memory and has not consumed is seen only in the offsets that"
+        " it stores, which stay at the first message that is not consumed. The end of a queue is"
+        " known as of its last pull. POP says no offsets."
     ),
     needs=frozenset((Need.PULLS,)),
     consequence_of=frozenset(

@@ -43,9 +43,9 @@ class Point(NamedTuple):
         """Messages that the queue has and that were not fetched."""
         return max(0, self.end - self.following)
 
-    def evidence(self, queue: int) -> Evidence:
+    def evidence(self, queue: int, done: str = "fetched") -> Evidence:
         """Return the answer as evidence, which most points never become."""
-        what = f"queue {queue}: fetched up to {self.following} of {self.end}, {self.lag} behind"
+        what = f"queue {queue}: {done} up to {self.following} of {self.end}, {self.lag} behind"
         return Evidence(self.capture, self.packet or None, self.time, self.conversation, what)
 
 

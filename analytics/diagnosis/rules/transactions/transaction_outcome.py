@@ -13,10 +13,13 @@ from ...refusals import times
 from ...rule import DiagnosisRule
 from .halves import (
     COMMIT,
+    MANY_CHECKS,
     OF_HALVES,
     ROLLBACK,
+    TIMEOUT_NS,
     HalfMessage,
     HalvesFold,
+    age_of,
     by_group_and_topic,
     subject_of,
 )
@@ -29,10 +32,11 @@ class _Fold(HalvesFold):
         stored = [one for one in self.halves.ordered() if one.stored is not None]
         for (group, topic), several in sorted(by_group_and_topic(stored).items()):
             # Where the producer decided all at once there is nothing to tell, and where it decided
-            # none, other rules tell it.
+            # none, other rules tell it, unless the capture ends soon.
             decided = sum(one.decision is not None for one in several)
-            if decided and (
-                decided < len(several) or any(one.unknown.count or one.checked for one in several)
+            unsure = any(one.unknown.count or one.checked for one in several)
+            if (decided and (decided < len(several) or unsure)) or (
+                unsure and all(_is_young(one, context) for one in several)
             ):
                 yield _case(group, topic, several, context)
 
@@ -69,6 +73,11 @@ def _case(group: str, topic: str, several: list[HalfMessage], context: Context) 
     if len(several) > MOST_SAID:
         case.details.append(f"and {len(several) - MOST_SAID} more")
     return case
+
+
+def _is_young(one: HalfMessage, context: Context) -> bool:
+    """Return whether no other rule speaks of a half message yet."""
+    return age_of(one, context.last_time) < TIMEOUT_NS and one.checked < MANY_CHECKS
 
 
 def _told(one: HalfMessage) -> str:

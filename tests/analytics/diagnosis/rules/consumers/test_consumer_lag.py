@@ -45,6 +45,21 @@ def test_a_group_that_is_slower_than_its_producers() -> None:
     assert (one.subject.group, one.subject.topic, one.subject.queue) == ("bills", "orders", 0)
 
 
+def test_a_group_that_fetches_all_and_consumes_little() -> None:
+    """It holds 1000 messages of a queue in memory, which is no lag of its pulls."""
+    pulls = [pull(1000 * second, 8 * second, 8 * second) for second in range(1, 91)]
+    commits = [oneway(5000 * at, COMMIT, queue_offset=5 * at, **OF) for at in range(1, 18)]
+    (one,) = problems(RULE, [*pulls, *commits])
+    assert one.title == (
+        "bills falls behind in orders: from 19 to 579 messages in 80 s; 8.0 a second arrive,"
+        " 1.0 are consumed"
+    )
+    assert one.evidence[0].what == "queue 0: consumed up to 5 of 24, 19 behind"
+    assert same_in_any_order(RULE, [*pulls, *commits])
+    in_time = [oneway(5000 * at, COMMIT, queue_offset=39 * at, **OF) for at in range(1, 18)]
+    assert problems(RULE, [*pulls, *in_time]) == []
+
+
 def test_a_short_while_says_less() -> None:
     (one,) = problems(RULE, BEHIND[:15])
     assert one.confidence is Confidence.LIKELY

@@ -45,3 +45,11 @@ def test_where_nothing_was_decided_other_rules_tell_it() -> None:
 
 def test_the_order_of_rows_does_not_matter() -> None:
     assert same_in_any_order(RULE, sample("transaction-5x.pcap").exchanges)
+
+
+def test_where_the_capture_ends_before_the_broker_could_ask() -> None:
+    """The producer said unknown and was killed: that nothing is decided is all that is seen."""
+    (one,) = problems(RULE, [half(0), end(5, "unknown"), half(10, "K2"), end(15, "unknown", "K2")])
+    assert one.title.endswith(": 2 not decided; the broker checked back 0 times")
+    old = [half(0), end(5, "unknown"), half(20_000, "K2"), end(20_005, "unknown", "K2")]
+    assert problems(RULE, old) == []
