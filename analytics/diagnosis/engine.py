@@ -369,6 +369,7 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
         references=list(rule.references),
         spans=case.spans if len(case.spans) <= MOST_SPANS else [],
         part=case.part,
+        leads_within=case.leads_within,
     )
 
 

@@ -67,6 +67,7 @@ def _joined(problems: list[Problem]) -> Problem:
     if any(one.state is None for one in ordered):
         best.state = None
     best.severity = max(one.severity for one in ordered)
+    best.leads_within = max(one.leads_within for one in ordered)
     others = dict.fromkeys(f"also: {one.title}" for one in ordered if one.title != best.title)
     details = dict.fromkeys(text for one in ordered for text in one.details)
     best.details = [*others, *details]
@@ -96,7 +97,7 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
             for place, one in enumerate(of_causes[causes])
             if one is not problem
             and _agree(one.subject, problem.subject)
-            and (apart := _apart(one, problem)) <= rule.follows_within
+            and (apart := _apart(one, problem)) <= min(rule.follows_within, one.leads_within)
         ]
         for _, _, _, other in sorted(fitting, key=itemgetter(0, 1, 2)):
             if not _leads_to(other, problem, parent):

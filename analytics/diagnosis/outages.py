@@ -76,6 +76,8 @@ class Outage:
     """last sign that it was gone"""
     began_anew: int | None
     """when the broker registered over a new connection: its process is a new one; None: not"""
+    starting: bool = False
+    """nothing was seen of it before"""
 
     def tally(self) -> Tally:
         """Return what shows it."""
@@ -140,6 +142,7 @@ class ServerLosses:
         """connection and its broker -> first registration, and whether it has its beginning"""
         self.hosts: set[str] = set()
         """hosts that had commands on a connection to it"""
+        self._since = 1 << 63  # no time is later
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a connection to it."""
@@ -147,6 +150,8 @@ class ServerLosses:
             if len(self._failed) < MAX_EVENTS:
                 self._failed.append(row)
             return
+        if row.server_bytes:
+            self._since = min(self._since, row.start_time)
         if row.commands and len(self.hosts) < MAX_EVENTS:
             self.hosts.add(host_of(row.client))
         if row.start != tcp.MIDSTREAM and row.server_bytes and len(self._alive) < MAX_EVENTS:
@@ -188,6 +193,7 @@ class ServerLosses:
         self._waiting |= other._waiting
         self._registered |= other._registered
         self.hosts |= other.hosts
+        self._since = min(self._since, other._since)
 
     def outages(self, context: Context) -> list[Outage]:
         """Return when the server was gone, by time."""
@@ -223,7 +229,8 @@ class ServerLosses:
             # In a capture with holes answers, and connections, may be what is not there.
             stayed_away = end is not None and end - last >= AWAY and not context.quality.with_gaps
             if known or (waited and (anew is not None or (len(clients) > 1 and stayed_away))):
-                outages.append(Outage(start, end, lost, failed, last, anew))
+                seen = min([self._since, *(time for time, _ in self._registered.values())])
+                outages.append(Outage(start, end, lost, failed, last, anew, seen > start))
             else:
                 if back is not None and (back - last < AWAY or not context.quality.with_gaps):
                     cut.extend(loss for loss in waited if not loss.idle)

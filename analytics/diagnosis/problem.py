@@ -100,6 +100,8 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """what is seen there, one line"""
 
 
+ANY_TIME: Final = 1 << 62
+"""ns: as many as anybody may ask for"""
 MOST_SPANS: Final = 16
 """times in which a problem went on; of one that has more only the first and the last count"""
 
@@ -133,6 +135,8 @@ class Case:
     """times in which it went on, ns since the epoch; none: from its first time to its last"""
     part: str = ""
     """cases of one subject with different parts have different causes, and are not joined"""
+    leads_within: int = ANY_TIME
+    """ns within which others may follow from it, where their rules would allow more"""
 
 
 class Problem(msgspec.Struct, kw_only=True):
@@ -164,9 +168,11 @@ class Problem(msgspec.Struct, kw_only=True):
     """as in `Case`"""
     part: str = ""
     """as in `Case`"""
+    leads_within: int = ANY_TIME
+    """as in `Case`"""
 
 
-NOT_WRITTEN: Final = ("spans", "part")
+NOT_WRITTEN: Final = ("spans", "part", "leads_within")
 """what a line of JSON does not have of a problem"""
 
 

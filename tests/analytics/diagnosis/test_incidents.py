@@ -46,6 +46,13 @@ def test_far_in_time_is_another_incident() -> None:
     assert shape([problem("killed", 50), problem("reset", 0, last=20)])[0][0] == 1
 
 
+def test_a_cause_that_leads_to_nothing_later() -> None:
+    """A server that was starting had no users yet."""
+    start = problem("killed", 0, last=5, leads_within=0)
+    assert shape([start, problem("reset", 6)])[1] == (2, "reset", None)
+    assert shape([start, problem("reset", 4)])[1] == (1, "reset", "killed")
+
+
 def test_the_cause_is_the_nearest_in_time() -> None:
     first, second = Subject(server="a"), Subject(server="b")
     found = grouped(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from dissectors.endpoint import host_of
@@ -13,7 +13,7 @@ from dissectors.times import text_of_time
 from ...context import PROXY, Context
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, clock, host_of_server, merged, named, waiting_of
-from ...problem import Case, ProblemSeverity, ProblemState, Subject
+from ...problem import ANY_TIME, Case, ProblemSeverity, ProblemState, Subject
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 from ...spells import spells
@@ -29,13 +29,19 @@ _UNREACHABLE_ADVICE: Final = (
 )
 
 
+_STARTING_ADVICE: Final = (
+    "A server that was starting needs nothing. Else look at why it was not there at that time."
+)
+NOT_THERE: Final = "not there"
+
+
 class _Fold(HostLosses):
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case of the times in which a broker was gone, for each spell of each broker."""
         for server in self.servers(context):
             if not is_broker(server.key, context) and not _is_proxy(server.key, context):
                 continue
-            for outages in spells(server.outages(context), Outage.span, self.lasts):
+            for outages in outages_by_cause(server.outages(context), self.lasts):
                 yield _case(server.key, outages, context)
 
 
@@ -47,13 +53,16 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     proxy = _is_proxy(address, context)
     shut_down = [one.shut_down(name, context) for one in outages]
     in_order = None not in shut_down
-    gone = "shut down" if in_order else "unreachable" if _unanswered(outages) else "gone"
+    gone = "shut down" if in_order else "unreachable" if _unanswered(outages) else how_gone(outages)
     who = f"{'proxy ' if proxy else ''}{named(context, address)}"
     case = tally.case(
         f"{who} was {gone} {first.said()}{again}: {what_happened(outages)}",
         Subject(server=address) if proxy else broker_subject(address, context),
     )
-    if _unanswered(outages):
+    if gone == NOT_THERE:
+        case.severity = ProblemSeverity.WARNING
+        case.advice = _STARTING_ADVICE
+    elif _unanswered(outages):
         case.advice = _UNREACHABLE_ADVICE
     elif proxy:
         case.advice = _PROXY_ADVICE
@@ -61,6 +70,8 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     case.last_time = max([case.last_time, *ends])
     case.spans = [one.span() for one in outages]
     case.state = state_of(outages)
+    case.leads_within = leads_within(outages)
+    case.part = how_gone(outages)
     case.details = outage_details(context, outages)
     for time in shut_down:
         if time is not None:
@@ -89,6 +100,23 @@ def state_of(outages: list[Outage]) -> ProblemState:
     """Return whether a server was there at the end."""
     back = all(one.end is not None for one in outages)
     return ProblemState.OVER if back else ProblemState.GOING_ON
+
+
+def how_gone(outages: list[Outage]) -> str:
+    """Return what happened to a server: one of which nothing was seen before may be starting."""
+    return NOT_THERE if all(one.starting for one in outages) else "gone"
+
+
+def outages_by_cause(outages: list[Outage], lasts: int | None) -> Iterator[list[Outage]]:
+    """Yield the outages of a server by spell: that of one that was starting is apart."""
+    for starting in (True, False):
+        alike = [one for one in outages if one.starting == starting]
+        yield from spells(alike, Outage.span, lasts)
+
+
+def leads_within(outages: list[Outage]) -> int:
+    """Return how soon others may follow: nobody had used a server that was only starting."""
+    return 0 if how_gone(outages) == NOT_THERE else ANY_TIME
 
 
 def is_broker(address: str, context: Context) -> bool:
@@ -122,6 +150,8 @@ def what_happened(outages: list[Outage]) -> str:
 def outage_details(context: Context, outages: list[Outage]) -> list[str]:
     """Return who was hit, and how it came back."""
     said = []
+    if outages[0].starting:
+        said.append("nothing was seen of it before: it may have been starting")
     losses = [loss for one in outages for loss in one.losses]
     waiting = waiting_of(losses)
     if waiting:

@@ -10,8 +10,14 @@ from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import times
 from ...rule import DiagnosisRule
-from ...spells import spells
-from .broker_gone import outage_details, state_of, what_happened
+from .broker_gone import (
+    how_gone,
+    leads_within,
+    outage_details,
+    outages_by_cause,
+    state_of,
+    what_happened,
+)
 
 
 class _Fold(HostLosses):
@@ -19,7 +25,7 @@ class _Fold(HostLosses):
         """Return a case of the times in which a NameServer was gone, for each spell of each."""
         for server in self.servers(context):
             if context.servers.get(server.key) == "namesrv":
-                for outages in spells(server.outages(context), Outage.span, self.lasts):
+                for outages in outages_by_cause(server.outages(context), self.lasts):
                     yield _case(server.key, outages, context)
 
 
@@ -30,14 +36,18 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         other for other, role in context.servers.items() if role == "namesrv" and other != address
     )
     case = tally.case(
-        f"NameServer {address} was gone {outages[0].said()}{again}: {what_happened(outages)}",
+        f"NameServer {address} was {how_gone(outages)} {outages[0].said()}{again}:"
+        f" {what_happened(outages)}",
         Subject(server=address),
     )
     case.spans = [one.span() for one in outages]
     case.state = state_of(outages)
+    case.leads_within = leads_within(outages)
+    case.part = how_gone(outages)
     case.details = outage_details(context, outages)
-    if others:
+    if others or all(one.starting for one in outages):
         case.severity = ProblemSeverity.WARNING
+    if others:
         case.details.append(f"other NameServers were asked: {', '.join(others[:3])}")
     return case
 

@@ -187,3 +187,30 @@ def test_a_proxy_that_is_killed_is_named_as_one() -> None:
 def test_clients_of_a_proxy_that_end_are_nothing(name: str) -> None:
     rows = sample(f"{name}.pcap")
     assert problems(RULE, rows.exchanges, rows.connections, rows.findings) == []
+
+
+def test_a_broker_that_was_not_there_before_may_be_starting() -> None:
+    """And one that is killed after it came is told apart from that."""
+    rows = [
+        exchange(4000, ROUTE, responder=NAMESRV, topic="T", brokers=[f"broker-a={BROKER}"]),
+        exchange(4100, SEND, conversation=3),
+    ]
+    starting = [refused_connect(at, at, server=BROKER) for at in (1000, 2000)]
+    used = connection(4000, 4000, 3)
+    (one,) = problems(RULE, rows, [*starting, used])
+    assert one.title == (
+        f"broker-a ({BROKER}) was not there from 11:06:41 to 11:06:44 UTC (3.0 s): 2 connects"
+        " failed"
+    )
+    assert (one.severity, one.leads_within) == (ProblemSeverity.WARNING, 0)
+    assert one.details[0] == "nothing was seen of it before: it may have been starting"
+    again = [refused_connect(at, at, server=BROKER) for at in (9000, 9500)]
+    first, later = sorted(
+        problems(RULE, rows, [*starting, used, *again]), key=lambda one: one.first_time
+    )
+    assert (first.title, first.details) == (one.title, one.details)
+    assert " was gone from 11:06:49 UTC to the end of the capture" in later.title
+    before = connection(0, 500, 2)
+    (one,) = problems(RULE, rows, [before, *starting, used])
+    assert " was gone from " in one.title
+    assert one.severity is ProblemSeverity.ERROR
