@@ -199,5 +199,5 @@ RULE = DiagnosisRule(
     ),
     limits="Why the offset is wrong is not in the capture.",
     needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("queue-began-anew",)),
+    consequence_of=frozenset(("queue-began-anew", "broker-name-twice")),
 )

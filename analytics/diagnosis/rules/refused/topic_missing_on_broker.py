@@ -100,6 +100,6 @@ RULE = DiagnosisRule(
         ),
     ),
     references=("apache/rocketmq#2042", "apache/rocketmq#2090"),
-    consequence_of=frozenset(("inconsistent-route",)),
+    consequence_of=frozenset(("inconsistent-route", "broker-name-twice")),
     lasts=None,
 )

@@ -8,6 +8,7 @@ MODULES: Final = (
     "namesrv_hung",
     "nobody_listens",
     "inconsistent_route",
+    "broker_name_twice",
     "no_master",
 )
 """modules with a `RULE`, in the order of the document"""

@@ -287,5 +287,5 @@ RULE = DiagnosisRule(
         ),
     ),
     needs=frozenset((Need.ROUTES,)),
-    consequence_of=frozenset(("broker-gone",)),
+    consequence_of=frozenset(("broker-gone", "broker-name-twice")),
 )

@@ -1,0 +1,208 @@
+"""Two brokers at different addresses register under one name and one id.
+
+Rules: a NameServer keeps one address for a name and id, that of the last registration. Two brokers
+live at once where both register over connections that overlap in time; they have one id where a
+route that is asked for meanwhile names one of them only. A slave has another id, and stands beside
+its master. RocketMQ: RouteInfoManager.registerBroker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...answered_routes import answered_route
+from ...context import Context
+from ...keys import whole
+from ...need import Need
+from ...outages import clock
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, end_of, place_of, shown
+from ...refusals import listed
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MAX_NAMES: Final = 2000
+"""names of brokers that are looked at"""
+MAX_CONNECTIONS: Final = 64
+"""registering connections of one name"""
+MAX_ROUTES: Final = 16
+"""different routes of one name"""
+MAX_TIMES: Final = 500
+"""times of such a route that are kept"""
+SETTLED: Final = 1_000_000_000
+"""ns from a registration after which it counts in a route"""
+_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+_REGISTER: Final = int(RequestCode.REGISTER_BROKER)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+
+
+class _Registered:
+    """The registrations of one broker over one connection."""
+
+    __slots__ = ("address", "count", "first", "last")
+
+    def __init__(self, address: str, one: Evidence) -> None:
+        self.address = address
+        self.first = self.last = one
+        self.count = 0
+
+    def add(self, one: Evidence) -> None:
+        """Take a registration."""
+        self.count += 1
+        if place_of(one) < place_of(self.first):
+            self.first = one
+        if place_of(one) > place_of(self.last):
+            self.last = one
+
+
+class _Named:
+    """What one NameServer is told, and tells, of one name."""
+
+    def __init__(self) -> None:
+        self.registered: dict[tuple[str, str], _Registered] = {}
+        """address and end of the connection"""
+        self.routes: dict[frozenset[str], dict[int, Evidence]] = {}
+        """addresses of that name -> time -> the route"""
+
+    def twice(self) -> dict[str, Tally]:
+        """Return addresses that are registered at once though routes name one of them only."""
+        found: dict[str, Tally] = {}
+        every = sorted(self.registered.values(), key=lambda one: place_of(one.first))
+        for number, one in enumerate(every):
+            for other in every[number + 1 :]:
+                if other.first.time > one.last.time:
+                    break  # those that follow begin later still
+                if one.address != other.address and (route := self._route(one, other)) is not None:
+                    for each in (one, other):
+                        tally = found.setdefault(each.address, Tally())
+                        tally.add(each.first, count=each.count, last=each.last.time)
+                        tally.add(each.last, count=0)
+                        tally.add(route, count=0)
+        return found
+
+    def _route(self, one: _Registered, other: _Registered) -> Evidence | None:
+        """Return the first route while both registered that names one of them without the other."""
+        since = max(one.first.time, other.first.time) + SETTLED
+        until = min(one.last.time, other.last.time)
+        both = {one.address, other.address}
+        proofs = [
+            route
+            for addresses, times in self.routes.items()
+            if len(both & addresses) == 1
+            for time, route in times.items()
+            if since <= time <= until
+        ]
+        return min(proofs, key=place_of, default=None)
+
+
+class _Fold(Fold):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._named: dict[tuple[str, str], _Named] = {}
+        """NameServer and name of a broker"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code == _REGISTER:
+            self._take_registration(row)
+            return
+        route = answered_route(row)
+        by_name: dict[str, set[str]] = {}
+        for name, address in route.named:
+            by_name.setdefault(name, set()).add(address)
+        for name, addresses in by_name.items():
+            named = self._of(row.responder, name)
+            if named is None:
+                continue
+            times = named.routes.get(frozenset(addresses))
+            if times is None:
+                if len(named.routes) >= MAX_ROUTES:
+                    continue
+                times = named.routes[frozenset(addresses)] = {}
+            time = end_of(row)
+            if time not in times and len(times) < MAX_TIMES:
+                times[time] = shown(row, f"route of {row.topic}: {name} at {listed(addresses)}")
+
+    def _take_registration(self, row: ExchangeRecord) -> None:
+        name, _, address = row.brokers[0].rpartition("=") if row.brokers else ("", "", "")
+        named = self._of(row.responder, name) if name else None
+        if named is None or row.request_time is None:
+            return
+        one = shown(row, f"{name} registers with {address}")
+        place = address, row.requester
+        known = named.registered.get(place)
+        if known is None:
+            if len(named.registered) >= MAX_CONNECTIONS:
+                return
+            known = named.registered[place] = _Registered(address, one)
+        known.add(one)
+
+    def _of(self, namesrv: str, name: str) -> _Named | None:
+        found = self._named.get((namesrv, name))
+        if found is None and len(self._named) < MAX_NAMES:
+            found = self._named[namesrv, name] = _Named()
+        return found
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return a case for each name that brokers have at once."""
+        by_name: dict[str, dict[str, Tally]] = {}
+        for (_, name), named in sorted(self._named.items()):
+            for address, tally in named.twice().items():
+                by_name.setdefault(name, {}).setdefault(address, Tally()).merge(tally)
+        for name, tallies in by_name.items():
+            tally = Tally()
+            for one in tallies.values():
+                tally.merge(one)
+            case = tally.case(
+                f"{len(tallies)} brokers are registered as {name} with one id at once:"
+                f" {listed(tallies)}; clients are told of one of them, now this and now that",
+                Subject(broker=name),
+            )
+            case.details = [
+                f"{address} registered {one.count:,} times from {clock(one.first)} to"
+                f" {clock(one.last)} UTC"
+                for address, one in sorted(tallies.items())
+            ]
+            yield case
+
+
+RULE = DiagnosisRule(
+    id="broker-name-twice",
+    severity=ProblemSeverity.ERROR,
+    title="Two brokers at different addresses have one name and one id",
+    searched=(
+        "same brokerName",
+        "brokerName duplicate",
+        "broker registered address changes",
+        "two masters with the same brokerName",
+    ),
+    proof=(
+        "Registrations (103) of one broker name from two addresses, over connections that live at"
+        " the same time, and an answer for a route meanwhile that names one of them only: with"
+        " different ids it names both."
+    ),
+    explanation=(
+        "A NameServer knows a broker by its name and id, and keeps the address that registered"
+        " last. Two brokers with the same name and id take the place of each other every 30 s."
+        " Clients that ask at one moment go to one, those that ask later to the other: messages are"
+        " spread over both, consumers find queues whose offsets are not theirs, and what is on the"
+        " broker that nobody is told of is not consumed."
+    ),
+    advice=(
+        "Give each master a brokerName of its own (default: the host's name; often copied with"
+        " broker.conf). A slave has the name of its master and a brokerId above 0. The messages on"
+        " both brokers stay: let consumers read each of them under its new name."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=whole, requests=frozenset((_REGISTER,))),
+        Exchanges(key=whole, requests=frozenset((_ROUTE,)), responses=frozenset((_SUCCESS,))),
+    ),
+    limits=(
+        "It is seen only where both what brokers register and what clients ask the NameServer was"
+        " captured."
+    ),
+    needs=frozenset((Need.ROUTES,)),
+    lasts=None,
+)
