@@ -100,6 +100,6 @@ RULE = DiagnosisRule(
         ),
     ),
     references=("apache/rocketmq#2042", "apache/rocketmq#2090"),
-    consequence_of=frozenset(("inconsistent-route", "broker-name-twice")),
+    consequence_of=frozenset(("inconsistent-route", "broker-name-twice", "topic-deleted")),
     lasts=None,
 )

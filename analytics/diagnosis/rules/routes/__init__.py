@@ -4,6 +4,7 @@ from typing import Final
 
 MODULES: Final = (
     "no_route",
+    "topic_deleted",
     "namesrv_not_ready",
     "namesrv_hung",
     "nobody_listens",

@@ -238,6 +238,8 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.ROUTES,)),
     rests_on_absence=True,
-    consequence_of=frozenset(("broker-gone", "namesrv-gone", "namesrv-hung", "inconsistent-route")),
+    consequence_of=frozenset(
+        ("broker-gone", "namesrv-gone", "namesrv-hung", "inconsistent-route", "topic-deleted")
+    ),
     lasts=None,
 )

@@ -1,0 +1,110 @@
+"""A topic is deleted while clients use it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.endpoint import host_of
+from dissectors.remoting.code_sets import FETCHES, SENDS
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...context import Context
+from ...keys import by_topic
+from ...need import Need
+from ...outages import clock
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked, shown, time_of
+from ...refusals import MAX_NAMED, counted, counted_names, listed
+from ...rule import DiagnosisRule, Exchanges, Fold
+
+MAX_DELETIONS: Final = 64
+MAX_REFUSED: Final = 4096
+"""refusals that are kept: those before a deletion have another cause"""
+_DELETE: Final = frozenset(
+    (int(RequestCode.DELETE_TOPIC_IN_BROKER), int(RequestCode.DELETE_TOPIC_IN_NAMESRV))
+)
+_ROUTE: Final = frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),))
+_MISSING: Final = frozenset((int(ResponseCode.TOPIC_NOT_EXIST),))
+_SUCCESS: Final = frozenset((int(ResponseCode.SUCCESS),))
+
+
+class _Fold(Fold):
+    """One topic."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._deletions: list[ExchangeRecord] = []
+        self._refused: list[ExchangeRecord] = []
+        self._more = 0
+        """refusals over the bound"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code in _DELETE:
+            if len(self._deletions) < MAX_DELETIONS:
+                self._deletions.append(row)
+        elif len(self._refused) < MAX_REFUSED:
+            self._refused.append(row)
+        else:
+            self._more += 1
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return a case where clients asked for the topic after it was deleted."""
+        if not self._deletions:
+            return
+        first = min(map(time_of, self._deletions))
+        since = [row for row in self._refused if time_of(row) >= first]
+        if not since:
+            return
+        tally = Tally()
+        for row in self._deletions:
+            tally.add(shown(row, f"{host_of(row.requester)} deletes {self.key}"), count=0)
+        for row in since:
+            tally.add(asked(row))
+        tally.count += self._more
+        who = listed(host_of(row.requester) for row in self._deletions)
+        case = tally.case(
+            f"topic {self.key} was deleted at {clock(first)} UTC by {who} while clients used it:"
+            f" {counted(tally.count, 'request')} refused since",
+            Subject(topic=self.key),
+        )
+        case.first_time = first
+        names = Counter(row.request_name or "request" for row in since)
+        case.details = [f"refused: {counted_names(names)}"]
+        groups = Counter(row.group for row in since if row.group)
+        if groups:
+            case.details.append(f"groups: {counted_names(groups)}")
+        clients = Counter(context.client(row.requester) for row in since[:MAX_NAMED])
+        case.details.append(f"clients: {counted_names(clients)}")
+        yield case
+
+
+RULE = DiagnosisRule(
+    id="topic-deleted",
+    severity=ProblemSeverity.ERROR,
+    title="A topic is deleted while clients use it",
+    searched=("deleteTopic", "topic not exist, apply first please", "No route info of this topic"),
+    proof=(
+        "DELETE_TOPIC_IN_BROKER (215) or DELETE_TOPIC_IN_NAMESRV (216) of a topic is answered well,"
+        " and sends, pulls or requests for its route are answered with code 17 afterwards."
+    ),
+    explanation=(
+        "mqadmin deleteTopic, or a dashboard, takes the topic away from brokers and NameServers at"
+        " once, with all its messages. Clients go on with the route that they have until they ask"
+        " for a new one, up to 30 s later: sends are refused, and then have no route. Where"
+        " autoCreateTopicEnable is on, the next producer makes the topic anew, empty."
+    ),
+    advice=(
+        "Was it meant? Stop its producers and consumers before a topic is deleted. Else make it"
+        " anew with as many queues as before (mqadmin updateTopic); the messages are lost, and"
+        " groups begin at the offsets of the new queues."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=by_topic, requests=_DELETE, responses=_SUCCESS),
+        Exchanges(key=by_topic, requests=SENDS | FETCHES | _ROUTE, responses=_MISSING),
+    ),
+    limits="It is seen only where the request of the administrator was captured.",
+    needs=frozenset((Need.ROUTES,)),
+)
