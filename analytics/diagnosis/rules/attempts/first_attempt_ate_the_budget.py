@@ -72,10 +72,10 @@ RULE = DiagnosisRule(
         " Only failures that come early are retried: refused connects, resets, error answers."
     ),
     advice=(
-        "Set sendMsgMaxTimeoutPerRequest (5.x, default off) to a part of sendMsgTimeout (default"
-        " 3000 ms), for example a third of it with the default retryTimesWhenSendFailed of 2."
-        " Before 5.x raise sendMsgTimeout and retry in the application. A retry after a timeout may"
-        " store the message twice."
+        "Set sendMsgMaxTimeoutPerRequest (5.3.3 and later, default off) to a part of sendMsgTimeout"
+        " (default 3000 ms), for example a third of it with the default retryTimesWhenSendFailed of"
+        " 2. With older clients raise sendMsgTimeout and retry in the application. A retry after a"
+        " timeout may store the message twice."
     ),
     fold=_Fold,
     messages=_key,

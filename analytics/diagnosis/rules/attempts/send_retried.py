@@ -85,6 +85,7 @@ RULE = DiagnosisRule(
     consequence_of=NO_ANSWER
     | BUSY
     | {
+        "queues-reduced",
         "vip-port-unreachable",
         "disk-full",
         "no-permission",

@@ -106,9 +106,9 @@ RULE = DiagnosisRule(
         "Find out why the broker was late: see the problems above this one, else compare the"
         " broker's log at that time. sendMsgTimeout has the default 3000 ms; raise it where brokers"
         " wait for a disk or slave (SYNC_FLUSH, SYNC_MASTER: syncFlushTimeout, default 5000 ms,"
-        " slaveTimeout, default 3000 ms). sendMsgMaxTimeoutPerRequest (5.x, default off) leaves"
-        " time for a second broker. Make consumers idempotent, because a retry may store the"
-        " message twice."
+        " slaveTimeout, default 3000 ms). sendMsgMaxTimeoutPerRequest (5.3.3 and later, default"
+        " off) leaves time for a second broker. Make consumers idempotent, because a retry may"
+        " store the message twice."
     ),
     fold=_Fold,
     messages=_key,

@@ -161,8 +161,9 @@ RULE = DiagnosisRule(
         " hypervisor's or container's limits, disk latency, the system log. Compare"
         ' store.log\'s "[NOTIFYME]putMessage in lock cost time". Producers survive it with'
         " sendMsgTimeout (default 3000 ms) larger than one attempt may take:"
-        " sendMsgMaxTimeoutPerRequest (5.x, default off) limits one attempt so that time is left"
-        " for another broker; sendLatencyFaultEnable (default false) then avoids the hung one."
+        " sendMsgMaxTimeoutPerRequest (5.3.3 and later, default off) limits one attempt so that"
+        " time is left for another broker; sendLatencyFaultEnable (default false) then avoids the"
+        " hung one."
     ),
     fold=_Fold,
     exchanges=WAITS,

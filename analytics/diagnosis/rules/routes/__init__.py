@@ -5,6 +5,7 @@ from typing import Final
 MODULES: Final = (
     "no_route",
     "topic_deleted",
+    "queues_reduced",
     "namesrv_not_ready",
     "namesrv_hung",
     "nobody_listens",

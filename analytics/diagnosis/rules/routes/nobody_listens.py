@@ -23,7 +23,7 @@ LEAST_CONNECTS: Final = 5
 """failed connects of one host that are not a slip"""
 LEAST_NS: Final = 2_000_000_000
 """ns over which they go on"""
-LEAST_REFUSED: Final = 2
+LEAST_REFUSED: Final = 3
 """refused connects that tell, of a host that speaks with RocketMQ there, or at a port of it"""
 LEAST_NEAR: Final = 3
 """failed connects that were made with a connect to a NameServer, as clients go through a list"""
@@ -59,7 +59,7 @@ class _Address:
         return lasts and max(self.hosts.values()) >= LEAST_CONNECTS
 
     def is_refused(self, speakers: Container[str]) -> bool:
-        """Return whether one of these hosts was refused more than once."""
+        """Return whether one of these hosts was refused more often than by a slip."""
         return any(
             count >= LEAST_REFUSED and host in speakers for host, count in self.refused.items()
         )
@@ -185,7 +185,7 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "Connects to an address fail, no connection to it ever comes about, and no route names it:"
-        " five or more of one host over two seconds or longer, or two that were refused, by a host"
+        " five or more of one host over two seconds or longer, or three that were refused, by a host"
         " that speaks with RocketMQ there. The port is one of RocketMQ, or a server of RocketMQ"
         " answers at that host meanwhile. Or three connects or more are made within a second of one"
         " to a NameServer, as clients go through namesrvAddr."

@@ -50,18 +50,18 @@ def test_few_connects_or_one_that_works() -> None:
     assert problems(RULE, [], in_vain(NAMESRV, 4, **silent)) == []
     assert problems(RULE, [], in_vain(NAMESRV, 5, 10, **silent)) == []
     assert len(problems(RULE, [], in_vain(NAMESRV, 5, **silent))) == 1
-    assert problems(RULE, [], in_vain(NAMESRV, 1)) == []
+    assert problems(RULE, [], in_vain(NAMESRV, 2)) == []
     assert problems(RULE, [], [*in_vain(NAMESRV), connection(9000, 10, 9, server=NAMESRV)]) == []
 
 
 def test_few_connects_that_were_refused() -> None:
-    (one,) = problems(RULE, [], in_vain(NAMESRV, 2, 10))
-    assert (one.count, one.confidence) == (2, Confidence.LIKELY)
+    (one,) = problems(RULE, [], in_vain(NAMESRV, 3, 10))
+    assert (one.count, one.confidence) == (3, Confidence.LIKELY)
     rows = [exchange(0, ROUTE, responder=NAMESRV, topic="T")]
     there = connection(0, 9000, 9, server=NAMESRV)
-    (one,) = problems(RULE, rows, [*in_vain("10.0.0.2:9999", 2, 10), there])
-    assert (one.count, one.confidence) == (2, Confidence.POSSIBLE)
-    stranger = in_vain("10.0.0.2:9999", 2, 10, client="10.0.0.7:1")
+    (one,) = problems(RULE, rows, [*in_vain("10.0.0.2:9999", 3, 10), there])
+    assert (one.count, one.confidence) == (3, Confidence.POSSIBLE)
+    stranger = in_vain("10.0.0.2:9999", 3, 10, client="10.0.0.7:1")
     assert problems(RULE, rows, [*stranger, there]) == []
 
 

@@ -1,0 +1,220 @@
+"""A topic has fewer queues than before: what is left in the others is not delivered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.foreign import natural_of
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...answered_routes import answered_route
+from ...context import Context
+from ...need import Need
+from ...outages import clock
+from ...problem import (
+    Case,
+    Confidence,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    end_of,
+    place_of,
+    shown,
+)
+from ...refusals import MAX_NAMED, counted, listed
+from ...rule import DiagnosisRule, Exchanges, Fold
+from ...topics import is_own_topic
+
+MAX_SIZES: Final = 64
+"""numbers of queues that one broker had"""
+_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+_CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.INVALID_PARAMETER)))
+_PULL: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
+_ILLEGAL: Final = re.compile(r"^queueId\[(\d{1,9})\] is illegal.*readQueueNums:\[(\d{1,9})\]")
+"""PullMessageProcessor: a queue that the topic does not have"""
+
+
+class _Broker:
+    """What routes, and refused pulls, say of one broker."""
+
+    def __init__(self) -> None:
+        self.first: dict[int, Evidence] = {}
+        """number of queues to read -> the first route that says it"""
+        self.last: dict[int, Evidence] = {}
+        self.refused = Tally()
+        self.queues: set[int] = set()
+        """queues that were pulled in vain"""
+        self.left = 0
+        """queues that the broker says it has"""
+        self.groups: set[str] = set()
+
+    def take_route(self, queues: int, one: Evidence) -> None:
+        """Take what a route says."""
+        if queues not in self.first:
+            if len(self.first) >= MAX_SIZES:
+                return
+            self.first[queues] = self.last[queues] = one
+        self.first[queues] = min(self.first[queues], one, key=place_of)
+        self.last[queues] = max(self.last[queues], one, key=place_of)
+
+    def take_refusal(self, row: ExchangeRecord, queue: int, left: int) -> None:
+        """Take a pull of a queue that is not there."""
+        self.refused.add(shown(row))
+        if len(self.queues) < MAX_NAMED:
+            self.queues.add(queue)
+        self.left = max(self.left, left)
+        if row.group and len(self.groups) < MAX_NAMED:
+            self.groups.add(row.group)
+
+    def reduction(self) -> tuple[int, int] | None:
+        """Return how many queues it had and has; None: no route shows that they became fewer."""
+        if not self.last:
+            return None
+        has = max(self.last, key=lambda one: place_of(self.last[one]))
+        time = self.first[has].time
+        had = max((one for one, seen in self.last.items() if seen.time <= time), default=has)
+        return (had, has) if had > has > 0 else None
+
+
+class _Fold(Fold):
+    """One topic."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._routed: dict[str, _Broker] = {}
+        """by name"""
+        self._refusing: dict[str, _Broker] = {}
+        """by address"""
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code != _ROUTE:
+            found = _ILLEGAL.search(row.remark or "")
+            queue, left = (natural_of(one) for one in found.groups()) if found else (None, None)
+            broker = _kept(self._refusing, row.responder)
+            if broker is not None and queue is not None and left is not None:
+                broker.take_refusal(row, queue, left)
+            return
+        for one in answered_route(row).brokers:
+            broker = _kept(self._routed, one.name)
+            if broker is not None and one.perm is not None:
+                what = f"route of {self.key}: {one.name} has {one.read_queues} queues to read"
+                seen = shown(row, what)
+                if end_of(row):
+                    broker.take_route(one.read_queues, seen)
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return a case for each broker that has fewer queues than before, or than is asked for."""
+        refusing: dict[str, list[_Broker]] = {}
+        for address, broker in sorted(self._refusing.items()):
+            if broker.queues:
+                refusing.setdefault(context.broker(address), []).append(broker)
+        for name in sorted({*self._routed, *refusing}):
+            routed = self._routed.get(name, _Broker())
+            reduced = routed.reduction()
+            refused = refusing.get(name, [])
+            if reduced is not None or refused:
+                yield self._case(name, routed, reduced, refused)
+
+    def _case(
+        self,
+        name: str,
+        routed: _Broker,
+        reduced: tuple[int, int] | None,
+        refused: list[_Broker],
+    ) -> Case:
+        tally = Tally()
+        if reduced is not None:
+            had, has = reduced
+            tally.add(routed.last[had], count=0)
+            tally.add(routed.first[has], count=0)
+            left = f"{had - 1}" if had - has == 1 else f"{has} to {had - 1}"
+            said = (
+                f"{name} has {counted(has, 'queue')} of topic {self.key} and had {had}: messages"
+                f" that are left in queue{'' if had - has == 1 else 's'} {left} are delivered to"
+                " nobody"
+            )
+        else:
+            has = max(one.left for one in refused)
+            queues = sorted({queue for one in refused for queue in one.queues})
+            said = (
+                f"consumers pull queues {queues[0]} to {queues[-1]} of topic {self.key} that"
+                f" {name} does not have: it has {counted(has, 'queue')}"
+            )
+        for one in refused:
+            tally.merge(one.refused)
+        pulls = tally.count
+        tally.count = max(1, pulls)
+        case = tally.case(said, Subject(broker=name, topic=self.key))
+        if refused:
+            groups = listed(group for one in refused for group in one.groups)
+            case.details.append(f"{counted(pulls, 'pull')} of {groups or 'consumers'} refused")
+        if reduced is None:
+            case.confidence = Confidence.LIKELY
+            case.reason = "no route shows that it had more queues before"
+        else:
+            before, after = routed.last[reduced[0]].time, routed.first[reduced[1]].time
+            case.details.append(
+                f"routes say {reduced[0]} until {clock(before)} and {reduced[1]} from"
+                f" {clock(after)} UTC on"
+            )
+            case.details.append("whether messages are left there is not in the capture")
+        return case
+
+
+def _kept(brokers: dict[str, _Broker], name: str) -> _Broker | None:
+    found = brokers.get(name)
+    if found is None and len(brokers) < MAX_NAMED:
+        found = brokers[name] = _Broker()
+    return found
+
+
+def _topic(row: ExchangeRecord) -> str | None:
+    return None if is_own_topic(row.topic) else row.topic
+
+
+def _refused_topic(row: ExchangeRecord) -> str | None:
+    return _topic(row) if _ILLEGAL.search(row.remark or "") else None
+
+
+RULE = DiagnosisRule(
+    id="queues-reduced",
+    severity=ProblemSeverity.WARNING,
+    title="A topic has fewer queues than before: what is left in the others is not delivered",
+    searched=("queueId[N] is illegal", "readQueueNums", "updateTopic reduce queue number"),
+    proof=(
+        "Routes (105) of one topic name a broker with fewer queues to read than those before, or"
+        " pulls are answered with code 1 and `queueId[N] is illegal`."
+    ),
+    explanation=(
+        "The number of queues of the topic was lowered (mqadmin updateTopic -r -w). Consumers share"
+        " out the queues that the route names, so that nobody pulls the others any more, and the"
+        " messages in them wait until they are deleted. Clients with the old route go on with the"
+        " old queues for up to 30 s and are refused."
+    ),
+    advice=(
+        "Raise the number again, let the groups consume what is left (mqadmin consumerProgress),"
+        " and then lower it in two steps: first the queues to write (-w), and when the others are"
+        " empty the queues to read (-r)."
+    ),
+    fold=_Fold,
+    exchanges=(
+        Exchanges(
+            key=_topic,
+            requests=frozenset((_ROUTE,)),
+            responses=frozenset((int(ResponseCode.SUCCESS),)),
+            with_facts=True,
+        ),
+        Exchanges(
+            key=_refused_topic,
+            requests=_PULL,
+            responses=_CODES,
+        ),
+    ),
+    limits="Whether messages are left in those queues is not known: nobody pulls them any more.",
+    lasts=None,
+    needs=frozenset((Need.ROUTES,)),
+)
