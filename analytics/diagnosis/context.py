@@ -47,6 +47,7 @@ _TO_NAMESRV: Final = frozenset(
     (int(RequestCode.REGISTER_BROKER), int(RequestCode.GET_BROKER_CLUSTER_INFO))
 )
 _UNREGISTER: Final = int(RequestCode.UNREGISTER_BROKER)
+_BATCH_ACK: Final = int(RequestCode.BATCH_ACK_MESSAGE)
 _NAMED_BY_USE: Final = SENDS | FETCHES
 
 
@@ -140,6 +141,8 @@ class Context:
     left: dict[str, set[int]] = field(default_factory=dict)
     """name of a broker -> times at which it took itself out of the routes, as one that is shut down
     does; ns"""
+    batch_acks: bool = False
+    """messages of POP were acknowledged together, which names no group"""
     needs: set[Need] = field(default_factory=set)
     """what the capture has"""
     quality: Quality = field(default_factory=Quality)
@@ -215,6 +218,8 @@ class Context:
         elif code in FETCHES:
             self.needs.add(Need.PULLS)
             self._server(row.responder, BROKER)
+        elif code == _BATCH_ACK:
+            self.batch_acks = True
         elif code in GROUPS:
             self.needs.add(Need.GROUPS)
         elif code in TRANSACTIONS:
@@ -304,6 +309,7 @@ class Context:
             for time in times:
                 self._left(name, time)
         self.needs |= other.needs
+        self.batch_acks |= other.batch_acks
         self.sent |= other.sent
         self.pulling |= other.pulling
         for part in ("connections", "midstream", "with_gaps", "truncated", "damaged"):

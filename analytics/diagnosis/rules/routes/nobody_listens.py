@@ -185,8 +185,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "Connects to an address fail, no connection to it ever comes about, and no route names it:"
-        " five or more of one host over two seconds or longer, or three that were refused, by a host"
-        " that speaks with RocketMQ there. The port is one of RocketMQ, or a server of RocketMQ"
+        " five or more of one host over two seconds or longer, or three that were refused, of a"
+        " host that speaks with RocketMQ there. The port is one of RocketMQ, or a server of it"
         " answers at that host meanwhile. Or three connects or more are made within a second of one"
         " to a NameServer, as clients go through namesrvAddr."
     ),

@@ -14,8 +14,19 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import named_group
 from ...need import Need
-from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, asked, place_of
-from ...refusals import counted_names, only
+from ...outages import seconds
+from ...problem import (
+    Case,
+    Confidence,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    asked,
+    place_of,
+    shown,
+)
+from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 
@@ -25,6 +36,11 @@ ACKS: Final = frozenset(
 CLOCKS_NS: Final = 1_000_000_000
 """what the clocks of the broker and of the capture may be apart"""
 MAX_ACKS: Final = 20_000
+POP: Final = int(RequestCode.POP_MESSAGE)
+MANY_POPPED: Final = 20
+"""messages that were popped, none of them acknowledged"""
+LONG_POPPED: Final = 30_000_000_000
+"""ns over which they were popped: more than a message mostly takes"""
 _MS: Final = 1_000_000
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
@@ -50,8 +66,21 @@ class _Fold(Fold):
         super().__init__(key)
         self.acks: dict[str, _Ack] = {}
         """by receipt; the hops of a relay, and one that is repeated, are one"""
+        self.popped = Tally()
+        self.brokers: set[str] = set()
+        self.topics: set[str] = set()
+        self.acknowledged = False
 
     def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code == POP:
+            if row.message_count:
+                what = f"POP_MESSAGE -> {row.message_count} messages"
+                self.popped.add(shown(row, what), count=row.message_count)
+                if len(self.topics) < MAX_NAMED and len(self.brokers) < MAX_NAMED:
+                    self.topics.add(row.topic or "")
+                    self.brokers.add(row.responder)
+            return
+        self.acknowledged = True
         late = _late(row)
         if late is None:
             return
@@ -68,6 +97,30 @@ class _Fold(Fold):
         every = [one for one in self.acks.values() if one.late_ns > CLOCKS_NS and one.taken]
         for late in spells(every, _Ack.span, self.lasts):
             yield self._case(late, context)
+        popped = self.popped
+        long = popped.last - popped.first >= LONG_POPPED
+        if (
+            popped.count >= MANY_POPPED
+            and long
+            and not self.acknowledged
+            and not context.batch_acks
+        ):
+            yield self._unacknowledged(context)
+
+    def _unacknowledged(self, context: Context) -> Case:
+        topic, length = only(self.topics), seconds(self.popped.last - self.popped.first)
+        case = self.popped.case(
+            f"{self.key} popped {self.popped.count:,} messages of {topic or 'several topics'} in"
+            f" {length} and acknowledged none: the broker delivers them again and again",
+            Subject(
+                broker=only(context.broker(one) for one in self.brokers),
+                topic=topic,
+                group=self.key,
+            ),
+        )
+        case.confidence = Confidence.POSSIBLE
+        case.reason = "their invisible time is not known, and may be longer than the capture"
+        return case
 
     def _case(self, late: list[_Ack], context: Context) -> Case:
         tally = Tally()
@@ -111,12 +164,14 @@ RULE = DiagnosisRule(
     searched=("pop invisibleTime", "popInvisibleTime", "pop message consumed twice", "ack late"),
     proof=(
         "ACK_MESSAGE (200051) or CHANGE_MESSAGE_INVISIBLETIME (200053) more than a second after"
-        " popTime + invisibleTime of its receipt."
+        " popTime + invisibleTime of its receipt. Or a group pops 20 messages or more over 30 s or"
+        " longer and acknowledges none."
     ),
     explanation=(
         "A popped message is invisible for others for invisibleTime. What is not acknowledged by"
         " then becomes visible again and is delivered to some member of the group once more. An"
-        " acknowledgement after that comes too late: the message is consumed twice."
+        " acknowledgement after that comes too late: the message is consumed twice. Java's consumer"
+        " sends none for a message that took too long."
     ),
     advice=(
         "Give the consumer enough time: popInvisibleTime has the default 60 s and may be 5 s to"
@@ -125,11 +180,15 @@ RULE = DiagnosisRule(
         " first is consumed."
     ),
     fold=_Fold,
-    exchanges=(Exchanges(key=named_group, requests=ACKS),),
+    exchanges=(
+        Exchanges(key=named_group, requests=ACKS),
+        Exchanges(key=named_group, requests=frozenset((POP,)), responses=frozenset((_SUCCESS,))),
+    ),
     references=("apache/rocketmq#8332", "apache/rocketmq#4815"),
     limits=(
-        "A batch acknowledgement (200151) is not looked into. A message that is never acknowledged"
-        " is not told of, nor one of an offset that the queue does not have (208)."
+        "A batch acknowledgement (200151) is not looked into. One message that is never"
+        " acknowledged is not told of where others are, nor one of an offset that the queue does"
+        " not have (208)."
     ),
     needs=frozenset((Need.PULLS,)),
 )

@@ -8,6 +8,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...made_rows import START, exchange, problems, problems_of_sample, same_in_any_order
 
 ACK = int(RequestCode.ACK_MESSAGE)
+POP = int(RequestCode.POP_MESSAGE)
 
 
 def ack(at_ms: float, deadline_ms: int) -> ExchangeRecord:
@@ -44,6 +45,32 @@ def test_what_clocks_may_be_apart_says_nothing() -> None:
 def test_acknowledgements_in_time_are_normal() -> None:
     assert problems_of_sample(RULE, "pop-calls-5x.pcap") == []
     assert problems_of_sample(RULE, "pop-push-5x.pcap") == []
+
+
+def pop(at_ms: float, messages: int = 2, group: str = "bills") -> ExchangeRecord:
+    return exchange(at_ms, POP, topic="orders", group=group, message_count=messages)
+
+
+POPPED = [pop(3000 * number) for number in range(12)]
+
+
+def test_a_group_that_acknowledges_nothing() -> None:
+    """As the Java consumer does where each message takes longer than popInvisibleTime."""
+    (one,) = problems(RULE, POPPED)
+    assert one.title == (
+        "bills popped 24 messages of orders in 33.0 s and acknowledged none: the broker delivers"
+        " them again and again"
+    )
+    assert (one.count, one.confidence) == (24, Confidence.POSSIBLE)
+    assert same_in_any_order(RULE, POPPED)
+
+
+def test_few_pops_a_short_while_and_groups_that_acknowledge() -> None:
+    assert problems(RULE, POPPED[:10]) == []
+    assert problems(RULE, [pop(3000 * number, 1) for number in range(12)]) == []
+    assert problems(RULE, [*POPPED, ack(9000, 60_000)]) == []
+    batch = exchange(9000, int(RequestCode.BATCH_ACK_MESSAGE))  # names no group
+    assert problems(RULE, [*POPPED, batch]) == []
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
