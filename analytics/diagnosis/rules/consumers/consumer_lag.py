@@ -19,7 +19,7 @@ from ...problem import (
     Subject,
     Tally,
 )
-from ...refusals import only
+from ...refusals import counted, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 from .consumed import Commits
 from .pulled import Point, Series, says_end
@@ -160,7 +160,7 @@ class _Fold(Fold):
     def _standing(self, group: str, topic: str, context: Context) -> Case | None:
         """Return the case of queues that have more while the stored offset does not move."""
         tally = Tally()
-        waiting = longest = 0
+        beyond = fetched = longest = 0
         queues: set[_Queue] = set()
         for queue, commits in sorted(self.commits.items()):
             if commits.lowest != commits.highest or queue not in self.pulled:
@@ -175,20 +175,27 @@ class _Fold(Fold):
             tally.add(commits.first)
             tally.add(more[-1].evidence(queue[1]))
             tally.add(commits.last)
-            waiting += more[-1].end - commits.highest
+            beyond += more[-1].end - commits.highest
+            fetched += max(0, more[-1].following - commits.highest)
             longest = max(longest, commits.last.time - since)
             queues.add(queue)
         if not queues:
             return None
-        tally.count = waiting
+        tally.count = beyond
         brokers = {context.broker(address) for address, _ in queues}
         queue_id = _only_number(number for _, number in queues)
         where = f"queue {queue_id}" if len(queues) == 1 else f"{len(queues)} queues"
         case = tally.case(
-            f"{group} stands still in {where} of {topic}: its offset has not moved for"
-            f" {longest / SECOND:.0f} s although {waiting:,} messages wait",
+            f"{group} stands still in {where} of {topic}: its stored offset has not moved for"
+            f" {longest / SECOND:.0f} s although {counted(beyond, 'message is', 'messages are')}"
+            " behind it",
             Subject(broker=only(brokers), topic=topic, group=group, queue=queue_id),
         )
+        if fetched:
+            case.details.append(
+                f"{fetched:,} of them were fetched: a consumer that is not orderly may have"
+                " consumed them, and gets them again when it is started anew"
+            )
         case.confidence = Confidence.LIKELY
         case.reason = "one message may simply take that long"
         return case

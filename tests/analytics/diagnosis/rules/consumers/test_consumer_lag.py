@@ -112,9 +112,13 @@ def test_a_queue_that_stands_still() -> None:
     commits = [oneway(5000 * number, COMMIT, queue_offset=7, **OF) for number in range(20)]
     (one,) = problems(RULE, [pull(0, 20, 20), *commits])
     assert one.title == (
-        "bills stands still in queue 0 of orders: its offset has not moved for 95 s although 13"
-        " messages wait"
+        "bills stands still in queue 0 of orders: its stored offset has not moved for 95 s although"
+        " 13 messages are behind it"
     )
+    assert one.details == [
+        "13 of them were fetched: a consumer that is not orderly may have consumed them, and gets"
+        " them again when it is started anew"
+    ]
     assert problems(RULE, [pull(0, 7, 7), *commits]) == []
 
 
