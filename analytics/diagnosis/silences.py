@@ -147,9 +147,12 @@ class ServerSilences(Fold):
         answers = self._answers.times()
         found: list[Silence] = []
         for wait in waits:
-            if _answered_within(answers, wait.begin, wait.until):
-                continue  # others were served meanwhile
             last = found[-1] if found else None
+            if _answered_within(answers, wait.begin, wait.until):
+                # Others were served meanwhile, unless that is what waited through a silence.
+                if last is not None and _waited_through(answers, wait, last):
+                    last.waits.append(wait)
+                continue
             if last is not None and not _answered_within(answers, last.begin, wait.until):
                 last.waits.append(wait)
                 last.end = max(last.end, wait.until)
@@ -179,6 +182,13 @@ class ServerSilences(Fold):
                 yield Wait(row, begin, connection.end_time, False)
             elif context.last_time is not None and not context.quality.with_gaps:
                 yield Wait(row, begin, context.last_time, False, certain=False)
+
+
+def _waited_through(answers: list[tuple[int, int]], wait: Wait, silence: Silence) -> bool:
+    """Return whether a request waited in a silence, and was answered among others after it."""
+    begin, end = wait.begin, silence.end
+    long = end - begin >= LONG_US * 1000 and wait.until >= end
+    return wait.answered and long and not _answered_within(answers, begin, end)
 
 
 def _stalled(connection: ConversationRecord, begin: int, end: int | None) -> bool:

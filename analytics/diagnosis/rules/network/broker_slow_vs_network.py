@@ -123,4 +123,5 @@ RULE = DiagnosisRule(
     ),
     needs=frozenset((Need.CONNECTIONS,)),
     lasts=None,
+    consequence_of=frozenset(("broker-hung",)),
 )

@@ -131,3 +131,16 @@ def test_a_broker_that_hangs_at_its_start_and_again_later() -> None:
     assert later.details[-1] == (
         "all times: from 11:07:10 to 11:07:13 UTC (3.0 s), from 11:07:30 to 11:07:34 UTC (4.0 s)"
     )
+
+
+def test_what_waited_through_a_silence_is_answered_one_after_the_other() -> None:
+    """A broker that goes on works off what is in its sockets: the last answer comes later."""
+    rows = [exchange(0, SEND, 0, 1, conversation=1)]
+    rows += [
+        exchange(10_000 + at, SEND, 0, 5000 + 40 * at, conversation=1, opaque=at)
+        for at in range(20)
+    ]
+    rows.append(exchange(14_900, SEND, 0, 500, conversation=1))  # hardly waited
+    rows.append(exchange(16_000, SEND, 0, 600, conversation=1))  # is slow by itself
+    (one,) = problems(RULE, rows, [connection(0, 30_000, 1)])
+    assert one.title.endswith("UTC (5.0 s): 20 were answered when it went on")
