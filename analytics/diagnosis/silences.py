@@ -35,6 +35,8 @@ FIRST_INTERVAL: Final = 50_000_000
 """ns of an interval at first"""
 MAX_WAITING: Final = 4096
 """requests of one server that waited long"""
+NOBODY_ASKED: Final = 3_000_000_000
+"""ns without anything that waits, after which nobody can tell whether a silence went on"""
 LONG_US: Final = 400_000
 """µs after which an answer counts as long waited for"""
 _WAITS_FOR_OTHERS: Final = (STORED - {int(ResponseCode.SUCCESS)}) | {int(ResponseCode.SYSTEM_BUSY)}
@@ -131,6 +133,10 @@ class ServerSilences(Fold):
                 self._waiting.append(row)
         self._answers.add(answers)
 
+    def note_answers(self, rows: Iterable[ExchangeRecord]) -> None:
+        """Note answers to requests that do not count as waiting."""
+        self._answers.add(row.response_time for row in rows if row.response_time is not None)
+
     def add_connection(self, row: ConversationRecord) -> None:
         """Take a connection to the server."""
         if row.commands and len(self._connections) < MAX_WAITING:
@@ -140,6 +146,11 @@ class ServerSilences(Fold):
     def answered_any(self) -> bool:
         """Whether the server ever answered."""
         return bool(self._answers.times())
+
+    def answered_after(self, time: int) -> bool:
+        """Return whether the server answered anything later on."""
+        times = self._answers.times()
+        return bool(times) and times[-1][1] > time
 
     def silences(self, context: Context, least: int) -> list[Silence]:
         """Return the silences of at least so many ns, by time."""
@@ -153,7 +164,11 @@ class ServerSilences(Fold):
                 if last is not None and _waited_through(answers, wait, last):
                     last.waits.append(wait)
                 continue
-            if last is not None and not _answered_within(answers, last.begin, wait.until):
+            if (
+                last is not None
+                and wait.begin - last.end <= NOBODY_ASKED
+                and not _answered_within(answers, last.begin, wait.until)
+            ):
                 last.waits.append(wait)
                 last.end = max(last.end, wait.until)
             else:

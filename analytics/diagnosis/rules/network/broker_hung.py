@@ -78,7 +78,7 @@ class _Fold(ServerSilences):
         case.last_time = max(one.end for one in found)
         case.spans = [(one.begin, one.end) for one in found]
         case.part = part
-        if all(one.answered for one in found):
+        if all(one.answered for one in found) or self.answered_after(case.last_time):
             case.state = ProblemState.OVER
         case.details = _details(context, found)
         waits = [wait for one in found for wait in one.waits]

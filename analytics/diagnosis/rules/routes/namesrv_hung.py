@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode
-from dissectors.rows.record import ANSWERED, UNANSWERED
+from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import BROKER, Context
 from ...keys import by_responder
 from ...need import Need
 from ...outages import clock, seconds
-from ...problem import Case, Confidence, ProblemSeverity, ProblemState, Subject, Tally, shown
-from ...refusals import counted
+from ...problem import (
+    MOST_SPANS,
+    Case,
+    Confidence,
+    ProblemSeverity,
+    ProblemState,
+    Subject,
+    Tally,
+    shown,
+)
+from ...refusals import counted, times
 from ...rule import DiagnosisRule, Exchanges
 from ...silences import CONNECTIONS, ServerSilences, Silence
 from ...spells import spells
@@ -24,9 +33,22 @@ LEAST: Final = 1_000_000_000
 BROKERS_PORT: Final = "10911"
 """listenPort of a broker by default"""
 _ROUTE: Final = frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),))
+_OF_BROKERS: Final = frozenset(
+    (
+        int(RequestCode.REGISTER_BROKER),
+        int(RequestCode.GET_BROKER_CLUSTER_INFO),
+        int(RequestCode.QUERY_DATA_VERSION),
+    )
+)
+"""what brokers ask all the time; an answer shows that the NameServer lives"""
 
 
 class _Fold(ServerSilences):
+    def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Take requests for routes; of others that they were answered."""
+        super().add_exchanges([row for row in rows if row.request_code in _ROUTE])
+        self.note_answers(row for row in rows if row.request_code not in _ROUTE)
+
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case of the times in which nothing was answered, for each spell."""
         every = [one for one in self.silences(context, LEAST) if _tells(one)]
@@ -44,10 +66,13 @@ class _Fold(ServerSilences):
         case = tally.case(self._title(found, what, never, context), Subject(server=self.key))
         case.first_time = min(one.begin for one in found)
         case.last_time = max(one.end for one in found)
+        case.spans = [one.span() for one in found]
         hosts = sorted({host_of(wait.row.requester) for wait in waits})
-        if all(one.answered for one in found):
+        if all(one.answered for one in found) or self.answered_after(case.last_time):
             case.state = ProblemState.OVER
         case.details = [f"clients: {', '.join(hosts[:5])}"]
+        if len(found) > 1:
+            case.details.append(f"all times: {', '.join(map(_from_to, found[:MOST_SPANS]))}")
         if not any(wait.certain for wait in waits):
             case.confidence = Confidence.POSSIBLE
             case.reason = "the capture ends while the requests wait"
@@ -61,11 +86,16 @@ class _Fold(ServerSilences):
             why = "it is a broker, no NameServer" if is_one else "nothing was answered at all"
             return f"{self.key} did not answer {what}: {why}"
         longest = max(found, key=lambda one: one.end - one.begin)
-        length = seconds(longest.end - longest.begin)
+        again = f", and {times(len(found) - 1)} more" if len(found) > 1 else ""
         return (
-            f"NameServer {self.key} hung from {clock(longest.begin)} to {clock(longest.end)} UTC"
-            f" ({length}): of {what} {never:,} got no answer"
+            f"NameServer {self.key} hung {_from_to(longest)}{again}: of {what} {never:,} got no"
+            " answer"
         )
+
+
+def _from_to(silence: Silence) -> str:
+    length = seconds(silence.end - silence.begin)
+    return f"from {clock(silence.begin)} to {clock(silence.end)} UTC ({length})"
 
 
 def _tells(silence: Silence) -> bool:
@@ -101,13 +131,13 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(
             key=by_responder,
-            requests=_ROUTE,
+            requests=_ROUTE | _OF_BROKERS,
             statuses=frozenset((ANSWERED, UNANSWERED)),
             of_flow=True,
         ),
     ),
     connections=CONNECTIONS,
-    limits="Answers to brokers that register are not looked at.",
+    limits="A silence is seen only while somebody asks for a route.",
     needs=frozenset((Need.CONNECTIONS,)),
     rests_on_absence=True,
 )

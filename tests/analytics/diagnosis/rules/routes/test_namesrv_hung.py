@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from analytics.diagnosis.problem import Confidence, Subject
+from msgspec.structs import replace
+
+from analytics.diagnosis.problem import Confidence, ProblemState, Subject
 from analytics.diagnosis.rules.routes.namesrv_hung import RULE
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
@@ -32,6 +34,28 @@ def test_a_namesrv_that_stands_still() -> None:
     (one,) = problems(RULE, rows, [connection(0, 5000, server=NAMESRV)])
     assert one.title.startswith(f"NameServer {NAMESRV} hung from ")
     assert one.title.endswith("(4.0 s): of 2 requests for routes 2 got no answer")
+
+
+def test_a_namesrv_that_stands_still_twice_is_not_said_to_do_so_in_between() -> None:
+    """Nobody asked for 14 s; then it answered again."""
+    rows = [asked(0, 0), asked(1000), asked(20_000), asked(40_000, 0)]
+    connections = [connection(0, 500), connection(900, 3100), connection(19_900, 2100)]
+    made = [replace(one, conversation=at, server=NAMESRV) for at, one in enumerate(connections)]
+    rows = [replace(row, conversation=at) for row, at in zip(rows, (0, 1, 2, 3), strict=True)]
+    (one,) = problems(RULE, rows, [*made, connection(39_000, 2000, 3, server=NAMESRV)])
+    assert one.title.endswith(
+        " UTC (3.0 s), and once more: of 2 requests for routes 2 got no answer"
+    )
+    assert one.details[-1] == (
+        "all times: from 11:06:41 to 11:06:44 UTC (3.0 s), from 11:07:00 to 11:07:02 UTC (2.0 s)"
+    )
+    assert one.state is ProblemState.OVER
+
+
+def test_an_answer_to_a_broker_shows_that_it_lives() -> None:
+    registered = exchange(1500, int(RequestCode.REGISTER_BROKER), responder=NAMESRV)
+    rows = [asked(0, 0), asked(1000), registered]
+    assert problems(RULE, rows, [connection(0, 3000, server=NAMESRV)]) == []
 
 
 def test_others_are_answered_meanwhile() -> None:
