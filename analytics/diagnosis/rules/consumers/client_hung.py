@@ -261,8 +261,8 @@ def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
     tally = Tally()
     for one in pauses:
         for time, capture, packet, conversation in one.rounds:
-            which = "the first offset after" if time >= one.end else "the last offset before"
-            said = f"{client}: {which} it"
+            which = "offsets again" if time >= one.end else "its last offset before that"
+            said = f"{client} stores {which}"
             evidence = Evidence(capture, packet or None, time, conversation, said)
             tally.add(evidence, count=0)
     longest = max(pauses, key=lambda one: one.end - one.begin)
@@ -331,9 +331,10 @@ RULE = DiagnosisRule(
     exchanges=(Exchanges(key=_host, requests=_ASKS, of_flow=True),),
     connections=lambda row: host_of(row.client) if row.commands else None,
     limits=(
-        "A silence that ends otherwise, or is shorter, is not seen. Consumers that"
-        " store no offsets (broadcasting, POP) and pull consumers, whose program stores them when"
-        " it wants, are not judged, nor are producers: they may have nothing to send."
+        "A silence that ends otherwise, or is shorter, is not seen. A relay between that holds"
+        " packets back looks the same. Consumers that store no offsets (broadcasting, POP) and pull"
+        " consumers, whose program stores them when it wants, are not judged, nor are producers:"
+        " they may have nothing to send."
     ),
     needs=frozenset((Need.PULLS, Need.GROUPS, Need.CONNECTIONS)),
     rests_on_absence=True,
