@@ -11,7 +11,7 @@ RocketMQ: MQClientInstance.startScheduledTask.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
@@ -19,7 +19,7 @@ from dissectors.endpoint import host_of
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows import conversation_record as tcp
-from dissectors.rows.conversation_facts import stalls_in
+from dissectors.rows.conversation_facts import left_at, stalls_in
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
@@ -93,6 +93,8 @@ class _Pause:
     heard: bool
     """answers reached it meanwhile"""
     rounds: list[_Round]
+    dead: list[int] = field(default_factory=list)
+    """when brokers ended its connections meanwhile"""
 
     def span(self) -> tuple[int, int]:
         return self.begin, self.end
@@ -164,7 +166,8 @@ class _Fold(Fold):
         self._endpoints: dict[str, _Endpoint] = {}
         self._stalls: dict[str, list[tuple[int, int]]] = {}
         """endpoint -> times in which packets of its connection were not acknowledged"""
-        self._ended: set[str] = set()
+        self._ended: dict[str, int] = {}
+        """endpoint -> when its connection was ended; 0: by the client"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self.adder_of(flow_of(row))((row,))
@@ -180,7 +183,7 @@ class _Fold(Fold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         if row.end != tcp.OPEN and len(self._ended) < MAX_ENDPOINTS:
-            self._ended.add(row.client)
+            self._ended[row.client] = left_at(row) if row.ended_by == tcp.SERVER else 0
         stalls = [(one.first, one.last) for one in stalls_in(row)]
         if stalls and len(self._stalls) < MAX_ENDPOINTS:
             self._stalls.setdefault(row.client, []).extend(stalls)
@@ -219,6 +222,8 @@ class _Fold(Fold):
                 if any(a <= pause.end and b >= pause.begin for a, b in stalls):
                     continue  # its packets were lost
                 found.add(pause.begin)
+                ended = [self._ended.get(one, 0) for one in endpoints]
+                pause.dead = [one for one in ended if pause.begin < one < pause.end]
                 yield pause
 
 
@@ -285,6 +290,10 @@ def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
         case.details.append(f"it asked nothing from {', '.join(spans)} UTC")
     if any(one.heard for one in pauses):
         case.details.append("answers reached its host meanwhile: the network was well")
+    if dead := [time for one in pauses for time in one.dead]:
+        case.details.append(
+            f"a broker took it for dead at {clock(min(dead))} UTC and ended its connection"
+        )
     if not all(one.heard and one.made_up for one in pauses):
         case.confidence = Confidence.LIKELY
         case.reason = (

@@ -101,6 +101,14 @@ def test_a_client_that_is_silent_to_the_end() -> None:
     assert problems(RULE, rows, [connection(0, 20_500)]) == []  # it left
 
 
+def test_a_broker_takes_it_for_dead_after_two_minutes() -> None:
+    more = rounds(160, 160.002, 165)
+    rows = [*ALIVE, *pulls(4, 9, 14, 19.9), *rounds(10, 15, 20), *more]
+    ended = connection(0, 140_000, ended_by="server")
+    (one,) = problems(RULE, rows, [ended])
+    assert one.details[-1] == "a broker took it for dead at 11:09:00 UTC and ended its connection"
+
+
 def test_a_pull_consumer_stores_offsets_when_it_wants() -> None:
     facts = ["client=10.0.0.9@7", "consumer=CONSUME_ACTIVELY CLUSTERING cg"]
     assert problems(RULE, [exchange(0, HEARTBEAT, facts=facts), *STOPPED[1:]]) == []
