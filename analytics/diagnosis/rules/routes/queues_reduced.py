@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 from dissectors.foreign import natural_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
@@ -36,6 +36,9 @@ _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.INVA
 _PULL: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 _ILLEGAL: Final = re.compile(r"^queueId\[(\d{1,9})\] is illegal.*readQueueNums:\[(\d{1,9})\]")
 """PullMessageProcessor: a queue that the topic does not have"""
+
+
+_Key = TypeVar("_Key")
 
 
 class _Broker:
@@ -85,8 +88,8 @@ class _Fold(Fold):
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self._routed: dict[str, _Broker] = {}
-        """by name"""
+        self._routed: dict[tuple[str, str], _Broker] = {}
+        """by name and NameServer: two of these may differ"""
         self._refusing: dict[str, _Broker] = {}
         """by address"""
 
@@ -99,7 +102,7 @@ class _Fold(Fold):
                 broker.take_refusal(row, queue, left)
             return
         for one in answered_route(row).brokers:
-            broker = _kept(self._routed, one.name)
+            broker = _kept(self._routed, (one.name, row.responder))
             if broker is not None and one.perm is not None:
                 what = f"route of {self.key}: {one.name} has {one.read_queues} queues to read"
                 seen = shown(row, what)
@@ -112,12 +115,13 @@ class _Fold(Fold):
         for address, broker in sorted(self._refusing.items()):
             if broker.queues:
                 refusing.setdefault(context.broker(address), []).append(broker)
-        for name in sorted({*self._routed, *refusing}):
-            routed = self._routed.get(name, _Broker())
-            reduced = routed.reduction()
-            refused = refusing.get(name, [])
-            if reduced is not None or refused:
-                yield self._case(name, routed, reduced, refused)
+        reduced: dict[str, _Broker] = {}
+        for (name, _), broker in sorted(self._routed.items()):
+            if broker.reduction() is not None:
+                reduced.setdefault(name, broker)
+        for name in sorted({*reduced, *refusing}):
+            routed = reduced.get(name, _Broker())
+            yield self._case(name, routed, routed.reduction(), refusing.get(name, []))
 
     def _case(
         self,
@@ -165,10 +169,10 @@ class _Fold(Fold):
         return case
 
 
-def _kept(brokers: dict[str, _Broker], name: str) -> _Broker | None:
-    found = brokers.get(name)
+def _kept(brokers: dict[_Key, _Broker], key: _Key) -> _Broker | None:
+    found = brokers.get(key)
     if found is None and len(brokers) < MAX_NAMED:
-        found = brokers[name] = _Broker()
+        found = brokers[key] = _Broker()
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from analytics.diagnosis.problem import Confidence, ProblemSeverity, Subject
 from analytics.diagnosis.rules.refused.refused_otherwise import RULE as OTHERWISE
 from analytics.diagnosis.rules.routes.queues_reduced import RULE
@@ -64,6 +66,9 @@ def test_more_queues_or_the_same_are_well() -> None:
 
 def test_namesrvs_that_differ_are_told_of_elsewhere() -> None:
     assert problems(RULE, [route(0, 8), route(10, 2), route(20, 8), route(30, 2)]) == []
+
+    other = [replace(route(at, 2), responder="10.0.0.8:9876") for at in (20, 30)]
+    assert problems(RULE, [route(0, 8), route(10, 8), *other]) == []
 
 
 def test_one_queue_less() -> None:
