@@ -120,6 +120,10 @@ class _Endpoint:
     def add(self, rows: Sequence[ExchangeRecord]) -> None:
         """Take requests."""
         self.asked.add({row.request_time // TICK for row in rows if row.request_time is not None})
+
+    def add_fetches(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Take requests for messages; when they were answered tells more than of others."""
+        self.add(rows)
         self.answered.add(
             {row.response_time // TICK for row in rows if row.response_time is not None}
         )
@@ -179,7 +183,9 @@ class _Fold(Fold):
             if len(self._endpoints) >= MAX_ENDPOINTS:
                 return _pass_over
             one = self._endpoints[flow.requester] = _Endpoint()
-        return one.add_commits if flow.request_code == COMMIT else one.add
+        if flow.request_code == COMMIT:
+            return one.add_commits
+        return one.add_fetches if flow.request_code in FETCHES else one.add
 
     def add_connection(self, row: ConversationRecord) -> None:
         if row.end != tcp.OPEN and len(self._ended) < MAX_ENDPOINTS:

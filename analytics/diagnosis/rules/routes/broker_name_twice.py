@@ -8,15 +8,15 @@ its master. RocketMQ: RouteInfoManager.registerBroker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...answered_routes import answered_route
+from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context
-from ...keys import whole
+from ...keys import Add, Flow, flow_of, whole
 from ...need import Need
 from ...outages import clock
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, end_of, place_of, shown
@@ -63,8 +63,8 @@ class _Named:
     def __init__(self) -> None:
         self.registered: dict[tuple[str, str], _Registered] = {}
         """address and end of the connection"""
-        self.routes: dict[frozenset[str], dict[int, Evidence]] = {}
-        """addresses of that name -> time -> the route"""
+        self.routes: dict[frozenset[str], dict[int, ExchangeRecord]] = {}
+        """addresses of that name -> time -> a route"""
 
     def twice(self) -> dict[str, Tally]:
         """Return addresses that are registered at once though routes name one of them only."""
@@ -87,13 +87,12 @@ class _Named:
         since = max(one.first.time, other.first.time) + SETTLED
         until = min(one.last.time, other.last.time)
         both = {one.address, other.address}
-        proofs = [
-            route
-            for addresses, times in self.routes.items()
-            if len(both & addresses) == 1
-            for time, route in times.items()
-            if since <= time <= until
-        ]
+        proofs: list[Evidence] = []
+        for addresses, times in self.routes.items():
+            meanwhile = [time for time in times if since <= time <= until]
+            if meanwhile and len(both & addresses) == 1:
+                row = times[min(meanwhile)]
+                proofs.append(shown(row, f"route of {row.topic}: it is at {listed(addresses)}"))
         return min(proofs, key=place_of, default=None)
 
 
@@ -102,27 +101,46 @@ class _Fold(Fold):
         super().__init__(key)
         self._named: dict[tuple[str, str], _Named] = {}
         """NameServer and name of a broker"""
+        self._told: dict[tuple[AnsweredRoute, str], list[dict[int, ExchangeRecord]]] = {}
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code == _REGISTER:
-            self._take_registration(row)
-            return
+        self.adder_of(flow_of(row))((row,))
+
+    def adder_of(self, flow: Flow) -> Add:
+        """Return what takes registrations, or the routes that one client got of one topic."""
+        namesrv, registers = flow.responder, flow.request_code == _REGISTER
+
+        def add(rows: Sequence[ExchangeRecord]) -> None:
+            for row in rows:
+                if registers:
+                    self._take_registration(row)
+                    continue
+                for times in self._times_of(namesrv, row):
+                    time = end_of(row)
+                    if len(times) < MAX_TIMES and time not in times:
+                        times[time] = row
+
+        return add
+
+    def _times_of(self, namesrv: str, row: ExchangeRecord) -> list[dict[int, ExchangeRecord]]:
+        """Return what keeps the times of a route, for each name in it."""
         route = answered_route(row)
+        found = self._told.get((route, namesrv))
+        if found is not None:
+            return found
         by_name: dict[str, set[str]] = {}
         for name, address in route.named:
             by_name.setdefault(name, set()).add(address)
-        for name, addresses in by_name.items():
-            named = self._of(row.responder, name)
-            if named is None:
+        found = []
+        for name, several in by_name.items():
+            named, addresses = self._of(namesrv, name), frozenset(several)
+            if named is None or (addresses not in named.routes and len(named.routes) >= MAX_ROUTES):
                 continue
-            times = named.routes.get(frozenset(addresses))
-            if times is None:
-                if len(named.routes) >= MAX_ROUTES:
-                    continue
-                times = named.routes[frozenset(addresses)] = {}
-            time = end_of(row)
-            if time not in times and len(times) < MAX_TIMES:
-                times[time] = shown(row, f"route of {row.topic}: {name} at {listed(addresses)}")
+            found.append(named.routes.setdefault(addresses, {}))
+        if len(self._told) >= REMEMBERED:
+            self._told.clear()
+        self._told[route, namesrv] = found
+        return found
 
     def _take_registration(self, row: ExchangeRecord) -> None:
         name, _, address = row.brokers[0].rpartition("=") if row.brokers else ("", "", "")
@@ -196,8 +214,13 @@ RULE = DiagnosisRule(
     ),
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((_REGISTER,))),
-        Exchanges(key=whole, requests=frozenset((_ROUTE,)), responses=frozenset((_SUCCESS,))),
+        Exchanges(key=whole, requests=frozenset((_REGISTER,)), of_flow=True),
+        Exchanges(
+            key=whole,
+            requests=frozenset((_ROUTE,)),
+            responses=frozenset((_SUCCESS,)),
+            of_flow=True,
+        ),
     ),
     limits=(
         "It is seen only where both what brokers register and what clients ask the NameServer was"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from dissectors.foreign import natural_of
@@ -12,17 +12,16 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import answered_route
 from ...context import Context
+from ...keys import Add, Flow, flow_of
 from ...need import Need
 from ...outages import clock
 from ...problem import (
     Case,
     Confidence,
-    Evidence,
     ProblemSeverity,
     Subject,
     Tally,
     end_of,
-    place_of,
     shown,
 )
 from ...refusals import MAX_NAMED, counted, listed
@@ -45,9 +44,9 @@ class _Broker:
     """What routes, and refused pulls, say of one broker."""
 
     def __init__(self) -> None:
-        self.first: dict[int, Evidence] = {}
+        self.first: dict[int, ExchangeRecord] = {}
         """number of queues to read -> the first route that says it"""
-        self.last: dict[int, Evidence] = {}
+        self.last: dict[int, ExchangeRecord] = {}
         self.refused = Tally()
         self.queues: set[int] = set()
         """queues that were pulled in vain"""
@@ -55,14 +54,17 @@ class _Broker:
         """queues that the broker says it has"""
         self.groups: set[str] = set()
 
-    def take_route(self, queues: int, one: Evidence) -> None:
+    def take_route(self, queues: int, row: ExchangeRecord) -> None:
         """Take what a route says."""
-        if queues not in self.first:
-            if len(self.first) >= MAX_SIZES:
-                return
-            self.first[queues] = self.last[queues] = one
-        self.first[queues] = min(self.first[queues], one, key=place_of)
-        self.last[queues] = max(self.last[queues], one, key=place_of)
+        last = self.last.get(queues)
+        if last is None:
+            if len(self.last) < MAX_SIZES:
+                self.first[queues] = self.last[queues] = row
+            return
+        if end_of(row) >= end_of(last):
+            self.last[queues] = max(last, row, key=_place)
+        elif end_of(row) <= end_of(first := self.first[queues]):
+            self.first[queues] = min(first, row, key=_place)
 
     def take_refusal(self, row: ExchangeRecord, queue: int, left: int) -> None:
         """Take a pull of a queue that is not there."""
@@ -77,9 +79,9 @@ class _Broker:
         """Return how many queues it had and has; None: no route shows that they became fewer."""
         if not self.last:
             return None
-        has = max(self.last, key=lambda one: place_of(self.last[one]))
-        time = self.first[has].time
-        had = max((one for one, seen in self.last.items() if seen.time <= time), default=has)
+        has = max(self.last, key=lambda one: _place(self.last[one]))
+        time = end_of(self.first[has])
+        had = max((one for one, row in self.last.items() if end_of(row) <= time), default=has)
         return (had, has) if had > has > 0 else None
 
 
@@ -94,20 +96,37 @@ class _Fold(Fold):
         """by address"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code != _ROUTE:
-            found = _ILLEGAL.search(row.remark or "")
-            queue, left = (natural_of(one) for one in found.groups()) if found else (None, None)
-            broker = _kept(self._refusing, row.responder)
-            if broker is not None and queue is not None and left is not None:
-                broker.take_refusal(row, queue, left)
+        if row.request_code == _ROUTE:
+            self.adder_of(flow_of(row))((row,))
             return
-        for one in answered_route(row).brokers:
-            broker = _kept(self._routed, (one.name, row.responder))
-            if broker is not None and one.perm is not None:
-                what = f"route of {self.key}: {one.name} has {one.read_queues} queues to read"
-                seen = shown(row, what)
-                if end_of(row):
-                    broker.take_route(one.read_queues, seen)
+        found = _ILLEGAL.search(row.remark or "")
+        queue, left = (natural_of(one) for one in found.groups()) if found else (None, None)
+        broker = _kept(self._refusing, row.responder)
+        if broker is not None and queue is not None and left is not None:
+            broker.take_refusal(row, queue, left)
+
+    def adder_of(self, flow: Flow) -> Add:
+        """Return what takes the routes that one client got of one NameServer."""
+        if flow.request_code != _ROUTE:
+            return self.add_exchanges
+        namesrv = flow.responder
+
+        def add(rows: Sequence[ExchangeRecord]) -> None:
+            facts: list[str] | None = None
+            told: list[tuple[_Broker, int]] = []
+            for row in rows:
+                if row.facts != facts:  # clients get the same answer all the time
+                    facts = row.facts
+                    told = [
+                        (broker, one.read_queues)
+                        for one in answered_route(row).brokers
+                        if one.perm is not None
+                        and (broker := _kept(self._routed, (one.name, namesrv))) is not None
+                    ]
+                for broker, queues in told:
+                    broker.take_route(queues, row)
+
+        return add
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case for each broker that has fewer queues than before, or than is asked for."""
@@ -133,8 +152,9 @@ class _Fold(Fold):
         tally = Tally()
         if reduced is not None:
             had, has = reduced
-            tally.add(routed.last[had], count=0)
-            tally.add(routed.first[has], count=0)
+            for row, number in ((routed.last[had], had), (routed.first[has], has)):
+                what = f"route of {self.key}: {name} has {counted(number, 'queue')} to read"
+                tally.add(shown(row, what), count=0)
             left = f"{had - 1}" if had - has == 1 else f"{has} to {had - 1}"
             said = (
                 f"{name} has {counted(has, 'queue')} of topic {self.key} and had {had}: messages"
@@ -160,7 +180,7 @@ class _Fold(Fold):
             case.confidence = Confidence.LIKELY
             case.reason = "no route shows that it had more queues before"
         else:
-            before, after = routed.last[reduced[0]].time, routed.first[reduced[1]].time
+            before, after = end_of(routed.last[reduced[0]]), end_of(routed.first[reduced[1]])
             case.details.append(
                 f"routes say {reduced[0]} until {clock(before)} and {reduced[1]} from"
                 f" {clock(after)} UTC on"
@@ -174,6 +194,10 @@ def _kept(brokers: dict[_Key, _Broker], key: _Key) -> _Broker | None:
     if found is None and len(brokers) < MAX_NAMED:
         found = brokers[key] = _Broker()
     return found
+
+
+def _place(row: ExchangeRecord) -> tuple[int, str, int, int]:
+    return end_of(row), row.capture, row.response_packet or 0, row.conversation
 
 
 def _topic(row: ExchangeRecord) -> str | None:
@@ -211,6 +235,7 @@ RULE = DiagnosisRule(
             requests=frozenset((_ROUTE,)),
             responses=frozenset((int(ResponseCode.SUCCESS),)),
             with_facts=True,
+            of_flow=True,
         ),
         Exchanges(
             key=_refused_topic,

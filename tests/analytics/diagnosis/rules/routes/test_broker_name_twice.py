@@ -48,7 +48,7 @@ def test_two_masters_of_one_name() -> None:
     assert (one.severity, one.confidence) == (ProblemSeverity.ERROR, Confidence.CERTAIN)
     assert (one.subject, one.count) == (Subject(broker="broker-a"), 6)
     assert one.details[0] == f"{FIRST} registered 3 times from 11:06:40 to 11:07:40 UTC"
-    assert "route of T: broker-a at 10.0.0.3:10911" in {seen.what for seen in one.evidence}
+    assert "route of T: it is at 10.0.0.3:10911" in {seen.what for seen in one.evidence}
     assert same_in_any_order(RULE, rows)
 
 
