@@ -39,6 +39,13 @@ class Ticks:
             elif len(chunks) < MAX_CHUNKS:
                 chunks[number] = 1 << bit
 
+    def merge(self, other: Ticks) -> None:
+        """Add the ticks of another set."""
+        for number, bits in other._chunks.items():
+            known = self._chunks.get(number)
+            if known is not None or len(self._chunks) < MAX_CHUNKS:
+                self._chunks[number] = bits | (known or 0)
+
     def forget(self) -> None:
         """Let go of the earlier half where there are many."""
         if len(self._chunks) > MANY_CHUNKS:

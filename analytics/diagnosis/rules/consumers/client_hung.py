@@ -209,10 +209,14 @@ class _Fold(Fold):
                 yield _case(name, sorted(groups), found)
 
     def _pauses(self, endpoints: list[str], context: Context) -> Iterator[_Pause]:
-        states = [self._endpoints[one] for one in endpoints]
+        asked, answered = Ticks(), Ticks()
+        for one in endpoints:
+            asked.merge(self._endpoints[one].asked)
+            answered.merge(self._endpoints[one].answered)
         stalls = [one for name in endpoints for one in self._stalls.get(name, ())]
         found: set[int] = set()
-        for name, state in zip(endpoints, states, strict=True):
+        for name in endpoints:
+            state = self._endpoints[name]
             if not state.groups:
                 continue
             committed = list(state.committed)
@@ -222,7 +226,7 @@ class _Fold(Fold):
             if seen is not None and name not in self._ended and seen // TICK - last >= LEAST:
                 ends.append(seen // TICK)
             for end in ends:
-                pause = _pause(state, states, end, last)
+                pause = _pause(state, asked, answered, end, last)
                 if pause is None or pause.begin in found:
                     continue
                 if any(a <= pause.end and b >= pause.begin for a, b in stalls):
@@ -233,17 +237,20 @@ class _Fold(Fold):
                 yield pause
 
 
-def _pause(state: _Endpoint, states: list[_Endpoint], end: int, last: int) -> _Pause | None:
-    """Return the silence of all connections of a client up to a tick, if it tells anything."""
-    before = _last_before(end, [one.asked for one in states])
+def _pause(state: _Endpoint, asked: Ticks, answered: Ticks, end: int, last: int) -> _Pause | None:
+    """Return the silence of all connections of a client up to a tick, if it tells anything.
+
+    `last` is the tick of the last round of offsets.
+    """
+    before = asked.last_before(end)
     if before is not None and before == end - 1:
         end = before  # it went on at the end of a tick
-        before = _last_before(end, [one.asked for one in states])
+        before = asked.last_before(end)
     if before is None or end - before < LEAST:
         return None
     back = end <= last
     made_up = back and (end in state.twice or end + 1 in state.twice)
-    heard = (_last_before(end, [one.answered for one in states]) or 0) > before
+    heard = (answered.last_before(end) or 0) > before
     round_before = state.committed.last_before(before + 1)
     in_rhythm = False
     if round_before is not None:
@@ -256,12 +263,6 @@ def _pause(state: _Endpoint, states: list[_Endpoint], end: int, last: int) -> _P
     if round_before in state.rounds:
         rounds.insert(0, state.rounds[round_before])
     return _Pause((before + 1) * TICK, until, back, made_up, heard, rounds)
-
-
-def _last_before(tick: int, several: list[Ticks]) -> int | None:
-    """Return the last tick before that is in any of several sets."""
-    found = [one for ticks in several if (one := ticks.last_before(tick)) is not None]
-    return max(found, default=None)
 
 
 def _pass_over(rows: Sequence[ExchangeRecord]) -> None:
