@@ -2,6 +2,9 @@
 
 A number, perhaps with a fraction, then a unit; blanks between and capitals do not matter. `m` and
 `min` are minutes. Sizes with an `i` are powers of 1024, those without powers of 1000.
+
+A number alone is bytes, and seconds where an option asks for one duration. In filters and faults,
+where 20ms stands beside 5s, a duration needs its unit.
 """
 
 from __future__ import annotations

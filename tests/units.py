@@ -246,6 +246,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         *(f"replay.sandbox.{name}" for name in ("answer", "durations", "errors", "events")),
         *(f"replay.sandbox.{name}" for name in ("request", "server")),
         "dissectors.remoting",
+        "dissectors.quantities",
     ),
     "replay.sandbox.handlers": (
         *SANDBOX_VALUES,

@@ -7,13 +7,13 @@ keys and `kind` for the first one.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from dissectors.foreign import Unreadable, natural_of, real_of, toml_of
+from dissectors.quantities import size_bytes
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ..durations import duration_ms
@@ -23,8 +23,6 @@ from .latency import latency_of
 
 _EXAMPLE: Final = "for example: busy p=0.3 broker=broker-a from=5s until=15s"
 _FILE_LIMIT: Final = 1024 * 1024
-_SIZE: Final = re.compile(r"(\d{1,9})\s*(B|kB|KiB|MB|MiB)?(?:/s)?")
-_SIZES: Final = {None: 1, "B": 1, "kB": 1000, "KiB": 1024, "MB": 1_000_000, "MiB": 1024 * 1024}
 
 
 def injections_of_file(path: Path) -> tuple[list[Injection], int | None]:
@@ -188,9 +186,8 @@ def _count_of(text: str) -> int:
 
 
 def _rate_of(text: str) -> int:
-    match = _SIZE.fullmatch(text.strip())
-    rate = (natural_of(match[1]) or 0) * _SIZES[match[2]] if match is not None else 0
-    if rate < 1:
+    rate = size_bytes(text.strip().lower().removesuffix("/s"))
+    if not rate:
         raise SandboxError(f"{text!r} is not a valid rate", "for example 1KiB/s")
     return rate
 
