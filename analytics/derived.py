@@ -17,7 +17,7 @@ from .schema import SOURCE
 from .spark.expressions import adding, text, texts
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 OK, FAILED, NO_ANSWER, UNKNOWN = "ok", "failed", "no answer", "unknown"
 NOT_DURABLE, EXPECTED, WITHDRAWN = "stored, not durable", "expected", "withdrawn"
@@ -59,26 +59,6 @@ def address_of(endpoint: str) -> str:
     """
     port = f"length(substring_index({endpoint}, ':', -1))"
     return f"btrim(substring({endpoint}, 1, length({endpoint}) - {port} - 1), '[]')"
-
-
-def address(endpoint: str) -> Column:
-    """Return a column ``address:port`` without the port, IPv6 without brackets."""
-    return F.expr(address_of(endpoint))
-
-
-def waits_on_purpose() -> Column:
-    """Return whether the broker may hold the request back until there is a message."""
-    return F.expr(WAITS)
-
-
-def is_failure() -> Column:
-    """Return whether the answer says that something is wrong; an exchange without answer: no."""
-    return F.expr(IS_FAILURE)
-
-
-def happened() -> Column:
-    """Return when an exchange began, or ended where only that was seen."""
-    return F.expr(HAPPENED)
 
 
 def with_outcome(exchanges: DataFrame, conversations: DataFrame | None) -> DataFrame:

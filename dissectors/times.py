@@ -172,8 +172,3 @@ def _zone_of(text: str) -> int:
     hours, minutes = natural_of(text[1:3]) or 0, natural_of(text[-2:]) or 0
     seconds = hours * 3600 + minutes * 60
     return -seconds if text[0] == "-" else seconds
-
-
-def start_of_day(ns: int) -> int:
-    """Return the midnight (UTC) before `ns`."""
-    return ns - ns % DAY

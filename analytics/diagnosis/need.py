@@ -48,7 +48,6 @@ class Need(StrEnum):
     HANDSHAKES = "beginnings of connections"
     GROUPS = "requests of consumer groups"
     TRANSACTIONS = "transactional messages"
-    ADMIN = "requests of administrators"
 
 
 BY_REMOTING: Final = frozenset(

@@ -111,11 +111,6 @@ def describe_transaction(value: int) -> str | None:
     return TRANSACTION_TYPES.get(value)
 
 
-def describe_message_type(ordinal: int) -> str | None:
-    """Name of a message type's ordinal."""
-    return MESSAGE_TYPES[ordinal] if 0 <= ordinal < len(MESSAGE_TYPES) else None
-
-
 def delay_of(level: int) -> str | None:
     """Time that a delay level stands for by default, `10s`; above the last level it is the last."""
     if level < 1:

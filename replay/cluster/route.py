@@ -33,9 +33,6 @@ NO_BROKER: Final = "__syslo__none__"
 _LOGICAL: Final = "__syslo__"
 _GLOBAL: Final = "__global__"
 
-Addresses = Mapping[str, str]
-"""broker id, as text → `host:port`; "0" is the master"""
-
 
 class Route:
     """What a NameServer says of a topic, as far as a producer needs it."""

@@ -7,7 +7,7 @@ RocketMQ: MQFaultStrategy, DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImp
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -142,17 +142,6 @@ class FaultSettings:
         """Return what a client of this MQVersion ordinal uses, sub-versions included."""
         rules = rules_of_version(version)
         return cls(rules.generation, enabled, rules=rules)
-
-    def of_generation(self, generation: str) -> FaultSettings:
-        """Return the same switches with another generation's rules and tables."""
-        return replace(
-            self,
-            generation=generation,
-            latency_max=(),
-            not_available=(),
-            isolation_ms=0,
-            rules=_OWN,
-        )
 
     def duration_of(self, latency_ms: int, isolation: bool = False) -> int:
         """Return for how many milliseconds a broker is avoided after this latency or failure."""

@@ -37,14 +37,6 @@ class OffsetTable:
         self._offsets[key] = offset
         return True
 
-    def of_group(self, group: str) -> dict[tuple[str, int], int]:
-        """(topic, queue) → offset of a group."""
-        return {
-            (topic, queue_id): offset
-            for (name, topic, queue_id), offset in self._offsets.items()
-            if name == group
-        }
-
     def groups_of(self, topic: str) -> list[str]:
         """Return the groups that have an offset in a topic."""
         return sorted({group for group, name, _ in self._offsets if name == topic})

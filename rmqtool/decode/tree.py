@@ -204,13 +204,6 @@ class Tree:
         return styled(text, style) if self._colour else text
 
 
-def value_lines(value: object, name: str = "") -> list[str]:
-    """Return a value in JSON types as lines: a scalar on one, what is nested indented below."""
-    lines: list[str] = []
-    _add_value(lines, "", value, name)
-    return lines
-
-
 # Each of these appends lines, so that a line is made once and not again by all that it is below.
 
 

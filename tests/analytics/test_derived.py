@@ -1,4 +1,4 @@
-"""Who a client is, which answers are failures, which waits are on purpose."""
+"""Who a client is, and which answers are failures."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     [("10.0.0.9:40000", "10.0.0.9"), ("[fe80::1]:9876", "fe80::1"), ("[::1]:1", "::1")],
 )
 def test_an_address_has_no_port(spark: SparkSession, endpoint: str, expected: str) -> None:
-    from analytics.derived import address
+    from analytics.derived import address_of
 
-    frame = exchanges(spark, [row(requester=endpoint)]).select(address("requester").alias("a"))
+    expression = f"{address_of('requester')} as a"
+    frame = exchanges(spark, [row(requester=endpoint)]).selectExpr(expression)
     assert [one.a for one in frame.collect()] == [expected]
 
 
-def test_what_is_a_failure_and_what_waits(spark: SparkSession) -> None:
-    from analytics.derived import is_failure, waits_on_purpose
+def test_what_is_a_failure(spark: SparkSession) -> None:
+    from analytics.derived import IS_FAILURE
 
     rows = [
         row(opaque=1),
@@ -33,14 +34,6 @@ def test_what_is_a_failure_and_what_waits(spark: SparkSession) -> None:
         row(opaque=4, latency_us=None),
         row(opaque=5, status="orphan", request_name=None, response_name="SYSTEM_BUSY"),
     ]
-    frame = exchanges(spark, rows).select(
-        "opaque", is_failure().alias("failed"), waits_on_purpose().alias("waits")
-    )
-    found = {one.opaque: (one.failed, one.waits) for one in frame.collect()}
-    assert found == {
-        1: (False, False),
-        2: (True, False),
-        3: (False, True),
-        4: (False, False),
-        5: (False, False),
-    }
+    frame = exchanges(spark, rows).selectExpr("opaque", f"{IS_FAILURE} as failed")
+    found = {one.opaque: one.failed for one in frame.collect()}
+    assert found == {1: False, 2: True, 3: False, 4: False, 5: False}

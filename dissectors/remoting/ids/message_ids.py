@@ -293,11 +293,6 @@ def maker_of(text: str) -> tuple[str, int, int] | None:
     return str(ip_address(parts[0])), pid, loader_hash
 
 
-def decode_transaction_id(text: str) -> UniqueKey | None:
-    """Return a transaction id taken apart: it is the UNIQ_KEY of its half message."""
-    return decode_unique_key(text)
-
-
 class RecallHandle(NamedTuple):
     """What a producer needs to take a timer message back (send response, request 370)."""
 

@@ -156,17 +156,6 @@ class Progress:
         return Far(f"{text}, {left} left", done)
 
 
-class RowProgress(Progress):
-    """How far a run over rows is: `read` of `total` are numbers of rows."""
-
-    def far(self, read: int, total: int | None, found: int, seconds: float) -> Far:  # noqa: ARG002
-        rate = count(round(read / seconds)) if seconds > 0 else "0"
-        if not total or total < read:
-            return Far(f"{count(read)} {self._noun}, {rate}/s")
-        done = read / total
-        return Far(f"{int(100 * done):3d}% of {count(total)} {self._noun}, {rate}/s", done)
-
-
 class StageLine:
     """The stage that a run is at; a context manager, within which a thread renews the line.
 

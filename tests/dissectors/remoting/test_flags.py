@@ -15,7 +15,6 @@ from dissectors.remoting.flags import (
     describe_broker_id,
     describe_command_flag,
     describe_duration_ms,
-    describe_message_type,
     describe_perm,
     describe_pull_sys_flag,
     describe_send_back_level,
@@ -58,7 +57,7 @@ def test_permissions(perm: int, text: str) -> None:
     assert describe_perm(perm) == text
 
 
-def test_transactions_and_message_types() -> None:
+def test_transactions() -> None:
     assert [describe_transaction(value) for value in (0, 4, 8, 12, 1)] == [
         "NOT_TYPE",
         "PREPARED",
@@ -66,9 +65,6 @@ def test_transactions_and_message_types() -> None:
         "ROLLBACK",
         None,
     ]
-    assert describe_message_type(0) == "Normal_Msg"
-    assert describe_message_type(4) == "Order_Msg"
-    assert describe_message_type(5) is describe_message_type(-1) is None
 
 
 def test_delay_levels() -> None:

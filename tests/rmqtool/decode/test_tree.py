@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqtool.decode.tree import value_lines
+from rmqtool.decode.tree import _add_value
 
 from ..command import ROOT, capture_in, rmqtool
 
@@ -66,7 +66,9 @@ def test_findings_stand_between_the_exchanges(capture: Path, tmp_path: Path) -> 
 
 def test_values_of_any_shape() -> None:
     value = {"a": {}, "b": [], "c": [1, "x\n"], "d": [{"e": None}, {"f": True}], "g": {"h": 1.5}}
-    assert list(value_lines(value)) == [
+    lines: list[str] = []
+    _add_value(lines, "", value, "")
+    assert lines == [
         "a: {}",
         "b: []",
         r"c: [1, x\n]",

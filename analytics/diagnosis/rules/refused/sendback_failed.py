@@ -16,7 +16,6 @@ from ...refusals import Refusals, called, counted, listed
 from ...rule import DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 
-LOOKED: Final = "look message by offset failed"
 NO_MASTER: Final = "no master available along with"
 """AbstractSendMessageProcessor.consumerSendMsgBack; the second is said by no-master."""
 _NUMBERS: Final = re.compile(r",\s*-?\d+\s*$")

@@ -13,7 +13,6 @@ from dissectors.remoting.ids.message_ids import (
     UniqueKey,
     decode_offset_id,
     decode_recall_handle,
-    decode_transaction_id,
     decode_unique_key,
     encode_offset_id,
     encode_recall_handle,
@@ -62,7 +61,6 @@ def test_an_offset_id_of_nothing(host: str, offset: int) -> None:
 def test_a_client_id() -> None:
     key = decode_unique_key("7F0000010D9C18B4AAC27B1C3D5C0001")
     assert key == UniqueKey("127.0.0.1", 0x0D9C, 0x18B4AAC2, 0x7B1C3D5C, 1)
-    assert decode_transaction_id("7F0000010D9C18B4AAC27B1C3D5C0001") == key
 
 
 def test_a_client_id_with_an_ipv6_address() -> None:

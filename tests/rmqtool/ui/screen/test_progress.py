@@ -8,7 +8,7 @@ import re
 import pytest
 
 from rmqtool.ui.console import cells
-from rmqtool.ui.screen.progress import LOG_MARK, Far, Progress, RowProgress, StageLine
+from rmqtool.ui.screen.progress import LOG_MARK, Far, Progress, StageLine
 
 
 class Screen(io.StringIO):
@@ -76,14 +76,6 @@ def test_a_spinner_where_the_end_is_not_known() -> None:
         marks.add(line[0])
         assert re.match(r"[⠁-⣿] 8\.00 MB read, .*/s, 12 commands", line)
     assert len(marks) > 3
-
-
-def test_rows_are_not_bytes() -> None:
-    stream, clock = io.StringIO(), Clock()
-    progress = RowProgress(stream, True, "exchanges", clock)
-    clock.now += 20
-    progress.update(500_000, 2_000_000, 500_000)
-    assert stream.getvalue() == f"{LOG_MARK}25% of 2,000,000 exchanges, 25,000/s\n"
 
 
 @pytest.mark.parametrize("width", [40, 80, 160])
