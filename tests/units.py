@@ -345,7 +345,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "rmqtool.cli": ("rmqtool", "dissectors.temporary"),
     "rmqtool.ui": (
         *(VERSION, ERRORS, "dissectors.printable", "dissectors.temporary", "dissectors.times"),
-        "dissectors.owned_folder",
+        *("dissectors.owned_folder", "dissectors.quantities", "dissectors.where.fields"),
     ),
     "rmqtool.summary": ("rmqtool.ui", "analytics.diagnosis", "dissectors"),
     "rmqtool.trace": (
@@ -389,9 +389,9 @@ UNITS: dict[str, tuple[str, ...]] = {
     "rmqtool.help": ("rmqtool.ui", "dissectors.rows", "dissectors.where"),
     "rmqtool.codes": ("rmqtool.ui", "dissectors.remoting"),
     "rmqtool.wireshark": ("rmqtool.ui", VERSION, "dissectors"),
-    "rmqtool.broker": (*VIEWS, "replay.sandbox", "dissectors"),
+    "rmqtool.broker": ("rmqtool.ui", "replay.sandbox", "dissectors"),
     "rmqtool.send": (*VIEWS, "replay", "dissectors"),
     "rmqtool.replay": (*VIEWS, "rmqtool.send", "replay", "dissectors"),
-    "rmqtool.report": (*VIEWS, "analytics", "dissectors"),
+    "rmqtool.report": ("rmqtool.ui", VERSION, "analytics", "dissectors"),
 }
 """unit → units that it may import; a module belongs to the unit with the longest name"""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from dissectors.foreign import natural_of
 
-from ..decode.options import duration_option, size_option, usage_error
 from ..ui.console import When
+from ..ui.option_values import duration_option, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 from .arguments import BrokerArguments, BrokerFormat
 

@@ -15,11 +15,12 @@ from dissectors.live.interface import LiveSource
 from dissectors.where.filter import WhereError
 
 from ..api.tables.named import EXCHANGES
-from ..decode.options import plugins_option, ports_of, zone_option
+from ..decode.options import plugins_option
 from ..live.opened import opened_capture
 from ..live.request import LiveRequest
 from ..ui.extras import require
 from ..ui.figures import counted
+from ..ui.option_values import ports_of, zone_option
 from ..ui.status import CommandError, ExitStatus
 from .arguments import BrowseArguments
 from .model.expressions import test_of_text

@@ -26,9 +26,10 @@ from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.times import text_of_time
 
 from ..ui.figures import counted, size
+from ..ui.option_values import usage_error
 from ..ui.output import naming
 from ..ui.status import CommandError
-from .options import DecodeRequest, usage_error
+from .options import DecodeRequest
 from .row_run import RowSource, compiled
 from .sinks import Sink, with_cut
 

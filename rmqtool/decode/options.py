@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dissectors.decode.secrets import key_log_named
-from dissectors.foreign import natural_of
-from dissectors.quantities import duration_ns, size_bytes
-from dissectors.times import UTC_ZONE, Moment, Zone, moment_of, text_of_time, zone_named
+from dissectors.times import UTC_ZONE, Moment, Zone
 
 from ..ui.common_options import RowFormat
 from ..ui.console import When
-from ..ui.figures import show_times_in
+from ..ui.option_values import (
+    ports_of,
+    size_option,
+    text_of_moment,
+    time_option,
+    usage_error,
+    zone_option,
+)
 from ..ui.output import refuse_text_as_page
-from ..ui.status import CommandError, ExitStatus
 from .arguments import DecodeArguments
 from .fail_on import Condition, condition_of
 
@@ -47,7 +49,6 @@ _SUFFIXES = {
     ".csv": RowFormat.csv,
     ".parquet": RowFormat.parquet,
 }
-_PORT = re.compile(r"(?:tcp\.(?:src|dst)?port\s*==?\s*)?(\d{1,5})(?:\s*,\s*rocketmq)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +167,6 @@ _SWITCHES = {
     View.messages: "--messages",
     View.list_messages: "--list-messages",
 }
-
-
-def usage_error(option: str, reason: str) -> CommandError:
-    """Return the error about what was given to an option."""
-    return CommandError(f"{option}: {reason}", status=ExitStatus.USAGE)
 
 
 def request_of(given: DecodeArguments) -> DecodeRequest:
@@ -293,80 +289,3 @@ def conditions_of(texts: Sequence[str], view: View) -> tuple[Condition, ...]:
     if texts and view not in (View.exchanges, View.summary):
         raise usage_error("--fail-on", "counts exchanges, as a table or with --summary")
     return tuple(map(condition_of, texts))
-
-
-def ports_of(texts: Sequence[str]) -> frozenset[int]:
-    """Return the ports of --decode-as: ``9999``, ``8080,8081`` or ``tcp.port==9999``."""
-    ports = set()
-    for text in texts:
-        whole = _PORT.fullmatch(text.strip())
-        for part in [text] if whole else text.split(","):
-            match = _PORT.fullmatch(part.strip())
-            port = natural_of(match[1]) if match is not None else None
-            if port is None or not 0 < port < 65536:
-                raise usage_error(
-                    "--decode-as", f"{part.strip()!r} is not a valid TCP port; give 1 to 65535"
-                )
-            ports.add(port)
-    return frozenset(ports)
-
-
-def zone_option(name: str) -> Zone:
-    """Return the zone of --tz, in which times are shown from now on."""
-    zone = zone_named(name)
-    if zone is None:
-        from zoneinfo import available_timezones
-
-        from dissectors.where.fields import suggestion
-
-        near = suggestion(name, available_timezones(), "zones")
-        raise usage_error(
-            "--tz", f"unknown zone {name!r}{near or '; give local, UTC, +08:00 or Asia/Shanghai'}"
-        )
-    show_times_in(zone)
-    return zone
-
-
-def time_option(option: str, text: str | None, zone: Zone = UTC_ZONE) -> Moment | None:
-    """Return the time that an option names; without an offset it is one of clocks in `zone`."""
-    if text is None:
-        return None
-    moment = moment_of(text, zone)
-    if moment is None:
-        raise usage_error(
-            option,
-            f"not a valid time: {text!r}; give 2026-11-20T10:00:00, 10:00 or 10:00+08:00"
-            f" ({zone.name} without an offset)",
-        )
-    return moment
-
-
-def size_option(option: str, text: str | None) -> int | None:
-    """Return the bytes that an option names: ``512``, ``4KiB``."""
-    if text is None:
-        return None
-    size = size_bytes(text)
-    if size is None:
-        raise usage_error(option, f"not a valid size: {text!r}; give 512, 4KiB or 0")
-    return size
-
-
-def duration_option(option: str, text: str | None) -> Fraction | None:
-    """Return the nanoseconds that an option names: ``500ms``, ``5m``, ``3`` (seconds)."""
-    if text is None:
-        return None
-    length = duration_ns(text, bare="s")
-    if length is None:
-        raise usage_error(option, f"not a valid duration: {text!r}; give 500ms, 10s, 5m or 1h")
-    return length
-
-
-def text_of_moment(moment: Moment | None) -> str | None:
-    """Return a time as it is kept beside a result; None stays None."""
-    if moment is None:
-        return None
-    text = text_of_time(moment.ns)
-    if moment.has_date:
-        return text
-    zone = moment.zone
-    return text[11:] if zone is UTC_ZONE else f"{text[11:-1]} {zone.name}"

@@ -14,9 +14,10 @@ from dissectors.times import Moment
 
 from ..api.tables.table import Table
 from ..ui.console import UNLIMITED, Terminal, When, terminal_of
+from ..ui.option_values import usage_error
 from ..ui.output import Output
 from ..ui.status import CommandError, ExitStatus
-from .options import DecodeRequest, usage_error
+from .options import DecodeRequest
 from .sinks import ParquetSink, Sink
 
 if TYPE_CHECKING:

@@ -23,12 +23,13 @@ from ..ui.columns import text_of_hidden
 from ..ui.errors import said
 from ..ui.figures import counted, text_of_counts
 from ..ui.interrupt import first_ends
+from ..ui.option_values import usage_error
 from ..ui.output import refuse_inputs
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
 from .exchange_rows import exchange_rows, is_diagnosed
 from .fail_on import Counts
-from .options import DecodeRequest, View, usage_error
+from .options import DecodeRequest, View
 from .row_run import (
     Row,
     RowSource,

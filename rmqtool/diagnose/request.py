@@ -12,8 +12,8 @@ from dissectors.decode.secrets import key_log_named
 from dissectors.times import Moment
 from dissectors.where.fields import suggestion
 
-from ..decode.options import ports_of, time_option, usage_error, zone_option
 from ..ui.console import When
+from ..ui.option_values import ports_of, time_option, usage_error, zone_option
 from ..ui.output import refuse_text_as_page
 from ..ui.status import CommandError, ExitStatus
 from .arguments import DiagnoseArguments, DiagnoseFormat

@@ -6,19 +6,13 @@ from typing import Annotated
 
 import typer
 
-from ..decode.options import (
-    View,
-    format_of,
-    plugins_option,
-    size_option,
-    usage_error,
-    view_of,
-)
+from ..decode.options import View, format_of, plugins_option, view_of
 from ..ui import common_options as options
 from ..ui.common_options import RowFormat
 from ..ui.console import When
 from ..ui.errors import guarded
 from ..ui.letters import named
+from ..ui.option_values import size_option, usage_error
 from ..ui.status import ExitStatus
 from .pasted import BytesForm
 

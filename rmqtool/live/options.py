@@ -8,14 +8,8 @@ from dataclasses import fields, replace
 from dissectors.decode.secrets import key_log_named
 
 from ..decode.arguments import DecodeArguments
-from ..decode.options import (
-    DecodeRequest,
-    View,
-    body_limit_option,
-    request_of,
-    size_option,
-    usage_error,
-)
+from ..decode.options import DecodeRequest, View, body_limit_option, request_of
+from ..ui.option_values import size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 from .arguments import LiveArguments
 from .request import LiveRequest

@@ -19,10 +19,11 @@ from dissectors.live.packet_ring import RingPacket
 from dissectors.tcp.pcapng_writer import PcapngWriter
 
 from ..api.opened import interfaces
-from ..decode.options import DecodeRequest, duration_option, plugins_option, usage_error
+from ..decode.options import DecodeRequest, plugins_option
 from ..decode.run import decode_options, run_decode
 from ..ui.console import When, terminal_of
 from ..ui.figures import count, counted, size
+from ..ui.option_values import duration_option, usage_error
 from ..ui.output import Output, naming
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import CommandError, ExitStatus

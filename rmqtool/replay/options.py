@@ -23,7 +23,7 @@ from replay.plan.rewrite_files import RewriteFiles, read_rewrite_files, rewrite_
 from replay.run.compare import ComparisonCondition, ConditionError, condition_of
 from replay.run.journal_rows import Sync
 
-from ..decode.options import ports_of, size_option, time_option, usage_error
+from ..ui.option_values import ports_of, size_option, time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 from .arguments import PACE_FIELDS, PLAN_FIELDS, ReplayArguments
 from .resume import take_over

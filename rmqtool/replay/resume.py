@@ -21,7 +21,7 @@ from replay.plan.rewrite_files import RULES, RewriteFiles
 from replay.run.journal import read_run, sources_of
 from replay.run.journal_rows import JournalError, Run
 
-from ..decode.options import usage_error
+from ..ui.option_values import usage_error
 from .arguments import PACE_FIELDS, PLAN_FIELDS, ReplayArguments
 
 _Kind = TypeVar("_Kind")

@@ -44,12 +44,12 @@ from replay.safety import Agreement, Guard, TargetRefused
 from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
 from replay.transport.problems import is_own_address
 
-from ..decode.options import usage_error
 from ..send.consent import TITLE, Question, agreement_of, can_ask
 from ..send.options import credentials_of_option, tls_of_options
 from ..ui.console import terminal_of
 from ..ui.figures import count, counted, duration
 from ..ui.interrupt import first_ends
+from ..ui.option_values import usage_error
 from ..ui.screen.progress import Far, Progress
 from ..ui.screen.prompts import typed
 from ..ui.status import CommandError, ExitStatus

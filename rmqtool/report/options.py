@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from dissectors.decode.secrets import key_log_named
 from dissectors.times import UTC_ZONE, Moment, Zone
 
-from ..decode.options import duration_option, ports_of, time_option, usage_error, zone_option
 from ..ui.console import When
+from ..ui.option_values import duration_option, ports_of, time_option, usage_error, zone_option
 from ..ui.output import refuse_text_as_page
 from .arguments import ReportArguments, ReportFormat, Switch
 

@@ -20,10 +20,10 @@ from dissectors.owned_folder import MARKER, FolderRefused, OwnedFolder, check_fo
 from dissectors.tcp.source import is_capture_name
 from dissectors.times import text_of_time
 
-from ..decode.options import text_of_moment, usage_error
 from ..ui.console import UNLIMITED, Terminal, When, terminal_of
 from ..ui.figures import size
 from ..ui.json_text import visible_json
+from ..ui.option_values import text_of_moment, usage_error
 from ..ui.output import Output, naming, refuse_inputs
 from ..ui.status import CommandError
 from ..version import VERSION

@@ -19,9 +19,9 @@ from dissectors.printable import printable
 from dissectors.where.fields import suggestion
 from dissectors.where.filter import WhereError
 
-from ..decode.options import usage_error
 from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, require
 from ..ui.figures import count, counted, duration, size
+from ..ui.option_values import usage_error
 from ..ui.screen.progress import Far, StageLine
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION

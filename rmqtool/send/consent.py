@@ -14,7 +14,7 @@ from dissectors.printable import printable
 from replay.consent import TypedLine
 from replay.safety import WAY_OUT, Agreement, TargetRefused
 
-from ..decode.options import usage_error
+from ..ui.option_values import usage_error
 from ..ui.screen.prompts import asked
 
 TITLE: Final = "Not agreed to"

@@ -14,8 +14,8 @@ from dissectors.rows.tables import jsonl_of
 from replay.message import Attempt, Message
 from replay.sending.attempt_record import record_of_attempt
 
-from ..decode.options import usage_error
 from ..ui.figures import counted, size
+from ..ui.option_values import usage_error
 from ..ui.output import Output, naming
 
 _AT_ONCE: Final = 512

@@ -21,8 +21,8 @@ from replay.plan.pace import PaceError, duration_of, rate_of
 from replay.safety import Agreement
 from replay.validators import why_not_user_properties
 
-from ..decode.options import time_option, usage_error
 from ..ui.console import When
+from ..ui.option_values import time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 from .arguments import SendArguments
 from .consent import agreement_of

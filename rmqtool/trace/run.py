@@ -26,12 +26,13 @@ from dissectors.where.filter import Test, WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 
 from ..api.lives import searched
-from ..decode.options import plugins_option, ports_of, time_option, zone_option
+from ..decode.options import plugins_option
 from ..decode.undecoded import nothing_decoded
 from ..ui.console import UNLIMITED, Terminal, terminal_of
 from ..ui.errors import said
 from ..ui.figures import counted
 from ..ui.json_text import visible_json
+from ..ui.option_values import ports_of, time_option, zone_option
 from ..ui.output import Output, refuse_inputs, refuse_text_as_page
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus

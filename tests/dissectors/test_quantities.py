@@ -11,7 +11,7 @@ from dissectors.where.fields import exchange_fields
 from dissectors.where.filter import compile_where
 from replay.plan.pace import duration_of
 from replay.sandbox.durations import duration_ms
-from rmqtool.decode.options import duration_option, size_option
+from rmqtool.ui.option_values import duration_option, size_option
 
 from .made_rows import record
 

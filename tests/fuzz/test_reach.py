@@ -160,12 +160,12 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
         "replay/sandbox/injection/injection_text.py",
         "rmqtool/broker/options.py",
         "rmqtool/codes/search.py",
-        "rmqtool/decode/options.py",
         "rmqtool/hex/pasted.py",
         "rmqtool/hex/run.py",
         "rmqtool/hex/source.py",
         "rmqtool/replay/options.py",
         "rmqtool/send/input_lines.py",
+        "rmqtool/ui/option_values.py",
     ),
     "files of earlier runs: tests/test_boundary.py and tests of the module": (
         "analytics/inputs/inputs.py",

@@ -1,0 +1,98 @@
+"""Values of options as all commands read them: times, zones, durations, sizes, ports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dissectors.foreign import natural_of
+from dissectors.quantities import duration_ns, size_bytes
+from dissectors.times import UTC_ZONE, Moment, Zone, moment_of, text_of_time, zone_named
+
+from .figures import show_times_in
+from .status import CommandError, ExitStatus
+
+_PORT = re.compile(r"(?:tcp\.(?:src|dst)?port\s*==?\s*)?(\d{1,5})(?:\s*,\s*rocketmq)?", re.ASCII)
+
+
+def usage_error(option: str, reason: str) -> CommandError:
+    """Return the error about what was given to an option."""
+    return CommandError(f"{option}: {reason}", status=ExitStatus.USAGE)
+
+
+def ports_of(texts: Sequence[str]) -> frozenset[int]:
+    """Return the ports of --decode-as: ``9999``, ``8080,8081`` or ``tcp.port==9999``."""
+    ports = set()
+    for text in texts:
+        whole = _PORT.fullmatch(text.strip())
+        for part in [text] if whole else text.split(","):
+            match = _PORT.fullmatch(part.strip())
+            port = natural_of(match[1]) if match is not None else None
+            if port is None or not 0 < port < 65536:
+                raise usage_error(
+                    "--decode-as", f"{part.strip()!r} is not a valid TCP port; give 1 to 65535"
+                )
+            ports.add(port)
+    return frozenset(ports)
+
+
+def zone_option(name: str) -> Zone:
+    """Return the zone of --tz, in which times are shown from now on."""
+    zone = zone_named(name)
+    if zone is None:
+        from zoneinfo import available_timezones
+
+        from dissectors.where.fields import suggestion
+
+        near = suggestion(name, available_timezones(), "zones")
+        raise usage_error(
+            "--tz", f"unknown zone {name!r}{near or '; give local, UTC, +08:00 or Asia/Shanghai'}"
+        )
+    show_times_in(zone)
+    return zone
+
+
+def time_option(option: str, text: str | None, zone: Zone = UTC_ZONE) -> Moment | None:
+    """Return the time that an option names; without an offset it is one of clocks in `zone`."""
+    if text is None:
+        return None
+    moment = moment_of(text, zone)
+    if moment is None:
+        raise usage_error(
+            option,
+            f"not a valid time: {text!r}; give 2026-11-20T10:00:00, 10:00 or 10:00+08:00"
+            f" ({zone.name} without an offset)",
+        )
+    return moment
+
+
+def size_option(option: str, text: str | None) -> int | None:
+    """Return the bytes that an option names: ``512``, ``4KiB``."""
+    if text is None:
+        return None
+    size = size_bytes(text)
+    if size is None:
+        raise usage_error(option, f"not a valid size: {text!r}; give 512, 4KiB or 0")
+    return size
+
+
+def duration_option(option: str, text: str | None) -> Fraction | None:
+    """Return the nanoseconds that an option names: ``500ms``, ``5m``, ``3`` (seconds)."""
+    if text is None:
+        return None
+    length = duration_ns(text, bare="s")
+    if length is None:
+        raise usage_error(option, f"not a valid duration: {text!r}; give 500ms, 10s, 5m or 1h")
+    return length
+
+
+def text_of_moment(moment: Moment | None) -> str | None:
+    """Return a time as it is kept beside a result; None stays None."""
+    if moment is None:
+        return None
+    text = text_of_time(moment.ns)
+    if moment.has_date:
+        return text
+    zone = moment.zone
+    return text[11:] if zone is UTC_ZONE else f"{text[11:-1]} {zone.name}"
