@@ -40,15 +40,7 @@ class BrowseArguments:
             rich_help_panel=_LIVE,
         ),
     ] = None
-    filter: Annotated[
-        str,
-        typer.Option(
-            *named("--filter"),
-            metavar="BPF",
-            help="Capture only these packets, in tcpdump's words: 'tcp port 10911 or port 9876'.",
-            rich_help_panel=_LIVE,
-        ),
-    ] = ""
+    filter: Annotated[str, options.capture_filter(_LIVE)] = ""
     keep: Annotated[
         int,
         typer.Option(

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from ..ui import common_options as options
-from ..ui.common_options import RowFormat
 from ..ui.console import When
 from ..ui.letters import named
 
@@ -36,15 +35,7 @@ class LiveArguments:
             rich_help_panel=_CAPTURE,
         ),
     ] = False
-    filter: Annotated[
-        str,
-        typer.Option(
-            *named("--filter"),
-            metavar="BPF",
-            help="Capture only these packets, in tcpdump's words: 'tcp port 10911 or port 9876'.",
-            rich_help_panel=_CAPTURE,
-        ),
-    ] = ""
+    filter: Annotated[str, options.capture_filter(_CAPTURE)] = ""
     keep: Annotated[
         str | None,
         typer.Option(
@@ -96,27 +87,12 @@ class LiveArguments:
     commands: options.Commands = False
     verbose: options.Verbose = False
     summary: options.SummaryOnly = False
-    where: Annotated[
-        str,
-        typer.Option(
-            *named("--where"),
-            metavar="EXPR",
-            help="Only rows for which this holds, e.g. 'latency > 50ms and topic ~ \"^Order\"'.",
-            rich_help_panel="Which rows",
-        ),
-    ] = ""
+    where: options.Where = ""
     since: options.Since = None
     until: options.Until = None
     tz: options.TimeZone = "UTC"
     limit: options.Limit = None
-    format: Annotated[
-        RowFormat | None,
-        typer.Option(
-            *named("--format"),
-            help="How rows are written; else by the name of the output, else a table.",
-            rich_help_panel="Output",
-        ),
-    ] = None
+    format: options.FormatName = None
     output: options.OutputName = "-"
     force: options.Force = False
     body_limit: options.BodyLimit = None

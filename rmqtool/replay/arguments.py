@@ -68,10 +68,7 @@ class ReplayArguments:
         str | None,
         typer.Option(metavar="2x", help="Times the captured pace.", rich_help_panel=_TIME),
     ] = None
-    rate: Annotated[
-        str | None,
-        typer.Option(metavar="500/s", help="Messages a second.", rich_help_panel=_TIME),
-    ] = None
+    rate: Annotated[str | None, options.rate(_TIME)] = None
     top_speed: Annotated[
         bool, typer.Option("--top-speed", help="Wait for nothing.", rich_help_panel=_TIME)
     ] = False
@@ -212,10 +209,7 @@ class ReplayArguments:
         str,
         typer.Option(metavar="TIME", help="Time of one send.", rich_help_panel=_HOW),
     ] = "3s"
-    retries: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", help="Further attempts.", rich_help_panel=_HOW),
-    ] = 2
+    retries: Annotated[int, options.retries(_HOW)] = 2
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Show the plan, send nothing.", rich_help_panel=_SAFE),

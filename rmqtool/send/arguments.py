@@ -147,10 +147,7 @@ class SendArguments:
         int,
         typer.Option(min=1, metavar="N", help="The same message N times.", rich_help_panel=_MANY),
     ] = 1
-    rate: Annotated[
-        str | None,
-        typer.Option(metavar="500/s", help="Messages a second.", rich_help_panel=_MANY),
-    ] = None
+    rate: Annotated[str | None, options.rate(_MANY)] = None
     in_flight: Annotated[
         int | None,
         typer.Option(
@@ -182,9 +179,7 @@ class SendArguments:
         str,
         typer.Option(metavar="TIME", help="Time of a send with its retries.", rich_help_panel=_HOW),
     ] = "3s"
-    retries: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Further attempts.", rich_help_panel=_HOW)
-    ] = 2
+    retries: Annotated[int, options.retries(_HOW)] = 2
     fault_strategy: Annotated[
         str,
         typer.Option(

@@ -263,6 +263,28 @@ Jobs = Annotated[
 ]
 
 
+def capture_filter(panel: str) -> Any:
+    """Return the option `--filter` of a command that captures."""
+    return typer.Option(
+        *named("--filter"),
+        metavar="BPF",
+        help="Capture only these packets, in tcpdump's words: 'tcp port 10911 or port 9876'.",
+        rich_help_panel=panel,
+    )
+
+
+def rate(panel: str) -> Any:
+    """Return the option `--rate` of a command that sends."""
+    return typer.Option("--rate", metavar="500/s", help="Messages a second.", rich_help_panel=panel)
+
+
+def retries(panel: str) -> Any:
+    """Return the option `--retries` of a command that sends."""
+    return typer.Option(
+        "--retries", min=0, metavar="N", help="Further attempts.", rich_help_panel=panel
+    )
+
+
 def allow(panel: str) -> Any:
     """Return the option `--allow` of a command that sends."""
     return typer.Option(
