@@ -7,8 +7,10 @@ May import every other folder of `analytics` but `page` and `inputs`; the contra
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from ..report import Report
+if TYPE_CHECKING:
+    from ..report import Report
 
 REPORT_MODULES: tuple[str, ...] = (
     "diagnosis",
@@ -20,7 +22,10 @@ REPORT_MODULES: tuple[str, ...] = (
     "overview",
     "quality",
 )
-"""Modules here with a `REPORT`, in the order in which `all` shows them."""
+"""Modules here with a `REPORT`, in the order in which `all` shows them.
+
+`rmqtool report --help` reads them, so nothing else is imported here.
+"""
 
 
 def report_names() -> list[str]:
@@ -32,6 +37,5 @@ def report_of(name: str) -> Report:
     """Return the report of that name; raise KeyError where there is none."""
     if name not in REPORT_MODULES:
         raise KeyError(name)
-    report = import_module(f"{__name__}.{name}").REPORT
-    assert isinstance(report, Report)
+    report: Report = import_module(f"{__name__}.{name}").REPORT
     return report

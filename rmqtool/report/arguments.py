@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from analytics.reports import REPORT_MODULES
+
 from ..ui import common_options as options
 from ..ui.console import When
 from ..ui.letters import named
@@ -19,6 +21,8 @@ _WHAT, _SELECT, _OUTPUT, _SPARK, _CLIENTS = (
     "Spark",
     "What the producers were set to",
 )
+ALL = "all"
+"""names all reports"""
 
 
 class Switch(StrEnum):
@@ -45,8 +49,7 @@ class ReportArguments:
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[diagnosis|latency|retries|isolation|delivery|consumers|overview|"
-            "quality|all] INPUT...",
+            metavar=f"[{'|'.join((*REPORT_MODULES, ALL))}] INPUT...",
             help="Captures, folders of them, decoded logs, Parquet or JSON lines files of "
             "their rows.",
             show_default=False,

@@ -7,29 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analytics.reports import REPORT_MODULES
 from dissectors.decode.secrets import key_log_named
 from dissectors.times import UTC_ZONE, Moment, Zone
 
 from ..ui.console import When
 from ..ui.option_values import duration_option, ports_of, time_option, usage_error, zone_option
 from ..ui.output import refuse_text_as_page
-from .arguments import ReportArguments, ReportFormat, Switch
+from .arguments import ALL, ReportArguments, ReportFormat, Switch
 
 if TYPE_CHECKING:
     from analytics.report import ReportOptions
-
-ALL = "all"
-REPORTS = (
-    "diagnosis",
-    "latency",
-    "retries",
-    "isolation",
-    "delivery",
-    "consumers",
-    "overview",
-    "quality",
-)
-"""What there is; the same as `analytics.reports.REPORT_MODULES`, which is not imported for help."""
 
 
 _SUFFIXES = {
@@ -175,11 +163,11 @@ def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     """
     names: list[str] = []
     rest = list(words)
-    while rest and rest[0] in (*REPORTS, ALL):
+    while rest and rest[0] in (*REPORT_MODULES, ALL):
         names.append(rest.pop(0))
     if not rest:
         raise usage_error("report", "no input; name captures, a decoded log, or a file of its rows")
-    chosen = REPORTS if not names or ALL in names else tuple(dict.fromkeys(names))
+    chosen = REPORT_MODULES if not names or ALL in names else tuple(dict.fromkeys(names))
     return chosen, rest
 
 

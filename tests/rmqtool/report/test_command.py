@@ -6,15 +6,18 @@ import csv
 import io
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from analytics.reports import REPORT_MODULES, report_names, report_of
 from dissectors.owned_folder import MARKER
 from rmqtool.report.arguments import ReportFormat
-from rmqtool.report.options import REPORTS, ReportRequest, names_and_inputs, span_option
+from rmqtool.report.options import ReportRequest, names_and_inputs, span_option
 from rmqtool.report.output import About, csv_of, json_of, parquet_of, write_report
 from rmqtool.report.text import columns_of, percentage, report_lines, title_of
 from rmqtool.ui.console import UNLIMITED, Terminal
@@ -22,6 +25,7 @@ from rmqtool.ui.screen.progress import LOG_MARK
 from rmqtool.ui.status import CommandError, ExitStatus
 from tests.analytics import fakes
 from tests.rmqtool.command import ROOT, Result, capture_in, process, rmqtool
+from tests.test_architecture import HEAVY
 
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
 pytest.importorskip("pyspark")
@@ -35,23 +39,26 @@ def test_names_come_before_inputs() -> None:
         ["a.pcap"],
     )
     names, inputs = names_and_inputs(["a.pcap", "latency"])
-    assert names == REPORTS
+    assert names == REPORT_MODULES
     assert inputs == ["a.pcap", "latency"]
     assert names_and_inputs(["latency", "all", "x"])[0] == names
     with pytest.raises(CommandError, match="no input"):
         names_and_inputs(["latency"])
 
 
-def test_the_names_for_help_are_those_of_the_reports() -> None:
-    from analytics.reports import REPORT_MODULES, report_of
+@pytest.mark.slow
+def test_options_and_help_load_no_library_of_reports() -> None:
+    code = "import sys, rmqtool.report.command, rmqtool.report.options; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert set(done.stdout.split()) & {*HEAVY, "analytics.report", "pyspark"} == set(), done.stderr
 
-    assert REPORTS == REPORT_MODULES
-    tables = [table.name for name in REPORTS for table in report_of(name).tables]
+
+def test_tables_have_names_of_their_own() -> None:
+    tables = [table.name for name in REPORT_MODULES for table in report_of(name).tables]
     assert len(set(tables)) == len(tables)
 
 
 def test_each_table_is_described_whole() -> None:
-    from analytics.reports import report_names, report_of
     from analytics.schema import TYPES
 
     for report in map(report_of, report_names()):
