@@ -49,7 +49,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         f"dissectors.{leaf}": ()
         for leaf in (
             *("budget", "endpoint", "expert", "foreign", "histogram", "json_bytes", "patterns"),
-            *("plain_json", "printable", "quantities", "temporary", "times"),
+            *("plain_json", "ports", "printable", "quantities", "temporary", "times"),
         )
     },
     "dissectors.owned_folder": ("dissectors.temporary",),
@@ -167,8 +167,11 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.live": ("dissectors.live",),
     "dissectors.with_scapy": (
         *("dissectors.remoting", "dissectors.tcp", "dissectors.live", "dissectors.expert"),
+        "dissectors.ports",
     ),
-    "dissectors.wireshark": ("dissectors.remoting", "dissectors.rows", "dissectors.expert"),
+    "dissectors.wireshark": (
+        *("dissectors.remoting", "dissectors.rows", "dissectors.expert", "dissectors.ports"),
+    ),
     # replay: values, then connections, the cluster, sending
     **dict.fromkeys(ACTIVE_VALUES, (*ACTIVE_VALUES, "dissectors.remoting")),
     "replay.config": (

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissectors.endpoint import host_of
+from dissectors.ports import BROKER, NAMESRV, PROXY, PROXY_GRPC, VIP
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import (
@@ -42,8 +43,8 @@ AT_ONCE: Final = 1_000_000_000
 """ns within which a server that stops ends all its connections"""
 SHUT_DOWN: Final = 10_000_000_000
 """ns between a broker's good-bye to the NameServer and the end of its connections"""
-PORTS: Final = frozenset(("9876", "10909", "10911", "8080", "8081"))
-"""ports of NameServer, broker (second and own), proxy (remoting, gRPC) unless they are set"""
+PORTS: Final = frozenset(map(str, (NAMESRV, VIP, BROKER, PROXY, PROXY_GRPC)))
+"""where those listen whom clients ask, unless they are told another port"""
 REGISTER: Final = int(RequestCode.REGISTER_BROKER)
 
 

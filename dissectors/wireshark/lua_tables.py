@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ..expert import ExpertKind, Severity
+from ..ports import BROKER, CONTAINER, CONTROLLER, NAMESRV, VIP
 from ..remoting.bodies.registry import SUCCESSES
 from ..remoting.code_names import OPERATIONS, REQUEST_NAMES, response_name, wide_request_code
 from ..remoting.codes import (
@@ -42,8 +43,8 @@ from ..remoting.versions import HIGHER_VERSION, VERSIONS
 from ..rows.outcome import NORMAL_ANSWERS
 from .field_names import FilterField, header_filters, property_filters
 
-PORTS: Final = "9876,10811,10909,10911,19876"
-"""NameServer, broker container, VIP channel, broker, controller; other ports by their bytes."""
+PORTS: Final = ",".join(map(str, (NAMESRV, CONTAINER, VIP, BROKER, CONTROLLER)))
+"""conversations there are RocketMQ's; others are told by their bytes"""
 
 _FOUND: Final = {
     ExpertKind.BAD_FRAME: "MALFORMED",

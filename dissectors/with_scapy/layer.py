@@ -27,6 +27,7 @@ from scapy.packet import Packet, Padding, bind_bottom_up, bind_layers
 from scapy.sessions import IPSession
 
 from ..expert import ExpertInfo
+from ..ports import BROKER, NAMESRV, REPLICATION, VIP
 from ..remoting.code_names import request_name, response_name
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import JSON, ROCKETMQ, RemotingCommand
@@ -47,8 +48,8 @@ from ..tcp.pieces import Data, Piece
 from ..tcp.reassembly import StreamReassembler
 from ..tcp.segment import SYN, Segment
 
-PORTS: Final = (9876, 10909, 10912, 10911)
-"""NameServer, broker with the VIP channel, replication, broker: the last one is the default"""
+PORTS: Final = (NAMESRV, VIP, REPLICATION, BROKER)
+"""ports of the layer; the last one is the default"""
 MOST_DIRECTIONS: Final = 4096
 """directions that a session follows; the one that began first is let go for a new one"""
 

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from dissectors import ports
+
 from ..ui import common_options as options
 from ..ui.console import When
 from ..ui.letters import named
@@ -39,13 +41,13 @@ class BrokerArguments:
             help="First broker; the others at +10, +20, ..; 0: any free ports.",
             rich_help_panel=_WHERE,
         ),
-    ] = 10911
+    ] = ports.BROKER
     namesrv_port: Annotated[
         int,
         typer.Option(
             "--namesrv-port", min=0, max=65535, help="NameServer; 0: any.", rich_help_panel=_WHERE
         ),
-    ] = 9876
+    ] = ports.NAMESRV
     listen: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen on.", rich_help_panel=_WHERE)
     ] = "127.0.0.1"

@@ -9,9 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
+from dissectors.ports import BROKER
+
 from .pasted import SideBytes
 
-PORT = 10911
+PORT = BROKER
 """the port that the other end listens on, in packets that nobody sees"""
 CHUNK = 16 * 1024
 """bytes of one made-up packet"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from dissectors import ports
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
@@ -30,8 +31,6 @@ from ...spells import spells
 
 LEAST: Final = 1_000_000_000
 """ns of a silence that is worth a word"""
-BROKERS_PORT: Final = "10911"
-"""listenPort of a broker by default"""
 _ROUTE: Final = frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),))
 _OF_BROKERS: Final = frozenset(
     (
@@ -82,7 +81,7 @@ class _Fold(ServerSilences):
         if not self.answered_any:
             named = context.broker(self.key) != self.key
             served = context.servers.get(self.key) == BROKER
-            is_one = named or served or self.key.endswith(f":{BROKERS_PORT}")
+            is_one = named or served or self.key.endswith(f":{ports.BROKER}")
             why = "it is a broker, no NameServer" if is_one else "nothing was answered at all"
             return f"{self.key} did not answer {what}: {why}"
         longest = max(found, key=lambda one: one.end - one.begin)

@@ -1,0 +1,23 @@
+"""Ports on which the programs of RocketMQ listen unless they are told other ones.
+
+RocketMQ: NettyServerConfig, BrokerController, MessageStoreConfig, ControllerConfig, ProxyConfig.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NAMESRV: Final = 9876
+BROKER: Final = 10911
+"""listenPort"""
+VIP: Final = BROKER - 2
+"""a broker's second port, for requests that are not to wait behind pulls"""
+REPLICATION: Final = BROKER + 1
+"""haListenPort"""
+CONTAINER: Final = 10811
+"""a process of several brokers"""
+CONTROLLER: Final = 19876
+PROXY: Final = 8080
+"""remotingListenPort"""
+PROXY_GRPC: Final = 8081
+"""grpcServerPort"""
