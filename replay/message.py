@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from dissectors.foreign import natural_of
+from dissectors.remoting import sysflag
 from dissectors.remoting.codes import RequestCode
 
 UNIQ_KEY: Final = "UNIQ_KEY"
@@ -43,9 +44,9 @@ class SendStatus(StrEnum):
 class TransactionState(IntEnum):
     """What becomes of a half message; the numbers are those of END_TRANSACTION."""
 
-    UNKNOWN = 0
-    COMMIT = 8
-    ROLLBACK = 12
+    UNKNOWN = sysflag.NO_TRANSACTION
+    COMMIT = sysflag.COMMIT
+    ROLLBACK = sysflag.ROLLBACK
 
 
 class AttemptOutcome(StrEnum):

@@ -75,7 +75,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     ),
     "dissectors.remoting.row_facts": (
         *(f"dissectors.remoting.{name}" for name in ("codes", "code_sets", "send_fields")),
-        "dissectors.remoting.broker_addresses",
+        *(f"dissectors.remoting.{name}" for name in ("broker_addresses", "sysflag")),
         "dissectors.remoting.fastjson",
         "dissectors.remoting.messages",
     ),

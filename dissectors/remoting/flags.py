@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from .sysflag import names_of
+from .sysflag import COMMIT, NO_TRANSACTION, PREPARED, ROLLBACK, names_of
 
 Describer = Callable[[int], str | None]
 
@@ -30,7 +30,12 @@ PULL_FLAGS: Final = {
 """Bits of sysFlag in a pull request."""
 UNIT_FLAGS: Final = {1: "UNIT", 2: "UNIT_SUB"}
 """Bits of topicSysFlag and groupSysFlag."""
-TRANSACTION_TYPES: Final = {0: "NOT_TYPE", 4: "PREPARED", 8: "COMMIT", 12: "ROLLBACK"}
+TRANSACTION_TYPES: Final = {
+    NO_TRANSACTION: "NOT_TYPE",
+    PREPARED: "PREPARED",
+    COMMIT: "COMMIT",
+    ROLLBACK: "ROLLBACK",
+}
 """commitOrRollback, and the transaction bits of a message's sysFlag; NOT_TYPE ends nothing."""
 MESSAGE_TYPES: Final = (
     "Normal_Msg",

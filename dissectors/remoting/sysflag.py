@@ -29,7 +29,17 @@ COMPRESSION_BITS: Final = 0x701
 TRANSACTION_MASK: Final = 0x00C
 COMPRESSION_MASK: Final = 0x700
 
-TRANSACTION_NAMES: Final = {0x0: "none", 0x4: "prepared", 0x8: "commit", 0xC: "rollback"}
+NO_TRANSACTION: Final = 0x0
+"""As commitOrRollback: it is not known yet."""
+PREPARED: Final = 0x4
+COMMIT: Final = 0x8
+ROLLBACK: Final = 0xC
+TRANSACTION_NAMES: Final = {
+    NO_TRANSACTION: "none",
+    PREPARED: "prepared",
+    COMMIT: "commit",
+    ROLLBACK: "rollback",
+}
 """Transaction type by the bits of `TRANSACTION_MASK`."""
 
 # Type 0 is what clients older than the type bits write: they know zlib only.

@@ -32,7 +32,7 @@ from dissectors.remoting.send_fields import (
     first_of,
     send_fields_of,
 )
-from dissectors.remoting.sysflag import TRANSACTION_MASK, compression_of
+from dissectors.remoting.sysflag import PREPARED, TRANSACTION_MASK, compression_of
 from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED
 
 from ..message import Message, TransactionState, message_of_properties
@@ -43,9 +43,9 @@ BODY_LIMIT: Final = 16 * 1024 * 1024
 """bytes of a decompressed body; a broker's default takes 4 MiB"""
 SET_BY_PRODUCER: Final = ("TRAN_MSG", "PGROUP")
 """properties of a half message that the producer sets anew"""
-_PREPARED: Final = 4
 _KEPT_PROPERTIES: Final = ("UNIQ_KEY", "TRAN_MSG")
 _LONG_PROPERTIES: Final = 1024
+_STATES: Final = {int(state): state for state in TransactionState}
 
 
 class SkipReason(StrEnum):
@@ -219,7 +219,7 @@ class CapturedHeader(NamedTuple):
     @property
     def is_half(self) -> bool:
         """Whether it is the first part of a transaction."""
-        return self.sys_flag & TRANSACTION_MASK == _PREPARED or (
+        return self.sys_flag & TRANSACTION_MASK == PREPARED or (
             property_of(self.properties, "TRAN_MSG\x01") == "true"
         )
 
@@ -382,7 +382,7 @@ def answered(
 def transaction_state_of(fields: Mapping[str, str]) -> TransactionState | None:
     """Return what an END_TRANSACTION says; None for what is none of the three."""
     number = _int(fields.get("commitOrRollback"), None)
-    return TransactionState(number) if number in (0, 8, 12) else None
+    return _STATES.get(number) if number is not None else None
 
 
 def _int(text: str | None, default: int | None) -> int | None:

@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
+from dissectors.remoting import flags
 from dissectors.remoting.command import JSON, ROCKETMQ
 from dissectors.remoting.versions import VERSIONS
 
@@ -21,8 +22,8 @@ from .errors import SandboxError
 from .events import EventSink
 from .injection.injection import Injection
 
-DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-"""RocketMQ's messageDelayLevel: level n is the n-th of them."""
+DELAY_LEVELS: Final = " ".join(flags.DELAY_LEVELS)
+"""messageDelayLevel of a broker by default"""
 
 MIB: Final = 1024 * 1024
 

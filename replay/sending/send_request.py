@@ -28,7 +28,7 @@ from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from dissectors.remoting.messages.compression import DEFAULT_LEVEL, compress
 from dissectors.remoting.messages.properties import encode_properties
 from dissectors.remoting.send_fields import send_fields_of
-from dissectors.remoting.sysflag import COMPRESSION_TYPES, SysFlag
+from dissectors.remoting.sysflag import COMPRESSION_TYPES, PREPARED, SysFlag
 from dissectors.remoting.topic_names import DEFAULT_TOPIC, RETRY_PREFIX
 from dissectors.remoting.versions import V4_9_0, V4_9_4, V4_9_5, V5_0_0, V5_2_0
 
@@ -44,7 +44,6 @@ SEND_BATCH_MESSAGE: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 SEND_REPLY_MESSAGE: Final = int(RequestCode.SEND_REPLY_MESSAGE)
 SEND_REPLY_MESSAGE_V2: Final = int(RequestCode.SEND_REPLY_MESSAGE_V2)
 
-HALF_MESSAGE: Final = 0x4
 _MOST_TEMPLATES: Final = 4096
 
 _TEXTS: Final = ("false", "true")
@@ -214,7 +213,7 @@ class SendEncoder:
             properties["TRAN_MSG"] = "true"
             properties["PGROUP"] = form.group
         body = message.body
-        sys_flag = HALF_MESSAGE if half or properties.get("TRAN_MSG") == "true" else 0
+        sys_flag = PREPARED if half or properties.get("TRAN_MSG") == "true" else 0
         if len(body) >= form.compress_over:
             body = compress(body, form.compress_type, form.compress_level)
             sys_flag |= SysFlag.COMPRESSED.value

@@ -12,6 +12,7 @@ from typing import Final
 from ..code_sets import SENDS
 from ..codes import RequestCode, ResponseCode
 from ..send_fields import send_fields_of
+from ..sysflag import COMMIT, NO_TRANSACTION, PREPARED, ROLLBACK, TRANSACTION_MASK
 from .names import (
     ACCOUNT,
     CHECKED,
@@ -32,10 +33,11 @@ from .names import (
 )
 from .values import LONGEST_NUMBER, number_of, number_or_zero
 
-_PREPARED: Final = 0x4
-_TRANSACTION_BITS: Final = 0xC
-
-_DECISIONS: Final = {"8": "commit", "12": "rollback", "0": "unknown"}
+_DECISIONS: Final = {
+    str(COMMIT): "commit",
+    str(ROLLBACK): "rollback",
+    str(NO_TRANSACTION): "unknown",
+}
 PULLS: Final = frozenset((int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)))
 """Requests of which the offsets are facts, with those of the answer."""
 
@@ -101,7 +103,7 @@ def _send_facts(code: int, asked: dict[str, str], answer_code: int) -> list[str]
     get = asked.get
     facts: list[str] = []
     flag = get(names.sys_flag)
-    if flag is not None and flag != "0" and number_or_zero(flag) & _TRANSACTION_BITS == _PREPARED:
+    if flag is not None and flag != "0" and number_or_zero(flag) & TRANSACTION_MASK == PREPARED:
         facts.append(fact(TRANSACTION, "prepared"))
     reconsumed = get(names.reconsume_times)
     if reconsumed is not None and reconsumed != "0":

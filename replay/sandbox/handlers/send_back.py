@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.ids.message_ids import decode_recall_handle
+from dissectors.remoting.sysflag import COMMIT, ROLLBACK
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..answer import Answer
@@ -19,7 +20,7 @@ from ..store.shelf import StoredRecord
 from ..topics import TopicConfig
 from .schedule import Schedule
 from .send_rules import SendRules
-from .transaction import COMMIT, ROLLBACK, HalfMessages
+from .transaction import HalfMessages
 
 
 class SendBackHandlers:

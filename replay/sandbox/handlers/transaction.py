@@ -15,7 +15,7 @@ from msgspec import structs
 from dissectors.foreign import integer_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.messages.message import StoredMessage, encode_message
-from dissectors.remoting.sysflag import TRANSACTION_MASK
+from dissectors.remoting.sysflag import COMMIT, TRANSACTION_MASK
 from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC, HALF_TOPIC
 
 from ..events import EventKind
@@ -24,8 +24,6 @@ from ..store.memory import NewMessage, StoreFull, offset_id
 from ..store.shelf import StoredRecord
 from .schedule import Schedule
 
-COMMIT: Final = 8
-ROLLBACK: Final = 12
 _PENDING_LIMIT: Final = 200_000
 """half messages that wait at one broker"""
 
