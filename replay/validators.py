@@ -8,12 +8,12 @@ RocketMQ: Validators, TopicValidator, MessageAccessor, Message.putUserProperty.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.group_names import NAME
 from dissectors.remoting.messages.properties import (
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
@@ -30,7 +30,6 @@ PROPERTIES_LENGTH: Final = 32767
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 """the name that a Java producer starts with, and refuses to start with"""
 
-_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _ILLEGAL: Final = int(ResponseCode.MESSAGE_ILLEGAL)
 
 
@@ -125,7 +124,7 @@ def _why_not_name(name: str, kind: str, longest: int) -> Invalid | None:
     if len(name) > longest:
         hint = f"{longest} are possible"
         return Invalid(-1, f"the {kind} has {len(name)} characters", hint)
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         reason = f"{kind} {name!r} has characters that no {kind} may have"
         return Invalid(-1, reason, "letters, digits, and % | _ - are possible")
     return None

@@ -48,6 +48,9 @@ BROKERS: Final = (RPC_BROKER_NAME, "brokerName")
 OFFSETS: Final = ("queueOffset", "commitOffset", "offset")
 """Fields of other requests that say a queue offset, likewise."""
 
+DEFAULT_REGION: Final = "DefaultRegion"
+"""MSG_REGION in the answer of a broker that was told none (MixAll.DEFAULT_TRACE_REGION_ID)."""
+
 
 def first_of(fields: Mapping[str, str], names: tuple[str, ...]) -> str | None:
     """Return the first of these fields that is not empty, else what the last one is."""

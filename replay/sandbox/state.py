@@ -25,7 +25,6 @@ from .store.memory import MessageStore, NewMessage
 from .store.shelf import StoredRecord
 from .topics import TopicConfig, TopicTable
 
-REGION: Final = "DefaultRegion"
 _FAQ: Final = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 _FAQ_4: Final = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 ANY_QUEUE: Final = -1

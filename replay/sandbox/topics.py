@@ -5,11 +5,11 @@ RocketMQ: TopicConfig, TopicConfigManager, TopicValidator, PermName.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dissectors.remoting.group_names import NAME
 from dissectors.remoting.topic_names import (
     CHECKPOINT_TOPIC,
     DEFAULT_TOPIC,
@@ -28,7 +28,6 @@ INHERIT: Final = 1
 _OF_ROCKSDB: Final = {CHECKPOINT_TOPIC, ROCKSDB_HALF_TOPIC, ROCKSDB_OP_HALF_TOPIC}
 OWN_TOPICS: Final = (SYSTEM_TOPICS | {TIMER_TOPIC}) - _OF_ROCKSDB
 """Topics that a broker has from its start."""
-_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _LONGEST: Final = 127
 _LONGEST_RETRY: Final = 255
 TOPICS_LIMIT: Final = 100_000
@@ -116,11 +115,11 @@ def why_no_name(topic: str, named: bool) -> str | None:
     longest = _LONGEST_RETRY if retry else _LONGEST
     if len(topic) > longest:
         return f"The specified topic is longer than topic max length {longest}."
-    if not _NAME.fullmatch(topic):
+    if not NAME.fullmatch(topic):
         which = f": {topic}," if named else ""
         return (
             f"The specified topic{which} contains illegal characters, allowing only "
-            "^[%|a-zA-Z0-9_-]+$"
+            f"^{NAME.pattern}$"
         )
     return None
 

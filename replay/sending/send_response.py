@@ -15,6 +15,7 @@ from dissectors.foreign import integer_of
 from dissectors.remoting.code_sets import STORED
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.send_fields import DEFAULT_REGION
 
 from ..message import MessageQueue, SendStatus
 
@@ -25,8 +26,6 @@ STATUSES: Final[dict[int, SendStatus]] = {
     for code in STORED
 }
 """Response code of a message that the broker has → how it was stored."""
-
-DEFAULT_REGION: Final = "DefaultRegion"
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from dissectors.remoting.bodies.trace import encode_trace
+from dissectors.remoting.group_names import TRACER_PREFIX
+from dissectors.remoting.send_fields import DEFAULT_REGION
 from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
 
 from ..message import Message, SendResult, SendStatus, TransactionState
@@ -40,7 +42,7 @@ TraceRecord = Mapping[str, object]
 
 def trace_group(group: str, number: int) -> str:
     """Return the producer group that sends the traces of a group's `number`th producer, 1 first."""
-    return f"_INNER_TRACE_PRODUCER-{group}-PRODUCE-{number}"
+    return f"{TRACER_PREFIX}-{group}-PRODUCE-{number}"
 
 
 def record_of_send(
@@ -61,7 +63,7 @@ def record_of_send(
     return {
         "kind": "Pub",
         "timeStamp": begin_ms,
-        "regionId": result.region or "DefaultRegion",
+        "regionId": result.region or DEFAULT_REGION,
         "group": unwrap_namespace(namespace, group),
         "topic": unwrap_namespace(namespace, message.topic),
         "msgId": result.unique_key,
@@ -100,7 +102,7 @@ def record_of_end(
     return {
         "kind": "EndTransaction",
         "timeStamp": now_ms,
-        "regionId": "DefaultRegion",
+        "regionId": DEFAULT_REGION,
         "group": unwrap_namespace(namespace, group),
         "topic": unwrap_namespace(namespace, message.topic),
         "msgId": unique_key,

@@ -13,13 +13,13 @@ from dissectors.foreign import integer_of
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.ids.message_ids import RecallHandle, encode_recall_handle
 from dissectors.remoting.messages.properties import decode_properties
-from dissectors.remoting.send_fields import V1, send_fields_of
+from dissectors.remoting.send_fields import DEFAULT_REGION, V1, send_fields_of
 from dissectors.remoting.topic_names import DLQ_PREFIX, NOT_FOR_SENDS
 
 from ..answer import Answer
 from ..events import EventKind
 from ..request import BadRequest, Handler, ReceivedRequest, number_of
-from ..state import REGION, BrokerState
+from ..state import BrokerState
 from ..store.memory import NewMessage, offset_id
 from ..store.shelf import StoredRecord
 from ..topics import WRITE, TopicConfig, why_no_name
@@ -80,7 +80,7 @@ def _int32(name: str, text: str | None) -> int:
     return number
 
 
-_REGION_FIELDS: Final = {"MSG_REGION": REGION, "TRACE_ON": "true"}
+_REGION_FIELDS: Final = {"MSG_REGION": DEFAULT_REGION, "TRACE_ON": "true"}
 
 
 class SendRules:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from replay.run import journal_rows
 from replay.sandbox import Injection, InjectionKind, SandboxOptions, TopicSpec, sandbox_thread
+from rmqtool.diagnose.run import ATTEMPTS
+from rmqtool.ui.output import JOURNAL_MARK
 
 from ..command import ROOT, rmqtool
 
@@ -40,3 +43,7 @@ def test_a_journal_of_replay(tmp_path: Path) -> None:
     assert rules_in(journal) == set()
     result = rmqtool("diagnose", journal, "-q")
     assert result.out.startswith("run: nothing wrong was found\n8 exchanges, ")
+
+
+def test_who_may_not_import_the_journal_calls_its_files_as_it_does() -> None:
+    assert (JOURNAL_MARK, ATTEMPTS) == (journal_rows.RUN, journal_rows.ATTEMPTS)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.group_names import INNER_PRODUCER, TRACER_PREFIX
 from dissectors.remoting.row_facts.heartbeats import consumers_in
 from dissectors.remoting.row_facts.names import CLIENT, MEMBER, PRODUCER, fact_in, facts_in
 from dissectors.rows.record import ExchangeRecord
@@ -30,10 +31,6 @@ OF_CLIENTS: Final = frozenset(
     )
 )
 """requests by which a client is seen to be alive, and which come every few seconds at most"""
-INNER_PRODUCER: Final = "CLIENT_INNER_PRODUCER"
-"""MixAll.CLIENT_INNER_PRODUCER_GROUP: every consumer has it"""
-INNER_TRACER: Final = "_INNER_TRACE_PRODUCER"
-"""TraceConstants.GROUP_NAME_PREFIX"""
 MAX_ENDPOINTS: Final = 20_000
 MOST_NAMED: Final = 4
 
@@ -84,7 +81,7 @@ class _Fold(Fold):
         named = {
             name
             for name in facts_in(row.facts, PRODUCER)
-            if name != INNER_PRODUCER and not name.startswith(INNER_TRACER)
+            if name != INNER_PRODUCER and not name.startswith(TRACER_PREFIX)
         }
         self.producers.setdefault(place, set()).update(named)
 

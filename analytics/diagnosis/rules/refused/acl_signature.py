@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.group_names import INNER_PRODUCER
 from dissectors.remoting.row_facts.names import ACCOUNT, CLIENT, fact_in
 from dissectors.rows.record import ExchangeRecord
 
@@ -19,8 +20,6 @@ _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_P
 """1 from 4.x (AclException), 16 from 5.x (AuthenticationException, AuthorizationException)."""
 _CALL_CODES: Final = frozenset((40100, 40300))
 """UNAUTHORIZED and FORBIDDEN of a proxy that is asked by gRPC."""
-_INNER_GROUP: Final = "CLIENT_INNER_PRODUCER"
-"""MixAll.CLIENT_INNER_PRODUCER_GROUP: each Java client has it."""
 _CLIENT: Final = "client"
 _ACCOUNT: Final = "account"
 _SHOWN: Final = "shown"
@@ -130,7 +129,7 @@ class _Fold(Refusals):
 
     def subject(self, context: Context) -> Subject:
         named = self.named(_CLIENT) or {context.client(one) for one in self.clients}
-        groups = {name for name in self.groups if name != _INNER_GROUP and "," not in name}
+        groups = {name for name in self.groups if name != INNER_PRODUCER and "," not in name}
         return Subject(
             broker=only(context.broker(one) for one in self.brokers),
             topic=only(self.topics),

@@ -17,7 +17,7 @@ from ...rule import DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 
 NO_MASTER: Final = "no master available along with"
-"""AbstractSendMessageProcessor.consumerSendMsgBack; the second is said by no-master."""
+"""AbstractSendMessageProcessor.consumerSendMsgBack; the rule no-master says it."""
 _NUMBERS: Final = re.compile(r",\s*-?\d+\s*$")
 _WHY: Final = "why"
 

@@ -20,9 +20,8 @@ from ...rule import DiagnosisRule, Exchanges, Fold
 from ...spells import HOUR, SpellTally
 from ...topics import is_own_topic
 from ..refused.no_permission import WRITE
+from ..refused.sendback_failed import NO_MASTER
 
-MARK: Final = "no master available along with"
-"""AbstractSendMessageProcessor.consumerSendMsgBack"""
 MAX_BROKERS: Final = 5000
 MAX_SLAVES: Final = 16
 MAX_TIMES: Final = 1000
@@ -248,7 +247,7 @@ def _change(name: str, broker: _Broker) -> Case | None:
 
 
 def _sent_back(row: ExchangeRecord) -> str | None:
-    return whole(row) if MARK in (row.remark or "") else None
+    return whole(row) if NO_MASTER in (row.remark or "") else None
 
 
 RULE = DiagnosisRule(
@@ -256,7 +255,7 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.ERROR,
     title="A broker has no master",
     searched=(
-        "no master available along with",
+        NO_MASTER,
         "The broker does not exist",
         "slave cannot become master",
     ),

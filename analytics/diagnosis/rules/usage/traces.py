@@ -5,15 +5,11 @@ RocketMQ: TraceConstants, TopicValidator.RMQ_SYS_TRACE_TOPIC.
 
 from __future__ import annotations
 
-from typing import Final
-
+from dissectors.remoting.group_names import TRACER_PREFIX
 from dissectors.remoting.topic_names import is_trace_topic
 from dissectors.rows.record import ExchangeRecord
 
 from ...keys import Flow
-
-TRACERS: Final = "_INNER_TRACE_PRODUCER"
-"""TraceConstants.GROUP_NAME_PREFIX: its producers may write to a topic of any name"""
 
 
 def is_traced(row: ExchangeRecord | Flow) -> bool:
@@ -22,4 +18,4 @@ def is_traced(row: ExchangeRecord | Flow) -> bool:
     if topic is not None and is_trace_topic(topic):
         return True
     group = row.group
-    return group is not None and group.startswith(TRACERS)
+    return group is not None and group.startswith(TRACER_PREFIX)
