@@ -71,7 +71,7 @@ class OwnedFolder:
         self.path.mkdir(_PRIVATE_FOLDER if private else _PUBLIC_FOLDER)
 
     def finish(self) -> None:
-        """Everything is written: give the folder its name, remove the one that it replaces."""
+        """Give the folder, which is written, its name and remove the one that it replaces."""
         files = sorted(_files_in(self.path))
         marker = Marker(self._kind, files)
         (self.path / MARKER).write_bytes(msgspec.json.encode(marker) + b"\n")
@@ -171,13 +171,13 @@ def _marker_of(folder: Path) -> Marker | None:
 
 
 def _is_inside(name: str) -> bool:
-    """Whether a path is one inside of a folder, in its plain spelling."""
+    """Return whether a path is one inside of a folder, in its plain spelling."""
     parts = PurePosixPath(name).parts
     return bool(parts) and "/".join(parts) == name and ".." not in parts and "\0" not in name
 
 
 def _files_in(folder: Path, prefix: str = "") -> Iterator[str]:
-    """Paths of all that is in a folder; folders only where they are empty.
+    """Yield the paths of all that is in a folder; folders only where they are empty.
 
     A link, a device or a pipe is named with a `/` behind it, so that no marker lists it.
     """

@@ -179,7 +179,7 @@ def text_of(data: bytes) -> str:
 
 
 def _is_inside(byte: int) -> bool:
-    """Whether a byte of UTF-8 is not the first one of its character."""
+    """Return whether a byte of UTF-8 is not the first one of its character."""
     return byte & 0xC0 == 0x80
 
 

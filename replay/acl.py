@@ -59,7 +59,7 @@ class Credentials:
 
 
 def signature_of(ext_fields: Mapping[str, str], body: bytes, secret_key: str) -> str:
-    """HMAC-SHA1, base64, over the values of the ext fields in the order of their names, then body.
+    """Return the HMAC-SHA1, base64, of the ext fields' values in order of names, then body.
 
     A field named Signature does not count.
     """
@@ -77,7 +77,7 @@ def _java_order(name: str) -> bytes:
 
 
 def credentials_of(variables: Mapping[str, str]) -> Credentials | None:
-    """Credentials from environment variables; None if there are none.
+    """Return credentials from environment variables; None if there are none.
 
     Raises CredentialsError if only one of the two keys is there.
     """
@@ -91,7 +91,7 @@ def credentials_of(variables: Mapping[str, str]) -> Credentials | None:
 
 
 def read_credentials(path: str) -> Credentials:
-    """Credentials from a file of lines `accessKey=…`, `secretKey=…` and perhaps `securityToken=…`.
+    """Read credentials from lines `accessKey=…`, `secretKey=…` and perhaps `securityToken=…`.
 
     `:` instead of `=`, quotes and comments are taken too, so that the key file of the Java client
     and the tools.yml of mqadmin are. Raises CredentialsError for a file without both keys, OSError
@@ -113,7 +113,7 @@ def read_credentials(path: str) -> Credentials:
 
 
 def _member_of(line: str) -> tuple[str, str]:
-    """Name and value of a line, with = or : between them; empty for a comment."""
+    """Return the name and value of a line, with = or : between them; empty for a comment."""
     if line.startswith(("#", "//", "!")):
         return "", ""
     ends = [at for at in (line.find("="), line.find(":")) if at > 0]

@@ -48,7 +48,7 @@ class SendHook(Protocol):
         """Handle a request that is about to be written."""
 
     def after_send(self, context: SendContext) -> None:
-        """Its end is known."""
+        """Handle the end of a request, which is known."""
 
 
 class RpcHook(Protocol):

@@ -39,7 +39,7 @@ def unwrap_namespace(namespace: str, name: str) -> str:
 
 
 def namespace_fields(namespace: str) -> dict[str, str]:
-    """Ext fields that say a namespace of version 2 on a request; none without one."""
+    """Return the ext fields of a namespace of version 2 on a request; none without one."""
     return {"nsd": "true", "ns": namespace} if namespace else {}
 
 

@@ -69,7 +69,7 @@ class Agreement:
         self._hosts |= {_host_name(host_and_port(address)[0], scoped=True) for address in addresses}
 
     def covers(self, address: str) -> bool:
-        """Whether the host of ``host:port`` may be used; a name is not looked up."""
+        """Return whether the host of ``host:port`` may be used; a name is not looked up."""
         host = host_and_port(address)[0]
         names = _host_name(host), _host_name(host, scoped=True)
         if self.everything or is_loopback(host) or not self._hosts.isdisjoint(names):
@@ -99,7 +99,7 @@ class Guard:
         self._not_captured: set[str] = set()
 
     def learn(self, captured: Iterable[str]) -> None:
-        """More addresses that captured requests were sent to, as ``host:port``."""
+        """Add addresses that captured requests were sent to, as ``host:port``."""
         new = set(captured) - self._learned
         if not new:
             return
@@ -119,7 +119,7 @@ class Guard:
         self._allowed.clear()
 
     def why_not(self, address: str, named: str = "") -> str | None:
-        """Why nothing may be sent to ``host:port``; None where it may. As `check`."""
+        """Return why nothing may be sent to ``host:port``; None where it may. See `check`."""
         try:
             self.check(address, named)
         except TargetRefused as refusal:
@@ -171,7 +171,7 @@ class Guard:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Host and port of ``host:port`` or ``[host]:port``; port 0 where there is none."""
+    """Return host and port of ``host:port`` or ``[host]:port``; port 0 where there is none."""
     host, port = host_and_port_text(address)
     number = natural_of(port)
     if not host or number is None or len(port) > 5:
@@ -180,12 +180,12 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def is_localhost(address: str) -> bool:
-    """Whether ``host:port`` has the name of loopback."""
+    """Return whether ``host:port`` has the name of loopback."""
     return _host_name(host_and_port(address)[0]) == "localhost"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine's loopback; a name is only where it is ``localhost``."""
+    """Return whether a host is this machine's loopback; of names, only ``localhost`` is."""
     if host == "localhost":
         return True
     address = _address_of(host)
@@ -235,7 +235,7 @@ def _allowed_host_of(text: str) -> str:
 
 
 def _names_of(host: str, is_own: Callable[[str], bool]) -> set[str]:
-    """All names, one spelling each, of what the system may reach under a host's address."""
+    """Return all names, one spelling each, of what the system may reach under a host's address."""
     if host == "localhost":
         return {THIS_MACHINE}
     address = _address_of(host)

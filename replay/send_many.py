@@ -38,7 +38,7 @@ class Feed(Protocol[T_co]):
         """Return the next one; None at the end."""
 
     def close(self) -> None:
-        """Nothing more is wanted: whoever waits in `next` is given None."""
+        """Close it: whoever waits in `next` is given None."""
 
 
 class IteratorFeed(Generic[T]):
@@ -52,7 +52,7 @@ class IteratorFeed(Generic[T]):
         return next(self._items, None)
 
     def close(self) -> None:
-        """Nothing more is wanted."""
+        """Close it: nothing more is wanted."""
         self._items = iter(())
 
 
@@ -90,7 +90,7 @@ class LineFeed(Generic[T]):
             await self._wait()
 
     def close(self) -> None:
-        """Nothing more is wanted."""
+        """Close it: nothing more is wanted."""
         self._unwatch()
         self._lines.clear()
         self._ended = True
@@ -173,7 +173,7 @@ class BatchFeed(Generic[T]):
             return batch or None
 
     def close(self) -> None:
-        """Nothing more is wanted."""
+        """Close what it reads from."""
         self._feed.close()
 
 
@@ -186,13 +186,13 @@ class ManySends(Protocol[T, R]):
     """messages a second; None: as fast as it goes"""
 
     def feed(self) -> Feed[T]:
-        """Where it comes from; asked for once, when the loop runs."""
+        """Return where messages come from; asked for once, when the loop runs."""
 
     def send(self, producer: AsyncProducer, item: T) -> Awaitable[R]:
         """Send one."""
 
     def weight(self, item: T) -> int:
-        """For how many messages one counts."""
+        """Return for how many messages one counts."""
 
     def ended(self, item: T, result: R | None, error: ClientError | None) -> None:
         """Handle the result of one."""

@@ -45,7 +45,7 @@ class UniqueIds:
 
 
 def _month_of(now_ms: int) -> tuple[int, int]:
-    """When the month of a time began and when the next one begins, local time, ms."""
+    """Return when the month of a time began and when the next one begins, local time, ms."""
     local = time.localtime(now_ms // 1000)
     year, month = local.tm_year, local.tm_mon
     after = (year + month // 12, month % 12 + 1)

@@ -46,7 +46,7 @@ class Invalid(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def why_not_topic(topic: str) -> Invalid | None:
-    """Why no message can be sent to a topic of this name; None if one can."""
+    """Return why no message can be sent to a topic of this name; None if one can."""
     problem = _why_not_name(topic, "topic", TOPIC_LENGTH)
     if problem is None and topic in NOT_FOR_SENDS:
         return Invalid(-1, f"topic {topic} is one that only brokers write to", "name another topic")
@@ -54,7 +54,7 @@ def why_not_topic(topic: str) -> Invalid | None:
 
 
 def why_not_group(group: str) -> Invalid | None:
-    """Why no producer can have this group; None if one can."""
+    """Return why no producer can have this group; None if one can."""
     if group == DEFAULT_GROUP:
         return Invalid(
             -1, f"{group} is not a valid name for a group", "name a producer group of your own"
@@ -63,7 +63,7 @@ def why_not_group(group: str) -> Invalid | None:
 
 
 def why_not_message(message: Message, max_bytes: int) -> Invalid | None:
-    """Why a message cannot be sent, `max_bytes` being the limit of its body; None if it can."""
+    """Return why a message cannot be sent; None if it can. `max_bytes` is the limit of its body."""
     problem = why_not_topic(message.topic)
     if problem is not None:
         return problem
@@ -85,7 +85,7 @@ def why_not_message(message: Message, max_bytes: int) -> Invalid | None:
 
 
 def why_not_batch(messages: list[Message], max_bytes: int) -> Invalid | None:
-    """Why messages cannot be sent as one batch; None if they can. Each is judged, and all."""
+    """Return why messages cannot be sent as one batch; None if they can. All are judged."""
     if not messages:
         return Invalid(_ILLEGAL, "the batch is empty", "give one message at least")
     first = messages[0]
@@ -97,7 +97,7 @@ def why_not_batch(messages: list[Message], max_bytes: int) -> Invalid | None:
 
 
 def why_not_user_properties(properties: Mapping[str, str]) -> Invalid | None:
-    """Why an application may not set these properties; None if it may."""
+    """Return why an application may not set these properties; None if it may."""
     for name, value in properties.items():
         known = property_of(name)
         if known is not None and known.reserved:
@@ -111,7 +111,7 @@ def why_not_user_properties(properties: Mapping[str, str]) -> Invalid | None:
 
 
 def why_not_encoded(properties: bytes) -> Invalid | None:
-    """Why properties cannot travel, given as they do; None if they can."""
+    """Return why properties cannot travel, given as they do; None if they can."""
     if len(properties) <= PROPERTIES_LENGTH:
         return None
     reason = f"the properties have {len(properties)} bytes, more than the {PROPERTIES_LENGTH} that"
@@ -141,7 +141,7 @@ def _why_not_text(name: str, value: str) -> Invalid | None:
 
 
 def _why_not_joined(first: Message, message: Message) -> Invalid | None:
-    """Why a message cannot be in one batch with the first."""
+    """Return why a message cannot be in one batch with the first."""
     if message.topic != first.topic:
         topics = f"topics {first.topic} and {message.topic}"
         return Invalid(-1, f"a batch has {topics}", "send a batch a topic")

@@ -125,11 +125,11 @@ class WireConnection:
         self._put(ts_ns, self._out, ACK)
 
     def sent(self, ts_ns: int, data: bytes | bytearray | memoryview) -> None:
-        """Bytes that were written to the socket at `ts_ns`, ns since the epoch."""
+        """Write bytes that were sent to the socket at `ts_ns`, ns since the epoch."""
         self._data(ts_ns, self._out, data)
 
     def received(self, ts_ns: int, data: bytes | bytearray | memoryview) -> None:
-        """Bytes that were read from the socket at `ts_ns`, ns since the epoch."""
+        """Write bytes that were read from the socket at `ts_ns`, ns since the epoch."""
         self._data(ts_ns, self._in, data)
 
     def closed(self, ts_ns: int, *, by_peer: bool = False, reset: bool = False) -> None:

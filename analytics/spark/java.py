@@ -146,7 +146,7 @@ class ClassArchive:
         return (f"-XX:ArchiveClassesAtExit={self._making}",)
 
     def keep(self) -> None:
-        """Java has ended: give the archive that it made its name, and remove older ones."""
+        """Name the archive that Java made, which has ended, and remove older ones."""
         if not self._making.is_file():
             return
         try:
@@ -158,7 +158,7 @@ class ClassArchive:
             self.drop()
 
     def drop(self) -> None:
-        """Java was ended: remove what it may have made in part."""
+        """Remove what Java, which was ended, may have made in part."""
         with suppress(OSError):
             self._making.unlink(missing_ok=True)
 

@@ -111,7 +111,7 @@ class Pdu:
         return self.direction.peer.src
 
     def say(self, kind: ExpertKind, detail: str) -> ExpertInfo:
-        """Attaches a finding to this frame and gives it back."""
+        """Attach a finding to this frame and return it."""
         info = ExpertInfo(kind, detail, self.ts, self.packet, self.conversation, self.offset)
         self.expert = self.expert or []
         self.expert.append(info)
@@ -317,7 +317,7 @@ class Conversation(Followed):
                 pieces.clear()
 
     def finish(self, out: list[Pdu]) -> None:
-        """No more comes: appends what can still be decoded."""
+        """Append what can still be decoded, as no more bytes come."""
         self.release_holes(out)
         self.state.finish(self.first, out)
         self.state.finish(self.second, out)

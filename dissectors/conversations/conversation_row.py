@@ -93,7 +93,7 @@ def client_of(conversation: Conversation) -> Direction:
 
 
 def conversation_end(conversation: Conversation) -> str:
-    """`reset`, `closed` or `open`: how a connection stands by now."""
+    """Return `reset`, `closed` or `open`: how a connection stands by now."""
     if conversation.reset_by is not None:
         return words.RESET
     return CLOSED if conversation.closed_by is not None else words.OPEN
@@ -113,7 +113,7 @@ def _lost_at_end(direction: Direction) -> i64:
 
 
 def _handshake(client: Direction, server: Direction, established: int) -> tuple[int | None, ...]:
-    """Microseconds from SYN to SYN/ACK and from there to its acknowledgement."""
+    """Return the microseconds from SYN to SYN/ACK and from there to its acknowledgement."""
     if client.syns != 1 or server.syns != 1 or server.syn_ts < client.syn_ts:
         return None, None
     second = None

@@ -109,7 +109,7 @@ class Undecided(ConversationState):
             _give_commands(direction, frames, out)
 
     def give_up(self) -> None:
-        """Nothing was found: it is taken for something else."""
+        """Take the conversation for something else, as nothing was found in it."""
         self._note_first_bytes()
         _pass_over(self.conversation, self.conversation.protocol)
 
@@ -200,7 +200,7 @@ class Undecided(ConversationState):
                     return
 
     def _try_replication(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
-        """No frame in these pieces: are they what a slave and its master write?"""
+        """Try whether pieces without a frame are what a slave and its master write."""
         if not pieces:  # a SYN: most connections of a scan never say more
             return
         conversation = self.conversation
@@ -341,7 +341,7 @@ class Foreign(ConversationState):
 
 
 def _pass_over(conversation: Conversation, protocol: str) -> None:
-    """Only count the conversation from now on: it is not RocketMQ."""
+    """Count the conversation only from now on, as it is not RocketMQ."""
     conversation.protocol = protocol
     become(conversation, Foreign(conversation))
 

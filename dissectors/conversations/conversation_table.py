@@ -159,7 +159,7 @@ class ConversationTable:
             self._release(held, out)
 
     def release_holes(self, out: list[GivenOut]) -> None:
-        """No packets for a while: what waits for one is given out, nothing is ended."""
+        """Give out what waits for packets, as none came for a while; end nothing."""
         waiting: list[Conversation] = []
         for direction in self._directions.values():
             conversation = direction.conversation
@@ -171,7 +171,7 @@ class ConversationTable:
             out.append(GivenOut(conversation, pdus, False, True))
 
     def finish(self, out: list[GivenOut]) -> None:
-        """No more comes: ends all, in order of appearance."""
+        """End all conversations in order of appearance, as no more packets come."""
         found: list[Conversation] = []
         for direction in self._directions.values():
             if direction.conversation.first is direction:
@@ -180,7 +180,7 @@ class ConversationTable:
             out.append(self._end(conversation))
 
     def count_open(self) -> tuple[i64, i64, i64, i64, i64]:
-        """RocketMQ conversations, frames, commands, gaps and gap bytes of what is still open."""
+        """Return RocketMQ conversations, frames, commands, gaps and gap bytes of what is open."""
         rocketmq: i64 = 0
         frames: i64 = 0
         commands: i64 = 0
@@ -350,7 +350,7 @@ class ConversationTable:
 
 
 def is_another(direction: Direction, segment: Segment) -> bool:
-    """Whether a SYN opens a new connection on the ports of one that is known."""
+    """Return whether a SYN opens a new connection on the ports of one that is known."""
     if direction.isn >= 0:
         return segment.seq != direction.isn
     if direction.first_seq < 0:

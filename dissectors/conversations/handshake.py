@@ -63,7 +63,7 @@ def note_ack(direction: Direction, segment: Segment) -> None:
 
 
 def round_trip_of(conversation: Conversation) -> i64:
-    """Nanoseconds from SYN to the acknowledgement of SYN/ACK; -1 where that cannot be said.
+    """Return the ns from SYN to the acknowledgement of SYN/ACK; -1 where that cannot be said.
 
     With a repeated SYN or SYN/ACK nobody knows which of them was answered.
     """

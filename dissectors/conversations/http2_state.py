@@ -113,7 +113,7 @@ class Http2(ConversationState):
         self.held = self._first.held + self._second.held
 
     def give_up(self) -> None:
-        """No more comes: what was it?"""
+        """Settle what the conversation was, as no more bytes come."""
         if not self.is_rocketmq:
             self.conversation.protocol = self._other
         elif self._calls.unnamed:

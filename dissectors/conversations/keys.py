@@ -27,7 +27,7 @@ def reversed_key(key: bytes) -> bytes:
 
 
 def address_size(key: bytes) -> i64:
-    """4 or 16: addresses, ports (4 bytes), then 5 bytes for each tunnel."""
+    """Return the bytes of an address: a key is addresses, ports (4 bytes), 5 for each tunnel."""
     return 16 if len(key) % 5 == 1 else 4
 
 
@@ -45,7 +45,7 @@ def hosts_of(key: bytes) -> bytes:
 
 
 def source_of(key: bytes) -> str:
-    """`address:port` of the sender, IPv6 in brackets."""
+    """Return `address:port` of the sender, IPv6 in brackets."""
     size: i64 = address_size(key)
     port: i64 = port_of(key)
     if size == 4:

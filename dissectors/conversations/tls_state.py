@@ -165,7 +165,7 @@ class Tls(ConversationState):
         conversation.experts.append(ExpertInfo(kind, detail, ts, packet, conversation.number, -1))
 
     def _ignore(self) -> None:
-        """Nothing more of the conversation is looked at."""
+        """Ignore all that follows in the conversation."""
         conversation = self.conversation
         conversation.ignored = True
         conversation.first.reassembler.forget()

@@ -116,7 +116,7 @@ def _rtt_us(pdu: Pdu) -> int | None:
 
 
 def _end(request: Pdu | None, response: Pdu | None) -> str | None:
-    """How the connection of a request without answer stood when that was given up."""
+    """Return how the connection of a request without answer stood when that was given up."""
     if request is None or response is not None or request.flag & 2:
         return None
     return conversation_end(request.direction.conversation)

@@ -194,7 +194,7 @@ class ExchangeMatcher:
             self._give_up_oldest(out)
 
     def _note_waiting(self, pdu: Pdu, direction: Direction) -> None:
-        """Something waits with this direction, whose requests it is about."""
+        """Note that a PDU waits with this direction, whose requests it is about."""
         self.waiting += 1
         self._bytes += pdu.header_length + len(pdu.body)
         if self.waiting > self._most_waiting:

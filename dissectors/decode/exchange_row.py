@@ -125,7 +125,7 @@ def _strip(exchange: Exchange, detail: str, experts: list[ExpertInfo]) -> None:
 
 
 def settled_by(exchange: Exchange) -> i64:
-    """Id of the packet that an exchange is filed under: its response's, else its request's."""
+    """Return the id of the packet that an exchange is filed under: its response's or request's."""
     response = exchange.response
     if response is not None:
         return response.packet
@@ -182,7 +182,7 @@ def _rtt_us(pdu: Pdu) -> int | None:
 
 
 def _end(request: Pdu | None, response: Pdu | None) -> str | None:
-    """How the connection of a request without answer stood when that was given up."""
+    """Return how the connection of a request without answer stood when that was given up."""
     if request is None or response is not None or request.flag & 2:
         return None
     return conversation_end(request.direction.conversation)

@@ -119,16 +119,16 @@ class Decode:
         return self.sources[packet >> CAPTURE_SHIFT]
 
     def records(self) -> Iterator[list[ExchangeRecord]]:
-        """Exchanges as rows, in the order they are settled; bodies are not kept."""
+        """Yield exchanges as rows, in the order they are settled; bodies are not kept."""
         for batch in self._exchanges(self._keep()):
             yield self.rows_of(batch)
 
     def exchanges(self) -> Iterator[list[Exchange]]:
-        """Exchanges with both PDUs and their bodies, in the order they are settled."""
+        """Yield exchanges with both PDUs and their bodies, in the order they are settled."""
         yield from self._exchanges(KEEP_ALL)
 
     def commands(self) -> Iterator[list[CommandSeen]]:
-        """Commands in the order of packets, as far as what is held back for it is bounded."""
+        """Yield commands in the order of packets, as far as what is held back for it is bounded."""
         options = self.options
         stages = CommandStages(
             options.decode_as,
@@ -173,7 +173,7 @@ class Decode:
         return taken
 
     def counted_exchanges(self) -> Iterator[list[Exchange]]:
-        """Exchanges in the order they are settled; their bodies are counted and not kept."""
+        """Return exchanges in the order they are settled; their bodies are counted and not kept."""
         return self._exchanges(KEEP_MESSAGES)
 
     def message_lines(self) -> Iterator[Lines]:
@@ -362,7 +362,7 @@ class Decode:
         return self.options.since is not None or self.options.until is not None
 
     def _in_time(self, one: Pdu | None) -> bool:
-        """Whether an exchange began, or where that was not seen ended, in the time asked for."""
+        """Return whether the first PDU that was seen of an exchange is in the time asked for."""
         since, until = self.options.since, self.options.until
         if one is None:
             return False

@@ -136,7 +136,7 @@ class RowFields:
 
 
 def _reconsume_limit(fields: dict[str, str]) -> int | None:
-    """How often the message of a send back may have been delivered again; None: it does not say.
+    """Return how often the message of a send back may be delivered again; None: not said.
 
     A negative delay level asks for the dead letters at once
     (AbstractSendMessageProcessor.consumerSendMsgBack).

@@ -147,12 +147,12 @@ class Stages:
         self._note_received(conversation)
 
     def sweep(self, now: i64, packet: i64) -> None:
-        """Behind this packet: end the conversations that were closed a while ago, and hold less."""
+        """End the conversations that were closed well before this packet, and hold less."""
         self.table.sweep(now, self._given)
         self._take_given(packet, SWEPT)
 
     def release_holes(self) -> None:
-        """No packets for a while: gives out what waits for holes to be filled."""
+        """Give out what waits for holes to be filled, as no packets came for a while."""
         self.table.release_holes(self._given)
         self._take_given(LAST)
 
@@ -177,7 +177,7 @@ class Stages:
         return taken
 
     def _take_given(self, packet: i64, first: i64 = 0) -> None:
-        """Results of conversations that ended or were made to give out what they hold.
+        """Take the results of conversations that ended or were made to give out what they hold.
 
         `first`: the place of the first of them.
         """
@@ -196,7 +196,7 @@ class Stages:
         self._want_acks()
 
     def _want_acks(self) -> None:
-        """Pure ACKs are looked at only while a hole or the end of a handshake is waited for."""
+        """Ask for pure ACKs only while a hole or the end of a handshake is waited for."""
         self._shaking = self.table.shaking
         self.segments.acks_wanted = self._waiting > 0 or self._shaking > 0
 
@@ -213,7 +213,7 @@ class Stages:
         raise NotImplementedError
 
     def _finish_direction(self, direction: Direction) -> None:
-        """No more comes of this direction."""
+        """Finish a direction of which no more bytes come."""
         raise NotImplementedError
 
     def _note_received(self, conversation: Conversation) -> None:
@@ -331,7 +331,7 @@ class CommandStages(Stages):
         self._ready: list[Exchange] = []
 
     def release_holes(self) -> None:
-        """No packets for a while: gives out what waits for holes to be filled, and its order."""
+        """Give out what waits for holes to be filled, and its order, as no packets come."""
         super().release_holes()
         self._ready.extend(self._line.finish())
 
@@ -369,7 +369,7 @@ class CommandStages(Stages):
         self._settled.clear()
 
     def _floor(self) -> int:
-        """Id of the earliest packet of which a command may still come; -1: of none."""
+        """Return the id of the earliest packet of which a command may still come; -1: of none."""
         floor: i64 = -1
         settled: list[Conversation] = []
         for conversation in self._late:

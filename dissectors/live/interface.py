@@ -131,7 +131,7 @@ class LiveCapture:
             raise LiveError(self.interface, reason_of(error)) from None
 
     def count(self) -> None:
-        """Brings `received` and `dropped` up to date, where the system counts."""
+        """Bring `received` and `dropped` up to date, where the system counts."""
         try:
             received, dropped = packet_statistics(self._socket.ins)
         except (OSError, AttributeError, TypeError):
@@ -228,7 +228,7 @@ def pcap_head(linktype: int) -> bytes:
 
 
 def pcap_records(packets: Sequence[RingPacket]) -> bytes:
-    """Packets as records of a little-endian pcap with times in nanoseconds."""
+    """Return packets as records of a little-endian pcap with times in nanoseconds."""
     pack = _RECORD.pack
     parts = []
     for ts, data, length in packets:
@@ -253,7 +253,7 @@ def _hardware_of(opened: ListeningSocket) -> int:
 
 
 def _sees_twice(opened: ListeningSocket) -> bool:
-    """Whether packets are shown going out and coming in: a loopback before Linux 4.20."""
+    """Return whether packets are shown going out and coming in: a loopback before Linux 4.20."""
     try:
         return _hardware_of(opened) == _LOOPBACK and not ignores_outgoing(opened.ins)
     except (AttributeError, TypeError, IndexError):

@@ -140,14 +140,14 @@ def tagged(data: bytes, tpid: int, tci: int) -> bytes:
 
 
 def packet_statistics(socket: PacketSocket) -> tuple[int, int]:
-    """Packets that passed the filter and those of them that were lost, since the last call."""
+    """Return packets that passed the filter and those of them that were lost, since last asked."""
     said = socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 12)
     received, dropped = struct.unpack_from("=II", said)
     return received, dropped
 
 
 def ignores_outgoing(socket: PacketSocket) -> bool:
-    """Tells the kernel not to show packets on their way out; False: it cannot (before 4.20)."""
+    """Tell the kernel not to show outgoing packets; return False where it cannot (before 4.20)."""
     try:
         socket.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
     except OSError:
@@ -156,7 +156,7 @@ def ignores_outgoing(socket: PacketSocket) -> bool:
 
 
 def set_buffer(socket: PacketSocket, size: int) -> None:
-    """Lets so many bytes wait in a socket without a ring, or as many as the system allows."""
+    """Let so many bytes wait in a socket without a ring, or as many as the system allows."""
     for name in (SO_RCVBUFFORCE, SO_RCVBUF):
         try:
             socket.setsockopt(SOL_SOCKET, name, size)

@@ -56,7 +56,7 @@ def account_of(name: str | None, environment: Mapping[str, str]) -> Account | No
 
 
 def is_root() -> bool:
-    """Whether this process may do anything, as root."""
+    """Return whether this process may do anything, as root."""
     return sys.platform.startswith("linux") and os.geteuid() == 0
 
 

@@ -66,7 +66,7 @@ class SharedDecode(Decode):
         self._end()
 
     def records(self) -> Iterator[list[ExchangeRecord]]:
-        """Exchanges as rows, in the order of one process."""
+        """Yield exchanges as rows, in the order of one process."""
         try:
             for received in self._outputs(RowRequest(RowForm.records)):
                 for chunks in _by_chunk(received):
@@ -136,7 +136,7 @@ class SharedDecode(Decode):
             yield from self._others(alone, alone.message_lines())
 
     def take_conversations(self) -> list[ConversationRecord]:
-        """As in one process."""
+        """Return the rows of connections that have ended, as one process does."""
         taken, self._ended = self._ended, []
         return taken
 

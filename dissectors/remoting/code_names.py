@@ -45,7 +45,7 @@ def _unknown(code: int) -> str:
 
 
 def request_name(code: int, version: int | None = None) -> str:  # noqa: ARG001
-    """Constant name of a request code, a former one where the number is free today.
+    """Return the constant name of a request code, a former one where the number is free today.
 
     No release gave the number of a removed request to another one so far, so `version` (MQVersion
     ordinal of the requester) changes nothing yet; callers pass it because responses need it.
@@ -55,7 +55,7 @@ def request_name(code: int, version: int | None = None) -> str:  # noqa: ARG001
 
 
 def response_name(code: int, request_code: int | None = None, version: int | None = None) -> str:
-    """Constant name of a response code to `request_code`, `version` being the responder's ordinal.
+    """Return the constant of a response code to `request_code`; `version` is an ordinal.
 
     209..211 are access control failures as an answer to 50..54, 2010..2012 have older meanings from
     5.0.0 to 5.1.0, and DLedger answers 200 for success.
@@ -77,13 +77,13 @@ def _is_other_meaning(code: int, request_code: int | None, version: int | None) 
 
 
 def language_name(code: int) -> str:
-    """Enum name of a language byte."""
+    """Return the enum name of a language byte."""
     name = _LANGUAGE_NAMES.get(code)
     return name if name is not None else _unknown(code)
 
 
 def language_code(name: str) -> int | None:
-    """Language byte of an enum name, spelled exactly as in Java; None if there is no such name."""
+    """Return the byte of a language as Java spells its enum; None if there is no such name."""
     return _LANGUAGE_CODES.get(name)
 
 
@@ -98,7 +98,7 @@ _WIDE_CODES: dict[int, int] = {
 
 
 def wide_request_code(wire: int) -> int:
-    """Real code of a ROCKETMQ header's 16-bit value (signed or unsigned): 3442 is 200050."""
+    """Return the real code of a ROCKETMQ header's 16 bits (signed or unsigned): 3442 is 200050."""
     return _WIDE_CODES.get(wire, wire)
 
 

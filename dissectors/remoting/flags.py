@@ -84,40 +84,40 @@ def _bits_of(value: int, names: dict[int, str]) -> list[str]:
 
 
 def describe_sys_flag(value: int) -> list[str]:
-    """Names of the bits in a message's sysFlag, transaction and compression type among them."""
+    """Return the names of the bits in a message's sysFlag, its types among them."""
     return list(names_of(value))
 
 
 def describe_pull_sys_flag(value: int) -> list[str]:
-    """Names of the bits in the sysFlag of a pull request."""
+    """Return the names of the bits in the sysFlag of a pull request."""
     return _bits_of(value, PULL_FLAGS)
 
 
 def describe_unit_sys_flag(value: int) -> list[str]:
-    """Names of the bits in topicSysFlag or groupSysFlag."""
+    """Return the names of the bits in topicSysFlag or groupSysFlag."""
     return _bits_of(value, UNIT_FLAGS)
 
 
 def describe_command_flag(value: int) -> list[str]:
-    """Names for the bits of a command's flag; a request has the first bit unset."""
+    """Return the names for the bits of a command's flag; a request has the first bit unset."""
     names = _bits_of(value, COMMAND_FLAGS)
     return names if value & 1 else ["REQUEST", *names]
 
 
 def describe_perm(value: int) -> str:
-    """Permission as RocketMQ prints it: `RW-`; priority and undefined bits behind it."""
+    """Return the permission as RocketMQ prints it: `RW-`; priority and undefined bits behind it."""
     text = "".join(letter if value & bit else "-" for bit, letter in _PERM_LETTERS)
     rest = value & 0xFFFFFFFF & ~0xF
     return text + (" PRIORITY" if value & _PERM_PRIORITY else "") + (f" {rest:#x}" if rest else "")
 
 
 def describe_transaction(value: int) -> str | None:
-    """Name of a commitOrRollback value: COMMIT, ROLLBACK, NOT_TYPE (still open) or PREPARED."""
+    """Return the name of a commitOrRollback: COMMIT, ROLLBACK, NOT_TYPE (open) or PREPARED."""
     return TRANSACTION_TYPES.get(value)
 
 
 def delay_of(level: int) -> str | None:
-    """Time that a delay level stands for by default, `10s`; above the last level it is the last."""
+    """Return the default time of a delay level, `10s`; levels above the last are the last."""
     if level < 1:
         return None
     return DELAY_LEVELS[min(level, len(DELAY_LEVELS)) - 1]

@@ -63,7 +63,7 @@ def first_code_of(header: bytes) -> i64:
 
 
 def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> bool:
-    """Whether bytes are certainly a header: the test of a decoder that looks for a frame.
+    """Return whether bytes are certainly a header: the test of a decoder that looks for a frame.
 
     `tolerant`: JSON may also be what only Java's reader takes.
     """
@@ -80,7 +80,7 @@ def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> boo
 
 
 def _is_binary(header: bytes) -> bool:
-    """Whether the lengths of a binary header add up to the last byte; nothing is decoded."""
+    """Return whether the lengths of a binary header add up to the last byte; nothing is decoded."""
     size: i64 = len(header)
     if size < MIN_BINARY_HEADER or not 0 <= read_i32_be(header, 9) <= 3:
         return False
@@ -165,7 +165,7 @@ def _decode_tolerant(header: bytes) -> RemotingCommand | None:
 
 
 def _tolerated(header: bytes) -> RemotingCommand | None:
-    """Absent members have defaults, bare values are strings."""
+    """Decode a header with absent members as their defaults and bare values as strings."""
     result = decode_json(header.decode("utf-8", "replace").encode())
     value = result.value
     if not isinstance(value, dict) or result.problem is not None:
@@ -205,7 +205,7 @@ def _language_of(value: object) -> str:
 
 
 def _strings_of(fields: object) -> dict[str, str]:
-    """Ext fields as Java reads them: every value a string, null members left out."""
+    """Return the ext fields as Java reads them: every value a string, null members left out."""
     found: dict[str, str] = {}
     if isinstance(fields, dict):
         for name, value in fields.items():

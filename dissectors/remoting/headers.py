@@ -201,7 +201,7 @@ def header_fields(name: str) -> tuple[HeaderField, ...]:
 
 
 def header_name(request_code: int, response: bool, version: int | None = None) -> str | None:
-    """Java class of the ext fields of a request with this code, or of the response to one."""
+    """Return the Java class of a request's ext fields, or of those of the response to one."""
     operation = operation_of(request_code, version)
     if operation is None:
         return None
@@ -317,7 +317,7 @@ def encode_ext_fields(
     fields: Mapping[str, object],
     version: int | None = None,
 ) -> dict[str, str]:
-    """Ext fields as the wire has them, of typed values by long name: the reverse of `typed_header`.
+    """Return ext fields as on the wire, of values by long name: the reverse of `typed_header`.
 
     Fields of the class come first, in its order, then all others under their own name; None is
     left out, as Java leaves out null.

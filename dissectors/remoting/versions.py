@@ -77,14 +77,14 @@ V5_3_3: Final = _ORDINALS["V5_3_3"]
 
 
 def version_name(ordinal: int) -> str:
-    """Constant name, such as `V5_3_3`; `HIGHER_VERSION(700)` or `UNKNOWN(-1)` outside the table."""
+    """Return the constant: `V5_3_3`; outside the table `HIGHER_VERSION(700)` or `UNKNOWN(-1)`."""
     if 0 <= ordinal <= HIGHER_VERSION:
         return VERSIONS[ordinal]
     return f"HIGHER_VERSION({ordinal})" if ordinal > 0 else f"UNKNOWN({ordinal})"
 
 
 def release_of(ordinal: int) -> str:
-    """Release as people write it, `5.3.3` or `4.9.4-SNAPSHOT`; outside the table `version_name`.
+    """Return the release: `5.3.3` or `4.9.4-SNAPSHOT`; outside the table `version_name`.
 
     The releases 4.0.0, 4.1.0 and 4.2.0 themselves send the ordinal of their SNAPSHOT, and the
     previews of 5.0.0 those of 5.0.0 and 5.0.1.
@@ -97,7 +97,7 @@ def release_of(ordinal: int) -> str:
 
 
 def ordinal_of(name: str) -> int | None:
-    """Ordinal of a constant (`V5_3_3`) or release (`5.3.3`, `4.9.4-SNAPSHOT`); None if unknown."""
+    """Return the ordinal of `V5_3_3`, `5.3.3` or `4.9.4-SNAPSHOT`; None if unknown."""
     if name[:1].isdigit():
         name = "V" + name.replace(".", "_").replace("-", "_")
     return _ORDINALS.get(name)

@@ -32,6 +32,6 @@ class ReplicationFinder:
         return None
 
     def receive_gap(self, first: bool, length: int) -> None:
-        """Bytes of a direction that the capture does not have; 0: how many is not known."""
+        """Note bytes of a direction that the capture does not have; 0: how many is not known."""
         for reading in self._readings:
             reading.receive_gap(first, length)

@@ -113,7 +113,7 @@ def slave_of(head: bytes) -> str | None:
 
 
 def need_of_answer(head: bytes) -> int:
-    """Bytes of a master's handshake that begins so; as many as there are where it cannot be one."""
+    """Return the bytes of a master's handshake that begins so; all there are where it is none."""
     if len(head) < ANSWER.size:
         return ANSWER.size
     size: int = ANSWER.unpack_from(head)[1]
@@ -157,7 +157,7 @@ def _entries_at(head: bytes, at: int) -> list[tuple[int, int]] | None:
 
 
 def is_record_at(data: bytes, at: int, offset: int) -> bool:
-    """Whether a stored message of this physical offset begins at a place of `data`."""
+    """Return whether a stored message of this physical offset begins at a place of `data`."""
     total = INT.unpack_from(data, at)[0]
     return (
         total >= MIN_RECORD
@@ -167,7 +167,7 @@ def is_record_at(data: bytes, at: int, offset: int) -> bool:
 
 
 def is_auto_switch_at(window: bytes, record: int, offset: int) -> bool:
-    """Whether a longer header stands before a stored message: a shorter one seems to, at 0."""
+    """Return whether a longer header stands before a message: a shorter one seems to, at 0."""
     at = record - AUTO_HEADER.size
     header = read_auto_switch(window, at) if at >= 0 else None
     return header is not None and header.offset == offset and header.size >= RECORD_HEAD

@@ -182,7 +182,7 @@ class Reading:
         stream.receive(data, offset, packet, ts)
 
     def receive_gap(self, first: bool, length: int) -> None:
-        """Bytes of a direction that the capture does not have; 0: how many is not known."""
+        """Note bytes of a direction that the capture does not have; 0: how many is not known."""
         self.gaps += 1
         self._whole = False
         if first == self.master_first:
@@ -266,7 +266,7 @@ class Reading:
         return True
 
     def data(self, length: int, missing: bool) -> None:
-        """Bytes of a transfer."""
+        """Count bytes of a transfer."""
         self._seen.last += length
         if missing:
             self._seen.missing += length
@@ -290,7 +290,7 @@ class Reading:
             self._seen.unreported.append((self._seen.last, ts))
 
     def report(self, offset: int, state: int, packet: int, ts: int) -> bool:
-        """Return the slave's largest offset."""
+        """Note the slave's largest offset; return False where it cannot be."""
         before = self._seen.acknowledged
         if before is not None and offset < before:
             if not self.certain:
@@ -323,7 +323,7 @@ class Reading:
         self._judge()
 
     def bad(self, detail: str, packet: int, ts: int, offset: int) -> None:
-        """Bytes that can be no message: nothing that is not certain survives them."""
+        """Handle bytes that can be no message: nothing that is not certain survives them."""
         if self.certain:
             self._say(detail, packet, ts, offset)
         elif self._whole:
@@ -334,7 +334,7 @@ class Reading:
     # -- inside ---------------------------------------------------------------------------------
 
     def _judge(self) -> None:
-        """Whether what was seen by now can be nothing else."""
+        """Judge whether what was seen by now can be nothing else."""
         if self.certain:
             return
         idle = (
@@ -347,7 +347,7 @@ class Reading:
         self.certain = self._seen.records > 0 or self._seen.links >= 2 or idle or handshake
 
     def _lag_bytes(self) -> int:
-        """Bytes transferred and not yet reported; a slave that has nothing reports 0."""
+        """Return the bytes transferred and not yet reported; a slave that has nothing reports 0."""
         if self._seen.first is None:
             return 0
         return max(self._seen.complete_to - max(self._seen.acknowledged or 0, self._seen.first), 0)

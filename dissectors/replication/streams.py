@@ -50,7 +50,7 @@ class Listener(Protocol):
         """
 
     def data(self, length: int, missing: bool) -> None:
-        """Bytes of the transfer; `missing`: the capture does not have them."""
+        """Handle bytes of the transfer; `missing`: the capture does not have them."""
 
     def record(self) -> None:
         """Handle the start of a transfer: a stored message that has the transfer's offset."""
@@ -61,7 +61,7 @@ class Listener(Protocol):
         """
 
     def report(self, offset: int, state: int, packet: int, ts: int) -> bool:
-        """Return the slave's largest offset. False: it cannot be."""
+        """Handle the slave's largest offset; return False where it cannot be."""
 
     def handshake(self, slave: str) -> None:
         """Handle the handshake of the slave."""
@@ -70,7 +70,7 @@ class Listener(Protocol):
         """Handle the master's epochs with their first offsets."""
 
     def bad(self, detail: str, packet: int, ts: int, offset: int) -> None:
-        """Bytes that can be no message of this protocol; `offset` is that in the stream."""
+        """Handle bytes that can be no message of this protocol; `offset` is that in the stream."""
 
 
 class _Candidate:
@@ -124,7 +124,7 @@ class MasterStream:
                 data, offset, at = rest, offset + len(data) - len(rest), 0
 
     def receive_gap(self, length: int) -> None:
-        """Bytes that the capture does not have; 0: how many cannot be known."""
+        """Note bytes that the capture does not have; 0: how many cannot be known."""
         self.begun = True
         if self._left and 0 < length <= self._left:
             self._record = None
@@ -184,7 +184,7 @@ class MasterStream:
         return at
 
     def _need(self, head: bytes) -> int:
-        """Bytes of the message that begins so, as far as they tell."""
+        """Return the bytes of the message that begins so, as far as they tell."""
         if not self._auto or len(head) < 4:
             return 4 if self._auto else self._size
         if INT.unpack_from(head)[0] != HaState.HANDSHAKE:
@@ -239,7 +239,7 @@ class MasterStream:
         return b""
 
     def _by_record(self, window: bytes) -> int:
-        """Place of a header of which the data is a stored message with its offset; -1: none."""
+        """Return the place of a header whose data is a stored message with its offset; -1: none."""
         for match in RECORD_MAGIC.finditer(window):
             record = match.start() - 4
             at = record - self._size
@@ -255,7 +255,7 @@ class MasterStream:
         return -1
 
     def _note_places(self, window: bytes, base: int, offset: int) -> None:
-        """Where a header may be inside a packet: bytes that say the offset of their own place.
+        """Note where a header may be inside a packet: bytes that say the offset of their own place.
 
         A stored message tells which physical offset stands where, until the next header.
         """
@@ -352,7 +352,7 @@ class SlaveStream:
             self._take(head, offset + at - len(head), packet, ts)
 
     def receive_gap(self, length: int) -> None:
-        """Bytes that the capture does not have; 0: how many cannot be known."""
+        """Note bytes that the capture does not have; 0: how many cannot be known."""
         self.begun = True
         known = length > 0 and self.synchronized and self._met
         if not known or self._need(self._head) > self._unit:

@@ -79,7 +79,7 @@ def read_u32(data: bytes, at: i64, big: bool) -> i64:
 
 
 def read_u32_pair(data: bytes, at: i64, big: bool) -> tuple[i64, i64]:
-    """Two unsigned 32-bit integers that follow each other, with one look at the bytes."""
+    """Return two unsigned 32-bit integers that follow each other, with one look at the bytes."""
     if big:
         both = read_i64_be(data, at)
         return (both >> 32) & 0xFFFFFFFF, both & 0xFFFFFFFF
@@ -203,7 +203,7 @@ class CaptureReader:
         self.experts.append(ExpertInfo(kind, detail, self.last_ts, packet, -1, offset))
 
     def _lose(self, at: i64) -> None:
-        """From here on the bytes are not a record; the search for the next one begins."""
+        """Begin the search for the next record, as the bytes from here on are none."""
         if self._lost < 0:
             self._lost = self._offset + at
 

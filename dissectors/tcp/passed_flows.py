@@ -62,7 +62,7 @@ class PassedFlows:
         self._unsure = False
 
     def begin(self) -> None:
-        """All packets so far were looked at."""
+        """Begin anew: all packets so far were looked at."""
         self._unsure = False
 
     def add(self, key: bytes, connection: Followed) -> None:

@@ -165,7 +165,7 @@ class PcapReader(CaptureReader):
         return Packet(number, ts, self._linktype, data, at + RECORD_HEADER, end, length)
 
     def _recover(self, data: bytes, at: i64, last: i64, found: list[Packet]) -> i64:
-        """Where records go on, or, while `_lost`, from where on the bytes must be kept."""
+        """Return where records go on, or, while `_lost`, from where on the bytes must be kept."""
         if last >= 0:
             self._looks_left = (at - last) // INSIDE
             inside: i64 = self._next_inside(data, last + RECORD_HEADER, at)
@@ -182,7 +182,7 @@ class PcapReader(CaptureReader):
         return again
 
     def _next_up_to_end(self, data: bytes, at: i64) -> i64:
-        """Where records begin that fill the file, in one that is larger than what is left of it.
+        """Return where records begin that fill the file, which is larger than what is left of it.
 
         -1: there are none, so the file was cut off.
         """
@@ -194,7 +194,7 @@ class PcapReader(CaptureReader):
         return again
 
     def _next_record(self, data: bytes, at: i64) -> i64:
-        """Where plausible records in a row begin, or -1; then `_undecided` says what to keep."""
+        """Return where plausible records begin, or -1; then `_undecided` says what to keep."""
         self._undecided = max(at, len(data) - RECORD_HEADER + 1)
         undecided: i64 = -1
         looks = self._looks
@@ -212,7 +212,7 @@ class PcapReader(CaptureReader):
         return -1
 
     def _next_inside(self, data: bytes, at: i64, end: i64) -> i64:
-        """Where plausible records begin that reach in a row up to `end` or behind it, or -1."""
+        """Return where plausible records begin that reach in a row to `end` or behind it, or -1."""
         looks = self._looks
         match = looks.search(data, at, end)
         while match is not None and self._looks_left > 0:
@@ -223,7 +223,7 @@ class PcapReader(CaptureReader):
         return -1
 
     def _in_a_row(self, data: bytes, at: i64, count: i64) -> RecordCheck:
-        """Whether plausible records begin here; fewer do where the first fits the last packet."""
+        """Return whether plausible records begin here; few do if the first fits the last packet."""
         before: i64 = self._last_second()
         passed: i64 = 0
         while passed < count:
@@ -244,7 +244,7 @@ class PcapReader(CaptureReader):
         return RecordCheck.RECORDS
 
     def _reach(self, data: bytes, at: i64, end: i64) -> RecordCheck:
-        """Whether plausible records stand in a row from here up to `end` or behind it."""
+        """Return whether plausible records stand in a row from here up to `end` or behind it."""
         size: i64 = len(data)
         before: i64 = 0
         passed: i64 = 0
@@ -267,7 +267,7 @@ class PcapReader(CaptureReader):
         return RecordCheck.NO_RECORDS
 
     def _goes_on(self, data: bytes, at: i64) -> RecordCheck:
-        """Whether one more record stands here, as far as the bytes tell."""
+        """Return whether one more record stands here, as far as the bytes tell."""
         if len(data) - at < RECORD_HEADER:
             return RecordCheck.RECORDS
         if self._in_a_row(data, at, 1) is RecordCheck.NO_RECORDS:
@@ -283,7 +283,7 @@ class PcapReader(CaptureReader):
         return RecordCheck.RECORDS if passed > 0 and at <= len(data) else RecordCheck.NO_RECORDS
 
     def _end_of_record(self, data: bytes, at: i64) -> i64:
-        """Where a plausible record that begins here ends; -1: the bytes are none."""
+        """Return where a plausible record that begins here ends; -1: the bytes are none."""
         captured, length = read_u32_pair(data, at + 8, self._big)
         if captured > MAX_PACKET or captured > length or length > MAX_LENGTH:
             return -1

@@ -131,14 +131,14 @@ class PcapngReader(CaptureReader):
         return found
 
     def _is_odd(self, kind: i64, data: bytes, at: i64, length: i64) -> bool:
-        """Whether a block that the end of the file cuts off is rather one of a wrong length."""
+        """Return whether a block that the end of the file cuts off rather has a wrong length."""
         if kind == ENHANCED_PACKET and at + 24 <= len(data):
             captured = read_u32(data, at + 20, self._big)
             return not 32 + captured <= length <= 32 + captured + MAX_OPTIONS
         return length > ORDINARY_PACKET
 
     def _next_up_to_end(self, data: bytes, at: i64) -> i64:
-        """Where blocks begin that fill the file, in one that is larger than what is left of it.
+        """Return where blocks begin that fill the file, which is larger than what is left of it.
 
         -1: there are none, so the file was cut off.
         """
@@ -155,7 +155,7 @@ class PcapngReader(CaptureReader):
         return -1
 
     def _recover(self, data: bytes, at: i64) -> i64:
-        """Where blocks go on, or, while `_lost`, from where on the bytes must be kept."""
+        """Return where blocks go on, or, while `_lost`, from where on the bytes must be kept."""
         undecided: i64 = -1
         looks = _BLOCK_BIG if self._big else _BLOCK_LITTLE
         match = looks.search(data, at)
@@ -171,7 +171,7 @@ class PcapngReader(CaptureReader):
         return undecided if undecided >= 0 else max(at, len(data) - BLOCK_HEADER + 1)
 
     def _in_a_row(self, data: bytes, at: i64, count: i64) -> RecordCheck:
-        """Whether so many blocks begin here, one behind the other."""
+        """Return whether so many blocks begin here, one behind the other."""
         size: i64 = len(data)
         big = self._big
         for index in range(count):
@@ -302,7 +302,7 @@ def _set_resolution(interface: _Interface, resolution: int) -> None:
 
 
 def _timestamp(interface: _Interface, high: i64, low: i64, last: i64) -> i64:
-    """Nanoseconds since the epoch; a time that no clock shows (after 2116) is the last one."""
+    """Return nanoseconds since the epoch; a time that no clock shows (after 2116) is the last."""
     if high < 1 << 30:
         ticks: i64 = (high << 32) | low
         if ticks < interface.exact:
@@ -313,7 +313,7 @@ def _timestamp(interface: _Interface, high: i64, low: i64, last: i64) -> i64:
 
 
 def _order_of(data: bytes, at: i64, big: bool) -> bool:
-    """Whether a section is big-endian; the byte order so far where its mark is damaged."""
+    """Return whether a section is big-endian; the byte order so far where its mark is damaged."""
     if read_u32(data, at + 8, True) == BYTE_ORDER_MAGIC:
         return True
     return big and read_u32(data, at + 8, False) != BYTE_ORDER_MAGIC

@@ -52,7 +52,7 @@ Piece = Data | Gap
 
 
 def agree(segment: Segment, offset: i64, piece: Data) -> bool:
-    """Whether a segment at an offset has the same bytes as a piece where both have some."""
+    """Return whether a segment at an offset has the same bytes as a piece where both have some."""
     if not piece.data:
         return True
     low: i64 = max(offset, piece.offset)

@@ -164,7 +164,7 @@ class StreamReassembler:
         self._give_up_waiting(segment.ts, out)
 
     def finish(self, out: list[Piece]) -> None:
-        """No more comes: what waits is given out, holes as gaps."""
+        """Give out what waits, holes as gaps, as no more segments come."""
         while self._pending:
             self._skip_hole(out)
 
@@ -179,7 +179,7 @@ class StreamReassembler:
         return lost if 0 < lost < MAX_PENDING else 0
 
     def forget(self) -> None:
-        """Nobody wants the stream any more: what waits is let go."""
+        """Let go of what waits, as nobody wants the stream any more."""
         self._pending = []
         self.pending_bytes = 0
         self.waiting = False
@@ -233,12 +233,12 @@ class StreamReassembler:
             self._wait(segment, out)
 
     def _is_far(self, offset: i64) -> bool:
-        """Whether an offset is where no segment of this connection can be."""
+        """Return whether an offset is where no segment of this connection can be."""
         distance: i64 = offset - self._expected
         return distance > MAX_DISTANCE or distance < -MAX_RETRANSMISSION
 
     def _restart(self, segment: Segment, out: list[Piece]) -> bool:
-        """Far off again and again: another connection of which no SYN was captured."""
+        """Start anew where segments are far off again and again: a connection without a SYN."""
         if self._far_from != self._expected:
             self._far_from = self._expected
             self._far = 0
@@ -257,7 +257,7 @@ class StreamReassembler:
         return True
 
     def _is_keep_alive(self, segment: Segment, end: i64) -> bool:
-        """Return a probe: one byte, sent and acknowledged before, of which the value means nothing.
+        """Return whether this is a probe: one byte, sent and acknowledged before, of any value.
 
         Where the real byte was not captured only the silence before it tells it from data.
         """
@@ -297,7 +297,7 @@ class StreamReassembler:
         return differs
 
     def _first_after(self, offset: i64) -> i64:
-        """Index of the first waiting piece that ends behind an offset."""
+        """Return the index of the first waiting piece that ends behind an offset."""
         pending = self._pending
         low: i64 = 0
         high: i64 = len(pending)

@@ -162,7 +162,7 @@ class SegmentReader:
         return None
 
     def _ip(self, packet: Packet, data: bytes, at: i64, end: i64, tunnel: bytes) -> Segment | None:
-        """IP of either version, told by its first four bits."""
+        """Read IP of either version, told by its first four bits."""
         version = data[at] >> 4 if at < end else 0
         if version == 4:
             return self._ipv4(packet, data, at, end, tunnel)

@@ -226,14 +226,14 @@ class BytesSource(StoredSource):
         self._data = data
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
     def _open(self) -> IO[bytes]:
         return io.BytesIO(self._data)
 
 
 def _size_of(name: str) -> int | None:
-    """Bytes of a regular file; None: it is none, or not there."""
+    """Return the bytes of a regular file; None: it is none, or not there."""
     try:
         found = os.stat(name)
     except OSError:
@@ -310,7 +310,7 @@ def expand_sources(names: Sequence[str]) -> list[str]:
 
 
 def _natural_order(name: str) -> list[tuple[int, str]]:
-    """`x.pcap2` before `x.pcap10`: rotated captures are numbered without leading zeros."""
+    """Return a key that sorts `x.pcap2` before `x.pcap10`: numbers without leading zeros."""
     parts = re.split(r"(\d+)", name)
     numbers = map(natural_of, parts)
     return [
@@ -330,7 +330,7 @@ def is_compressed(name: str) -> bool:
 
 
 def is_capture_name(path: Path) -> bool:
-    """Whether a file of a folder is taken for a capture: `x.pcap`, `x.pcap3`, `x.pcap.1.gz`."""
+    """Return whether a file of a folder is a capture: `x.pcap`, `x.pcap3`, `x.pcap.1.gz`."""
     return _CAPTURE_NAME.search(path.name.lower()) is not None and path.is_file()
 
 

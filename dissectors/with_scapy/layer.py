@@ -80,7 +80,7 @@ class TextField(Field):  # type: ignore[misc]
     """A text, or None."""
 
     def any2i(self, pkt: object, x: object) -> object:  # noqa: ARG002
-        """Bytes become the text that they are in UTF-8."""
+        """Return bytes as the text that they are in UTF-8."""
         return x.decode("utf-8", "replace") if isinstance(x, bytes) else x
 
     def i2repr(self, pkt: object, x: object) -> str:  # noqa: ARG002
@@ -92,7 +92,7 @@ class ExtField(Field):  # type: ignore[misc]
     """The custom header: names and values, both texts."""
 
     def any2i(self, pkt: object, x: object) -> object:  # noqa: ARG002
-        """Values become texts, as RocketMQ writes them."""
+        """Return values as texts, as RocketMQ writes them."""
         if x is None:
             return {}
         if not isinstance(x, dict):
@@ -129,14 +129,14 @@ class RemotingLayer(Packet):  # type: ignore[misc]
 
     @classmethod
     def dispatch_hook(cls, _pkt: bytes | None = None, *_: object, **__: object) -> type[Packet]:
-        """Raw bytes where no whole frame stands."""
+        """Return the class of raw bytes where no whole frame stands."""
         if _pkt and not _frame_length(bytes(_pkt)):
             return conf.raw_layer  # type: ignore[no-any-return]
         return cls
 
     @classmethod
     def tcp_reassemble(cls, data: bytes, *_: object) -> Packet | None:
-        """For scapy's TCPSession and StreamSocket: the frames that are whole, None: wait."""
+        """Return the frames that are whole, for TCPSession and StreamSocket; None: wait."""
         return cls(data) if _frame_length(bytes(data)) else None
 
     def do_dissect(self, s: bytes) -> bytes:
@@ -177,11 +177,11 @@ class RemotingLayer(Packet):  # type: ignore[misc]
         )
 
     def guess_payload_class(self, payload: bytes) -> type[Packet]:  # noqa: ARG002
-        """Behind a frame stands another one."""
+        """Return this class: behind a frame stands another one."""
         return RemotingLayer
 
     def answers(self, other: Packet) -> bool:
-        """Whether it is the response to a request."""
+        """Return whether it is the response to a request."""
         if not isinstance(other, RemotingLayer):
             return False
         answering = bool(int(self.flag) & 1) and not int(other.flag) & 3
@@ -272,7 +272,7 @@ class RemotingSession(IPSession):  # type: ignore[misc]
         yield from late
 
     def finish(self) -> list[Packet]:
-        """Nothing more comes: packets with the commands that waited behind holes."""
+        """Return packets with the commands that waited behind holes, as nothing more comes."""
         found = []
         for direction in self._directions.values():
             pieces: list[Piece] = []
@@ -309,7 +309,7 @@ def _text_of(value: object) -> str:
 
 
 def _frame_length(data: bytes) -> int:
-    """Bytes of the frame that data begins with; 0 where none does, or not all of it."""
+    """Return the bytes of the frame that data begins with; 0 where none does, or not all of it."""
     if len(data) < PREFIX:
         return 0
     prefix = int.from_bytes(data[:PREFIX], "big", signed=True)

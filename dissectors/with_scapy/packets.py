@@ -59,7 +59,7 @@ class PacketsSource:
             yield chunk
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 def _built(packet: Any) -> RingPacket:

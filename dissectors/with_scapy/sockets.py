@@ -98,7 +98,7 @@ def _opened(interface: str, filter_text: str, promiscuous: bool) -> ListeningSoc
 
 
 def _widen_filter(opened: ListeningSocket, filter_text: str, interface: str) -> None:
-    """Lets a filter accept packets whole: scapy's cuts them to 65,535 bytes, and a loopback has
+    """Let a filter accept packets whole: scapy's cuts them to 65,535 bytes, and a loopback has
     larger ones."""
     if not sys.platform.startswith("linux"):
         return

@@ -259,7 +259,7 @@ class CapturedSend:
         return self.state if self.state is not None else TransactionState.UNKNOWN
 
     def release(self) -> None:
-        """Its messages were taken: lets go of the bytes, of which others may know nothing."""
+        """Let go of the bytes of messages that were taken, of which others may know nothing."""
         self.released = True
         self.seen.body = b""
         self.seen.messages = None

@@ -208,14 +208,14 @@ class LookAhead:
         return refused
 
     def _is_inner_hop(self, seen: Seen, key: str) -> bool:
-        """Whether a relay made the request; it is not replayed then."""
+        """Return whether a relay made the request; it is not replayed then."""
         outer = self._hops.request(seen.origin, key)
         if outer is not None:
             self._refuse(seen, _inner_hop_of(outer))
         return outer is not None
 
     def _is_another_attempt(self, captured: CapturedSend, key: str) -> bool:
-        """Whether the message is known and failed so far; the request is then that message's."""
+        """Return whether the message is known and failed so far; the request is then its own."""
         seen = captured.seen
         if seen.is_oneway:
             return False
@@ -277,7 +277,7 @@ class LookAhead:
                 self._pending[key] = found._replace(pdu=None)
 
     def _is_past(self, captured: CapturedSend) -> bool:
-        """Whether nothing that comes now can still belong to it."""
+        """Return whether nothing that comes now can still belong to it."""
         return 0 < captured.due < self._now - MAX_CHECK_WAIT
 
     def _note_open(self, captured: CapturedSend, seen: Seen) -> None:

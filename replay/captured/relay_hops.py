@@ -114,7 +114,7 @@ class RelayHops:
         return outer.origin if outer is not None else None
 
     def may_be_inner(self, origin: Origin, key: str) -> bool:
-        """Whether the answer to an open request may still show that this one is its inner hop."""
+        """Return whether the answer to an open request may show that this one is its inner hop."""
         return any(
             outer.answered_at is None and _is_candidate(origin, outer, WITHIN)
             for outer in self._hops.get(key, ())
@@ -163,7 +163,7 @@ def _learn(relays: set[Relay], outer: Hop, inner: Hop) -> bool:
 
 
 def _is_candidate(inner: Origin, outer: Hop, within: int) -> bool:
-    """Whether a request began while another one was open, and went on to another server."""
+    """Return whether a request began while another one was open, and went on to another server."""
     origin = outer.origin
     end = origin.time + within if outer.answered_at is None else outer.answered_at
     return origin.time <= inner.time <= end and inner.responder != origin.responder

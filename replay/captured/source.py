@@ -105,7 +105,7 @@ class CapturedSource:
             yield self._taken()
 
     def _receive(self, command: CommandSeen) -> None:
-        """One command of a capture."""
+        """Receive one command of a capture."""
         pdu = command.pdu
         self._note(pdu.ts)
         if pdu.flag & 1:
@@ -176,7 +176,7 @@ class CapturedSource:
             source.close()
 
     def _receive_row(self, reader: LogReader, row: LogRow) -> None:
-        """One command of a log."""
+        """Receive one command of a log."""
         command = reader.command_of(row)
         self._note(command.time)
         if command.is_response:
@@ -286,7 +286,7 @@ def note_responder(responders: set[str], address: str) -> None:
 
 
 def _are_logs(sources: Sequence[str]) -> bool:
-    """Whether the sources are logs; SourceError where some are, or where bodies cannot be there."""
+    """Return whether the sources are logs; raise SourceError where some are, or lack bodies."""
     kinds = {_kind_of(name) for name in sources}
     if len(kinds) > 1:
         raise SourceError("captures and logs at once: their times cannot be put in one order")

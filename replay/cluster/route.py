@@ -89,7 +89,7 @@ class PublishTable:
         self.index = index or QueueIndex()
 
     def write_queue_nums(self, broker_name: str) -> int:
-        """How many write queues the route gives a broker; -1 where it has none."""
+        """Return how many write queues the route gives a broker; -1 where it has none."""
         return self.route.write_counts.get(broker_name, -1)
 
     def broker_of(self, queue: MessageQueue) -> str:
@@ -140,7 +140,7 @@ def _route_of(
 
 
 def _addresses_of(rows: object) -> dict[str, dict[str, str]]:
-    """Broker name → broker id → address, of those that are addresses."""
+    """Return addresses by broker name and broker id, of those that are addresses."""
     found: dict[str, dict[str, str]] = {}
     for row in rows[:MOST_BROKERS] if isinstance(rows, list) else ():
         name, table = _member(row, "brokerName"), _member(row, "brokerAddrs")
@@ -154,7 +154,7 @@ def _addresses_of(rows: object) -> dict[str, dict[str, str]]:
 
 
 def _rows_of(rows: object, most_queues: int | None) -> Iterator[tuple[str, int, int]]:
-    """Broker name, permission and number of write queues of each row."""
+    """Yield broker name, permission and number of write queues of each row."""
     for row in rows if isinstance(rows, list) else ():
         name = _member(row, "brokerName")
         perm, writes = _number(row, "perm"), _number(row, "writeQueueNums")

@@ -197,7 +197,7 @@ class RouteCache:
             del self._brokers[name]
 
     def is_used(self, address: str) -> bool:
-        """Whether an address is a NameServer's or named by a route, its second port included."""
+        """Return whether an address is a NameServer's or in a route, its second port included."""
         if address in self.namesrvs:
             return True
         every = [one for table in self._brokers.values() for one in table.values()]

@@ -93,7 +93,7 @@ def kind_of(topic: str, is_reply: bool = False) -> OptionalKind | None:
 
 
 def refusal_of(captured: CapturedSend, choice: Selection) -> Refusal | None:
-    """Why a send is left out; None where it is chosen. The sample is asked for by `in_sample`."""
+    """Return why a send is left out; None where it is chosen. `in_sample` asks for the sample."""
     header = captured.header
     time = captured.seen.origin.time
     if choice.since is not None and time < choice.since:
@@ -109,7 +109,7 @@ def refusal_of(captured: CapturedSend, choice: Selection) -> Refusal | None:
 
 
 def in_sample(captured: CapturedSend, message: Message, choice: Selection) -> bool:
-    """Whether the message's key is in the sample."""
+    """Return whether the message's key is in the sample."""
     if choice.sample is None or choice.sample >= 1:
         return True
     digest = hashlib.blake2b(_key_of(captured, message, choice.sample_by).encode(), digest_size=8)

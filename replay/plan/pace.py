@@ -51,7 +51,7 @@ class Pace:
         self._gaps_total = 0
 
     def due(self, time: int, weight: int = 1) -> int:
-        """When a message captured at `time` is due, ns since the run began.
+        """Return when a message captured at `time` is due, ns since the run began.
 
         `weight` is how many messages it stands for: a batch counts for all of its own at a rate.
         """

@@ -391,7 +391,7 @@ def _lanes_of(captured: CapturedSend, topic: str, mode: SendMode) -> tuple[objec
 
 
 def _delivery_of(captured: CapturedSend, message: Message) -> int | None:
-    """How long after its send a message with a delivery time was to be delivered, ms."""
+    """Return how long after its send a message with a delivery time was to be delivered, ms."""
     due = natural_of(message.properties.get("TIMER_DELIVER_MS", ""))
     if due is None:
         return None

@@ -71,7 +71,7 @@ class Rule:
     """the message is left out"""
 
     def fits(self, message: Message, group: str, effort: Effort) -> bool:
-        """Whether all conditions hold."""
+        """Return whether all conditions hold."""
         for name, pattern in self.conditions:
             data = _data_of(name, message, group)
             if data is None or not pattern.occurs(data, effort):
@@ -276,7 +276,7 @@ def _body_change_of(value: object, place: str) -> BodyChange:
 
 
 def _substitution_of(value: object, place: str) -> tuple[Pattern, Replacement]:
-    """Pattern and replacement of ``{ match = ..., replace = ... }``."""
+    """Return pattern and replacement of ``{ match = ..., replace = ... }``."""
     if not isinstance(value, Mapping) or set(value) != {"match", "replace"}:
         raise RewriteError(f"{place}: give a text, or {{ match = '...', replace = '...' }}")
     pattern, template = _pattern(value["match"], place), value["replace"]

@@ -124,7 +124,7 @@ class Comparison:
         """the first messages of each kind"""
 
     def add(self, row: OutcomeEntry) -> None:
-        """One more outcome."""
+        """Add one more outcome."""
         then, now = Side(row.captured_result, row.captured_code), Side(row.result, row.code)
         self.steps += 1
         self.messages += row.messages
@@ -174,7 +174,7 @@ def _example_of(row: OutcomeEntry, then: Side, now: Side) -> Example:
 
 
 def captured_side(captured: CapturedSend) -> Side:
-    """How a message came out in the capture."""
+    """Return how a message came out in the capture."""
     answer = captured.answer
     return Side(_result_of(answer), answer.code)
 
@@ -207,7 +207,7 @@ class ComparisonCondition:
     """``x``: times the captured figure; ``%``: of all sends"""
 
     def holds(self, comparison: Comparison) -> bool:
-        """Whether the run is to be called failed."""
+        """Return whether the run is to be called failed."""
         seen = figure_of(self.name, comparison)
         if seen is None:
             return False

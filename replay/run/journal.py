@@ -347,7 +347,7 @@ class Progressed:
             yield row
 
     def is_done(self, step: int) -> bool:
-        """Whether a step needs nothing more."""
+        """Return whether a step needs nothing more."""
         ended = step < self._low or step in self._above
         return ended and step not in self.failed and step not in self.open
 

@@ -103,7 +103,7 @@ class RawSender:
         return fields
 
     async def _queues_of(self, topic: str) -> int | None:
-        """How many queues the broker's topic has; None where it does not say."""
+        """Return how many queues the broker's topic has; None where it does not say."""
         if topic not in self._queues:
             if len(self._queues) >= _TOPICS:
                 return None

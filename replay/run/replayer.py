@@ -170,7 +170,7 @@ class _Replayer:
                 return
 
     def _check_targets(self) -> None:
-        """No address of the capture may be one that we send to. Raises TargetRefused."""
+        """Check that no address of the capture is one that we send to. Raises TargetRefused."""
         run = self._run
         run.guard.learn(run.responders())
         for address in (*self._targets, *self._peers()):
@@ -307,7 +307,7 @@ class _Replayer:
         self.figures.sent += sum(len(place.step.messages) for place, _ in begun)
 
     def _is_again(self, number: int) -> bool:
-        """Whether an earlier run may have sent a step already."""
+        """Return whether an earlier run may have sent a step already."""
         before = self._run.before
         if before is None:
             return False

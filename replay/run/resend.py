@@ -148,7 +148,7 @@ class Resender:
     def _goes_on(
         self, step: PlannedSend, error: ClientError, number: int, retried: frozenset[int]
     ) -> bool:
-        """Whether another try makes sense: by the producer's own rules where it chooses itself."""
+        """Return whether another try makes sense, by the producer's rules if it chooses itself."""
         queue = step.queue
         if queue is None or step.state is not None or step.wants_reply:
             return False

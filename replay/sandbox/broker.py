@@ -143,7 +143,7 @@ class Broker:
     # -- connections ----------------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> bool:
-        """Return a client connects; an injection may refuse it."""
+        """Return whether a client may connect; an injection may refuse it."""
         if not self._injector.admits(self.name, connection):
             return False
         self.tell(EventKind.CONNECTED, connection)
@@ -224,7 +224,7 @@ class Broker:
 
 
 def _is_known(code: int, options: SandboxOptions) -> bool:
-    """Whether the release that the broker answers as has the request at all."""
+    """Return whether the release that the broker answers as has the request at all."""
     operation = operation_of(code)
     if operation is None or not operation.since:
         return True

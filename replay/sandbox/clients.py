@@ -36,11 +36,11 @@ class Subscription:
     """the tags; empty for all"""
 
     def wants(self, tag: str) -> bool:
-        """Whether a message with that tag is for the group."""
+        """Return whether a message with that tag is for the group."""
         return not self.tags or tag in self.tags
 
     def value(self) -> dict[str, object]:
-        """Members of the JSON that RocketMQ writes."""
+        """Return the members of the JSON that RocketMQ writes."""
         return {
             "classFilterMode": False,
             "codeSet": [hash_of(tag) for tag in sorted(self.tags)],
@@ -65,7 +65,7 @@ def subscription_of(
 
 
 def hash_of(text: str) -> int:
-    """Java's String.hashCode."""
+    """Return Java's String.hashCode."""
     number = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):
@@ -89,7 +89,7 @@ class GroupMember:
     """when its last heartbeat came"""
 
     def value(self) -> dict[str, object]:
-        """Members of the JSON that RocketMQ writes (Connection)."""
+        """Return the members of the JSON that RocketMQ writes (Connection)."""
         return {
             "clientAddr": self.connection.peer,
             "clientId": self.client_id,
@@ -116,7 +116,7 @@ class ConsumerGroup:
     """topic → what is wanted of it"""
 
     def client_ids(self) -> list[str]:
-        """Ids of the members, each once."""
+        """Return the ids of the members, each once."""
         return list(dict.fromkeys(client.client_id for client in self.members.values()))
 
 
@@ -200,7 +200,7 @@ class ClientTable:
         }
 
     def all_members(self) -> Iterator[tuple[Connection, GroupMember]]:
-        """Every membership of every group."""
+        """Yield every membership of every group."""
         for members in self.producers.values():
             yield from members.items()
         for group in self.consumers.values():

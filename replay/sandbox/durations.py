@@ -8,7 +8,7 @@ from .errors import SandboxError
 
 
 def duration_ms(text: str) -> int:
-    """Milliseconds of `20ms`, `1.5s`, `2m`, `1h`; SandboxError for anything else."""
+    """Return the milliseconds of `20ms`, `1.5s`, `2m`, `1h`; raise SandboxError for others."""
     length = duration_ns(text)
     if length is None:
         hint = f"give a number and a unit ({DURATIONS_SPELLED}): 20ms"

@@ -31,7 +31,7 @@ class GroupConfig:
     """members are told when the group changes"""
 
     def value(self) -> dict[str, object]:
-        """Members of the JSON that RocketMQ writes."""
+        """Return the members of the JSON that RocketMQ writes."""
         return {
             "attributes": {},
             "brokerId": 0,
@@ -99,7 +99,7 @@ class GroupTable:
         return self._groups.pop(group, None) is not None
 
     def notifies(self, group: str) -> bool:
-        """Whether the members of a group are told of its changes."""
+        """Return whether the members of a group are told of its changes."""
         config = self._groups.get(group)
         return config is None or config.notify
 

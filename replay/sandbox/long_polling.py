@@ -67,7 +67,7 @@ class LongPolling:
             self._ready.append(held)
 
     def count(self, key: tuple[str, int]) -> int:
-        """How many requests wait for a queue."""
+        """Return how many requests wait for a queue."""
         return len(self._held.get(key, ()))
 
     def wake(self, topic: str) -> None:
@@ -83,7 +83,7 @@ class LongPolling:
                 self._remove(held)
 
     def close(self) -> None:
-        """Nobody is answered any more."""
+        """Remove all requests that wait, without answers."""
         for waiting in list(self._held.values()):
             for held in list(waiting):
                 self._remove(held)

@@ -100,7 +100,7 @@ class NameServer:
     # -- connections ----------------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> bool:
-        """Return a client connects; an injection may refuse it."""
+        """Return whether a client may connect; an injection may refuse it."""
         if not self._injector.admits(NAME, connection):
             return False
         self.tell(EventKind.CONNECTED, connection)
@@ -180,7 +180,7 @@ class NameServer:
     # -- routes ---------------------------------------------------------------------------------
 
     def route(self, request: ReceivedRequest) -> Answer:
-        """105: brokers and queues of a topic."""
+        """Answer 105: return brokers and queues of a topic."""
         topic = request.text("topic")
         brokers, queues = [], []
         for broker in self._listed():
@@ -209,7 +209,7 @@ class NameServer:
         )
 
     def readable_queues(self, topic: str) -> list[tuple[str, int]]:
-        """(broker, queues that can be read) of a topic, by broker name."""
+        """Return (broker, queues that can be read) of a topic, by broker name."""
         found = [(broker.name, broker.topics.get(topic)) for broker in self._listed()]
         return sorted((name, config.read_queues) for name, config in found if config is not None)
 
@@ -217,7 +217,7 @@ class NameServer:
         return [broker for broker in self._brokers.values() if broker.listed()]
 
     def cluster(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """106: every broker."""
+        """Answer 106: return every broker."""
         clusters: dict[str, list[str]] = {}
         for broker in self._listed():
             clusters.setdefault(broker.cluster, []).append(broker.name)
@@ -228,16 +228,16 @@ class NameServer:
         return Answer(0, None, encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value))
 
     def all_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """206: names of all topics."""
+        """Answer 206: return the names of all topics."""
         return _topic_list(self._names(self._listed()))
 
     def topics_of_cluster(self, request: ReceivedRequest) -> Answer:
-        """224: names of the topics of a cluster."""
+        """Answer 224: return the names of the topics of a cluster."""
         cluster = request.text("cluster")
         return _topic_list(self._names(b for b in self._listed() if b.cluster == cluster))
 
     def system_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """304: clusters and brokers, which are topics as well."""
+        """Answer 304: return clusters and brokers, which are topics as well."""
         names = {name for broker in self._listed() for name in (broker.cluster, broker.name)}
         first = next((broker.addresses[min(broker.addresses)] for broker in self._listed()), None)
         value = {"topicList": sorted(names)}
@@ -250,7 +250,7 @@ class NameServer:
     # -- values, registration -------------------------------------------------------------------
 
     def put_value(self, request: ReceivedRequest) -> Answer:
-        """100: a value of a name space."""
+        """Answer 100: store a value of a name space."""
         key = (request.text("namespace"), request.text("key"))
         value = request.text("value")
         if len(self._values) >= _VALUES_LIMIT or max(map(len, (*key, value))) > _LONGEST_VALUE:
@@ -259,7 +259,7 @@ class NameServer:
         return Answer()
 
     def get_value(self, request: ReceivedRequest) -> Answer:
-        """101: that value."""
+        """Answer 101: return a value of a name space."""
         value = self._values.get((request.text("namespace"), request.text("key")))
         if value is None:
             raise BadRequest(
@@ -270,12 +270,12 @@ class NameServer:
         return Answer(0, {"value": value})
 
     def delete_value(self, request: ReceivedRequest) -> Answer:
-        """102: that value goes."""
+        """Answer 102: remove a value of a name space."""
         self._values.pop((request.text("namespace"), request.text("key")), None)
         return Answer()
 
     def values(self, request: ReceivedRequest) -> Answer:
-        """219: all values of a name space."""
+        """Answer 219: return all values of a name space."""
         namespace = request.text("namespace")
         table = {key: value for (name, key), value in self._values.items() if name == namespace}
         if not table:
@@ -285,7 +285,7 @@ class NameServer:
         return Answer(0, None, encode_json({"table": table}))
 
     def register(self, request: ReceivedRequest) -> Answer:
-        """103: a broker of another process is there, with its topics."""
+        """Answer 103: add a broker of another process, with its topics."""
         name, address = request.text("brokerName"), request.text("brokerAddr")
         known = self._brokers.get(name)
         if known is not None and known.connection is None:
@@ -305,7 +305,7 @@ class NameServer:
         return Answer(0, {"haServerAddr": "", "masterAddr": known.addresses.get(0, address)})
 
     def unregister(self, request: ReceivedRequest) -> Answer:
-        """104: a broker of another process leaves."""
+        """Answer 104: remove a broker of another process."""
         known = self._brokers.get(request.text("brokerName"))
         if known is not None and known.connection is not None:
             known.addresses.pop(request.number("brokerId"), None)
@@ -314,16 +314,16 @@ class NameServer:
         return Answer()
 
     def data_version(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """322: topics always have to be registered."""
+        """Answer 322: say that topics always have to be registered."""
         return Answer(0, {"changed": "true"})
 
     def wipe(self, request: ReceivedRequest) -> Answer:
-        """205: nobody writes to a broker any more."""
+        """Answer 205: let nobody write to a broker any more."""
         self._wiped.add(self._known(request))
         return Answer(0, {"wipeTopicCount": "0"})
 
     def unwipe(self, request: ReceivedRequest) -> Answer:
-        """327: a broker is written to again."""
+        """Answer 327: let clients write to a broker again."""
         self._wiped.discard(self._known(request))
         return Answer(0, {"addTopicCount": "0"})
 
@@ -334,7 +334,7 @@ class NameServer:
         return name
 
     def config(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """319: settings."""
+        """Answer 319: return settings."""
         return Answer(0, None, b"rocketmqHome=\n")
 
     def done(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002

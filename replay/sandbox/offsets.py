@@ -42,15 +42,15 @@ class OffsetTable:
         return sorted({group for group, name, _ in self._offsets if name == topic})
 
     def topics_of(self, group: str) -> list[str]:
-        """Topics in which a group has an offset."""
+        """Return the topics in which a group has an offset."""
         return sorted({topic for name, topic, _ in self._offsets if name == group})
 
     def groups(self) -> list[str]:
-        """All groups with an offset."""
+        """Return all groups with an offset."""
         return sorted({group for group, _, _ in self._offsets})
 
     def table(self) -> dict[str, dict[int, int]]:
-        """`topic@group` → queue → offset, as the broker's own file has it."""
+        """Return the offsets by `topic@group` and queue, as the broker's own file has them."""
         table: dict[str, dict[int, int]] = {}
         for (group, topic, queue_id), offset in self._offsets.items():
             table.setdefault(f"{topic}@{group}", {})[queue_id] = offset

@@ -129,7 +129,7 @@ class SandboxOptions:
 
 
 def broker_name(number: int) -> str:
-    """`broker-a` for 0, `broker-z` for 25, `broker-26` and so on behind it."""
+    """Return `broker-a` for 0, `broker-z` for 25, `broker-26` and so on behind it."""
     return f"broker-{chr(ord('a') + number)}" if number < 26 else f"broker-{number}"
 
 
@@ -138,7 +138,7 @@ def _constant_of(version: str) -> str:
 
 
 def check_options(options: SandboxOptions) -> None:
-    """SandboxError for options that cannot be met; nothing is opened."""
+    """Raise SandboxError for options that cannot be met; open nothing."""
     _check_host(options)
     if not 1 <= options.brokers <= 64:
         raise SandboxError(f"{options.brokers} brokers are not from 1 to 64")

@@ -70,7 +70,7 @@ class Sandbox:
         self._random = random.Random(self.options.seed)
 
     async def start(self) -> Sandbox:
-        """Listen. Raises SandboxError where a port is taken or a store cannot be used."""
+        """Listen; raise SandboxError where a port is taken or a store cannot be used."""
         try:
             await self._start()
         except BaseException:
@@ -184,7 +184,7 @@ class Sandbox:
         return bound
 
     def _bind_with_vip(self, port: int) -> list[socket.socket]:
-        """Sockets of a port and of the port - 2, any free pair for 0."""
+        """Bind sockets of a port and of the port - 2, any free pair for 0."""
         for _ in range(_FREE_PAIRS):
             bound = self._bind(port)
             try:
@@ -233,11 +233,11 @@ class SandboxThread:
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(timeout)
 
     def add_injections(self, *injections: Injection) -> None:
-        """Injections from now on; their windows count from now."""
+        """Add injections whose windows count from now."""
         self.call(lambda box: box.injector.add(injections))
 
     def clear_injections(self) -> None:
-        """Everything works again."""
+        """Remove all injections."""
         self.call(lambda box: box.injector.clear())
 
     def start(self) -> SandboxThread:

@@ -42,7 +42,7 @@ class Service(Protocol):
         """Serve a request: answer it now or later."""
 
     def opened(self, connection: Connection) -> bool:
-        """Whether a new connection is taken."""
+        """Return whether a new connection is taken."""
 
     def closed(self, connection: Connection) -> None:
         """Handle the end of a connection."""
@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
             self.close(reset=True)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came: whole frames are served."""
+        """Serve the frames that bytes make whole."""
         if self._transport is None:
             return
         self._used = self._loop.time()
@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def forget_asked(self, on_response: OnResponse) -> None:
-        """Nobody waits for that response any more."""
+        """Forget a response that nobody waits for any more."""
         for opaque, waiting in list(self._asked.items()):
             if waiting == on_response:
                 del self._asked[opaque]

@@ -70,7 +70,7 @@ class TopicConfig:
         )
 
     def value(self) -> dict[str, object]:
-        """Members of the JSON that RocketMQ writes."""
+        """Return the members of the JSON that RocketMQ writes."""
         return {
             "attributes": dict(self.attributes),
             "order": self.order,
@@ -108,7 +108,7 @@ def topic_of_value(value: dict[str, object]) -> TopicConfig | None:
 
 
 def why_no_name(topic: str, named: bool) -> str | None:
-    """Why a topic cannot be called so, `named` as 5.x says it; None when it can."""
+    """Return why a topic cannot be called so, `named` as 5.x says it; None when it can."""
     if not topic.strip():
         return "The specified topic is blank."
     retry = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))

@@ -160,7 +160,7 @@ class Attempts:
     def _address_of(
         self, sending: Sending, request: SendRequest, queue: MessageQueue, broker: str, why: str
     ) -> str:
-        """Where an attempt goes to; raises UnknownBrokerError, which is an attempt, too."""
+        """Return where an attempt goes; raise UnknownBrokerError, which is an attempt, too."""
         address = self._client.routes.master_of(broker)
         if address is None:
             reason = f"broker {broker} has no master in the route"

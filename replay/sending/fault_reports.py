@@ -55,7 +55,7 @@ class FaultReports:
         self.report(broker, event, began)
 
     def handing_over(self, broker: str, connected: bool, began: int) -> bool:
-        """Return an asynchronous attempt is handed over; whether that is still to be reported."""
+        """Hand an asynchronous attempt over; return whether that is still to be reported."""
         if not self.enabled:
             return False
         if connected or self._connects_behind:

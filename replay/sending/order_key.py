@@ -33,7 +33,7 @@ def selector_of(selector: Selector | None, order_key: str | None) -> Selector | 
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode of Java: over UTF-16 units, 32 bits with sign."""
+    """Return Java's String.hashCode: over UTF-16 units, 32 bits with sign."""
     number = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):

@@ -179,7 +179,7 @@ class Sender:
     def _once(
         self, sending: Sending, queue: MessageQueue | None, selector: Selector | None
     ) -> Steps[SendResult]:
-        """One attempt: one-way, or to the queue that the caller or a selector chose."""
+        """Make one attempt: one-way, or to the queue that the caller or a selector chose."""
         table = yield from self._table(sending, queue)
         began = self.client.network.now()
         target, why = self._choice(sending, table, queue, selector, began)
@@ -298,7 +298,7 @@ class Sender:
         selector: Selector | None,
         now: int,
     ) -> tuple[MessageQueue, str]:
-        """Where the first attempt goes, and why."""
+        """Return where the first attempt goes, and why."""
         if queue is not None:
             return MessageQueue(sending.prepared.topic, *queue[1:]), CALLER
         if selector is None:
@@ -314,7 +314,7 @@ class Sender:
         return table.queues[seen.index(chosen)], getattr(selector, "why", SELECTED)
 
     def _attempt_deadline(self, sending: Sending, now: int, more: bool) -> int:
-        """When an attempt must have ended: a part of the time may be kept for further ones."""
+        """Return when an attempt must have ended: some time may be kept for further ones."""
         most = self.config.send_max_timeout_per_request_ms
         if most < 0 or not more:
             return sending.deadline

@@ -225,7 +225,7 @@ class SendEncoder:
         return self._prepared(message, properties, unique_key, code, sys_flag, body)
 
     def prepare_batch(self, messages: Sequence[Message], now_ms: int) -> Prepared:
-        """Messages as one batch, each with its UNIQ_KEY; ValueError if they cannot be encoded."""
+        """Prepare messages as one batch, each with its UNIQ_KEY; ValueError if that cannot be."""
         items: list[BatchItem] = []
         for message in messages:
             if UNIQ_KEY not in message.properties:
@@ -340,7 +340,7 @@ class SendEncoder:
 
 
 def _properties_of(message: Message) -> dict[str, str]:
-    """All properties of a message, in the order in which they are written."""
+    """Return all properties of a message, in the order in which they are written."""
     properties = dict(message.properties)
     if message.tags:
         properties["TAGS"] = message.tags

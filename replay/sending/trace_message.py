@@ -137,7 +137,7 @@ class TraceBuffer:
             self._waiting.append((now_ms, record))
 
     def due_ms(self) -> int | None:
-        """When there is something to take; None while nothing waits."""
+        """Return when there is something to take; None while nothing waits."""
         if not self._waiting:
             return None
         oldest = self._waiting[0][0]
@@ -159,7 +159,7 @@ class TraceBuffer:
 
 
 def messages_of(records: list[TraceRecord], topic: str = TRACE_TOPIC) -> list[Message]:
-    """Record as messages of the trace topic, each of a body that is not too long."""
+    """Return records as messages of the trace topic, each of a body that is not too long."""
     messages: list[Message] = []
     body, keys = b"", dict[str, None]()
     for record in records:

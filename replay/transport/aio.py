@@ -92,7 +92,7 @@ class AioLink(asyncio.Protocol):
         self._user.opened(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came."""
+        """Pass received bytes on."""
         if self._user is not None:
             self._user.received(data)
 
@@ -105,7 +105,7 @@ class AioLink(asyncio.Protocol):
             user.ended("closed by the other side" if exc is None else connect_problem(exc)[0])
 
     def pause_writing(self) -> None:
-        """Too much waits to be sent."""
+        """Note that too much waits to be sent."""
         self.writable = False
 
     def resume_writing(self) -> None:

@@ -138,7 +138,7 @@ class BlockingNetwork:
             self._calling = False
 
     def _next_timer(self, until: int | None) -> float | None:
-        """Seconds until something is due; None for never."""
+        """Return the seconds until something is due; None for never."""
         timers = self._timers
         while timers and timers[0].callback is None:
             heapq.heappop(timers)

@@ -140,7 +140,7 @@ class SocketLink:
             self._shake_hands()
 
     def _is_refused(self, address: str) -> bool:
-        """Whether the guard lets nothing be sent to an address; that ends the attempt."""
+        """Return whether the guard lets nothing be sent to an address; that ends the attempt."""
         guard = self._network.guard
         refusal = guard(address, self._named) if guard is not None else None
         if refusal is not None:

@@ -198,7 +198,7 @@ class Channel:
         self._fail(ConnectError(f"no connection to {self.address}: {reason}", hint))
 
     def received(self, data: bytes) -> None:
-        """Bytes came."""
+        """Handle received bytes."""
         connection, channels = self.connection, self._channels
         if connection is None:
             return

@@ -83,7 +83,7 @@ class ChannelPool:
         channel.send(invoke)
 
     def ask(self, invoke: Invoke) -> Steps[Invoke]:
-        """One request; a broker that says GO_AWAY is asked once more, on a new connection."""
+        """Ask; ask a broker that says GO_AWAY once more, on a new connection."""
         yield invoke
         again = self.again_of(invoke)
         if again is None:

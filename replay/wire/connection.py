@@ -94,7 +94,7 @@ class RemotingConnection:
         return data
 
     def receive(self, data: bytes, now: int) -> ProtocolError | None:
-        """Bytes that came: answers go to their requests, requests to whoever serves them.
+        """Receive bytes: answers go to their requests, requests to whoever serves them.
 
         Returns why the connection must end; None if it may go on.
         """

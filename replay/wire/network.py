@@ -50,23 +50,23 @@ class LinkUser(Protocol):
         """Handle a connection that could not be opened."""
 
     def received(self, data: bytes) -> None:
-        """Bytes came."""
+        """Handle received bytes."""
 
     def ended(self, reason: str) -> None:
         """Handle the end of the connection by the peer or the network."""
 
     def resumed(self) -> None:
-        """`writable` is true again."""
+        """Handle that `writable` is true again."""
 
 
 class Network(Protocol):
     """A transport."""
 
     def now(self) -> int:
-        """ns of a clock that never goes back."""
+        """Return ns of a clock that never goes back."""
 
     def epoch(self) -> int:
-        """ns since the epoch, of the wall clock."""
+        """Return ns since the epoch, of the wall clock."""
 
     def open(self, address: str, timeout_ns: int, user: LinkUser) -> Callable[[], None]:
         """Open a connection to `host:port`; return what gives the attempt up."""

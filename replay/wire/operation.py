@@ -140,7 +140,7 @@ class RunningOperation(Generic[T]):
 
 
 def _drop_frames(error: BaseException) -> None:
-    """Errors that are expected say what is wrong without the frames that they came through.
+    """Drop the frames that errors came through: what is wrong is said without them.
 
     Frames hold the message and more; whoever keeps ten thousand errors would keep all of them.
     """

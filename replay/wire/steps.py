@@ -159,7 +159,7 @@ class Invoke(msgspec.Struct, eq=False):
             waiter.resume(self)
 
     def fail(self, error: Exception, now: int) -> None:
-        """There will be no answer."""
+        """Handle that there will be no answer."""
         waiter, self.waiter = self.waiter, None
         if waiter is not None:
             self.ended = now

@@ -48,7 +48,7 @@ class _Seen:
 
 
 def is_interesting(event: SandboxEvent) -> bool:
-    """Whether an event is shown when not all are asked for."""
+    """Return whether an event is shown when not all are asked for."""
     if event.kind is EventKind.ANSWERED:
         return event.response is None or response_name(event.response) not in NORMAL_ANSWERS
     return event.kind not in _DULL
@@ -102,7 +102,7 @@ class EventDigest:
                 yield ShownEvent(seen.first._replace(at_ms=now_ms), seen.messages, more)
 
     def finish(self, now_ms: int) -> Iterator[ShownEvent]:
-        """All that was held back."""
+        """Yield all that was held back."""
         for shown in self.tick(1 << 62):
             yield shown._replace(event=shown.event._replace(at_ms=now_ms))
 

@@ -67,7 +67,7 @@ class _Run:
             self._write("\n".join(fact_lines(_listening(box), unwrapped)))
 
     def event(self, event: SandboxEvent) -> None:
-        """Something happened."""
+        """Show an event, where it is of interest."""
         if self._listening:
             self._show(self._digest.receive(event))
 

@@ -55,7 +55,7 @@ class Sink(Generic[Row]):
         return ()
 
     def idle(self) -> None:
-        """Nothing comes at the moment: show what is there."""
+        """Show what is there, as nothing comes at the moment."""
 
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
         """Take findings."""
@@ -67,7 +67,7 @@ class Sink(Generic[Row]):
         """Take messages of the rows that were written, where the run was asked for them."""
 
     def finish(self, decode: Decode) -> str:
-        """Return the run is over; return what was written, empty where that can be seen."""
+        """End the run; return what was written, empty where that can be seen."""
         raise NotImplementedError
 
     def discard(self) -> None:

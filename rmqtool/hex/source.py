@@ -48,10 +48,10 @@ class PartsSource:
                 yield self._packet(side, _PUSH, part)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
     def _packet(self, side: int, flags: int, payload: bytes = b"") -> bytes:
-        """One record of the pcap: IPv4 and TCP headers without checksums, and the payload."""
+        """Return one record of the pcap: IPv4 and TCP headers without checksums, and payload."""
         sequence, acknowledged = self._next[side], self._next[1 - side]
         self._next[side] = (sequence + len(payload) + (flags & _SYN) // _SYN) & 0xFFFFFFFF
         ends = _PORTS[side], _PORTS[1 - side]

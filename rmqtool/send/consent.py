@@ -30,7 +30,7 @@ def agreement_of(yes: bool, allow: Iterable[str] | None) -> Agreement:
 
 
 def can_ask() -> bool:
-    """Whether there is somebody to answer."""
+    """Return whether there is somebody to answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

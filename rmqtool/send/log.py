@@ -60,7 +60,7 @@ class AttemptLog:
                 self._parquet.write(rows)
 
     def finish(self) -> str:
-        """Everything is sent; returns what was written where."""
+        """End the log and return what was written where."""
         self._write()
         if self._parquet is not None:
             with naming(self._output.name):

@@ -76,7 +76,7 @@ def outcome_of(attempt: Attempt) -> str:
 
 
 def is_good(attempt: Attempt) -> bool:
-    """Whether the broker has the message, or nothing else was wanted of it."""
+    """Return whether the broker has the message, or nothing else was wanted of it."""
     return attempt.code in STATUSES or attempt.outcome == AttemptOutcome.ONEWAY
 
 
@@ -171,7 +171,7 @@ def attempt_lines(terminal: Terminal) -> LineTable[AttemptRow]:
 
 
 def json_of(ended: Ended) -> bytes:
-    """One message, or one batch, as a JSON object on a line."""
+    """Return one message, or one batch, as a JSON object on a line."""
     result, error, first = ended.result, ended.error, ended.outgoing[0]
     members: dict[str, object] = {
         "message": first.number,

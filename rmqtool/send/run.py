@@ -123,7 +123,7 @@ class _Run:
 
     @contextmanager
     def stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Ctrl-C ends the taking of messages."""
+        """Let Ctrl-C end the taking of messages."""
 
         def end() -> None:
             self._stopped = True
@@ -135,7 +135,7 @@ class _Run:
             yield
 
     def feed(self) -> Feed[_Item]:
-        """Where messages come from."""
+        """Return where messages come from."""
         command = self._command
         pattern = Outgoing(0, command.message, command.broker, command.queue_id, command.order_key)
         if command.source is None:
@@ -147,7 +147,7 @@ class _Run:
         return BatchFeed(feed, command.batch, lambda one, two: _target(one) == _target(two))
 
     def weight(self, item: _Item) -> int:
-        """For how many messages one counts."""
+        """Return for how many messages one counts."""
         return len(item)
 
     async def send(self, producer: AsyncProducer, item: _Item) -> SendResult:
@@ -288,7 +288,7 @@ def _copies(pattern: Outgoing, wanted: int) -> Iterator[Outgoing]:
 
 
 def _of_broker(broker: str, turn: int) -> Callable[[Sequence[MessageQueue], Message], MessageQueue]:
-    """Chooses the queues of one broker in turn."""
+    """Choose the queues of one broker in turn."""
 
     def select(queues: Sequence[MessageQueue], message: Message) -> MessageQueue:
         own = [queue for queue in queues if queue.broker_name == broker]

@@ -102,7 +102,7 @@ class Output:
         self._stream.flush()
 
     def finish(self) -> None:
-        """Everything is written: give the file its name."""
+        """Give the file, which is written, its name."""
         if self.path is None:
             self._stream.flush()
             return
@@ -172,7 +172,7 @@ def _place_of(name: str, standard: TextIO) -> tuple[int, int] | None:
 
 
 def _is_part(target: str, folder: str) -> bool:
-    """Whether a file is in a decoded log, a journal or another folder that rmqtool wrote."""
+    """Return whether a file is in a decoded log, a journal or another folder that rmqtool wrote."""
     from dissectors.owned_folder import MARKER  # loads msgspec, which help has no time for
 
     marks = (os.path.join(folder, name) for name in (MARKER, JOURNAL_MARK))

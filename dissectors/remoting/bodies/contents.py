@@ -61,7 +61,7 @@ def content_of(message: StoredMessage, data: bytes) -> Body | None:
 
 
 def _offsets_of(data: bytes) -> Body | None:
-    """Queue offsets of half messages that are done with, joined by commas."""
+    """Decode queue offsets of half messages that are done with, joined by commas."""
     texts = [text for text in data.decode("utf-8", "replace").split(",") if text]
     offsets = [integer_of(text) for text in texts]
     return None if None in offsets or not offsets else Body(OFFSETS, offsets)

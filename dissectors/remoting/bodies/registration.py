@@ -129,7 +129,7 @@ def _read_parts(cursor: _Cursor, value: dict[str, object], wrapper: dict[str, ob
 
 
 def decode_topic_config(text: str) -> dict[str, object] | None:
-    """`name readQueues writeQueues perm filterType [attributes]` as a TopicConfig, or None."""
+    """Decode `name readQueues writeQueues perm filterType [attributes]`; None if it is not that."""
     parts = text.split(" ", 5)
     if len(parts) < 5:
         return None

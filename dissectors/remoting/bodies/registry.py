@@ -58,7 +58,7 @@ SPECIAL: Final[dict[tuple[int, bool], Callable[[BodyInput], Body]]] = {
 
 
 def body_form(request_code: int, response: bool, version: int | None = None) -> str | None:
-    """Class or form of an operation's body; None where it has none or is not known."""
+    """Return the class or form of an operation's body; None where it has none or is not known."""
     operation = operation_of(request_code, version)
     if operation is None:
         return None

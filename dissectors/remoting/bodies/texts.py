@@ -45,7 +45,7 @@ def encode_text(value: object) -> bytes:
 
 
 def decode_properties_text(given: BodyInput) -> Body:
-    """Lines of `name=value` or `name:value`, as properties files have them, without comments."""
+    """Return lines of `name=value` or `name:value` of properties files, without comments."""
     text, problem = _decode_text(given.body)
     properties: dict[str, object] = {}
     strange = 0
@@ -72,7 +72,7 @@ def encode_properties_text(value: object) -> bytes:
 
 
 def decode_timer_checkpoint(given: BodyInput) -> Body:
-    """Seven longs: times in ms, positions in bytes, offsets in entries."""
+    """Decode seven longs: times in ms, positions in bytes, offsets in entries."""
     body = given.body
     count = min(len(body) // 8, len(_TIMER_FIELDS))
     if count == 0:

@@ -88,14 +88,14 @@ def _decode_tolerantly(data: bytes, limit: int) -> JsonResult:
 
 
 def _may_be_too_much(data: bytes) -> bool:
-    """Whether the text may have more than `VALUE_LIMIT` values; commas bound their number."""
+    """Return whether the text may have more than `VALUE_LIMIT` values, judged by its commas."""
     if len(data) <= VALUE_LIMIT:
         return False
     return data.count(b",") + data.count(b"{") + data.count(b"[") >= VALUE_LIMIT
 
 
 def _too_deep(data: bytes, value: object) -> bool:
-    """Whether containers are nested deeper than `DEPTH_LIMIT`."""
+    """Return whether containers are nested deeper than `DEPTH_LIMIT`."""
     if data.count(b"{") + data.count(b"[") <= DEPTH_LIMIT:
         return False
     level = [value]

@@ -99,7 +99,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _double(value: float) -> str:
-    """Java's Double.toString; null for what is not a number."""
+    """Return a number as Java's Double.toString, null for what is not a number."""
     if not math.isfinite(value):
         return "null"
     if value == 0 or 1e-3 <= abs(value) < 1e7:

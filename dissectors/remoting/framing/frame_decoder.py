@@ -179,7 +179,7 @@ class FrameDecoder:
         return at
 
     def receive_gap(self, length: i64, packet: i64, ts: i64, out: list[Frame]) -> None:
-        """Bytes that the capture does not have; 0: how many cannot be known."""
+        """Note bytes that the capture does not have; 0: how many cannot be known."""
         self._settle(out)
         if self._body_left > 0:
             if length == 0:
@@ -218,7 +218,7 @@ class FrameDecoder:
             self._lose()
 
     def forget(self) -> None:
-        """Nothing of this stream will be decoded: gives up all that is held."""
+        """Give up all that is held, as nothing of this stream will be decoded."""
         self._lose()
 
     # -- inside ---------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def header_length_of(prefix: i64) -> i64:
 
 
 def is_prefix(prefix: i64) -> bool:
-    """Whether eight bytes can be a frame's prefix."""
+    """Return whether eight bytes can be a frame's prefix."""
     total: i64 = total_of(prefix)
     header: i64 = header_length_of(prefix)
     if total + 4 > MAX_FRAME or header > total - 4:
@@ -48,7 +48,7 @@ def is_prefix(prefix: i64) -> bool:
 
 
 def is_no_json(prefix: i64, data: bytes, at: i64) -> bool:
-    """Whether the header at this place is said to be JSON and is not an object."""
+    """Return whether the header at this place is said to be JSON and is not an object."""
     return type_of(prefix) == JSON_TYPE and data[at] != 0x7B
 
 

@@ -198,7 +198,7 @@ class FrameSearch:
         return -1
 
     def _may_begin(self, window: bytes, start: i64, place: i64, offset: i64) -> bool:
-        """Whether a prefix stands here, and what its header costs can be paid."""
+        """Return whether a prefix stands here, and what its header costs can be paid."""
         prefix = read_i64_be(window, place)
         size: i64 = header_length_of(prefix)
         if not is_prefix(prefix) or size > MAX_SOUGHT_HEADER:

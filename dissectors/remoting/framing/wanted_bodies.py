@@ -25,7 +25,7 @@ ROUTE_LIMIT: Final = 1024 * 1024
 
 
 def is_wanted(serialize_type: i64, header: bytes, body_length: i64) -> bool:
-    """Whether a row needs something of the body behind a header, told without decoding it."""
+    """Return whether a row needs something of the body behind a header, which is not decoded."""
     code: i64 = first_code_of(header)
     if code > 0 or (code < 0 and header.startswith(_FIRST)):
         # As Java writes it, and no good response: a batch send, or a heartbeat for its groups.

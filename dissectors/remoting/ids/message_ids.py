@@ -65,7 +65,7 @@ _LONGEST_HANDLE: Final = 4096
 
 
 def _split_address(text: str, tail: int) -> tuple[bytes, bytes] | None:
-    """Address and tail of an id in hex; None when its length fits neither kind of address."""
+    """Return the address and tail of an id in hex; None when its length fits no address."""
     if len(text) // 2 - tail not in _ADDRESS_SIZES or len(text) % 2 or not _HEX.fullmatch(text):
         return None
     data = hex_bytes_of(text) or b""
@@ -160,7 +160,7 @@ class UniqueKey(NamedTuple):
     """Running number, wraps at 65536."""
 
     def born_at(self, reference_ms: int, utc_offset_minutes: int = 0) -> int:
-        """When the client made it, ms since the epoch, given a time near it (born or captured).
+        """Return when the client made it, ms since the epoch; `near` is a time close to it.
 
         The id counts from the first of a month in the client's time zone, `utc_offset_minutes` east
         of UTC; of the months around the reference the one is taken that comes nearest to it.

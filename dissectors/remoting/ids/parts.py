@@ -46,7 +46,7 @@ _Reader = Callable[[str, int], object]
 
 
 def header_parts(name: str | None, fields: Mapping[str, object], reference_ms: int) -> Parts:
-    """Field → its parts, of the typed fields of a header class; empty where nothing has any.
+    """Return the parts of the typed fields of a header class; empty where nothing has any.
 
     `reference_ms` is a time near that of the ids, ms since the epoch: when they were captured.
     """
@@ -70,7 +70,7 @@ def header_parts(name: str | None, fields: Mapping[str, object], reference_ms: i
 
 
 def property_parts(properties: dict[str, str], reference_ms: int) -> Parts:
-    """Property → its parts; empty where no property has any.
+    """Return the parts of properties; empty where no property has any.
 
     `reference_ms` is a time near that of the message's id, ms since the epoch: its bornTimestamp.
     """

@@ -130,7 +130,7 @@ class PopList:
 
 
 def decode_pop_list(text: str) -> PopList:
-    """Any of the three lists of a POP response taken apart."""
+    """Decode any of the three lists of a POP response."""
     entries: list[PopEntry] = []
     unreadable = 0
     for part in text.split(_ENTRY_SEPARATOR):

@@ -69,7 +69,7 @@ class BatchList:
 
 
 def decode_batch(body: bytes) -> BatchList:
-    """All items of a batch send body; never raises."""
+    """Decode all items of a batch send body; never raises."""
     items: list[BatchItem] = []
     problems: list[tuple[int, str]] = []
     at = 0
@@ -140,7 +140,7 @@ def encode_batch(items: Iterable[BatchItem]) -> bytes:
 
 
 def is_inner_batch(message: StoredMessage) -> bool:
-    """Whether the body of the record is a batch that the client has to take apart."""
+    """Return whether the body of the record is a batch that the client has to take apart."""
     return message.sys_flag & UNWRAP_BITS == UNWRAP_BITS
 
 

@@ -167,7 +167,7 @@ def _read_zstd(data: bytes, most: int) -> tuple[bytes, str | None]:
 
 
 def _zstd_frame_size(data: bytes) -> int | None:
-    """Bytes of the frame at the start, from its block headers; None when its end is not there.
+    """Return the bytes of the frame at the start by its block headers; None: its end is missing.
 
     The reader of the library ends quietly where the data ends, so this tells the two ends apart.
     """

@@ -273,7 +273,7 @@ def property_of(name: str) -> Property | None:
 
 
 def decode_properties(text: str) -> dict[str, str]:
-    """Properties of the text in a record, a batch item or a send header, in the order written.
+    """Return the properties of a record, a batch item or a send header, in their order.
 
     A value may hold further 0x01; an entry without name or without value is skipped.
     """

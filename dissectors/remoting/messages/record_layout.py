@@ -95,12 +95,12 @@ def encode_properties_bytes(properties: dict[str, str], raw: bytes | None) -> by
 
 @lru_cache(maxsize=4096)
 def host_of(address: bytes, port: int) -> str:
-    """`ip:port` of address bytes, IPv6 in brackets."""
+    """Return `ip:port` of address bytes, IPv6 in brackets."""
     return endpoint_text(str(ip_address(address)), port)
 
 
 def address_of(host: str) -> tuple[bytes, int]:
-    """Address bytes and port of `ip:port`; ValueError when it is not that."""
+    """Return address bytes and port of `ip:port`; raise ValueError when it is not that."""
     address, port = host_and_port_text(host)
     number = integer_of(port)
     if number is None:
@@ -115,7 +115,7 @@ def crc_digits(record: bytes) -> str:
 
 
 def properties_crc_ok_of(record: bytes, raw: bytes) -> bool | None:
-    """Whether the CRC entry at the end of the properties fits; None when they end otherwise."""
+    """Return whether the CRC entry that ends the properties fits; None when they end otherwise."""
     entry = raw[-CRC_ENTRY_SIZE:]
     if len(entry) < CRC_ENTRY_SIZE or not entry.startswith(CRC_PROPERTY.encode() + b"\x01"):
         return None

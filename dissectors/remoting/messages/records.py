@@ -39,7 +39,7 @@ class MessageList(NamedTuple):
 
 
 def decode_messages(body: bytes) -> MessageList:
-    """All records of a body made of stored messages; never raises."""
+    """Decode all records of a body made of stored messages; never raises."""
     messages: list[StoredMessage] = []
     problems: list[tuple[int, str]] = []
     at = 0
@@ -54,7 +54,7 @@ def decode_messages(body: bytes) -> MessageList:
 def _decode_at(
     body: bytes, at: int, messages: list[StoredMessage], problems: list[tuple[int, str]]
 ) -> int:
-    """Bytes that were taken at `at`; 0 where decoding has to stop."""
+    """Decode what stands at `at` and return the bytes taken; 0 where decoding has to stop."""
     left = len(body) - at
     if left < MIN_FILLER_SIZE:
         problems.append((at, f"{left} bytes are too few for a record"))
@@ -132,7 +132,7 @@ def _decode_record(
 
 
 def _hosts_of(data: bytes, at: int, size: int) -> int:
-    """Which hosts are IPv6, as `FIXED` counts them; 0 when the record ends before it says so."""
+    """Return which hosts are IPv6, as `FIXED` counts them; 0 when the record ends before."""
     if size < SYS_FLAG_AT + 4:
         return 0
     sys_flag: int = SYS_FLAG.unpack_from(data, at + SYS_FLAG_AT)[0]
@@ -142,7 +142,7 @@ def _hosts_of(data: bytes, at: int, size: int) -> int:
 def _decode_tail(
     data: bytes, at: int, stop: int, missing: int, body_length: int, magic: int
 ) -> _Tail:
-    """Body, topic and properties from `at`; each is given only when its length can be true.
+    """Decode body, topic and properties from `at`; each is given only when its length can be true.
 
     `end` is where the properties end, beyond `stop` when they are cut.
     """

@@ -27,14 +27,14 @@ class AssignmentHandlers:
         self._modes: dict[tuple[str, str], str] = {}
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         return {
             RequestCode.QUERY_ASSIGNMENT: self.assignment,
             RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
         }
 
     def set_mode(self, request: ReceivedRequest) -> Answer:
-        """401: whether a group pulls or pops a topic."""
+        """Answer 401: set whether a group pulls or pops a topic."""
         value = json_object(request.body)
         topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
         mode = text_of(value.get("mode"))
@@ -45,7 +45,7 @@ class AssignmentHandlers:
         return Answer()
 
     def assignment(self, request: ReceivedRequest) -> Answer:
-        """400: the queues that a client of a group shall read, and how."""
+        """Answer 400: return the queues that a client of a group has to read, and how."""
         value = json_object(request.body)
         topic, group = text_of(value.get("topic")), text_of(value.get("consumerGroup"))
         client_id = text_of(value.get("clientId"))

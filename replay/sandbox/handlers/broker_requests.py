@@ -38,7 +38,7 @@ class BrokerHandlers:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         return {
             RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime,
             RequestCode.GET_BROKER_CONFIG: self.config,
@@ -51,7 +51,7 @@ class BrokerHandlers:
         }
 
     def runtime(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """28: figures, as `mqadmin brokerStatus` shows them."""
+        """Answer 28: return figures, as `mqadmin brokerStatus` shows them."""
         state = self._state
         now = state.now_ms()
         seconds = max(1, (now - state.started_ms) // 1000)
@@ -83,7 +83,7 @@ class BrokerHandlers:
         return Answer(0, None, encode_json({"table": dict(sorted(table.items()))}))
 
     def config(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """26: settings, a line each."""
+        """Answer 26: return settings, one per line."""
         options = self._state.options
         settings = {
             "autoCreateTopicEnable": str(options.auto_create).lower(),
@@ -105,7 +105,7 @@ class BrokerHandlers:
         return Answer(0, fields, text.encode())
 
     def change(self, request: ReceivedRequest) -> Answer:
-        """25: settings; only brokerPermission has an effect."""
+        """Answer 25: change settings, of which only brokerPermission has an effect."""
         for line in request.body.decode("utf-8", "replace").splitlines():
             match = _SETTING.fullmatch(line.strip())
             if match is None or len(self._state.config) >= _SETTINGS_LIMIT:
@@ -116,7 +116,7 @@ class BrokerHandlers:
         return Answer()
 
     def members(self, request: ReceivedRequest) -> Answer:
-        """901: the brokers of a name."""
+        """Answer 901: return the brokers of a name."""
         if request.text("brokerName") != self._state.name:
             raise BadRequest("no such broker group")
         group = {
@@ -127,7 +127,7 @@ class BrokerHandlers:
         return Answer(0, None, encode_json({"brokerMemberGroup": group}))
 
     def stats(self, request: ReceivedRequest) -> Answer:
-        """315: figures by time, which the sandbox has none of."""
+        """Answer 315: return no figures by time, as the sandbox keeps none."""
         name, key = request.text("statsName"), request.text("statsKey")
         raise BadRequest(f"The stats <{name}> <{key}> not exist")
 

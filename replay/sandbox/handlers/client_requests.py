@@ -37,7 +37,7 @@ def objects_of(value: object) -> list[dict[str, object]]:
 
 
 def queues_of(value: object) -> Iterable[tuple[str, int]]:
-    """(topic, queue id) of a list of MessageQueue."""
+    """Yield the (topic, queue id) of a list of MessageQueue."""
     for item in objects_of(value):
         topic, queue_id = item.get("topic"), item.get("queueId")
         if isinstance(topic, str) and isinstance(queue_id, int):
@@ -51,7 +51,7 @@ class ClientHandlers:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         return {
             RequestCode.HEART_BEAT: self.heartbeat,
             RequestCode.UNREGISTER_CLIENT: self.unregister,
@@ -64,7 +64,7 @@ class ClientHandlers:
     # -- heartbeats -----------------------------------------------------------------------------
 
     def heartbeat(self, request: ReceivedRequest) -> Answer:
-        """34: who is there and what it wants."""
+        """Answer 34: note who is there and what it wants."""
         value = json_object(request.body)
         client_id = text_of(value.get("clientID"))
         client = GroupMember(
@@ -113,7 +113,7 @@ class ClientHandlers:
         self._state.tell(EventKind.CLIENT, client.connection, f"{client.client_id}: {detail}")
 
     def unregister(self, request: ReceivedRequest) -> Answer:
-        """35: a client leaves a producer or consumer group."""
+        """Answer 35: let a client leave a producer or consumer group."""
         producer = request.fields.get("producerGroup")
         consumer = request.fields.get("consumerGroup")
         if producer or consumer:
@@ -128,7 +128,7 @@ class ClientHandlers:
         return Answer()
 
     def members(self, request: ReceivedRequest) -> Answer:
-        """38: ids of the clients of a consumer group."""
+        """Answer 38: return the ids of the clients of a consumer group."""
         name = request.text("consumerGroup")
         group = self._state.clients.consumers.get(name)
         ids = group.client_ids() if group is not None else []
@@ -137,7 +137,7 @@ class ClientHandlers:
         return Answer(0, None, encode_json({"consumerIdList": ids}))
 
     def check(self, request: ReceivedRequest) -> Answer:
-        """46: whether a subscription can be served; SQL92 cannot."""
+        """Answer 46: check whether a subscription can be served; SQL92 cannot."""
         value = json_object(request.body)
         subscription = value.get("subscriptionData")
         kind = subscription.get("expressionType") if isinstance(subscription, dict) else None
@@ -151,7 +151,7 @@ class ClientHandlers:
     # -- locks ----------------------------------------------------------------------------------
 
     def lock(self, request: ReceivedRequest) -> Answer:
-        """41: queues for one client alone; those that it got."""
+        """Answer 41: lock queues for one client alone and return those that it got."""
         value = json_object(request.body)
         got = self._state.locks.lock(
             text_of(value.get("consumerGroup")),
@@ -166,7 +166,7 @@ class ClientHandlers:
         return Answer(0, None, encode_json({"lockOKMQSet": queues}))
 
     def unlock(self, request: ReceivedRequest) -> Answer:
-        """42: queues given back."""
+        """Answer 42: unlock queues of a client."""
         value = json_object(request.body)
         self._state.locks.unlock(
             text_of(value.get("consumerGroup")),

@@ -34,7 +34,7 @@ class GroupHandlers:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.update,
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.update_list,
@@ -57,12 +57,12 @@ class GroupHandlers:
     # -- settings -------------------------------------------------------------------------------
 
     def update(self, request: ReceivedRequest) -> Answer:
-        """200: a group as an administrator wants it."""
+        """Answer 200: make or change a group as an administrator wants it."""
         self._put(json_object(request.body))
         return Answer()
 
     def update_list(self, request: ReceivedRequest) -> Answer:
-        """225: several groups."""
+        """Answer 225: make or change several groups."""
         for value in objects_of(json_object(request.body).get("groupConfigList")):
             self._put(value)
         return Answer()
@@ -74,7 +74,7 @@ class GroupHandlers:
         self._state.put_group(config)
 
     def all_configs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """201: every group."""
+        """Answer 201: return every group."""
         table = {config.name: config.value() for config in self._state.groups}
         value = {
             "dataVersion": self._state.data_version(len(table)),
@@ -85,7 +85,7 @@ class GroupHandlers:
         return Answer(0, fields, encode_json(value))
 
     def config(self, request: ReceivedRequest) -> Answer:
-        """352: one group."""
+        """Answer 352: return one group."""
         name = request.text("group")
         config = self._state.groups.get(name)
         if config is None:
@@ -95,7 +95,7 @@ class GroupHandlers:
         return Answer(0, None, encode_json(config.value()))
 
     def delete(self, request: ReceivedRequest) -> Answer:
-        """207: a group goes, with its offsets when asked to."""
+        """Answer 207: remove a group, with its offsets when asked to."""
         name = request.text("groupName")
         self._state.drop_group(name, with_offsets=request.flag("cleanOffset"))
         return Answer()
@@ -103,7 +103,7 @@ class GroupHandlers:
     # -- connections ----------------------------------------------------------------------------
 
     def consumers(self, request: ReceivedRequest) -> Answer:
-        """203: the clients of a consumer group and what it wants."""
+        """Answer 203: return the clients of a consumer group and what it wants."""
         group = self._online(request.text("consumerGroup"))
         value = {
             "connectionSet": [client.value() for client in group.members.values()],
@@ -125,7 +125,7 @@ class GroupHandlers:
         return group
 
     def producers(self, request: ReceivedRequest) -> Answer:
-        """204: the clients of a producer group."""
+        """Answer 204: return the clients of a producer group."""
         name = request.text("producerGroup")
         members = self._state.clients.producers.get(name)
         if not members:
@@ -134,7 +134,7 @@ class GroupHandlers:
         return Answer(0, None, encode_json(value))
 
     def all_producers(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """328: the clients of all producer groups."""
+        """Answer 328: return the clients of all producer groups."""
         data = {
             group: [
                 {
@@ -153,7 +153,7 @@ class GroupHandlers:
     # -- progress -------------------------------------------------------------------------------
 
     def progress(self, request: ReceivedRequest) -> Answer:
-        """208: how far a group is in the queues of its topics."""
+        """Answer 208: return how far a group is in the queues of its topics."""
         group = request.text("consumerGroup")
         wanted = request.fields.get("topic")
         topics = [wanted] if wanted else self._topics_of(group)
@@ -181,13 +181,13 @@ class GroupHandlers:
         return {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
 
     def _topics_of(self, group: str) -> list[str]:
-        """Topics of a group: those it wants now, and those it has offsets in."""
+        """Return the topics of a group: those it wants now, and those it has offsets in."""
         known = self._state.clients.consumers.get(group)
         wanted = set(known.subscriptions) if known is not None else set()
         return sorted(wanted | set(self._state.offsets.topics_of(group)))
 
     def reset(self, request: ReceivedRequest) -> Answer:
-        """222: a group goes on at a time; its clients learn it from their next pull (5.x)."""
+        """Answer 222: let a group go on at a time; clients learn it at their next pull (5.x)."""
         group, topic = request.text("group"), request.text("topic")
         config = self._state.topics.get(topic)
         if config is None:
@@ -211,7 +211,7 @@ class GroupHandlers:
         return Answer(0, None, body)
 
     def _is_known(self, group: str, config: TopicConfig) -> bool:
-        """Whether a group has an offset in every queue: 4.x resets no other one."""
+        """Return whether a group has an offset in every queue: 4.x resets no other one."""
         offsets = self._state.offsets
         return all(
             offsets.get(group, config.name, queue_id) is not None
@@ -227,7 +227,7 @@ class GroupHandlers:
     # -- who wants what -------------------------------------------------------------------------
 
     def groups_of_topic(self, request: ReceivedRequest) -> Answer:
-        """300: groups that want a topic, now or before."""
+        """Answer 300: return groups that want a topic, now or before."""
         topic = request.text("topic")
         online = {
             group.name
@@ -238,13 +238,13 @@ class GroupHandlers:
         return Answer(0, None, encode_json({"groupList": groups}))
 
     def topics_of_group(self, request: ReceivedRequest) -> Answer:
-        """343: topics that a group has offsets in."""
+        """Answer 343: return topics that a group has offsets in."""
         topics = self._state.offsets.topics_of(request.text("group"))
         value = {"brokerAddr": self._state.address, "topicList": topics}
         return Answer(0, None, encode_json(value))
 
     def subscription(self, request: ReceivedRequest) -> Answer:
-        """345: what a group wants of a topic."""
+        """Answer 345: return what a group wants of a topic."""
         group, topic = request.text("group"), request.text("topic")
         known = self._state.clients.consumers.get(group)
         found = known.subscriptions.get(topic) if known is not None else None
@@ -254,7 +254,7 @@ class GroupHandlers:
         return Answer(0, None, encode_json(value))
 
     def all_offsets(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """43: every offset."""
+        """Answer 43: return every offset."""
         value = {
             "dataVersion": self._state.data_version(0),
             "offsetTable": self._state.offsets.table(),
@@ -264,11 +264,11 @@ class GroupHandlers:
     # -- asking clients -------------------------------------------------------------------------
 
     def ask_client(self, request: ReceivedRequest) -> None:
-        """307: what a consumer does just now; the client knows."""
+        """Answer 307: ask a client what it consumes just now."""
         self._forward(request, dict(request.fields), request.body)
 
     def consume_directly(self, request: ReceivedRequest) -> None:
-        """309: a client consumes one message, now."""
+        """Answer 309: let a client consume one message, now."""
         found = decode_offset_id(request.text("msgId"))
         record = self._state.store.at(found.physical_offset) if found is not None else None
         if record is None:

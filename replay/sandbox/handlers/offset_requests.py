@@ -20,7 +20,7 @@ class OffsetHandlers:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         return {
             RequestCode.QUERY_CONSUMER_OFFSET: self.query,
             RequestCode.UPDATE_CONSUMER_OFFSET: self.update,
@@ -31,7 +31,7 @@ class OffsetHandlers:
         }
 
     def query(self, request: ReceivedRequest) -> Answer:
-        """14: how far a group is."""
+        """Answer 14: return how far a group is."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id = request.number("queueId")
         offset = self._state.offsets.get(group, topic, queue_id)
@@ -52,7 +52,7 @@ class OffsetHandlers:
         return _offset(offset)
 
     def update(self, request: ReceivedRequest) -> Answer:
-        """15: a group is so far."""
+        """Answer 15: store how far a group is."""
         topic = request.text("topic")
         if self._state.options.is_5 and self._state.topics.get(topic) is None:
             raise BadRequest(f"Topic {topic} not exist!", ResponseCode.TOPIC_NOT_EXIST)
@@ -65,20 +65,20 @@ class OffsetHandlers:
         return Answer()
 
     def search(self, request: ReceivedRequest) -> Answer:
-        """29: the offset at a time."""
+        """Answer 29: return the offset at a time."""
         upper = request.fields.get("boundaryType", "").upper() == "UPPER"
         return _offset(self._queue(request).offset_at(request.number("timestamp"), upper))
 
     def max_offset(self, request: ReceivedRequest) -> Answer:
-        """30: offset of the next message."""
+        """Answer 30: return the offset of the next message."""
         return _offset(self._queue(request).max_offset)
 
     def min_offset(self, request: ReceivedRequest) -> Answer:
-        """31: offset of the oldest message."""
+        """Answer 31: return the offset of the oldest message."""
         return _offset(self._queue(request).min_offset)
 
     def earliest(self, request: ReceivedRequest) -> Answer:
-        """32: when the oldest message was stored, -1 when there is none."""
+        """Answer 32: return when the oldest message was stored, -1 when there is none."""
         queue = self._queue(request)
         first = queue.at(queue.min_offset)
         return Answer(0, {"timestamp": str(first.store_ms if first is not None else -1)})

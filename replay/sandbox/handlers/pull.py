@@ -46,7 +46,7 @@ class PullResult:
 def read_queue(
     queue: StoredQueue, offset: int, most: int, most_bytes: int, subscription: Subscription
 ) -> PullResult:
-    """Messages of a queue from `offset` on: at most `most` of them, at least one if one fits."""
+    """Return at most `most` messages of a queue from `offset` on, at least one if one fits."""
     low, high = queue.min_offset, queue.max_offset
     if high == 0:
         code = ResponseCode.PULL_NOT_FOUND if offset == 0 else ResponseCode.PULL_OFFSET_MOVED
@@ -81,14 +81,14 @@ class PullHandlers:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         return {
             RequestCode.PULL_MESSAGE: self.pull,
             RequestCode.LITE_PULL_MESSAGE: self.pull,
         }
 
     def pull(self, request: ReceivedRequest) -> Answer | None:
-        """11, 361: messages, or nothing after a while."""
+        """Answer 11 and 361: return messages, or nothing after a while."""
         return self._pull(request, may_hold=True)
 
     def _pull(self, request: ReceivedRequest, may_hold: bool) -> Answer | None:

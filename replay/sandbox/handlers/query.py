@@ -21,14 +21,14 @@ class QueryHandlers:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         return {
             RequestCode.VIEW_MESSAGE_BY_ID: self.view,
             RequestCode.QUERY_MESSAGE: self.query,
         }
 
     def view(self, request: ReceivedRequest) -> Answer:
-        """33: the message at a commit log offset."""
+        """Answer 33: return the message at a commit log offset."""
         offset = request.number("offset")
         record = self._state.store.at(offset)
         if record is None:
@@ -36,7 +36,7 @@ class QueryHandlers:
         return Answer(0, None, record.data)
 
     def query(self, request: ReceivedRequest) -> Answer:
-        """12: messages with a key or UNIQ_KEY."""
+        """Answer 12: return messages with a key or UNIQ_KEY."""
         store = self._state.store
         limit = min(request.number("maxNum"), _MOST)
         if request.flag("_UNIQUE_KEY_QUERY"):

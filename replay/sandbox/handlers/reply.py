@@ -32,7 +32,7 @@ class ReplyHandlers:
         self._rules = rules
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         reply = self._rules.with_region(self.reply)
         return {
             RequestCode.SEND_REPLY_MESSAGE: reply,
@@ -40,7 +40,7 @@ class ReplyHandlers:
         }
 
     def reply(self, request: ReceivedRequest) -> Answer | None:
-        """324, 325: stored, and pushed to the client that waits for it."""
+        """Answer 324 and 325: store a reply and push it to the client that waits for it."""
         header = send_header(request)
         config = self._rules.topic_for(header)
         queue_id = self._rules.queue_of(header, config, request)
@@ -108,7 +108,7 @@ class _Push:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, fields: dict[str, str], body: bytes) -> bool:
-        """Push; False where that cannot be."""
+        """Push; return False where that cannot be."""
         code = RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
         if not self._target.ask(code, fields, body, self._answered):
             return False

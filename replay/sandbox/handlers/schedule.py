@@ -174,7 +174,7 @@ class Schedule:
 
 
 def due_ms(properties: Mapping[str, str], now_ms: int) -> int:
-    """When a timer message is due; `now_ms` when it names no time. BadRequest for no number."""
+    """Return when a timer message is due, else `now_ms`; raise BadRequest for no number."""
     for name, unit in (("TIMER_DELAY_SEC", 1000), ("TIMER_DELAY_MS", 1), ("TIMER_DELIVER_MS", 1)):
         text = properties.get(name)
         if text is None:
@@ -190,7 +190,7 @@ def due_ms(properties: Mapping[str, str], now_ms: int) -> int:
 
 
 def _aligned(due: int) -> int:
-    """TIMER_OUT_MS as RocketMQ notes it: a whole second below the due time."""
+    """Return TIMER_OUT_MS as RocketMQ notes it: a whole second below the due time."""
     return (due - 1) // _PRECISION_MS * _PRECISION_MS
 
 

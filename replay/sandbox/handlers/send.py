@@ -36,7 +36,7 @@ class SendHandlers:
         self._ids = UniqueIds(host_of(state.address), os.getpid(), id(self))
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         send = self._rules.with_region(self.send)
         return {
             RequestCode.SEND_MESSAGE: send,
@@ -45,7 +45,7 @@ class SendHandlers:
         }
 
     def send(self, request: ReceivedRequest) -> Answer:
-        """10, 310: one message."""
+        """Answer 10 and 310: store one message."""
         if request.fields.get(send_fields_of(request.command.code).batch) == "true":
             return self.send_batch(request)
         header = send_header(request)
@@ -91,7 +91,7 @@ class SendHandlers:
         return self._rules.dead(message, group)
 
     def send_batch(self, request: ReceivedRequest) -> Answer:
-        """320: several messages of one topic and queue."""
+        """Answer 320: store several messages of one topic and queue."""
         header = send_header(request)
         if header.topic.startswith(RETRY_PREFIX) and self._state.options.is_5:
             raise BadRequest(

@@ -39,7 +39,7 @@ class SendBackHandlers:
         self._transactions = transactions
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         return {
             RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back,
             RequestCode.END_TRANSACTION: self.end_transaction,
@@ -47,7 +47,7 @@ class SendBackHandlers:
         }
 
     def send_back(self, request: ReceivedRequest) -> Answer:
-        """36: a consumer failed; the message comes again later, or is a dead letter."""
+        """Answer 36: store a message that a consumer failed on for later, or as a dead letter."""
         state = self._state
         group = request.text("group")
         config = state.groups.of(group)
@@ -85,7 +85,7 @@ class SendBackHandlers:
             self._schedule.put(message)
 
     def end_transaction(self, request: ReceivedRequest) -> Answer:
-        """37: commit or rollback; unknown changes nothing."""
+        """Answer 37: commit or roll back; unknown changes nothing."""
         outcome = request.number("commitOrRollback")
         if outcome not in (COMMIT, ROLLBACK):
             return Answer()
@@ -95,7 +95,7 @@ class SendBackHandlers:
         return Answer() if problem is None else Answer(1, None, b"", problem)
 
     def recall(self, request: ReceivedRequest) -> Answer:
-        """370: a timer message is taken back."""
+        """Answer 370: take a timer message back."""
         handle = decode_recall_handle(request.text("recallHandle"))
         if handle is None:
             raise BadRequest("recall handle is invalid", ResponseCode.ILLEGAL_OPERATION)

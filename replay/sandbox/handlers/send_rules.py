@@ -147,7 +147,7 @@ class SendRules:
         return self.completed(decode_properties(text), reply=reply)
 
     def completed(self, properties: dict[str, str], *, reply: bool = False) -> dict[str, str]:
-        """Properties as a broker stores them, which each generation does in its way."""
+        """Return the properties as a broker stores them, which each generation does in its way."""
         if self._state.options.is_5:
             properties |= _REGION_FIELDS
         else:
@@ -157,7 +157,7 @@ class SendRules:
         return properties
 
     def completed_item(self, properties: dict[str, str]) -> dict[str, str]:
-        """Properties of one message of a batch as a broker stores them."""
+        """Return the properties of one message of a batch as a broker stores them."""
         if self._state.options.is_5:
             return properties
         return {**properties, "CLUSTER": self._state.options.cluster}

@@ -24,7 +24,7 @@ class TopicHandlers:
         self._state = state
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.update,
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.update_list,
@@ -36,7 +36,7 @@ class TopicHandlers:
         }
 
     def update(self, request: ReceivedRequest) -> Answer:
-        """17: a topic as an administrator wants it."""
+        """Answer 17: make or change a topic as an administrator wants it."""
         config = TopicConfig(
             request.text("topic"),
             request.number("readQueueNums"),
@@ -51,7 +51,7 @@ class TopicHandlers:
         return Answer()
 
     def update_list(self, request: ReceivedRequest) -> Answer:
-        """18: several topics."""
+        """Answer 18: make or change several topics."""
         for value in objects_of(json_object(request.body).get("topicConfigList")):
             config = topic_of_value(value)
             if config is not None:
@@ -74,7 +74,7 @@ class TopicHandlers:
             raise BadRequest("there are too many topics")
 
     def all_configs(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """21: every topic."""
+        """Answer 21: return every topic."""
         table = {config.name: config.value() for config in self._state.topics}
         value: dict[str, object] = {
             "dataVersion": self._state.data_version(self._state.topics.changes),
@@ -86,12 +86,12 @@ class TopicHandlers:
         return Answer(0, {"totalTopicNum": str(len(table))}, encode_json(value))
 
     def config(self, request: ReceivedRequest) -> Answer:
-        """351: one topic."""
+        """Answer 351: return one topic."""
         config = self._topic(request, "No topic in this broker. topic: {}")
         return Answer(0, None, encode_json(config.value()))
 
     def stats(self, request: ReceivedRequest) -> Answer:
-        """202: offsets and times of the queues of a topic."""
+        """Answer 202: return offsets and times of the queues of a topic."""
         config = self._topic(request, "topic[{}] not exist")
         table = []
         for queue_id in range(max(config.read_queues, config.write_queues)):
@@ -115,7 +115,7 @@ class TopicHandlers:
         return Answer(0, None, encode_body(RequestCode.GET_TOPIC_STATS_INFO, True, value))
 
     def delete(self, request: ReceivedRequest) -> Answer:
-        """215: a topic and its queues."""
+        """Answer 215: remove a topic and its queues."""
         topic = request.text("topic")
         if is_system_topic(topic):
             raise BadRequest(f"The topic[{topic}] is conflict with system topic.")
@@ -123,7 +123,7 @@ class TopicHandlers:
         return Answer()
 
     def system_topics(self, request: ReceivedRequest) -> Answer:  # noqa: ARG002
-        """305: RocketMQ's own topics."""
+        """Answer 305: return RocketMQ's own topics."""
         return Answer(0, None, encode_json({"topicList": sorted(OWN_TOPICS)}))
 
     def _topic(self, request: ReceivedRequest, remark: str) -> TopicConfig:
@@ -135,7 +135,7 @@ class TopicHandlers:
 
 
 def _attributes(text: str) -> tuple[tuple[str, str], ...]:
-    """`+name=value,-other` as the attributes that are set."""
+    """Return the attributes that `+name=value,-other` sets."""
     pairs = []
     for part in text.split(","):
         name, equals, value = part.strip().partition("=")

@@ -176,7 +176,7 @@ class HalfMessages:
 def check_request(
     stored: StoredMessage, record: StoredRecord, store_host: str, checks: int
 ) -> tuple[dict[str, str], bytes]:
-    """Ext fields and body of the request that asks for the outcome of a half message."""
+    """Return the ext fields and body of the request that asks for the outcome of a half message."""
     properties = {**stored.properties, "TRANSACTION_CHECK_TIMES": str(checks)}
     topic = properties.get("REAL_TOPIC", stored.topic)
     queue_id = integer_of(properties.get("REAL_QID", "0")) or 0

@@ -116,13 +116,13 @@ class Injection:
         return not self.every_ms or (elapsed_ms - self.from_ms) % self.every_ms < self.for_ms
 
     def is_on(self, server: str) -> bool:
-        """Whether it is for that broker, or for the NameServer."""
+        """Return whether it is for that broker, or for the NameServer."""
         if server == NAMESRV:
             return self.broker == NAMESRV
         return fnmatchcase(server, self.broker)
 
     def hits(self, code: int, topic: str) -> bool:
-        """Whether it is for requests of that code and topic."""
+        """Return whether it is for requests of that code and topic."""
         if self.codes and code not in self.codes:
             return False
         return self.topic == "*" or fnmatchcase(topic, self.topic)

@@ -142,7 +142,7 @@ def _check(injection: Injection) -> None:
 
 
 def _codes_of(text: str) -> frozenset[int]:
-    """`send`, `pull,heartbeat`, `310`, `SEND_MESSAGE_V2`."""
+    """Return the codes of `send`, `pull,heartbeat`, `310` or `SEND_MESSAGE_V2`."""
     found: set[int] = set()
     for word in text.split(","):
         name = word.strip()

@@ -94,7 +94,7 @@ class Injector:
         self._servers.append(server)
 
     def add(self, injections: Sequence[Injection]) -> None:
-        """Injections whose windows count from now."""
+        """Add injections whose windows count from now."""
         loop = asyncio.get_running_loop()
         for injection in injections:
             armed = _Armed(injection, self._clock(), self._count)
@@ -108,12 +108,12 @@ class Injector:
                 )
 
     def close(self) -> None:
-        """No injections any more, and nobody is served."""
+        """Remove all injections and serve nobody."""
         self._frozen = []
         self.clear()
 
     def clear(self) -> None:
-        """No injections any more; what was frozen is served."""
+        """Remove all injections and serve what was frozen."""
         for armed in self._armed:
             for timer in armed.timers:
                 timer.cancel()
@@ -124,7 +124,7 @@ class Injector:
     # -- what servers ask -----------------------------------------------------------------------
 
     def admits(self, server: str, connection: Connection) -> bool:
-        """Whether a new connection is taken; a slow reader is made of it where that is wanted."""
+        """Return whether a new connection is taken; make it a slow reader where that is wanted."""
         for armed in self._on(server):
             if armed.injection.kind is InjectionKind.DOWN:
                 return False
@@ -136,7 +136,7 @@ class Injector:
         return True
 
     def is_listed(self, server: str) -> bool:
-        """Whether routes name a broker."""
+        """Return whether routes name a broker."""
         return not any(
             armed.injection.kind is InjectionKind.LEAVE_ROUTE for armed in self._on(server)
         )
@@ -265,7 +265,7 @@ class Injector:
         return None
 
     def _seconds_for(self, server: str, size: int) -> float:
-        """How long a connection pauses after so many bytes."""
+        """Return how long a connection pauses after so many bytes."""
         rates = [
             armed.injection.rate
             for armed in self._on(server)

@@ -69,7 +69,7 @@ class PopQueues:
         """messages handed out and not acknowledged"""
 
     def queue(self, key: PopKey) -> PopQueue:
-        """How far a group is in a queue."""
+        """Return how far a group is in a queue."""
         found = self._queues.get(key)
         if found is None:
             found = PopQueue(self._begin(key))
@@ -96,7 +96,7 @@ class PopQueues:
         return taken
 
     def has_more(self, key: PopKey, queue: StoredQueue) -> bool:
-        """Whether there are messages to hand out."""
+        """Return whether there are messages to hand out."""
         return self.queue(key).next_offset < queue.max_offset
 
     def acknowledge(self, key: PopKey, offset: int) -> None:
@@ -124,7 +124,7 @@ class PopQueues:
         return self._deadlines[0][0] if self._deadlines else None
 
     def expire(self, now_ms: int) -> Iterator[Expired]:
-        """Messages whose time is over; they are no longer in flight."""
+        """Yield messages whose time is over; they are no longer in flight."""
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             until_ms, key, offset = heapq.heappop(self._deadlines)
             state = self._queues.get(key)

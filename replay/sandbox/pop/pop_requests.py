@@ -65,7 +65,7 @@ class PopHandlers:
         self._turn = 0
 
     def handlers(self) -> dict[int, Handler]:
-        """Request code → what serves it."""
+        """Return what serves each request code."""
         return {
             RequestCode.POP_MESSAGE: self.pop,
             RequestCode.ACK_MESSAGE: self.acknowledge,
@@ -77,13 +77,13 @@ class PopHandlers:
         }
 
     def close(self) -> None:
-        """Nothing comes again any more."""
+        """Stop the revival of messages."""
         self._revival.close()
 
     # -- pop ------------------------------------------------------------------------------------
 
     def pop(self, request: ReceivedRequest) -> Answer | None:
-        """200050: messages that are then invisible for a while, or nothing after a while."""
+        """Answer 200050: return messages, invisible for a while from then on, or nothing."""
         wanted = self._wanted(request)
         answer = self._take(wanted)
         if answer is not None:
@@ -156,7 +156,7 @@ class PopHandlers:
         return config
 
     def _keys(self, group: str, topic: str, queue_id: int) -> list[tuple[str, PopKey]]:
-        """(topic kind, queue) that a pop may read, the retry topic first."""
+        """Return (topic kind, queue) that a pop may read, the retry topic first."""
         found = []
         retries = retry_topic(group, topic)
         if self._state.topics.get(retries) is not None:
@@ -243,14 +243,14 @@ class PopHandlers:
     # -- acknowledging --------------------------------------------------------------------------
 
     def acknowledge(self, request: ReceivedRequest) -> Answer:
-        """200051: a message is done with."""
+        """Answer 200051: note that a message is done with."""
         key, offset = self._receipt(request)
         self.queues.acknowledge(key, offset)
         self._commit(key)
         return Answer()
 
     def acknowledge_many(self, request: ReceivedRequest) -> Answer:
-        """200151: many are."""
+        """Answer 200151: note that many messages are done with."""
         for item in objects_of(json_object(request.body).get("acks")):
             group, topic = text_of(item.get("c")), text_of(item.get("t"))
             queue_id, start = item.get("q"), item.get("so")
@@ -267,7 +267,7 @@ class PopHandlers:
         return Answer()
 
     def change(self, request: ReceivedRequest) -> Answer:
-        """200053: a message is invisible for another time."""
+        """Answer 200053: make a message invisible for another time."""
         key, offset = self._receipt(request)
         now = self._state.now_ms()
         invisible = max(request.number("invisibleTime"), _LEAST_INVISIBLE_MS)
@@ -318,7 +318,7 @@ class PopHandlers:
     # -- looking ----------------------------------------------------------------------------------
 
     def peek(self, request: ReceivedRequest) -> Answer:
-        """200052: messages that stay visible."""
+        """Answer 200052: return messages that stay visible."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         self._readable(group, topic)
         most = min(max(1, request.number("maxMsgNums")), _MOST_MESSAGES)
@@ -340,7 +340,7 @@ class PopHandlers:
         return Answer(0, fields, b"".join(record.data for record in records), "FOUND")
 
     def notification(self, request: ReceivedRequest) -> Answer | None:
-        """200054: whether there is a message, at the latest when the poll time is over."""
+        """Answer 200054: say whether there is a message, at the latest after the poll time."""
         group, topic = request.text("consumerGroup"), request.text("topic")
         queue_id = request.number("queueId")
         self._readable(group, topic)
@@ -364,7 +364,7 @@ class PopHandlers:
         )
 
     def polling(self, request: ReceivedRequest) -> Answer:
-        """200055: how many requests wait for a topic."""
+        """Answer 200055: return how many requests wait for a topic."""
         number = self._state.holds.count((request.text("topic"), ANY_QUEUE))
         return Answer(0, {"pollingNum": str(number)})
 

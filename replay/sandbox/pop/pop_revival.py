@@ -38,7 +38,7 @@ class PopRevival:
         self._timer: asyncio.TimerHandle | None = None
 
     def close(self) -> None:
-        """Nothing comes again any more."""
+        """Stop: no message comes again any more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

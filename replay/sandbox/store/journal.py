@@ -19,7 +19,7 @@ class Journal(Protocol):
         """Write a message that was stored."""
 
     def drop_messages(self, below: int) -> None:
-        """Messages below a commit log offset were forgotten."""
+        """Drop the messages below a commit log offset, which were forgotten."""
 
     def put_end(self, topic: str, queue_id: int, offset: int) -> None:
         """Write where a queue whose messages are all forgotten goes on; "" is the commit log."""

@@ -275,7 +275,7 @@ class MessageStore:
     def find(
         self, topic: str, key: str, limit: int, begin_ms: int, end_ms: int
     ) -> list[StoredRecord]:
-        """Record of a topic with that key or UNIQ_KEY, the latest `limit` ones, oldest first."""
+        """Return the latest `limit` records of a topic with that key or UNIQ_KEY, oldest first."""
         self._catch_up()
         found = [
             record

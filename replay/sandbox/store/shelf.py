@@ -81,7 +81,7 @@ class Shelf:
         return record
 
     def place_of(self, value: int, key: Callable[[StoredRecord], int]) -> int:
-        """Place of the first record whose key is not below `value`; keys never fall."""
+        """Return the place of the first record whose key is not below `value`; keys never fall."""
         return bisect_left(self._records, value, self._first, key=key) - self._first
 
 
@@ -106,7 +106,7 @@ class StoredQueue:
         return self.min_offset + len(self.records)
 
     def _place_of(self, offset: int) -> int:
-        """Place of the first record that is not before an offset."""
+        """Return the place of the first record that is not before an offset."""
         if self.has_holes:
             return self.records.place_of(offset, queue_offset_of)
         return offset - self.min_offset
@@ -125,7 +125,7 @@ class StoredQueue:
             yield self.records[place]
 
     def offset_at(self, time_ms: int, upper: bool = False) -> int:
-        """Offset of the first record stored at or after a time; `upper`: of the last up to it."""
+        """Return the offset of the first record stored at or after a time, or `upper` the last."""
         if not len(self.records):
             return self.max_offset
         if upper:

@@ -166,7 +166,7 @@ class StoreFile:
     # -- reading --------------------------------------------------------------------------------
 
     def messages(self, broker: str, placed: bool) -> Iterator[tuple[object, ...]]:
-        """Rows of a broker's messages, the number first, by commit log offset.
+        """Yield the rows of a broker's messages, the number first, by commit log offset.
 
         `placed`: those of which the offset is a number; else the others, which are damaged.
         """
@@ -179,7 +179,7 @@ class StoreFile:
         yield from self._read(statement, broker)
 
     def states(self, broker: str, kind: str) -> Iterator[tuple[object, ...]]:
-        """(key, value) of the states of one kind."""
+        """Yield the (key, value) of the states of one kind."""
         statement = "SELECT key, value FROM state WHERE broker = ? AND kind = ?"
         yield from self._read(statement, broker, kind)
 
@@ -219,7 +219,7 @@ class BrokerJournal:
         )
 
     def drop_messages(self, below: int) -> None:
-        """Messages below a commit log offset were forgotten."""
+        """Drop the messages below a commit log offset, which were forgotten."""
         statement = "DELETE FROM message WHERE broker = ? AND physical_offset < ?"
         self._file.run(statement, (self._broker, below))
         statement = (
@@ -306,11 +306,11 @@ class BrokerJournal:
         return self._states("group", lambda _, value: group_of_value(object_of_text(value)))
 
     def offsets(self) -> Iterator[tuple[str, str, int, int]]:
-        """(group, topic, queue, offset)."""
+        """Yield (group, topic, queue, offset) of all offsets."""
         return self._states("offset", _consumed)
 
     def ends(self) -> Iterator[tuple[str, int, int]]:
-        """(topic, queue, offset) that forgotten messages have left; topic "" is the commit log."""
+        """Yield the (topic, queue, offset) left by forgotten messages; "" is the commit log."""
         return self._states("end", _ended)
 
     def finished(self) -> set[int]:

@@ -83,7 +83,7 @@ class BackgroundReading:
         self._thread.join(5)
 
     def wait(self) -> None:
-        """Return when all was read."""
+        """Wait until all was read."""
         self._thread.join()
 
     def _run(self) -> None:

@@ -215,7 +215,7 @@ class Screens(KeysInOrder):
         return bool(stack) and bool(stack[0].query("#status"))
 
     def from_thread(self, do: Callable[..., object], *given: object) -> None:
-        """In a thread: do something on the screen, unless that is gone."""
+        """Do something on the screen, asked by another thread, unless the screen is gone."""
 
         def if_there() -> None:
             if self.is_mounted_fully:

@@ -97,7 +97,7 @@ class FilterLine(Vertical):
         yield LineInput(placeholder="", select_on_focus=False, compact=True)
 
     def on_mount(self) -> None:
-        """Nothing is offered yet."""
+        """Hide what is offered while there is nothing."""
         words = self.query_one(OptionList)
         words.can_focus = False
         words.display = False

@@ -84,7 +84,7 @@ class Judging(Browser):
         self.run_worker(lambda: self._judge(version, width), thread=True)
 
     def _judge(self, version: int, width: int) -> None:
-        """In a thread: what is wrong, and what it comes to."""
+        """Find out, in a thread, what is wrong and what it comes to."""
         begun = time.monotonic()
         diagnosis = self.session.diagnosis()
         lines = self.session.summary_lines(width, True)
