@@ -1,4 +1,4 @@
-"""Gives up the rights that opening an interface needed: user, groups, capabilities; on Linux.
+"""Give up the rights that opening an interface needed: user, groups, capabilities; on Linux.
 
 Rules: what was opened stays open, so this comes after it and before the first packet is looked at.
 Nothing can be got back: the bounding set is emptied and `no_new_privs` set, as dumpcap does. Who

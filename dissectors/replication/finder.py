@@ -1,4 +1,4 @@
-"""Finds out whether a conversation is replication, and which reading of it is the right one."""
+"""Find out whether a conversation is replication, and which reading of it is the right one."""
 
 from __future__ import annotations
 

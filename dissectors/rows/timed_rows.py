@@ -82,7 +82,7 @@ class TimesOfColumns:
 
 
 def with_texts(rows: Sequence[Any], times: TimesOfColumns) -> Sequence[Any]:
-    """Copy of structs of one class that have texts where their times are, in the fields `times`.
+    """Copy structs of one class, with texts where their times are, in the fields `times`.
 
     The copies break the type of the rows, so they must go nowhere but into an encoder.
     """

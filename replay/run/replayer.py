@@ -1,4 +1,4 @@
-"""Runs a plan: sends each step when it is due and its order allows it, and writes down the outcome.
+"""Run a plan: send each step when it is due and its order allows it, and write down the outcome.
 
 Rules: a step is in the journal before it can leave, and its outcome as soon as it is known. So many
 are in flight at once and no more; what waits is bounded too, so that a slow target slows the

@@ -1,4 +1,4 @@
-"""Runs operations: gives each step of a generator to whoever does it, and resumes with its end.
+"""Run operations: give each step of a generator to whoever does it, and resume with its end.
 
 Rules: an operation ends once, with a value or an error; nothing of it is called afterwards. A step
 whose time is over fails, whatever was promised. An operation that is cancelled gives up its step.

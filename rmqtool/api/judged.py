@@ -1,4 +1,4 @@
-"""Feeds what is decoded to the rules, as far as it is in the time that was asked for."""
+"""Feed what is decoded to the rules, as far as it is in the time that was asked for."""
 
 from __future__ import annotations
 

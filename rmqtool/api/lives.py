@@ -1,4 +1,4 @@
-"""Looks for messages in what is decoded, in one pass, and tells their lives."""
+"""Look for messages in what is decoded, in one pass, and tell their lives."""
 
 from __future__ import annotations
 

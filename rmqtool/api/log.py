@@ -1,4 +1,4 @@
-"""Writes a decoded log: exchanges, messages, connections, findings, and what they cover."""
+"""Write a decoded log: exchanges, messages, connections, findings, and what they cover."""
 
 from __future__ import annotations
 

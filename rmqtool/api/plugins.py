@@ -1,4 +1,4 @@
-"""Finds the plug-ins that decode bodies: by a file's name, or by that of an entry point.
+"""Find the plug-ins that decode bodies: by a file's name, or by that of an entry point.
 
 Rules: a plug-in is code, so it is run only where a user or a program names it; nothing that is
 read names one, and an installed one that nobody names is not loaded.

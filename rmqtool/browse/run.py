@@ -1,4 +1,4 @@
-"""Carries out `rmqtool browse`: what is read, by which thread, on which screen."""
+"""Carry out `rmqtool browse`: what is read, by which thread, on which screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds entries of the catalog: by number, by name or a part of it, by the name of a field.
+"""Find entries of the catalog: by number, by name or a part of it, by the name of a field.
 
 Rules: what matches whole is found alone; only if nothing does, parts of names and words of
 descriptions and remarks are looked at, and then fields. Capitals do not matter, and blanks and

@@ -1,4 +1,4 @@
-"""Writes a diagnosis: lines for people, JSON lines for scripts; the status by --fail-on."""
+"""Write a diagnosis: lines for people, JSON lines for scripts; the status by --fail-on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens the interface for `decode live` and `diagnose -i`, then gives up the right to do so."""
+"""Open the interface for `decode live` and `diagnose -i`, then give up the right to do so."""
 
 from __future__ import annotations
 

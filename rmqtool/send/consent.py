@@ -1,4 +1,4 @@
-"""Asks on the terminal whether messages may go to brokers that only a route names.
+"""Ask on the terminal whether messages may go to brokers that only a route names.
 
 Rules: without a terminal nobody can agree, and the way out is said. What the user types is waited
 for by the loop, so that nothing else stops meanwhile and Ctrl-C is a no.

@@ -1,4 +1,4 @@
-"""Reads JSON the way fastjson does: bare and object keys, single quotes, unquoted names, comments.
+"""Read JSON the way fastjson does: bare and object keys, single quotes, unquoted names, comments.
 
 One pass over the text, every character looked at a bounded number of times; depth and number of
 values are limited. Text that stops making sense ends the reading: what was read whole by then is

@@ -1,4 +1,4 @@
-"""Puts what fastjson's `{"$ref": path}` stands for in its place.
+"""Put what fastjson's `{"$ref": path}` stands for in its place.
 
 fastjson writes an object that it meets a second time as a path to the first place, so a reference
 points back to something that is complete, or to an object around it. The former are replaced by the

@@ -1,4 +1,4 @@
-"""Writes JSON the way fastjson does: bare integer keys, object keys, Java's doubles and escapes.
+"""Write JSON the way fastjson does: bare integer keys, object keys, Java's doubles and escapes.
 
 The order of members is the caller's: fastjson sorts the members of a class and leaves maps as Java
 iterates them. References are never written; what is shared is written twice, which fastjson reads.

@@ -1,4 +1,4 @@
-"""Counts messages in a body without decoding them: the walk over the size fields, for the hot path.
+"""Count messages in a body without decoding them: the walk over the size fields, for the hot path.
 
 A count never exceeds what the body proves: it stops at the first size or magic that cannot be.
 RocketMQ: MessageDecoder.decodes (stored records), MessageDecoder.decodeMessages (batch items).

@@ -1,4 +1,4 @@
-"""Decodes stored messages, V1 and V2: the records of pull, pop, query, view and check bodies.
+"""Decode stored messages, V1 and V2: the records of pull, pop, query, view and check bodies.
 
 Every record that is whole is decoded; of one that is cut, what is there. What is odd about a record
 is a problem with its offset, never an exception; decoding stops where the chain of sizes breaks,

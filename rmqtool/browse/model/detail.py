@@ -156,7 +156,7 @@ def lines_of(node: Node, depth: int = 0) -> Iterator[str]:
 
 
 def _place(root: Node, index: int, spans: dict[str, Span]) -> None:
-    """Say of each node where its bytes are."""
+    """Note where the bytes of each node are."""
     for top in root.children:
         in_body = top.text.startswith("body:")
         for node in _all(top):

@@ -1,4 +1,4 @@
-"""Reads captures, decoded logs or an interface into a session, in a thread beside the screen."""
+"""Read captures, decoded logs or an interface into a session, in a thread beside the screen."""
 
 from __future__ import annotations
 
