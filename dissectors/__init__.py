@@ -1,4 +1,5 @@
 """Decode captured bytes: packets, TCP, the remoting protocol, exchanges, rows.
 
-Passive: opens no connection and raises nothing because of what was captured. Imports no other
-package of the project."""
+Imports nothing of the other packages. Passive: opens no connection and raises nothing because of
+what was captured.
+"""

@@ -1,4 +1,6 @@
-"""The active side: values to bytes to a broker. What an application imports to send messages."""
+"""The active side: values to bytes to a broker. What an application imports to send messages.
+
+May import `dissectors`."""
 
 from __future__ import annotations
 

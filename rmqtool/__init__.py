@@ -1,6 +1,7 @@
 """RocketMQ traffic from packet captures: what programs import, and the command line `rmqtool`.
 
-Rules: `import rmqtool` loads nothing but this file; what is asked of it is imported then.
+May import `dissectors`, `replay` and `analytics`; nothing imports it. `import rmqtool` loads
+nothing but this file; what is asked of it is imported then.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
-from tests.sources import PACKAGES, ROOT, SOURCES, nodes_of, tree_of
+from tests.modules import MODULES, imports_of, is_folder
+from tests.sources import PACKAGES, ROOT, nodes_of, tree_of
 from tests.units import EVERYWHERE, UNITS
 
 MODULES_A_FOLDER = 16
@@ -54,14 +54,6 @@ HEAVY = ("scapy", "pyspark", "pandas", "pyarrow", "numpy", "duckdb", "asyncio", 
 """what `import rmqtool.cli` must not load"""
 
 
-def _name_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {_name_of(path): path for path in SOURCES}
-
-
 def _tree_of(module: str) -> ast.Module:
     return tree_of(MODULES[module])
 
@@ -71,32 +63,7 @@ def _nodes_of(module: str) -> tuple[ast.AST, ...]:
 
 
 @cache
-def _imports_of(module: str) -> tuple[tuple[str, int], ...]:
-    """Every name that a module imports, whole, and the level of the import statement."""
-    return tuple(_imports_in(module))
-
-
-def _imports_in(module: str) -> Iterator[tuple[str, int]]:
-    package = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
-    for node in _nodes_of(module):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, 0
-        elif isinstance(node, ast.ImportFrom):
-            parts = package.split(".")
-            base = parts[: len(parts) - node.level + 1] if node.level else []
-            name = ".".join([*base, *([node.module] if node.module else [])])
-            for alias in node.names:
-                inner = f"{name}.{alias.name}"
-                yield (inner if inner in MODULES else name), node.level
-
-
-def _is_folder(module: str) -> bool:
-    return module in MODULES and MODULES[module].name == "__init__.py"
-
-
-@cache
-def _unit_of(module: str) -> str | None:
+def unit_of(module: str) -> str | None:
     units = [unit for unit in UNITS if module == unit or module.startswith(f"{unit}.")]
     return max(units, key=len, default=None)
 
@@ -106,14 +73,14 @@ def _is_in(module: str, units: tuple[str, ...]) -> bool:
 
 
 def test_every_module_is_in_a_unit() -> None:
-    assert [module for module in MODULES if _unit_of(module) is None] == []
+    assert [module for module in MODULES if unit_of(module) is None] == []
 
 
 def _is_allowed(module: str, name: str) -> bool:
     """Return whether a module may import something of our packages."""
-    unit = _unit_of(module)
+    unit = unit_of(module)
     assert unit is not None
-    allowed = (*UNITS[unit], *EVERYWHERE, *([unit] if _is_folder(unit) else []))
+    allowed = (*UNITS[unit], *EVERYWHERE, *([unit] if is_folder(unit) else []))
     return name == module or (name == "rmqtool" and name in allowed) or _is_in(name, allowed)
 
 
@@ -121,7 +88,7 @@ def test_units_import_only_what_they_may() -> None:
     assert [
         f"{module} imports {name}"
         for module in MODULES
-        for name, _ in _imports_of(module)
+        for name, _ in imports_of(module)
         if name.split(".")[0] in PACKAGES and not _is_allowed(module, name)
     ] == []
 
@@ -130,7 +97,7 @@ def test_libraries_have_their_places() -> None:
     assert [
         f"{module} imports {name}"
         for module in MODULES
-        for name, _ in _imports_of(module)
+        for name, _ in imports_of(module)
         if not _is_in(module, ONLY_IN.get(name.split(".")[0], (module,)))
     ] == []
 
@@ -159,7 +126,7 @@ def test_imports_are_relative_within_a_package_and_absolute_across() -> None:
     assert [
         f"{module} imports {name}"
         for module in MODULES
-        for name, level in _imports_of(module)
+        for name, level in imports_of(module)
         if name.split(".")[0] in PACKAGES
         and (level > 0) != (name.split(".")[0] == module.split(".")[0])
     ] == []
@@ -200,7 +167,7 @@ def _graph_of(place: Callable[[str], str]) -> dict[str, set[str]]:
     """Return who imports whom, for types and within functions too; `place` groups modules."""
     graph: dict[str, set[str]] = {}
     for module in MODULES:
-        for name, _ in _imports_of(module):
+        for name, _ in imports_of(module):
             if name in MODULES and place(name) != place(module):
                 graph.setdefault(place(module), set()).add(place(name))
     return graph
@@ -216,7 +183,7 @@ def test_no_circle_of_folders() -> None:
 
 
 def test_folders_are_small() -> None:
-    sizes = Counter(module.rpartition(".")[0] for module in MODULES if not _is_folder(module))
+    sizes = Counter(module.rpartition(".")[0] for module in MODULES if not is_folder(module))
     assert {folder: n for folder, n in sizes.items() if n > MODULES_A_FOLDER} == {}
 
 
@@ -242,14 +209,14 @@ def test_functions_are_short() -> None:
 
 def test_every_folder_says_what_belongs_there() -> None:
     for module in MODULES:
-        if _is_folder(module):
+        if is_folder(module):
             assert ast.get_docstring(_tree_of(module)), f"{module} has no docstring"
 
 
 def test_the_document_names_every_folder() -> None:
     document = (ROOT / "docs" / "architecture.md").read_text()
     tree = document[document.index("## 3. ") : document.index("## 4. ")]
-    folders = [module for module in MODULES if _is_folder(module)]
+    folders = [module for module in MODULES if is_folder(module)]
     assert [name for name in folders if f"{name.rpartition('.')[2]}/" not in tree] == []
 
 

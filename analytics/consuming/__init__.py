@@ -1,4 +1,4 @@
-"""Folds rows of messages and exchanges to what consumers got and did; knows nothing of Spark.
+"""Fold rows of messages and exchanges to what consumers got and did; know nothing of Spark.
 
-May import `analytics.diagnosis`, `analytics.life`, `analytics.inputs.rows`, `dissectors`.
+May import `report`, `diagnosis`, `life.again`, `inputs.rows` and `dissectors`.
 """

@@ -1,3 +1,4 @@
 """Read what a report is given: decoded logs, single files and captures, as DataFrames.
 
-May import `spark` and `dissectors`; knows no report."""
+May import `spark`, the modules beside and `dissectors`; knows no report.
+"""

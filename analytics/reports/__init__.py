@@ -1,7 +1,7 @@
 """Hold the reports, one module each, and find them by name.
 
-May import every other folder of `analytics` but `page` and `inputs`; the contract of a report is
-`analytics.report`.
+May import `sends`, `isolation`, `diagnosis`, `consuming`, `spark`, `inputs.rows`, the modules
+beside and `dissectors`; knows no page. The contract of a report is `analytics.report`.
 """
 
 from __future__ import annotations

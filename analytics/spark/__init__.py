@@ -1,3 +1,5 @@
 """Start Spark and build the column expressions that every report uses.
 
-Knows no report and no input."""
+May import `errors`, `dissectors.histogram` and `dissectors.endpoint`; knows no report and no
+input.
+"""

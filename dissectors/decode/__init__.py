@@ -1,3 +1,5 @@
-"""Joins capture, TCP and protocol: packets in; conversations, commands, exchanges and findings out.
+"""Join capture, TCP and protocol: packets in; conversations, commands, exchanges and findings out.
 
-May import every other folder of `dissectors` but `live` and `wireshark`."""
+May import `tcp`, `tls`, `remoting`, `replication`, `grpc`, `conversations`, `message_rows`,
+`rows`, `where` and the modules beside.
+"""

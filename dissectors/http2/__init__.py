@@ -1,1 +1,4 @@
-"""HTTP/2 without I/O: frames of both ends, header blocks, what happens on streams."""
+"""Cut HTTP/2 into frames and streams, without I/O: both ends, and their header blocks.
+
+Imports nothing else of the project.
+"""

@@ -1,3 +1,4 @@
 """Read packets from a network interface.
 
-The only use of sockets in `dissectors`; imports nothing else of the project."""
+Imports nothing else of the project; the only use of sockets in the package.
+"""

@@ -1,3 +1,5 @@
-"""Makes the rows of the table of messages: what one exchange shows of each message in it.
+"""Make the rows of the table of messages: what one exchange shows of each message in it.
 
-Knows PDUs and rows, no capture and no pairing; may import `conversations`, `remoting`, `rows`."""
+May import `conversations`, `grpc`, `remoting`, `rows` and the modules beside; knows PDUs and rows,
+no capture and no pairing.
+"""

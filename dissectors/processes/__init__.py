@@ -1,3 +1,5 @@
-"""Decodes on several processes: starts them, gives each its share, puts together what they send.
+"""Decode on several processes: start them, give each its share, put together what they send.
 
-May import `decode`, `rows`, `where`, `tcp` and `expert`."""
+May import `decode`, `conversations`, `message_rows`, `rows`, `where`, `tcp` and the modules
+beside.
+"""

@@ -1,3 +1,4 @@
 """Decode and encode the remoting protocol, sans-IO.
 
-Knows no TCP, no capture and no socket."""
+Imports nothing but what is in it; knows no TCP, no capture and no socket.
+"""

@@ -1,3 +1,4 @@
 """Define what one row of output says and write rows as JSON lines, CSV and Parquet.
 
-Knows no capture and no connection; may import `remoting` and the modules beside the folders."""
+May import `json_bytes`, `printable` and `times`; knows no capture and no connection.
+"""

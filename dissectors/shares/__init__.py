@@ -1,3 +1,4 @@
-"""Captures read by ranges and decoded by shares of their connections, each by another task.
+"""Read captures by ranges and decode them by shares of their connections, each by another task.
 
-May import the reading of captures, the conversations and the whole decode."""
+May import `tcp`, `conversations`, `decode` and `expert`.
+"""

@@ -1,3 +1,4 @@
 """Read captures and reassemble TCP streams.
 
-Knows no RocketMQ; may import `expert`."""
+May import `expert`; knows no RocketMQ.
+"""

@@ -1,3 +1,4 @@
 """Read TLS without I/O: key logs, records, handshakes, key schedules, decryption, certificates.
 
-May import `expert` only; knows neither captures nor RocketMQ."""
+May import `expert`; knows neither captures nor RocketMQ.
+"""

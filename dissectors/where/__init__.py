@@ -1,3 +1,4 @@
 """Turn a filter expression (`--where`) into a test of rows.
 
-May import `rows` and `remoting`."""
+May import `rows`, `remoting`, `grpc` and the modules beside.
+"""

@@ -1,3 +1,4 @@
 """Turn captured exchanges into the messages that were sent, with their outcome.
 
-May import `dissectors` and the values on top of `replay`."""
+May import `dissectors`, `message` and `safety`.
+"""

@@ -1,3 +1,4 @@
 """Know a cluster: routes of topics, masters of brokers, heartbeats, broken brokers.
 
-May import `wire`, `fault` and the values on top of `replay`."""
+May import `wire`, `fault`, the modules beside, `dissectors.remoting` and `dissectors.endpoint`.
+"""

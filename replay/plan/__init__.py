@@ -1,3 +1,4 @@
 """Decide which captured messages are sent again, when, and changed how.
 
-May import `captured` and the values on top of `replay`; sends nothing."""
+May import `captured`, `message` and `dissectors`; sends nothing.
+"""

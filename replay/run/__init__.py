@@ -1,3 +1,4 @@
 """Carry out a plan: order, rate, journal, resume and comparison with the capture.
 
-May import all of `replay`."""
+May import `replay` and `dissectors`.
+"""

@@ -1,7 +1,7 @@
 """An embedded NameServer and brokers with injected failures: a safe target without installation.
 
-`Sandbox` and `sandbox_thread` start one, `SandboxOptions` says what it shall be; this is all that
-others import.
+`Sandbox` and `sandbox_thread` start one, `SandboxOptions` says how it is; this is all that others
+import. May import its own folders and `dissectors`; nothing of the producer.
 """
 
 from __future__ import annotations

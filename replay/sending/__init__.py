@@ -1,3 +1,5 @@
 """Send messages as operations: requests, attempts, retries, transactions, replies, traces.
 
-May import `cluster`, `wire`, `fault` and the values on top of `replay`."""
+May import `cluster`, `wire`, `fault`, the modules beside, `dissectors.remoting` and
+`dissectors.rows`.
+"""

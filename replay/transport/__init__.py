@@ -1,1 +1,4 @@
-"""The only sockets of the producer: a blocking and an asyncio driver of the same core."""
+"""Hold the only sockets of the producer: a blocking and an asyncio driver of the same core.
+
+May import `wire`, the modules beside and `dissectors.endpoint`.
+"""

@@ -1,3 +1,4 @@
 """Carry requests over connections without doing I/O: operations, connections, channels.
 
-May import the values on top of `replay` and `dissectors`; no socket, no clock."""
+May import the modules beside and `dissectors`; no socket, no clock.
+"""

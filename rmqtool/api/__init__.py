@@ -1,5 +1,6 @@
 """What programs and notebooks import as `rmqtool`, and what commands share with them.
 
-May import `dissectors`, `analytics` and `summary`; knows no command. Nothing heavy is imported
-before it is used.
+May import `ui`, `summary`, the modules beside, `dissectors` and, of analytics,
+`analytics.diagnosis`, `analytics.inputs` and `analytics.life`; knows no command. Nothing heavy is
+imported before it is used.
 """

@@ -1,1 +1,4 @@
-"""Implement `rmqtool broker`."""
+"""Implement `rmqtool broker`.
+
+May import `ui`, `decode`, `replay.sandbox` and `dissectors`.
+"""

@@ -1,1 +1,4 @@
-"""Implement `rmqtool codes`."""
+"""Implement `rmqtool codes`.
+
+May import `ui` and `dissectors.remoting`.
+"""

@@ -1,3 +1,5 @@
-"""`diagnose`: what is wrong, why, and what to do about it.
+"""Implement `rmqtool diagnose`: what is wrong, why, and what to do about it.
 
-May import `ui`, `decode` and `live`, and of analytics `diagnosis` and `inputs`."""
+May import `api`, `ui`, `decode`, `live`, `summary`, `analytics.diagnosis`, `analytics.inputs` and
+`dissectors`.
+"""

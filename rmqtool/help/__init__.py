@@ -1,1 +1,4 @@
-"""Implement `rmqtool help`: the project's documents as help topics."""
+"""Implement `rmqtool help`: the project's documents as help topics.
+
+May import `ui`, `dissectors.rows` and `dissectors.where`.
+"""

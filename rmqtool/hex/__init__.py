@@ -1,1 +1,4 @@
-"""Implement `rmqtool decode hex` and `rmqtool decode stream`."""
+"""Implement `rmqtool decode hex` and `rmqtool decode stream`.
+
+May import `ui`, `decode` and `dissectors`.
+"""

@@ -1,1 +1,4 @@
-"""Implement `rmqtool decode live`."""
+"""Implement `rmqtool decode live`.
+
+May import `api`, `ui`, `decode` and `dissectors`.
+"""

@@ -1,1 +1,4 @@
-"""Implement `rmqtool replay`."""
+"""Implement `rmqtool replay`.
+
+May import `ui`, `decode`, `send`, `version`, the package `replay` and `dissectors`.
+"""

@@ -1,1 +1,4 @@
-"""Implement `rmqtool report`."""
+"""Implement `rmqtool report`.
+
+May import `ui`, `decode`, `version`, `analytics` and `dissectors`.
+"""

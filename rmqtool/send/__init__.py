@@ -1,1 +1,4 @@
-"""Implement `rmqtool send`."""
+"""Implement `rmqtool send`.
+
+May import `ui`, `decode`, the package `replay` and `dissectors`.
+"""

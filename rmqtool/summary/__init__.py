@@ -1,1 +1,4 @@
-"""Build and print the summary of a decode run."""
+"""Build and print the summary of a decode run.
+
+May import `ui`, `analytics.diagnosis` and `dissectors`.
+"""

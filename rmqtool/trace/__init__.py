@@ -1,3 +1,5 @@
-"""`trace`: the life of a message as a ladder diagram, JSON, a page, or OpenTelemetry spans.
+"""Implement `rmqtool trace`: the life of a message as a ladder diagram, JSON, a page or spans.
 
-May import `ui` and `decode`, and of analytics `life`, `inputs` and the page's ladder."""
+May import `api`, `ui`, `decode`, `version`, `analytics.life`, `analytics.inputs`,
+`analytics.page.ladder` and `dissectors`.
+"""

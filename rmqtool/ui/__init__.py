@@ -1,3 +1,4 @@
 """Provide what all commands share: terminal, columns, output, progress, errors, common options.
 
-May import `dissectors` values only; no command."""
+May import `errors`, `version` and values of `dissectors`; no command.
+"""

@@ -1,1 +1,4 @@
-"""Implement `rmqtool wireshark`."""
+"""Implement `rmqtool wireshark`.
+
+May import `ui`, `version` and `dissectors`.
+"""

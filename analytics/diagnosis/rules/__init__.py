@@ -1,3 +1,4 @@
-"""The rules, one file each, in folders by what they are about.
+"""Hold the rules, one file each, in folders by what they are about.
 
-May import the contract beside this folder, and `dissectors.remoting`."""
+May import nothing itself; what each folder may import stands there.
+"""

@@ -1,4 +1,7 @@
-"""Bodies of commands: one entry per operation, from the tables or by a decoder of its own."""
+"""Decode and encode bodies of commands: one entry per operation, by tables or its own decoder.
+
+May import `remoting`, `budget`, `expert`, `json_bytes` and `plain_json`.
+"""
 
 from __future__ import annotations
 

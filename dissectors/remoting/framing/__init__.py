@@ -1,3 +1,5 @@
 """Find and cut frames in a byte stream.
 
-May import the header codec and `expert`; knows no TCP."""
+May import `header_codec`, `row_bodies`, the facts of the protocol beside the folders and `expert`;
+knows no TCP.
+"""

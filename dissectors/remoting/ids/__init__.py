@@ -1,3 +1,4 @@
 """Take identifiers apart: message ids, POP receipts, recall handles, trace contexts.
 
-May import `dissectors.endpoint` and `dissectors.remoting.topic_names`."""
+May import `endpoint` and `remoting.topic_names`.
+"""

@@ -1,3 +1,4 @@
 """Answer requests, one module per family of request codes.
 
-May import `store` and the broker's state."""
+May import `store`, the modules beside, `dissectors.remoting` and `dissectors.endpoint`.
+"""

@@ -1,3 +1,5 @@
-"""Describe injections, what shall go wrong, and make it go wrong in the sandbox's answers.
+"""Describe injections, which are failures on demand, and make them happen in answers.
 
-May import the sandbox's requests and events; no handler and no store."""
+May import `answer`, `durations`, `errors`, `events`, `request`, `server` and
+`dissectors.remoting`; no handler and no store.
+"""

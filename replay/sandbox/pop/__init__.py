@@ -1,3 +1,5 @@
 """Answer POP consumers: pop, acknowledge, revive.
 
-May import `store` and the broker's state."""
+May import `handlers`, `store`, the modules beside, `dissectors.remoting` and
+`dissectors.endpoint`.
+"""

@@ -1,3 +1,4 @@
 """Store the sandbox's messages, topics and offsets, in memory and in a file.
 
-May import `dissectors.remoting`, `groups` and `topics`."""
+May import `errors`, `groups`, `topics`, `dissectors.remoting` and `dissectors.temporary`.
+"""

@@ -1,4 +1,4 @@
 """The tables of a capture: exchanges, commands, messages, connections, findings.
 
-May import `dissectors`; each table is a module, imported when it is asked for.
+May import `errors` and `dissectors`; each table is a module, imported when it is asked for.
 """

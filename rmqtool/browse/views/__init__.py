@@ -1,4 +1,6 @@
 """The screens of `browse`, on Textual.
 
-Rules: what comes from the wire is printable text before it is drawn, and never read as markup.
+May import `model`, `api`, `summary`, `ui`, `diagnose.text`, `dissectors`, `analytics.diagnosis`,
+`replay.config`, `replay.errors` and `replay.safety`. What comes from the wire is printable text
+before it is drawn, and never read as markup.
 """

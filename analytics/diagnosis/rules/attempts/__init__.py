@@ -1,4 +1,8 @@
-"""Rules about the attempts of one message: timeouts, retries, duplicates."""
+"""Rules about the attempts of one message: timeouts, retries, duplicates.
+
+May import the modules of `diagnosis`, `producers` and `rules.network`, the pure parts of `sends`
+and of `isolation`, and `dissectors`.
+"""
 
 from typing import Final
 

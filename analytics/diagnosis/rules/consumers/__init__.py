@@ -1,4 +1,7 @@
-"""Rules about groups, subscriptions, offsets, consumption retries and orderly locks."""
+"""Rules about groups, subscriptions, offsets, consumption retries and orderly locks.
+
+May import the modules of `diagnosis`, `rules.refused` and `dissectors`.
+"""
 
 from typing import Final
 

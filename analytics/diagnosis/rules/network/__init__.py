@@ -1,4 +1,7 @@
-"""Rules about connections, addresses and other protocols."""
+"""Rules about connections, addresses and other protocols.
+
+May import the modules of `diagnosis` and `dissectors`.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""Rules about brokers that refuse requests for the state they are in, above all overload."""
+"""Rules about brokers that refuse requests for the state they are in, above all overload.
+
+May import the modules of `diagnosis` and `dissectors`.
+"""
 
 from typing import Final
 

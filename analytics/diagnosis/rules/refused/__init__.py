@@ -1,4 +1,7 @@
-"""Rules about requests that a broker refuses for what they are."""
+"""Rules about requests that a broker refuses for what they are.
+
+May import the modules of `diagnosis` and `dissectors`.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""Rules about topics, routes and permissions."""
+"""Rules about topics, routes and permissions.
+
+May import the modules of `diagnosis`, `rules.refused` and `dissectors`.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""Rules about half messages, check-backs, replies, timers and POP."""
+"""Rules about half messages, check-backs, replies, timers and POP.
+
+May import the modules of `diagnosis` and `dissectors`.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""Rules about how clients use RocketMQ: load of queues, versions, settings."""
+"""Rules about how clients use RocketMQ: load of queues, versions, settings.
+
+May import the modules of `diagnosis` and `dissectors`.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""The classes and enums of JSON bodies, as tables."""
+"""Declare the classes and enums of JSON bodies, as tables.
+
+Imports nothing else of the project.
+"""
 
 from __future__ import annotations
 
