@@ -49,7 +49,7 @@ _CONTROLS: Final = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": 
 
 
 class PatternError(ValueError):
-    """The pattern or what shall take its place is none; says where."""
+    """The pattern or its replacement is not valid; says where."""
 
     def __init__(self, position: int, reason: str, *, backtracks: bool = False) -> None:
         super().__init__(reason)

@@ -1,4 +1,4 @@
-"""What a client call can raise: one class a reason, each with what is wrong and the way out.
+"""What a client call can raise: one class per reason, each with what is wrong and the way out.
 
 Rules: `retriable` says whether a send goes on with another broker after it; a send that is given up
 raises `SendFailed` with every attempt and the last cause. Nothing here shows a secret or a body.

@@ -144,7 +144,7 @@ def _why_not_joined(first: Message, message: Message) -> Invalid | None:
     """Return why a message cannot be in one batch with the first."""
     if message.topic != first.topic:
         topics = f"topics {first.topic} and {message.topic}"
-        return Invalid(-1, f"a batch has {topics}", "send a batch a topic")
+        return Invalid(-1, f"a batch has {topics}", "send one batch per topic")
     if message.wait_store_ok != first.wait_store_ok:
         return Invalid(-1, "messages of a batch differ in WAIT", "send a batch of either kind")
     if message.topic.startswith(RETRY_PREFIX):

@@ -356,7 +356,7 @@ LOSSES: Final = (UNANSWERED_REQUESTS, REGISTRATIONS)
 
 
 def surely_unanswered(row: ConversationRecord, context: Context) -> bool:
-    """Return whether a connect was in vain: the answer to one SYN may be lost to the capture."""
+    """Return whether a connect failed: the answer to one SYN may be lost to the capture."""
     return row.end == tcp.REFUSED or row.syns > 1 or not context.quality.with_gaps
 
 

@@ -1,4 +1,4 @@
-"""When a server did not answer: requests that waited in vain or long while it said nothing else.
+"""When a server did not answer: requests that waited long or for ever while it said nothing.
 
 Rules: a silence is a time in which requests wait and nothing at all is answered by the server, of
 any request; so one slow request among quick ones is none. A request whose packets were not

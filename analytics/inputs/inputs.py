@@ -243,7 +243,7 @@ def _check_jsonl(file: str) -> None:
     except Unreadable as problem:
         raise InputError(
             f"{file}: its first line is not a JSON object: {problem}",
-            "JSON lines have one object a line: rmqtool decode pcap … -T jsonl",
+            "JSON lines have one object per line: rmqtool decode pcap … -T jsonl",
         ) from None
     names = set(first) if isinstance(first, dict) else set()
     if not names >= _LEAST_COLUMNS:

@@ -1,4 +1,4 @@
-"""Lives of messages as values in JSON types: one object a message."""
+"""Lives of messages as values in JSON types: one object per message."""
 
 from __future__ import annotations
 

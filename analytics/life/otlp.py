@@ -1,4 +1,4 @@
-"""Lives of messages as OpenTelemetry spans: OTLP in JSON, one trace a message.
+"""Lives of messages as OpenTelemetry spans: OTLP in JSON, one trace per message.
 
 Rules: names and kinds are those of the semantic conventions for messaging. Ids follow from the
 message and the step, so the same capture gives the same trace. A span is what the capture shows: a

@@ -1,4 +1,4 @@
-"""Messages that were sent more than once, or in vain: attempts, causes, copies, what they cost.
+"""Messages that were sent more than once or failed: attempts, causes, copies, what they cost.
 
 Rules: a message is its UNIQ_KEY; attempts on any connection, broker or capture belong to it. By
 gRPC a call is an attempt, and what the proxy sends to a broker for it is none.
@@ -294,7 +294,7 @@ def remarks(rows: Rows) -> list[str]:
 REPORT = Report(
     "retries",
     "Retries",
-    "Which messages were sent more than once or in vain, why, and what became of them?",
+    "Which messages were sent more than once or without success, why, and what became of them?",
     TABLES,
     build,
     (

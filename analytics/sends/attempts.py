@@ -5,10 +5,10 @@ whatever connection, broker or capture they were seen on; one that two captures 
 What the client took an attempt for is told by what it did next: an answer that came after the next
 attempt had begun came too late, and so did one after sendMsgTimeout, which older clients wait for
 on a connection that they keep. The timeout is that of the options, else learnt from when the client
-closed connections in vain (`timeouts`), else the default, of which nothing is certain. "No answer"
-is said only where the packets show it, else the outcome is `unknown`. A connect that failed while
-the message was being sent, to another broker of the topic, is an attempt without a request, and
-marked as inferred. Calls of gRPC are judged by `calls`.
+closed connections without an answer (`timeouts`), else the default, of which nothing is certain.
+"No answer" is said only where the packets show it, else the outcome is `unknown`. A connect that
+failed while the message was being sent, to another broker of the topic, is an attempt without a
+request, and marked as inferred. Calls of gRPC are judged by `calls`.
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.onExceptionImpl.
 """
 

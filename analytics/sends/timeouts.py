@@ -1,4 +1,4 @@
-"""sendMsgTimeout of a client, as the connections show that it closed in vain.
+"""sendMsgTimeout of a client, as the connections show that it closed without an answer.
 
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl, NettyRemotingClient.closeChannel.
 """
@@ -17,7 +17,7 @@ _ROUND_US = 100_000
 def timeout_learnt(messages: Iterable[Sequence[Send]]) -> int | None:
     """Return sendMsgTimeout in µs as a client's messages show it; None: they do not.
 
-    A client that waits for its only attempt in vain closes the connection when the time is over, or
+    A client that gets no answer to its only attempt closes the connection when the time is over, or
     a little later, so the least of several such times that are alike is nearest. People choose
     round numbers. One alone may be the end of the client.
     """

@@ -84,7 +84,7 @@ OUTAGE_COLUMNS: tuple[TableColumn, ...] = (
         "lasted_us", "int", "µs", "from the first to the last: unavailable at least so long"
     ),
     *_COUNTS,
-    TableColumn("producers", "int", "", "addresses of producers that connected in vain"),
+    TableColumn("producers", "int", "", "addresses of producers that failed to connect"),
     TableColumn("clients", "int", "", "addresses of other clients"),
     TableColumn("strangers", "int", "", "addresses that never asked for anything there"),
 )

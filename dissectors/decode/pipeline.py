@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 WATCHED_PATIENCE = 2_000_000_000
 """nanoseconds that a command is held back for the order of packets where somebody may watch"""
 IDLE_LOOKS = 5
-"""looks in vain at a file that is followed (a second), then what waits is given out"""
+"""looks without new bytes at a file that is followed (a second), then what waits is given out"""
 
 
 @dataclass(frozen=True, slots=True)

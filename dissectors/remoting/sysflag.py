@@ -50,7 +50,7 @@ COMPRESSION_TYPES: Final = {"lz4": 0x100, "zstd": 0x200, "zlib": 0x300}
 
 
 def transaction_of(sys_flag: int) -> str:
-    """ Return "none", "prepared" (a half message), "commit" or "rollback"."""
+    """Return "none", "prepared" (a half message), "commit" or "rollback"."""
     return TRANSACTION_NAMES[sys_flag & TRANSACTION_MASK]
 
 

@@ -123,7 +123,7 @@ class FragmentTable:
 
     def _give_up(self, key: bytes) -> None:
         datagram = self._remove(key)
-        detail = f"{len(datagram.parts)} fragments of {datagram.size} bytes wait in vain"
+        detail = f"{len(datagram.parts)} fragments of {datagram.size} bytes are not complete"
         self._experts.append(
             ExpertInfo(ExpertKind.FRAGMENT_LOST, detail, datagram.ts, datagram.packet, -1, -1)
         )

@@ -2,7 +2,7 @@
 
 Rules. Sequence numbers are compared modulo 2³² and kept as 64-bit offsets, so a wrap is nothing
 special. The first copy of a byte wins; a byte is given out once. A hole becomes a gap only when
-waiting is in vain: the receiver has acknowledged past it and later packets have come without it,
+waiting is useless: the receiver has acknowledged past it and later packets have come without it,
 or the connection ends, or a limit is reached; before that it is reordering. A connection whose
 start was not captured starts by waiting a little, too: its first packets may come out of order.
 """

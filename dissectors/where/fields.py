@@ -161,7 +161,7 @@ def _number_of(field: WhereField, text: str) -> Number:
         if number is not None:
             return number
         names = " or a name" if field.number_of is not None else ""
-        raise ValueProblem(f"{field.name} is a number{names}, {text!r} is none")
+        raise ValueProblem(f"{field.name} is a number{names}, not {text!r}")
     value, unit = Fraction(match[1]), match[2]
     if unit:
         value *= _factor_of(field, unit)
@@ -197,7 +197,7 @@ def time_of(field: WhereField, text: str, zone: Zone) -> Moment:
     if moment is None:
         raise ValueProblem(
             f"{field.name} is a time, like 2026-11-20T10:00:00, 10:00 or 10:00+08:00"
-            f" ({zone.name} without an offset), {text!r} is none"
+            f" ({zone.name} without an offset), not {text!r}"
         )
     return moment
 

@@ -188,7 +188,7 @@ class _Parser:
         field = self.fields.find(token.text)
         if field is None:
             hint = self.fields.suggestion(token.text)
-            raise self._error(token, f"there is no column {token.text!r}{hint}")
+            raise self._error(token, f"unknown column: {token.text!r}{hint}")
         self.at += 1
         return field
 

@@ -48,7 +48,7 @@ do
     CANDIDATES = { "\0...\0...{", "\0...\1\0.." }
   end
 
-  local FREE_WORK = 1024 * 1024 -- bytes of headers that one search may read in vain, and
+  local FREE_WORK = 1024 * 1024 -- bytes of headers that one search may read without success, and
   local WORK_PER_BYTE = 16 -- so many more for each byte that it looks through
 
   -- The next place behind `offset` where a frame certainly begins, nil where there is none.

@@ -115,7 +115,9 @@ class FaultSettings:
     def __post_init__(self) -> None:
         """Fill in what the generation says; see the class for what raises."""
         if self.generation not in _TYPICAL:
-            raise ValueError(f"generation {self.generation!r} is none of {', '.join(GENERATIONS)}")
+            raise ValueError(
+                f"generation {self.generation!r} must be one of {', '.join(GENERATIONS)}"
+            )
         modern = self.generation == "5.1"
         latencies, durations = (
             (_NEW_LATENCY_MAX, _NEW_NOT_AVAILABLE)

@@ -1,4 +1,4 @@
-"""What happens in a sandbox, for whoever watches: one small record an event."""
+"""What happens in a sandbox, for whoever watches: one small record per event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sandbox shall be: brokers, ports, topics, limits; checked before anything listens.
+"""Settings of a sandbox: brokers, ports, topics, limits; checked before anything listens.
 
 Rules: the sandbox listens on loopback unless `allow_remote` says otherwise, because it knows no
 access control.
@@ -42,7 +42,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class SandboxOptions:
-    """What a sandbox shall be; the defaults suit tests: free ports, everything in memory."""
+    """Settings of a sandbox; the defaults suit tests: free ports, everything in memory."""
 
     brokers: int = 1
     """masters `broker-a`, `broker-b`, .., each on a port of its own"""

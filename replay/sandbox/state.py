@@ -57,7 +57,7 @@ class BrokerState:
         self.address = address
         """`ip:port` in routes and ids"""
         self.options = options
-        """what the sandbox shall be"""
+        """the settings of the sandbox"""
         self.hub = hub
         """limits and numbers shared with the other brokers"""
         self.now_ms = now_ms

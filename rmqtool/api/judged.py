@@ -21,7 +21,7 @@ def rules_named(names: Iterable[str]) -> Sequence[DiagnosisRule]:
         rule = rule_of(name)
         if rule is None:
             near = suggestion(name, [one.id for one in rules()], "rules")
-            raise ArgumentError(f"there is no rule {name!r}{near}")
+            raise ArgumentError(f"unknown rule: {name!r}{near}")
         found.append(rule)
     return found or rules()
 

@@ -151,7 +151,7 @@ class BrokerArguments:
     seed: Annotated[
         int | None,
         typer.Option(
-            help="Of all chance: the same seed and requests, the same faults.",
+            help="Seed of the random numbers: the same seed and requests give the same faults.",
             rich_help_panel=_WRONG,
         ),
     ] = None

@@ -24,7 +24,7 @@ class BrokerCommand:
     """A `broker` command, checked."""
 
     options: SandboxOptions
-    """what the sandbox shall be"""
+    """the settings of the sandbox"""
     format: BrokerFormat
     """how events are written"""
     log: bool

@@ -47,7 +47,7 @@ class BrowseArguments:
             "--keep",
             min=1,
             metavar="N",
-            help="Exchanges of an interface that are kept; the oldest go.",
+            help="Keep at most N exchanges of an interface; the oldest are dropped.",
             rich_help_panel=_LIVE,
         ),
     ] = 1_000_000

@@ -1,4 +1,4 @@
-"""One line a command: when, who to whom, what, and its ext fields as far as they fit."""
+"""One line per command: when, who to whom, what, and its ext fields as far as they fit."""
 
 from __future__ import annotations
 

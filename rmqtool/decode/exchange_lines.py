@@ -1,4 +1,4 @@
-"""One line an exchange: what an operator looks for, in the order in which it is asked.
+"""One line per exchange: what an operator looks for, in the order in which it is asked.
 
 When, how long, what, with what outcome, for which topic, at which broker; then who asked, the group
 and the rest, as far as the terminal is wide. On a terminal the date and the capture are lines of

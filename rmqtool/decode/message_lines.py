@@ -1,4 +1,4 @@
-"""One line a message where it was seen: when, which message, what happened to it, who and where."""
+"""One line per message where it was seen: when, which message, what became of it, who and where."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class TextSink(Sink[Row]):
 
 
 class LinesSink(TextSink[Row]):
-    """One line a row."""
+    """One line per row."""
 
     def __init__(self, output: Output, table: LineTable[Row]) -> None:
         super().__init__(output, table.rest)

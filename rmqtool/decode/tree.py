@@ -1,6 +1,6 @@
 """An exchange as a tree: every header field with its meaning, the body taken apart.
 
-Rules: one fact a line, indented by what it belongs to, names as RocketMQ writes them, so that the
+Rules: one fact per line, indented by what it belongs to, names as RocketMQ writes them, so that the
 text can be searched; nothing is cut but bodies and values that nobody can read, and it says so.
 """
 

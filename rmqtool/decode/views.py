@@ -91,7 +91,7 @@ def command_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSee
 
 
 class CommandsSink(Sink[CommandSeen]):
-    """One object a command; what is made is written soon: one may have megabytes."""
+    """One object per command; what is made is written soon: one may have megabytes."""
 
     def __init__(
         self, output: Output, names: Sequence[str], limit: int, budget: Budget, to_screen: bool

@@ -87,7 +87,7 @@ def known_rule(option: str, name: str) -> DiagnosisRule:
     if rule is None:
         known = [one.id for one in rules()]
         raise usage_error(
-            option, f"there is no rule {name!r}{suggestion(name, known, 'rules') or LIST}"
+            option, f"unknown rule: {name!r}{suggestion(name, known, 'rules') or LIST}"
         )
     return rule
 

@@ -80,7 +80,7 @@ class LiveArguments:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Run as this user once the interface is open; else as who called sudo.",
+            help="Run as this user once the interface is open; default: the user who called sudo.",
             rich_help_panel=_CAPTURE,
         ),
     ] = None

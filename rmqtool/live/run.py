@@ -130,7 +130,7 @@ class _Kept:
         self._writer: PcapngWriter | None = None
 
     def write(self, packets: Sequence[RingPacket]) -> None:
-        """Write packets; none: whoever reads the file meanwhile shall see all so far."""
+        """Write packets; none: whoever reads the file meanwhile can see all so far."""
         output, writer = self._opened()
         with naming(self.name):
             self._write_secrets(writer)

@@ -70,7 +70,12 @@ class ReplayArguments:
     ] = None
     rate: Annotated[str | None, options.rate(_TIME)] = None
     top_speed: Annotated[
-        bool, typer.Option("--top-speed", help="Wait for nothing.", rich_help_panel=_TIME)
+        bool,
+        typer.Option(
+            "--top-speed",
+            help="Send as fast as possible, without the pauses of the capture.",
+            rich_help_panel=_TIME,
+        ),
     ] = False
     max_gap: Annotated[
         str | None,

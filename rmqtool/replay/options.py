@@ -180,7 +180,7 @@ def _one_of(option: str, kind: type[_Enum], text: str, *more: str) -> _Enum:
         return kind(text)
     except ValueError:
         known = ", ".join([*(member.value for member in kind), *more])
-        raise usage_error(option, f"{text!r} is none of {known}") from None
+        raise usage_error(option, f"must be one of {known}, not {text!r}") from None
 
 
 def _where_of(text: str) -> Callable[[object], bool] | None:

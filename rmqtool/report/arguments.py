@@ -70,7 +70,7 @@ class ReportArguments:
         typer.Option(
             "--compare",
             metavar="OTHER",
-            help="An input of before: numbers stand beside those; repeatable.",
+            help="Baseline input: its numbers stand beside those of the inputs; repeatable.",
             rich_help_panel=_WHAT,
         ),
     ] = field(default_factory=list)

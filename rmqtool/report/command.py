@@ -8,7 +8,7 @@ from .arguments import ReportArguments
 
 
 def _run(given: ReportArguments) -> ExitStatus:
-    """Return report latency, retries and broker isolation, from captures or decoded logs, by Spark.
+    """Report latency, retries and broker isolation, from captures or decoded logs, by Spark.
 
     Examples:
 

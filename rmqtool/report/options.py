@@ -206,6 +206,8 @@ def settings_option(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.startswith("spark."):
-            raise usage_error("--conf", f"{text!r} is none; give spark.NAME=VALUE")
+            raise usage_error(
+                "--conf", f"{text!r} is not a setting of Spark; give spark.NAME=VALUE"
+            )
         settings[name] = value
     return settings

@@ -199,7 +199,9 @@ def _chosen_reports(request: ReportRequest) -> list[Report]:
     known = {table.name for report in reports for table in report.tables}
     for name in request.tables:
         if name not in known:
-            raise usage_error("--table", f"there is no {name!r}{suggestion(name, known, 'tables')}")
+            raise usage_error(
+                "--table", f"unknown table: {name!r}{suggestion(name, known, 'tables')}"
+            )
     chosen = []
     for report in reports:
         tables = tuple(table for table in report.tables if _is_wanted(table, request))

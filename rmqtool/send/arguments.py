@@ -23,7 +23,7 @@ class SendArguments:
         str | None,
         typer.Argument(
             metavar="[-|LINES]",
-            help="One message a line, from standard input or a file; JSON lines with --input "
+            help="One message per line, from standard input or a file; JSON lines with --input "
             "jsonl, or where the name ends in .jsonl.",
         ),
     ] = None
@@ -131,7 +131,7 @@ class SendArguments:
         str | None,
         typer.Option(
             metavar="commit|rollback|unknown",
-            help="As a half message that then ends so; `unknown` is left to the broker's asking.",
+            help="Send a half message, then end it so; `unknown` leaves it to the broker's check.",
             rich_help_panel=_MESSAGE,
         ),
     ] = None
@@ -160,7 +160,7 @@ class SendArguments:
     ] = None
     batch: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="N messages a request.", rich_help_panel=_MANY),
+        typer.Option(min=1, metavar="N", help="N messages per request.", rich_help_panel=_MANY),
     ] = 1
     input: Annotated[
         str | None,
@@ -202,10 +202,16 @@ class SendArguments:
     ] = "json"
     namespace: Annotated[str, typer.Option(metavar="NAME", rich_help_panel=_HOW)] = ""
     vip: Annotated[
-        bool, typer.Option("--vip", help="To the brokers' second port.", rich_help_panel=_HOW)
+        bool,
+        typer.Option(
+            "--vip", help="Send to the brokers' second port (VIP channel).", rich_help_panel=_HOW
+        ),
     ] = False
     trace: Annotated[
-        bool, typer.Option("--trace", help="Tell the trace topic.", rich_help_panel=_HOW)
+        bool,
+        typer.Option(
+            "--trace", help="Write message traces to the trace topic.", rich_help_panel=_HOW
+        ),
     ] = False
     format: Annotated[
         str, typer.Option(*named("--format"), metavar="table|jsonl", rich_help_panel=_RESULT)

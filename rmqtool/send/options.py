@@ -215,7 +215,9 @@ def _transaction_of(text: str | None) -> TransactionState | None:
         return None
     states = {state.name.lower(): state for state in TransactionState}
     if text not in states:
-        raise usage_error("--transaction", f"{text!r} is none of {', '.join(sorted(states))}")
+        raise usage_error(
+            "--transaction", f"must be one of {', '.join(sorted(states))}, not {text!r}"
+        )
     return states[text]
 
 
@@ -267,7 +269,7 @@ def _fault_of(text: str) -> FaultSettings:
 
     if text not in GENERATIONS:
         known = ", ".join((_OFF, *GENERATIONS))
-        raise usage_error("--fault-strategy", f"{text!r} is none of {known}")
+        raise usage_error("--fault-strategy", f"must be one of {known}, not {text!r}")
     return FaultSettings(text)
 
 
@@ -352,7 +354,7 @@ def _one_of(option: str, kind: type[_Enum], text: str) -> _Enum:
         return kind(text)
     except ValueError:
         known = ", ".join(member.value for member in kind)
-        raise usage_error(option, f"{text!r} is none of {known}") from None
+        raise usage_error(option, f"must be one of {known}, not {text!r}") from None
 
 
 def _value(option: str, read: Callable[[str], _Value], text: str) -> _Value:

@@ -69,7 +69,7 @@ start, by classes of signed jars, which Java cannot archive: two thirds of what 
 
 @dataclass(slots=True)
 class BrokerSpec:
-    """What a broker shall be; the cluster chooses address and ports."""
+    """The settings of a broker; the cluster chooses address and ports."""
 
     name: str = "broker-a"
     """Name of the replica group."""

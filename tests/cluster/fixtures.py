@@ -28,7 +28,7 @@ def _network() -> str:
 
 _SETTINGS = {
     "maxMessageSize": 100_000,
-    # ms; a 5.x broker notes only every three seconds what has ended, and asks in vain before
+    # ms; a 5.x broker notes only every three seconds what has ended, and asks needlessly before
     "transactionTimeOut": 5000,
     "transactionCheckInterval": 1000,
 }

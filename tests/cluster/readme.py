@@ -31,7 +31,7 @@ scenarios in `tests/cluster/scenarios/`.
   and `at` in milliseconds since the epoch, `msgId` is the UNIQ_KEY), and `state`, read between
   sends and left out while unchanged; both with `items`, the fault items field by field as the
   client's class has them.
-- `NAME.clients.json` is what all clients of a recording knew of their messages, one object a line
+- `NAME.clients.json` is what all clients of a recording knew of their messages, one object per line
   in order of time (`at`, milliseconds of the clock that is also the capture's), with `client` and
   `group`. `send`: the outcome of a call that began at `begin`. `delivery`: taken out of an answer
   at `at`, first `given` to the listener, `done` with this `outcome` after so many `tries`; members

@@ -57,6 +57,6 @@ def truth_of(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def write_truth(path: Path, truth: Iterable[dict[str, Any]]) -> None:
-    """Writes one object a line, as a JSON list."""
+    """Writes one object per line, as a JSON list."""
     rows = ",\n".join(json.dumps(one, separators=(",", ":")) for one in truth)
     path.write_text(f"[\n{rows}\n]\n", encoding="utf-8")

@@ -1,6 +1,6 @@
 """`python -m tests.documents.man_pages`: writes docs/man/*.1 from the options of the commands.
 
-One page a command, as git has them; the wheel installs them under share/man/man1.
+One page per command, as git has them; the wheel installs them under share/man/man1.
 """
 
 from __future__ import annotations

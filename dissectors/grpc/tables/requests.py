@@ -1,6 +1,6 @@
 """Fields of the requests and responses of the services, and of what telemetry streams carry.
 
-One entry a message type, fields in the order of its definition.
+One entry per message type, fields in the order of its definition.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fields of what requests and responses are made of: topics, queues, messages, settings.
 
-One entry a message type, fields in the order of its definition.
+One entry per message type, fields in the order of its definition.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class FrameDecoder:
 
     @property
     def searched(self) -> i64:
-        """Bytes that were searched in vain since the last frame."""
+        """Bytes that were searched without success since the last frame."""
         return self._search.searched
 
     @property

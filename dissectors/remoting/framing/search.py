@@ -73,7 +73,7 @@ class FrameSearch:
 
     def __init__(self) -> None:
         self.searched: i64 = 0
-        """bytes that were searched in vain since the last frame"""
+        """bytes that were searched without success since the last frame"""
         self.started = False
         """offset 0 is known to be where the stream starts"""
         self.work: i64 = 0

@@ -1,6 +1,6 @@
 """What each response code says, and the release it came with.
 
-One row a constant, in the order of the numbers; `code_names.RESPONSES` has them by number. Codes
+One row per constant, in the order of the numbers; `code_names.RESPONSES` has them by number. Codes
 that went away are `codes.FORMER_RESPONSES`.
 RocketMQ: ResponseCode, RemotingSysResponseCode, and the processors that answer with them.
 """

@@ -97,7 +97,7 @@ class SendRules:
         state = self._state
         config = state.topics.get(header.topic)
         if config is not None and not config.order and header.topic not in NOT_FOR_SENDS:
-            return config  # a broker heeds neither the topic's perm nor its own here
+            return config  # a broker checks neither the topic's perm nor its own here
         problem = why_no_name(header.topic, state.options.is_5)
         if problem is not None:
             raise BadRequest(problem, state.argument_code)

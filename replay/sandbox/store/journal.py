@@ -1,4 +1,4 @@
-"""Where messages and state go that shall survive a crash: what a store needs of a file.
+"""Where messages and state go that have to survive a crash: what a store needs of a file.
 
 RocketMQ: ConfigManager, CommitLog.
 """
@@ -13,7 +13,7 @@ from .shelf import StoredRecord
 
 
 class Journal(Protocol):
-    """Where messages and state go that shall survive a crash."""
+    """Where messages and state go that have to survive a crash."""
 
     def put_message(self, record: StoredRecord) -> None:
         """Write a message that was stored."""

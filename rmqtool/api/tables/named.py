@@ -26,7 +26,7 @@ def table_named(name: str) -> Table[Any]:
     if name not in _PLACES:
         from dissectors.where.fields import suggestion
 
-        raise ArgumentError(f"there is no table {name!r}{suggestion(name, TABLES, 'tables')}")
+        raise ArgumentError(f"unknown table: {name!r}{suggestion(name, TABLES, 'tables')}")
     module, inner = _PLACES[name]
     found: Table[Any] = getattr(import_module(f".{module}", __package__), inner)
     return found

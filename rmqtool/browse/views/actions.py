@@ -111,7 +111,7 @@ class Acting(Judging):
             return
         numbers, packets = self.chosen_numbers(), path.suffix == ".pcapng"
         if packets and (session.frames is None or session.is_live or STDIN in session.captures):
-            self.say("packets are read again from files; these are none")
+            self.say("packets can be saved only of files, which are read again")
             return
         if packets and self.view == CONNECTIONS:
             self.say("packets are those of exchanges and messages")
@@ -188,7 +188,7 @@ class Acting(Judging):
         heads = heads_of(table.table)
         wrong = [word for word in text.split() if word not in heads]
         if wrong:
-            self.say(f"there is no column {one_line(wrong[0])}")
+            self.say(f"unknown column: {one_line(wrong[0])}")
             return
         table.columns = text.split()
         self.settings.columns[table.table] = table.columns

@@ -23,7 +23,8 @@ def rules_text() -> str:
     parts = []
     for family in FAMILIES:
         module = import_module(f"analytics.diagnosis.rules.{family}")
-        parts.append(f"## Rules: {family}\n{(module.__doc__ or '').strip()}")
+        sentence = (module.__doc__ or "").partition("\n")[0]
+        parts.append(f"## Rules: {family}\n{sentence}")
         parts += [_rule_text(rule) for rule in rules_of(family)]
     return "\n\n".join(parts)
 

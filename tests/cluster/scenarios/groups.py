@@ -134,8 +134,8 @@ def rebalance_storm(scene: Scene) -> None:
 def orderly_lock_lost(scene: Scene) -> None:
     """127.0.0.1@killed holds the locks of both queues of LockTopic for lock_group and is killed.
 
-    127.0.0.1@heir asks for them in vain until they expire, a minute after they were last renewed;
-    of the six messages that were sent meanwhile none is consumed before.
+    127.0.0.1@heir asks for them without success until they expire, a minute after they were last
+    renewed; of the six messages that were sent meanwhile none is consumed before.
     """
     scene.cluster.make_topic("LockTopic", queues=2)
     options = {"topic": "LockTopic", "group": "lock_group", "orderly": True}

@@ -193,7 +193,7 @@ def topic_deleted(scene: Scene) -> None:
 
 
 def group_missing(scene: Scene) -> None:
-    """A push consumer and a pull consumer of nobodys_group want GroupTopic, in vain.
+    """A push consumer and a pull consumer of nobodys_group want GroupTopic, without success.
 
     broker-a of 5.x takes the heartbeat of the first one and forgets it, so that 38 is answered 1,
     no consumer for this group, and no pull follows; in 4.x its twelve pulls are answered 26. The

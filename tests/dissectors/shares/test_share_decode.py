@@ -78,7 +78,7 @@ def test_connections_end_when_they_end_in_one_process(tmp_path: Path) -> None:
 
 
 def test_fragments_and_interfaces_that_come_later(tmp_path: Path) -> None:
-    """Fragments wait over a cut, and belong to one share; some wait in vain."""
+    """Fragments wait over a cut, and belong to one share; some are never complete."""
     talk = Talk(End("10.0.0.1", 4000), mss=1000).open()
     talk.say(0, (TOGETHER[0].read_bytes()[:1400]))
     writer = PcapngWriter()

@@ -70,8 +70,8 @@ def test_what_tables_show_can_be_filtered() -> None:
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
-        ("outcom == SUCCESS", "there is no column 'outcom'; did you mean outcome?"),
-        ("xyzzy == 1", "there is no column 'xyzzy'; the columns are: capture, conversation"),
+        ("outcom == SUCCESS", "unknown column: 'outcom'; did you mean outcome?"),
+        ("xyzzy == 1", "unknown column: 'xyzzy'; the columns are: capture, conversation"),
         ("outcome == DISK_FULL", "outcome is never 'DISK_FULL'"),
         ("failed == maybe", "failed is true or false, not 'maybe'"),
         ("failed > 1", "failed has no order"),

@@ -161,7 +161,7 @@ def test_a_wrong_filter_is_said_before_anything_is_read() -> None:
     with pytest.raises(rmqtool.FilterError) as caught:
         capture.exchanges("laten > 50ms")
     assert str(caught.value).splitlines() == [
-        "there is no column 'laten'; did you mean latency or latency_us?",
+        "unknown column: 'laten'; did you mean latency or latency_us?",
         "  laten > 50ms",
         "  ^^^^^",
     ]

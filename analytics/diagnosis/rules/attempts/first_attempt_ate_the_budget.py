@@ -21,7 +21,7 @@ class _Fold(MessageFold):
         self.sure = True
 
     def add_message(self, message: ObservedMessage) -> None:
-        """Take a message that was tried once, in vain."""
+        """Take a message that was tried once, without success."""
         self.count(message, message.attempts[0])
         self.timeout_us = max(self.timeout_us, message.timeout_us)
         self.sure = self.sure and message.timeout_known

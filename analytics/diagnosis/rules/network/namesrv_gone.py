@@ -1,4 +1,4 @@
-"""A NameServer cannot be reached: clients and brokers connect to it in vain."""
+"""A NameServer cannot be reached: clients and brokers fail to connect to it."""
 
 from __future__ import annotations
 

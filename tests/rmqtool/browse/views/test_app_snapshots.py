@@ -42,7 +42,7 @@ VIEWS: Final = {
     "life": View(("2", "L"), ("── stored ──",)),
     "help": View(("question_mark",), ("Keys", "down, up")),
     "timeline": View(("t", "space", "L", "L"), ("Enter:list this part",)),
-    "filter": View((*"ftopc == x",), ("there is no column 'topc'",)),
+    "filter": View((*"ftopc == x",), ("unknown column: 'topc'",)),
 }
 
 

@@ -62,7 +62,7 @@ def test_chosen_columns_are_remembered_and_a_wrong_one_is_said(tmp_path: Path) -
     async def choose(browser: FullBrowser, pilot: Pilot[None]) -> None:
         await press(browser, pilot, "2", "c")
         await fill(browser, pilot, "TIME nonsense")
-        await sees(browser, "there is no column nonsense")
+        await sees(browser, "unknown column: nonsense")
         await press(browser, pilot, "c")
         await fill(browser, pilot, "TIME queue_offset")
         await sees(browser, "columns chosen")
