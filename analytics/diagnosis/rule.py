@@ -5,7 +5,7 @@ which rows come, and may be asked for them several times. State is kept per key,
 `Tally`, some sets with a bound. What a capture does not show is never taken for a fact; a rule that
 rests on what is absent sets `rests_on_absence`, and the engine lowers its confidence where the
 capture is not whole. A rule is one file in a family under `rules/` that exports `RULE`, and a name
-in `registry.RULE_MODULES`.
+in `MODULES` of that family.
 """
 
 from __future__ import annotations

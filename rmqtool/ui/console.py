@@ -52,7 +52,7 @@ class Terminal(NamedTuple):
 def terminal_of(
     stream: IO[str], when: When = When.auto, environment: Mapping[str, str] = os.environ
 ) -> Terminal:
-    """Return what `stream` is; COLUMNS, NO_COLOR, FORCE_COLOR and TERM=dumb are heeded.
+    """Return what `stream` is; COLUMNS, NO_COLOR, FORCE_COLOR and TERM=dumb are honoured.
 
     NO_COLOR has more weight than FORCE_COLOR, and --color more than both.
     """
