@@ -112,7 +112,7 @@ class ProducerConfig:
     tls: TlsSettings | None = None
     """None: not encrypted"""
     compress_over: int = 4096
-    """bodies of so many bytes are compressed (compressMsgBodyOverHowmuch)"""
+    """bytes from which on bodies are compressed (compressMsgBodyOverHowmuch)"""
     compress_level: int = 5
     """level of zlib and zstd"""
     compress_type: str = "zlib"

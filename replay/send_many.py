@@ -1,4 +1,4 @@
-"""Many messages through one asynchronous producer: so many at once, at a rate, until stopped.
+"""Many messages through one asynchronous producer: a number at once, at a rate, until stopped.
 
 Rules: as many workers as messages may be in flight, no task a message; each takes the next message
 when its last one has ended, so a slow broker slows the reading of the source. After `stop` no
@@ -144,7 +144,7 @@ class LineFeed(Generic[T]):
 
 
 class BatchFeed(Generic[T]):
-    """What a feed gives, so many at a time: those of one batch go together."""
+    """What a feed gives, in batches of a size: those of one batch go together."""
 
     def __init__(self, feed: Feed[T], most: int, together: Callable[[T, T], bool]) -> None:
         self._feed = feed

@@ -50,7 +50,7 @@ MAX_CONNECTIONS: Final = 50_000
 MAX_FAILURES: Final = 20_000
 """connects that failed"""
 LONG_US: Final = DEFAULT_TIMEOUT_US * 9 // 10
-"""a send that took so long may have been given up"""
+"""time of a send from which on it may have been given up"""
 RETRIES: Final = 2
 """retryTimesWhenSendFailed unless it is set"""
 _Placed = tuple[str, ExchangeRecord]

@@ -153,7 +153,7 @@ class ServerSilences(Fold):
         return bool(times) and times[-1][1] > time
 
     def silences(self, context: Context, least: int) -> list[Silence]:
-        """Return the silences of at least so many ns, by time."""
+        """Return the silences of at least this duration in ns, by time."""
         waits = sorted(self._waits(context), key=lambda one: (one.begin, one.until))
         answers = self._answers.times()
         found: list[Silence] = []

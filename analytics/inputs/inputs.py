@@ -305,7 +305,7 @@ SMALL_BYTES = {
     InputKind.captures: 60_000_000,
     InputKind.remote: 0,
 }
-"""About so many bytes have that many."""
+"""Bytes of an input that has about that many, by kind."""
 
 
 def is_small(inputs: Iterable[Input]) -> bool:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from .strategy_replay import CHANCE, NO_STRATEGY, OFF, ON, OTHER_GENERATION, UNSEEN, UNTOLD, Replay
 
 _MANY = 0.2
-"""Of the attempts that a client without strategy would have made at isolated brokers, so many are
-too many for one with it."""
+"""Share of the attempts of a client without strategy at isolated brokers that is too large for one
+with a strategy."""
 
 
 @dataclass(frozen=True, slots=True)

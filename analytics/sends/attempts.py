@@ -26,15 +26,15 @@ DEFAULT_TIMEOUT_US = 3_000_000
 _SEES_FIN = V5_1_3
 """First version that ends its requests when the broker closes the connection by FIN."""
 SOON_US = 1_000_000
-"""A client tries the next broker at once; so long it may take to log and to connect."""
+"""Most time that a client takes to log and to connect before it tries the next broker."""
 WITHIN_US = 3_000_000
-"""An inner hop begins so soon where the outer one has no answer."""
+"""Most time before an inner hop begins where the outer one has no answer."""
 _AT_ONCE_US = 50_000
 """A client that connects for a message does so at once."""
 GRACE_US = 20_000
-"""An answer so short after the timeout may have been in time: the client's clock is not ours."""
+"""Time after the timeout in which an answer may have been in time: the clocks differ."""
 ALIKE_US = 200_000
-"""A FIN may come so long after the timeout, when the client loads classes or is busy."""
+"""Most time from the timeout to a FIN, when the client loads classes or is busy."""
 _CLOCK_STEP_US = 1000
 """A UNIQ_KEY says its birth in whole milliseconds, rounded down."""
 

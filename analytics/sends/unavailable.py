@@ -81,7 +81,7 @@ OUTAGE_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("server", "string", "", "`address:port`"),
     *_TIMES,
     TableColumn(
-        "lasted_us", "int", "µs", "from the first to the last: unavailable at least so long"
+        "lasted_us", "int", "µs", "from the first to the last: unavailable at least this long"
     ),
     *_COUNTS,
     TableColumn("producers", "int", "", "addresses of producers that failed to connect"),

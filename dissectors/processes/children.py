@@ -120,7 +120,7 @@ class Child:
 
 
 def start_children(count: int, entry: Entry) -> list[Child]:
-    """Return so many processes that do what `entry` does."""
+    """Start `count` processes that do what `entry` does."""
     started: list[Child] = []
     for _ in range(count):
         to_child, from_child = os.pipe(), os.pipe()

@@ -26,8 +26,7 @@ from .streams import MasterStream, SlaveStream
 CLASSIC: Final = "classic"
 AUTO_SWITCH: Final = "autoswitch"
 MAX_UNREPORTED: Final = 64
-"""transfers that wait for their report; the lag of those that come while so many wait is not
-measured"""
+"""most transfers that wait for their report; the lag of those that come then is not measured"""
 IDLE_ROUNDS: Final = 3
 """equal reports and heartbeats that are believed while nothing is transferred"""
 MAX_REPLICATIONS: Final = 4096

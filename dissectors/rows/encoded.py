@@ -39,7 +39,7 @@ class Lines(NamedTuple):
         return b"".join(self.pieces)
 
     def split(self, chunks: int) -> tuple[Lines, Lines]:
-        """Return the rows of so many chunks, and those that follow."""
+        """Return the rows of a number of chunks, and those that follow."""
         if chunks >= len(self.counts):
             return self, Lines([], [])
         data, at = self.data, 0
@@ -56,7 +56,7 @@ class Columns(NamedTuple):
     """rows by chunk"""
 
     def split(self, chunks: int) -> tuple[Columns, Columns]:
-        """Return the rows of so many chunks, and those that follow."""
+        """Return the rows of a number of chunks, and those that follow."""
         rows = sum(self.counts[:chunks])
         return Columns(self.data.slice(0, rows), self.counts[:chunks]), Columns(
             self.data.slice(rows), self.counts[chunks:]
@@ -67,7 +67,7 @@ EncodedRows = Lines | Columns
 
 
 def chunks_up_to(counts: list[int], rows: int) -> int:
-    """Return after how many chunks there are at least so many rows; all where there are less."""
+    """Return after how many chunks there are at least `rows` rows; all where there are less."""
     for place, count in enumerate(counts):
         rows -= count
         if rows <= 0:

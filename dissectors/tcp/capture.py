@@ -21,7 +21,7 @@ MAX_PACKET: Final = 1024 * 1024
 """largest captured packet, bytes: four times tcpdump's largest snap length, room for BIG TCP"""
 LINKTYPE_ETHERNET: Final = 1
 ORDINARY_PACKET: Final = 128 * 1024
-"""a captured packet over so many bytes is so rare that what follows it must prove it"""
+"""bytes: a longer captured packet is so rare that what follows it must prove it"""
 
 CAPTURE_SHIFT: Final = 40
 """a packet id is the capture's index shifted by this, plus the packet's number in it"""

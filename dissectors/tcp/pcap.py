@@ -275,7 +275,7 @@ class PcapReader(CaptureReader):
         return RecordCheck.RECORDS
 
     def _at_end(self, data: bytes, at: i64, passed: i64) -> RecordCheck:
-        """Return what so many records are worth where the bytes end before the header of
+        """Return what `passed` records are worth where the bytes end before the header of
         the next.
         """
         if not self._ended:

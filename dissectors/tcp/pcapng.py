@@ -171,7 +171,7 @@ class PcapngReader(CaptureReader):
         return undecided if undecided >= 0 else max(at, len(data) - BLOCK_HEADER + 1)
 
     def _in_a_row(self, data: bytes, at: i64, count: i64) -> RecordCheck:
-        """Return whether so many blocks begin here, one behind the other."""
+        """Return whether `count` blocks begin here, one behind the other."""
         size: i64 = len(data)
         big = self._big
         for index in range(count):

@@ -100,8 +100,8 @@ class PublishTable:
 def decode_route(topic: str, body: bytes, most_queues: int | None = None) -> Route | None:
     """Return the route of `topic` that the body of an answer says; None for what is not a route.
 
-    `most_queues`: it is the route of the topic from which `topic` will be made, of whose queues no
-    more than so many are made on each broker.
+    `most_queues`: it is the route of the topic from which `topic` will be made, with at most this
+    number of queues on each broker.
     """
     value = decode_body(GET_ROUTE, True, 0, body, {}).value
     if not isinstance(value, dict):

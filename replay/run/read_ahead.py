@@ -1,6 +1,6 @@
 """The next steps of a plan, read by a thread while others are sent.
 
-Rules: so many are held and no more, and they are read in small portions, so that a send never waits
+Rules: a limited number is held, and they are read in small portions, so that a send never waits
 long for the interpreter. A problem of the sources is raised when all steps before it were given
 out. Nothing is given out before `learn` was called with it read: the addresses of its captures are
 known by then.
@@ -46,7 +46,7 @@ class _Portion(NamedTuple):
 
 
 def _portion_of(batches: Iterator[_Steps], wanted: int, room: int) -> _Portion:
-    """Read so many steps, or bytes of them; never raises what the sources raise."""
+    """Read a number of steps, or bytes of them; never raises what the sources raise."""
     found: _Steps = []
     size = 0
     try:

@@ -65,7 +65,7 @@ class SandboxOptions:
     auto_create: bool = True
     """a send to an unknown topic makes it, through TBW102"""
     auto_create_queues: int = 8
-    """queues of TBW102: at most so many of a topic made by a send"""
+    """queues of TBW102: the most queues of a topic that a send makes"""
     server_version: str = "5.3.3"
     """the release whose answers are given, also the version in the headers"""
     serialize_type: str = JSON

@@ -100,7 +100,7 @@ class Hub:
         return self.unread <= self._waiting_limit
 
     def watch_silence(self, greeting: float, idle: float) -> None:
-        """Close, from now on, who sent no whole frame or is silent for so many seconds."""
+        """Close, from now on, who sent no whole frame or is silent for a number of seconds."""
         loop = asyncio.get_running_loop()
         step = max(0.02, min(greeting, idle, 40.0) / 4)
 

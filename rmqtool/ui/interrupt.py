@@ -153,7 +153,7 @@ class Apart(Generic[Value]):
         return self._values[0]
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of the work, so long at most; return whether it has ended."""
+        """Wait for the end of the work, for a time at most; return whether it has ended."""
         return self._done.wait(seconds)
 
     def _run(self) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LENGTHS: Final = (32, 56)
 """characters of a UNIQ_KEY, with an IPv4 or IPv6 address"""
 _COUNTER_BITS: Final = 16
-"""a UNIQ_KEY ends in the ms of its birth and, in so many bits, a counter"""
+"""bits of the counter in which a UNIQ_KEY ends, after the ms of its birth"""
 _HASH_BITS: Final = (1 << 62) - 1
 ZONES_US: Final = 15 * 60 * 1_000_000
 """a UNIQ_KEY has the time of the client's zone; zones are multiples of 15 minutes"""

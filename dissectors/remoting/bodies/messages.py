@@ -30,7 +30,7 @@ PREVIEW_LIMIT: Final = 4096
 """Bytes of a message body that are shown unless more are asked for."""
 INNER_FREE: Final = 64 * 1024
 INNER_TIMES: Final = 64
-"""Bytes that an inner batch may become: so many, and so many times its own."""
+"""Most bytes that an inner batch may become: this number, and a multiple of its own."""
 TEXT, BASE64 = "text", "base64"
 """Forms in which a message's body is shown."""
 PROBLEMS_LIMIT: Final = 8

@@ -24,7 +24,7 @@ REGISTRATION_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of a registration when decompressed: 100,000 topics have some ten million."""
 REGISTRATION_FREE: Final = 256 * 1024
 REGISTRATION_TIMES: Final = 64
-"""Bytes that it may become: so many, and so many times its own; names shrink to a tenth."""
+"""Most bytes that it may become: this number, and a multiple of its own; names shrink."""
 ENTRIES_LIMIT: Final = 200_000
 """Topics, and queue mappings, read of a compressed registration."""
 

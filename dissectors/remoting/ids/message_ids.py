@@ -55,7 +55,7 @@ MINUTE_MS: Final = 60_000
 _NEAR_MS: Final = 60_000
 """An id and a time that are less apart belong together."""
 NO_ZONE: Final = 1 << 20
-"""No zone is so many minutes from UTC."""
+"""Minutes from UTC that no zone has."""
 _FAR: Final = 1 << 62
 """Milliseconds: no clock is so far from another."""
 
@@ -179,7 +179,7 @@ def born_at(month_offset: int, reference_ms: int, utc_offset_minutes: int = 0) -
 
 
 def _nearest_of(before: i64, own: i64, after: i64, month_offset: i64, reference_ms: i64) -> i64:
-    """Return the time nearest to a reference that is so long after one of three months began."""
+    """Return the time nearest to a reference that is `month_offset` after one of three months began."""
     nearest: i64 = before + month_offset
     least: i64 = nearest - reference_ms
     if least < 0:
@@ -223,7 +223,7 @@ def clock_of(month_offset: i64, near_ms: i64) -> i64:
 
 
 def zone_of(apart: int) -> int | None:
-    """Return the minutes from UTC of a clock that is so many ms ahead; None: no zone's."""
+    """Return the minutes from UTC of a clock that is `apart` ms ahead; None: no zone's."""
     if not -_FAR < apart < _FAR:
         return None
     minutes = zone_minutes(apart)
@@ -246,8 +246,8 @@ def zone_minutes(apart: i64) -> i64:
 def _month_starts(minute: int, utc_offset_minutes: int) -> tuple[int, int, int]:
     """Return the starts of the month before a minute, of its own and of the one after.
 
-    Minutes are counted from the epoch, and the zone is so many of them east of UTC, so that a
-    minute is within a month; starts are ms since the epoch.
+    Minutes are counted from the epoch, and the zone is `utc_offset_minutes` of them east of UTC, so
+    that a minute is within a month; starts are ms since the epoch.
     """
     zone = timezone(timedelta(minutes=max(-1439, min(utc_offset_minutes, 1439))))
     moment = datetime.fromtimestamp(minute * 60, UTC).astimezone(zone)

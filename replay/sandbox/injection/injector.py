@@ -265,7 +265,7 @@ class Injector:
         return None
 
     def _seconds_for(self, server: str, size: int) -> float:
-        """Return how long a connection pauses after so many bytes."""
+        """Return how long a connection pauses after `size` bytes."""
         rates = [
             armed.injection.rate
             for armed in self._on(server)

@@ -1,6 +1,6 @@
 """Distributions of latencies, and their texts.
 
-`20ms` always so long, `20ms..200ms` anything between, `exp:50ms` exponential around a mean,
+`20ms` always the same, `20ms..200ms` anything between, `exp:50ms` exponential around a mean,
 `normal:50ms,10ms` mean and deviation, `lognormal:20ms,500ms` median and 99th percentile.
 """
 

@@ -82,7 +82,7 @@ def object_of_text(value: object) -> dict[str, object]:
 
 
 def place_of_text(value: object, names: int) -> tuple[list[str], int]:
-    """Return the names and the queue of a JSON list of so many names and a queue."""
+    """Return the names and the queue of a JSON list of a number of names and a queue."""
     found = _json_of(value)
     if not isinstance(found, list) or len(found) != names + 1:
         raise DamagedRow(f"{_shown(value)} names no queue")

@@ -26,7 +26,7 @@ Row = TypeVar("Row")
 SEGMENT_ROWS: Final = 1024
 """rows that are written, and read, at a time"""
 PART_ROWS: Final = 64 * SEGMENT_ROWS
-"""rows of a file; where not all rows are kept, so many go at a time"""
+"""rows of a file; where not all rows are kept, this number is dropped at a time"""
 MOST_CACHED: Final = 512
 """columns of segments that are kept as lists: a screenful and what is around it"""
 _LEVEL: Final = 1

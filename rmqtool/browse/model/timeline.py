@@ -65,7 +65,7 @@ class Timeline:
             self._buckets = merged
 
     def columns(self, number: int) -> list[Bucket]:
-        """Return the whole time as so many parts of the same length."""
+        """Return the whole time as a number of parts of the same length."""
         first, last = self.first, self.last
         if first is None or last is None or number < 1:
             return []

@@ -35,7 +35,7 @@ AVOIDED: Final = "permanent-avoidance"
 LEAST_SENDS: Final = 10
 """fewer sends to isolated brokers are not a habit"""
 LEAST_WITH_FAILURE: Final = 3
-"""so many are, where one of them failed again"""
+"""sends that are a habit where one of them failed again"""
 _FAULTS: Final = frozenset(
     int(code)
     for code in (

@@ -27,7 +27,7 @@ SLOW_US: Final = 250_000
 ISOLATES_US: Final = 550_000
 """from here on a producer's fault strategy avoids the broker (MQFaultStrategy.latencyMax)"""
 TIMES_NORMAL: Final = 10
-"""a slow send takes so many times what the quick ones of its broker take"""
+"""times that a slow send takes longer than the quick ones of its broker"""
 QUICK_SHARE: Final = 10
 """one of so many sends counts as quick: also a broker that is slow for long has some"""
 FEW: Final = 3

@@ -18,7 +18,8 @@ from .broker_gone import is_broker
 
 LEAST_REPEATED: Final = 10
 LEAST_SHARE: Final = 0.01
-"""so many segments sent again, and such a part of all, are felt: each costs 200 ms or more"""
+"""least number, and least share of all, of segments sent again that are felt: each costs 200 ms or
+more"""
 MOST_SHARE: Final = 0.4
 """more are the same packets captured twice"""
 LEAST_ZERO: Final = 3

@@ -13,7 +13,7 @@ from ...problem import Case, ProblemSeverity, Subject, Tally, connected
 from ...rule import DiagnosisRule, Fold
 
 TWICE_SHARE: Final = 0.4
-"""segments that were seen before, of all: so many are not the network's"""
+"""share of segments that were seen before from which on it is not the network's"""
 LEAST_PACKETS: Final = 20
 
 

@@ -23,7 +23,7 @@ IDLE_MS_DEFAULT: Final = 120_000
 """server: serverChannelMaxIdleTimeSeconds; client: clientChannelMaxIdleTimeSeconds"""
 IDLE_SLACK_MS: Final = 10_000
 LONG_IDLE_MS: Final = 60_000
-"""so long an idle connection is closed for nothing else"""
+"""an idle time after which a connection is closed for nothing else"""
 ALIKE: Final = 0.2
 """shorter times are taken for a setting where two connections or more are closed after the like"""
 LEAST_ALIKE: Final = 3

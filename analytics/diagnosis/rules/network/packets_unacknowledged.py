@@ -19,7 +19,7 @@ from ...spells import spells
 
 MAX_STALLS: Final = 4096
 FAILS_NS: Final = 3_000_000_000
-"""a send whose packets are lost for so long fails: the default of sendMsgTimeout"""
+"""time without packets after which a send fails: the default of sendMsgTimeout"""
 
 
 class _Stalled(NamedTuple):
