@@ -1,7 +1,8 @@
 """What the tasks that read ranges tell those that decode: what was read, and when to sweep.
 
-One process looks for closed conversations after a number of packets or bytes, at the end of a chunk.
-A task that decodes a share sees few of the packets; here the moments of one process are found again.
+One process looks for closed conversations after a number of packets or bytes, at the end of a
+chunk. A task that decodes a share sees few of the packets; here the moments of one process are
+found again.
 """
 
 from __future__ import annotations
