@@ -1,9 +1,9 @@
 """Many messages through one asynchronous producer: a number at once, at a rate, until stopped.
 
-Rules: as many workers as messages may be in flight, no task a message; each takes the next message
-when its last one has ended, so a slow broker slows the reading of the source. After `stop` no
-further message is taken, and what is in flight ends as it does. Messages keep their due times: what
-fell behind a rate catches up.
+Rules: as many workers as messages may be in flight, no task per message; each takes the next
+message when its last one has ended, so a slow broker slows the reading of the source. After `stop`
+no further message is taken, and what is in flight ends as it does. Messages keep their due times:
+what fell behind a rate catches up.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ TOPIC_SKEW = ReportTable(
             "bool",
             "",
             "uneven beyond chance, as keys and selectors make it too; absent: fewer than 50"
-            " attempts a queue",
+            " attempts per queue",
         ),
     ),
     order=("-deviations", "topic"),

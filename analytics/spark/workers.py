@@ -31,7 +31,7 @@ _served: WeakSet[SparkSession] = WeakSet()
 
 
 def serve_modules(spark: SparkSession) -> None:
-    """See to it that workers find our modules; at a server that runs a job, once a session."""
+    """See to it that workers find our modules; at a server that runs a job, once per session."""
     if not is_connect(spark) or spark in _served:
         return
     root = Path(__file__).resolve().parents[2]

@@ -179,7 +179,7 @@ def born_at(month_offset: int, reference_ms: int, utc_offset_minutes: int = 0) -
 
 
 def _nearest_of(before: i64, own: i64, after: i64, month_offset: i64, reference_ms: i64) -> i64:
-    """Return the time nearest to a reference, of those that far after the starts of three months."""
+    """Return the time nearest to a reference, of those so far after the starts of three months."""
     nearest: i64 = before + month_offset
     least: i64 = nearest - reference_ms
     if least < 0:
