@@ -34,6 +34,7 @@ WRITERS = ("dumps", "dump", "writer", "DictWriter")
 EVALUATED = ("eval", "exec", "__import__", "compile")
 EXCEPTIONS = {
     "dissectors/processes/shared_decode.py": "what processes of one run tell each other",
+    "dissectors/processes/task.py": "what processes of one run tell each other",
     "dissectors/processes/worker.py": "what processes of one run tell each other",
     "dissectors/processes/feeding.py": "what processes of one run tell each other",
     "analytics/reports/diagnosis.py": "what the tasks of one Spark job tell each other",

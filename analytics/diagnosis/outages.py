@@ -1,9 +1,9 @@
 """What connections and unanswered requests say of one server: when it was gone, and for whom.
 
-Rules: a server was gone where connects to it failed that came from hosts which know it, or where
-it ended connections on which requests waited and it then began anew or nothing reached it for a
-while. A server that ends connections and takes new ones at once was not gone: its connections
-were cut. Connections that were idle are closed by design and say nothing. Everything is bounded.
+Rules: a server was gone where connects from hosts that know it failed, or where it ended
+connections on which requests waited and then began anew or was not reached for a while. A server
+that ends connections and takes new ones at once was not gone: its connections were cut. Connections
+that were idle are closed by design and say nothing. All is bounded.
 RocketMQ: NettyRemotingClient, BrokerOuterAPI.registerBrokerAll.
 """
 
@@ -388,10 +388,7 @@ def named(context: Context, address: str) -> str:
 
 
 def speaks_remoting(address: str, context: Context) -> bool:
-    """Return whether a server is one of RocketMQ, by what is known or by the port it is found at.
-
-    What is encrypted says nothing else.
-    """
+    """Return whether a server is one of RocketMQ, by what is known of it or by its port."""
     known = address in context.servers or context.broker(address) != address
     return known or address.rpartition(":")[2] in PORTS
 
