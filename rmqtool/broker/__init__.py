@@ -1,4 +1,4 @@
 """Implement `rmqtool broker`.
 
-May import `ui`, `decode`, `replay.sandbox` and `dissectors`.
+May import `ui`, `replay.sandbox` and `dissectors`.
 """

@@ -1,4 +1,4 @@
 """Implement `rmqtool report`.
 
-May import `ui`, `decode`, `version`, `analytics` and `dissectors`.
+May import `ui`, `version`, `analytics` and `dissectors`.
 """
