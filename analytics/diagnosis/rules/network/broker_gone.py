@@ -13,7 +13,7 @@ from dissectors.times import text_of_time
 from ...context import PROXY, Context
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, clock, host_of_server, merged, named, waiting_of
-from ...problem import ANY_TIME, Case, ProblemSeverity, ProblemState, Subject
+from ...problem import ANY_TIME, Case, Confidence, ProblemSeverity, ProblemState, Subject
 from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 from ...spells import spells
@@ -61,6 +61,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     )
     if gone == NOT_THERE:
         case.severity = ProblemSeverity.WARNING
+        doubt_end(case, context)
         case.advice = _STARTING_ADVICE
     elif _unanswered(outages):
         case.advice = _UNREACHABLE_ADVICE
@@ -112,6 +113,13 @@ def outages_by_cause(outages: list[Outage], lasts: int | None) -> Iterator[list[
     for starting in (True, False):
         alike = [one for one in outages if one.starting == starting]
         yield from spells(alike, Outage.span, lasts)
+
+
+def doubt_end(case: Case, context: Context) -> None:
+    """Be less sure of when a server came where the connect that shows it may not be captured."""
+    if context.quality.with_gaps:
+        case.confidence = Confidence.LIKELY
+        case.reason = "it may have been there earlier: the capture is not whole"
 
 
 def leads_within(outages: list[Outage]) -> int:

@@ -11,6 +11,7 @@ from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import times
 from ...rule import DiagnosisRule
 from .broker_gone import (
+    doubt_end,
     how_gone,
     leads_within,
     outage_details,
@@ -47,6 +48,8 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     case.details = outage_details(context, outages)
     if others or all(one.starting for one in outages):
         case.severity = ProblemSeverity.WARNING
+    if all(one.starting for one in outages):
+        doubt_end(case, context)
     if others:
         case.details.append(f"other NameServers were asked: {', '.join(others[:3])}")
     return case

@@ -164,8 +164,11 @@ class _Fold(Fold):
         else:
             has = max(one.left for one in refused)
             queues = sorted({queue for one in refused for queue in one.queues})
+            which = (
+                f"queue {queues[0]}" if len(queues) == 1 else f"queues {queues[0]} to {queues[-1]}"
+            )
             said = (
-                f"consumers pull queues {queues[0]} to {queues[-1]} of topic {self.key} that"
+                f"consumers pull {which} of topic {self.key} that"
                 f" {name} does not have: it has {counted(has, 'queue')}"
             )
         for one in refused:

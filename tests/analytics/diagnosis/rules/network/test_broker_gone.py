@@ -214,3 +214,14 @@ def test_a_broker_that_was_not_there_before_may_be_starting() -> None:
     (one,) = problems(RULE, rows, [before, *starting, used])
     assert " was gone from " in one.title
     assert one.severity is ProblemSeverity.ERROR
+
+
+def test_in_a_capture_with_holes_it_may_have_been_there_earlier() -> None:
+    rows = [
+        exchange(4000, ROUTE, responder=NAMESRV, topic="T", brokers=[f"broker-a={BROKER}"]),
+        exchange(4100, SEND, conversation=3),
+    ]
+    starting = [refused_connect(at, at, server=BROKER) for at in (1000, 2000)]
+    (one,) = problems(RULE, rows, [*starting, connection(4000, 4000, 3, gaps=1)])
+    assert one.confidence is Confidence.LIKELY
+    assert one.reason == "it may have been there earlier: the capture is not whole"

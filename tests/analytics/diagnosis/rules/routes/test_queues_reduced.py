@@ -56,6 +56,8 @@ def test_pulls_that_are_refused_without_routes_of_before() -> None:
         "consumers pull queues 3 to 7 of topic T that broker-a does not have: it has 2 queues"
     )
     assert one.confidence is Confidence.LIKELY
+    (one,) = problems(RULE, [refused(500, 3)])
+    assert one.title.startswith("consumers pull queue 3 of topic T that ")
 
 
 def test_more_queues_or_the_same_are_well() -> None:
