@@ -30,6 +30,11 @@ Rows = Mapping[str, Sequence[Row]]
 """Name of a table -> its rows."""
 
 
+def sum_of(rows: Sequence[Row], name: str) -> int:
+    """Return the sum of the whole numbers in a column."""
+    return sum(value for row in rows if isinstance(value := row.get(name), int))
+
+
 class TableColumn(NamedTuple):
     """A column of a report table."""
 

@@ -33,6 +33,11 @@ class Histogram:
         self.largest = 0
         """the largest; 0 where there is none"""
 
+    @property
+    def maximum(self) -> int | None:
+        """The largest; None where there is none."""
+        return self.largest if self.count else None
+
     def add(self, value: int) -> None:
         """Count a value."""
         if value < _EXACT:

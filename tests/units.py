@@ -48,8 +48,8 @@ UNITS: dict[str, tuple[str, ...]] = {
     **{
         f"dissectors.{leaf}": ()
         for leaf in (
-            *("budget", "endpoint", "expert", "foreign", "histogram", "json_bytes", "patterns"),
-            *("plain_json", "ports", "printable", "quantities", "temporary", "times"),
+            *("budget", "endpoint", "expert", "facts", "foreign", "histogram", "json_bytes"),
+            *("patterns", "plain_json", "ports", "printable", "quantities", "temporary", "times"),
         )
     },
     "dissectors.owned_folder": ("dissectors.temporary",),
@@ -78,6 +78,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         *(f"dissectors.remoting.{name}" for name in ("broker_addresses", "sysflag")),
         "dissectors.remoting.fastjson",
         "dissectors.remoting.messages",
+        "dissectors.facts",
     ),
     "dissectors.remoting.framing": (
         *REMOTING_FACTS,
@@ -94,7 +95,9 @@ UNITS: dict[str, tuple[str, ...]] = {
     "dissectors.grpc.tables": (),
     "dissectors.replication": ("dissectors.expert", "dissectors.histogram"),
     # rows: what is written and filtered, without a capture
-    "dissectors.rows": ("dissectors.json_bytes", "dissectors.printable", "dissectors.times"),
+    "dissectors.rows": (
+        *("dissectors.facts", "dissectors.json_bytes", "dissectors.printable", "dissectors.times"),
+    ),
     "dissectors.where": (
         "dissectors.grpc",
         "dissectors.rows",

@@ -141,7 +141,7 @@ class Asking:
                     "messages": found.messages,
                     "p50_us": waits.percentile(50),
                     "p99_us": waits.percentile(99),
-                    "max_us": waits.largest if waits.count else None,
+                    "max_us": waits.maximum,
                     "first_time": found.first // MICRO,
                     "last_time": found.last // MICRO,
                 }

@@ -131,7 +131,7 @@ def _folder(name: str, path: Path) -> Input | None:
         for file in chosen:
             check(file)
         kind = InputKind.parquet if parquet else InputKind.jsonl
-        return Input(name, kind, tuple(chosen), bytes=_size_of(chosen))
+        return Input(name, kind, tuple(chosen), bytes=size_of(chosen))
     return None
 
 
@@ -165,7 +165,7 @@ def _log(name: str, path: Path) -> Input:
         there.get(EXPERT),
         manifest,
         manifest.exchanges,
-        _size_of(files),
+        size_of(files),
         _messages_of(path, manifest),
     )
 
@@ -182,12 +182,12 @@ def _messages_of(path: Path, manifest: Manifest) -> tuple[str, ...] | None:
 
 def _parquet_file(name: str, path: Path) -> Input:
     rows = _check_parquet(str(path))
-    return Input(name, InputKind.parquet, (str(path),), rows=rows, bytes=_size_of([str(path)]))
+    return Input(name, InputKind.parquet, (str(path),), rows=rows, bytes=size_of([str(path)]))
 
 
 def _jsonl_file(name: str, path: Path) -> Input:
     _check_jsonl(str(path))
-    return Input(name, InputKind.jsonl, (str(path),), bytes=_size_of([str(path)]))
+    return Input(name, InputKind.jsonl, (str(path),), bytes=size_of([str(path)]))
 
 
 def _captures(names: Sequence[str]) -> Input:
@@ -198,7 +198,7 @@ def _captures(names: Sequence[str]) -> Input:
     for capture in captures:
         with open(capture, "rb"):  # what may not be read is said now
             pass
-    return Input(names[0], InputKind.captures, tuple(captures), bytes=_size_of(captures))
+    return Input(names[0], InputKind.captures, tuple(captures), bytes=size_of(captures))
 
 
 def _check_parquet(file: str) -> int:
@@ -273,7 +273,8 @@ def _head_of(path: Path) -> bytes:
         return stream.read(8)
 
 
-def _size_of(files: Iterable[str]) -> int:
+def size_of(files: Iterable[str]) -> int:
+    """Return the bytes of files as they are stored."""
     return sum(os.path.getsize(file) for file in files)
 
 

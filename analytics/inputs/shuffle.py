@@ -20,6 +20,7 @@ from dissectors.shares.ranges import RANGE_BYTES
 from dissectors.shares.share_decode import RangeBytes, ShareDecode, joined
 from dissectors.shares.summary import RangeSummary, RunLayout
 
+from .inputs import size_of
 from .packet_source import (
     DATA,
     NAME,
@@ -97,11 +98,6 @@ class ShuffleTask:
     def shares(self) -> int:
         """How many shares there are."""
         return max(1, min(MAX_SHARES, size_of(self.captures) // min(SHARE_BYTES, self.range_bytes)))
-
-
-def size_of(captures: Iterable[str]) -> int:
-    """Return the bytes of captures as they are stored."""
-    return sum(os.path.getsize(capture) for capture in captures)
 
 
 def shuffled_rows(spark: SparkSession, task: ShuffleTask) -> DataFrame:

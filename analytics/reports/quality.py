@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..report import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn
+from ..report import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn, sum_of
 from ..spark.expressions import adding, grouped
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def remarks(rows: Rows) -> list[str]:
     """Return what the other reports must be read with."""
     said = []
     exchanges, connections = rows.get(EXCHANGES.name, ()), rows.get(CONNECTIONS.name)
-    open_, orphans = _sum(exchanges, "still_open"), _sum(exchanges, "orphans")
+    open_, orphans = sum_of(exchanges, "still_open"), sum_of(exchanges, "orphans")
     if open_:
         said.append(
             f"{open_:,} requests without an answer were on connections that had not ended: no"
@@ -173,7 +173,7 @@ def remarks(rows: Rows) -> list[str]:
 
 
 def _about(connections: Sequence[Row]) -> list[str]:
-    whole = _sum(connections, "connections")
+    whole = sum_of(connections, "connections")
     facts = (
         ("no_handshake", "began before the capture: their network part is unknown"),
         ("one_direction", "were captured in one direction only: their answers are not there"),
@@ -182,12 +182,8 @@ def _about(connections: Sequence[Row]) -> list[str]:
     return [
         f"{count:,} of {whole:,} connections {what}."
         for name, what in facts
-        if (count := _sum(connections, name))
+        if (count := sum_of(connections, name))
     ]
-
-
-def _sum(rows: Sequence[Row], name: str) -> int:
-    return sum(value for row in rows if isinstance(value := row.get(name), int))
 
 
 REPORT = Report(

@@ -9,7 +9,7 @@ looked at one by one; the others are counted. RocketMQ: DefaultMQProducerImpl, M
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -18,7 +18,7 @@ from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.topic_names import DLQ_PREFIX
 
-from ..report import Chart, Report, ReportInput, ReportOptions, Rows
+from ..report import Chart, Report, ReportInput, ReportOptions, Rows, sum_of
 from ..sends import sends
 from ..sends.attempt_table import STITCHED, stitched
 from ..sends.attempts import STORED, UNKNOWN
@@ -251,39 +251,35 @@ def _consumers(exchanges: DataFrame) -> DataFrame:
     )
 
 
-def _number(rows: Sequence[Mapping[str, object]], name: str) -> int:
-    return sum(value for row in rows if isinstance(value := row.get(name), int))
-
-
 def remarks(rows: Rows) -> list[str]:
     """Return what a reader must know first."""
     totals = rows.get(TOTALS.name, ())
     said = []
-    if unknown := _number(totals, "unknown"):
+    if unknown := sum_of(totals, "unknown"):
         said.append(
             f"Of {unknown} messages the capture does not show what became of them; they are not"
             " counted as failed."
         )
-    if untold := _number(totals, "untold"):
+    if untold := sum_of(totals, "untold"):
         said.append(
             f"{untold} messages were stored although the client took them for failures: no answer"
             " in time, by the timeout as given, as learnt, or the default of 3 s (--send-timeout);"
             " by gRPC also an error in its place."
         )
     said += about_connects(rows.get(CONNECTS.name, ()))
-    if copies := _number(totals, "copies"):
+    if copies := sum_of(totals, "copies"):
         said.append(f"{copies} copies too many were stored: consumers get these messages again.")
-    if unsure := _number(totals, "unsure"):
+    if unsure := sum_of(totals, "unsure"):
         said.append(
             f"{unsure} attempts without an answer, or with an error that does not rule it out, came"
             " before a retry: each may have stored one more copy, which is not among the"
             " duplicates."
         )
-    if inferred := _number(rows.get(CAUSES.name, ()), "inferred"):
+    if inferred := sum_of(rows.get(CAUSES.name, ()), "inferred"):
         said.append(
             f"{inferred} attempts are inferred from connects that failed while a message was sent."
         )
-    if stale := _number(totals, "stale_queue"):
+    if stale := sum_of(totals, "stale_queue"):
         said.append(
             f"{stale} attempts asked a broker for the queue of another one, as retries of"
             " asynchronous sends do."

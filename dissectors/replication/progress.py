@@ -216,7 +216,7 @@ class Reading:
             largest_lag_bytes=self._seen.largest_lag if known else None,
             lags=self._seen.lags.count,
             lag_p50_us=self._seen.lags.percentile(50),
-            largest_lag_us=self._seen.lags.largest if self._seen.lags.count else None,
+            largest_lag_us=self._seen.lags.maximum,
             gaps=self.gaps,
             epochs=tuple(sorted(self._seen.epochs.items())),
             confirm_offset=self._seen.confirm if self._seen.confirm >= 0 else None,

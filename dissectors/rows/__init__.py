@@ -1,4 +1,4 @@
 """Define what one row of output says and write rows as JSON lines, CSV and Parquet.
 
-May import `json_bytes`, `printable` and `times`; knows no capture and no connection.
+May import `facts`, `json_bytes`, `printable` and `times`; knows no capture and no connection.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from ..facts import value_in
 from ..foreign import natural_of
 from .conversation_record import CLIENT, SERVER, ConversationRecord
 
@@ -118,18 +119,12 @@ LEAST_CLOSING: Final = 50_000_000
 """ns from the first FIN to the last packet that are worth a fact"""
 
 
+conversation_fact_in = value_in
+
+
 def conversation_fact(name: str, value: object) -> str:
     """Return a fact as it stands in the column."""
     return f"{name}={value}"
-
-
-def conversation_fact_in(facts: Iterable[str], name: str) -> str | None:
-    """Return the value of the first fact of that name; None where there is none."""
-    start = name + "="
-    for one in facts:
-        if one.startswith(start):
-            return one[len(start) :]
-    return None
 
 
 def conversation_number_in(facts: Iterable[str], name: str) -> int | None:

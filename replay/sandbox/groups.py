@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .clients import GROUPS_LIMIT, NAME_LIMIT
+from .topics import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +57,13 @@ def group_of_value(value: dict[str, object]) -> GroupConfig | None:
     if not isinstance(name, str) or not name:
         return None
 
-    def number(member: str, default: int) -> int:
-        found = value.get(member, default)
-        return found if isinstance(found, int) and 0 <= found <= 1 << 16 else default
-
     return GroupConfig(
         name,
         value.get("consumeEnable", True) is True,
         value.get("consumeBroadcastEnable", True) is True,
         value.get("consumeMessageOrderly") is True,
-        number("retryQueueNums", 1),
-        number("retryMaxTimes", 16),
+        number_in(value, "retryQueueNums", 1),
+        number_in(value, "retryMaxTimes", 16),
         value.get("notifyConsumerIdsChangedEnable", True) is True,
     )
 

@@ -5,7 +5,7 @@ RocketMQ: TopicConfig, TopicConfigManager, TopicValidator, PermName.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -83,24 +83,26 @@ class TopicConfig:
         }
 
 
+def number_in(value: Mapping[str, object], member: str, default: int) -> int:
+    """Return a number of what a client sent; the default for what is none of 0 to 65536."""
+    found = value.get(member, default)
+    return found if isinstance(found, int) and 0 <= found <= 1 << 16 else default
+
+
 def topic_of_value(value: dict[str, object]) -> TopicConfig | None:
     """Return the topic that such members describe; None when they describe none."""
     name = value.get("topicName")
     if not isinstance(name, str) or not name:
         return None
 
-    def number(member: str, default: int) -> int:
-        found = value.get(member, default)
-        return found if isinstance(found, int) and 0 <= found <= 1 << 16 else default
-
     attributes = value.get("attributes")
     pairs = attributes.items() if isinstance(attributes, dict) else ()
     return TopicConfig(
         name,
-        number("readQueueNums", 16),
-        number("writeQueueNums", 16),
-        number("perm", READ | WRITE),
-        number("topicSysFlag", 0),
+        number_in(value, "readQueueNums", 16),
+        number_in(value, "writeQueueNums", 16),
+        number_in(value, "perm", READ | WRITE),
+        number_in(value, "topicSysFlag", 0),
         value.get("order") is True,
         str(value.get("topicFilterType", "SINGLE_TAG")),
         tuple((str(key), str(item)) for key, item in pairs),

@@ -12,7 +12,7 @@ from dissectors.remoting.operation_tables.operation import Operation
 
 from ..ui.columns import LineColumn
 from ..ui.console import UNLIMITED, Style, Terminal
-from ..ui.screen.panels import Labelled, fact_lines
+from ..ui.screen.panels import FactLines, Labelled
 from ..ui.screen.tables import table_lines
 from .catalog import (
     BODY_FORMS,
@@ -73,35 +73,24 @@ def releases_of(since: str, until: str) -> str:
     return f"since {since}" if since else f"up to {until}" if until else ""
 
 
-class Writer:
+class Writer(FactLines):
     """Lines for a terminal, as they come."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        self.lines: list[str] = []
-        """what was written"""
-        self._terminal = terminal
-
-    def heading(self, text: str) -> None:
-        """Begin a part, after an empty line."""
-        if self.lines:
-            self.lines.append("")
-        self._text(Labelled(text, Style.BOLD + Style.CYAN))
 
     def fact(self, label: str, text: str) -> None:
         """Add a line of a label and what is known; nothing where nothing is."""
         if text:
             label = f"{_INDENT}{label}"
             indent = len(_INDENT) + _LABEL
-            self._text(Labelled(text, label=label, label_style=Style.DIM, indent=indent))
+            self.text(Labelled(text, label=label, label_style=Style.DIM, indent=indent))
 
     def table(
         self, rows: Sequence[Row], columns: Sequence[LineColumn[Row]], depth: int = 1
     ) -> None:
         """Add a table, `depth` steps to the right."""
         indent = _INDENT * depth
-        width = self._terminal.width
+        width = self.terminal.width
         narrower = width if width >= UNLIMITED else width - len(indent)
-        table = table_lines(rows, columns, self._terminal._replace(width=narrower))
+        table = table_lines(rows, columns, self.terminal._replace(width=narrower))
         self.lines += [indent + line for line in table.lines]
 
     def alike(self, entries: Sequence[Entry]) -> None:
@@ -111,10 +100,7 @@ class Writer:
             more = f" and {len(names) - MOST_ALIKE} more" if len(names) > MOST_ALIKE else ""
             text = f"also: {', '.join(names[:MOST_ALIKE])}{more}"
             self.lines.append("")
-            self._text(Labelled(text, Style.DIM, hang=len(_INDENT)))
-
-    def _text(self, fact: Labelled) -> None:
-        self.lines += fact_lines([fact], self._terminal)
+            self.text(Labelled(text, Style.DIM, hang=len(_INDENT)))
 
 
 # -- many entries -----------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def _latencies(comparison: Comparison) -> list[LatencyRow]:
         LatencyRow(f"p{percent:g}", *(_percentile(one, percent) for one in histograms))
         for percent in PERCENTILES
     ]
-    largest = [one.largest if one.count else None for one in histograms]
+    largest = [one.maximum for one in histograms]
     return [*rows, LatencyRow("max", *largest)] if comparison.steps else []
 
 

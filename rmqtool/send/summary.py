@@ -8,15 +8,14 @@ succeeded: the broker may have stored it and its answer was lost.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 from dissectors.histogram import Histogram
 from dissectors.printable import printable
 from replay.message import Attempt, AttemptOutcome
 
-from ..ui.columns import LineColumn
-from ..ui.console import Style, Terminal, one_line
+from ..ui.columns import LineColumn, alarm, counter
+from ..ui.console import Terminal, one_line
 from ..ui.figures import count, counted, duration, share, size
 from ..ui.remark import cause_of
 from ..ui.screen.bars import BarRow, bar_lines
@@ -192,10 +191,6 @@ class SendSummary:
 # -- text -------------------------------------------------------------------------------------
 
 
-def _counter(title: str, get: Callable[[BrokerSends], int], rank: int) -> LineColumn[BrokerSends]:
-    return LineColumn(title, lambda row: count(get(row)), rank, max(5, len(title)), 12, True)
-
-
 def _percentile(percent: float) -> LineColumn[BrokerSends]:
     def cell(row: BrokerSends) -> str:
         return duration(row.latency.percentile(percent))
@@ -203,18 +198,12 @@ def _percentile(percent: float) -> LineColumn[BrokerSends]:
     return LineColumn(f"P{percent:g}", cell, 3, 7, 7, True)
 
 
-def _largest(row: BrokerSends) -> int | None:
-    return row.latency.largest if row.latency.count else None
-
-
 BROKER_COLUMNS: tuple[LineColumn[BrokerSends], ...] = (
     LineColumn("BROKER", lambda row: one_line(row.name), 1, 12, 40),
-    _counter("ATTEMPTS", lambda row: row.attempts, 1),
-    _counter("FAILED", lambda row: row.failed, 1)._replace(
-        style=lambda row: Style.RED if row.failed else ""
-    ),
+    counter("ATTEMPTS", lambda row: row.attempts, 1),
+    alarm("FAILED", lambda row: row.failed, 1),
     *(_percentile(percent) for percent in PERCENTILES),
-    LineColumn("MAX", lambda row: duration(_largest(row)), 3, 7, 7, True),
+    LineColumn("MAX", lambda row: duration(row.latency.maximum), 3, 7, 7, True),
 )
 FAILURE_COLUMNS: tuple[LineColumn[Failure], ...] = (
     LineColumn("CODE", lambda row: "-" if row.code is None else str(row.code), 1, 4, 5, True),

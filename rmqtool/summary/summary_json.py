@@ -104,7 +104,7 @@ def _operation(row: OperationCount) -> dict[str, object]:
         "oneway": row.oneway,
         "p50_us": row.latency.percentile(50),
         "p99_us": row.latency.percentile(99),
-        "max_us": row.latency.largest if row.latency.count else None,
+        "max_us": row.latency.maximum,
         "bytes": row.bytes,
     }
 

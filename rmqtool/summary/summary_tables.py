@@ -11,7 +11,7 @@ from dissectors.rows.outcome import is_failure, is_notable
 from dissectors.rows.record import ExchangeRecord
 from dissectors.tcp.capture import capture_index, packet_number
 
-from ..ui.columns import LineColumn
+from ..ui.columns import LineColumn, alarm, counter
 from ..ui.console import Style, one_line
 from ..ui.figures import clock, count, duration, share, size
 from ..ui.remark import cause_of
@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from dissectors.replication.progress import Replication
 
 Row = TypeVar("Row")
-
-
-def _counter(title: str, get: Callable[[Row], int], rank: int) -> LineColumn[Row]:
-    return LineColumn(title, lambda row: count(get(row)), rank, max(5, len(title)), 12, True)
-
-
-def _alarm(title: str, get: Callable[[Row], int], rank: int) -> LineColumn[Row]:
-    """Return a counter that should be 0."""
-
-    def style(row: Row) -> str:
-        return Style.RED if get(row) else ""
-
-    return _counter(title, get, rank)._replace(style=style)
 
 
 def _size(get: Callable[[Row], int], rank: int) -> LineColumn[Row]:
@@ -63,19 +50,15 @@ def operation_columns(title: str) -> list[LineColumn[NamedOperation]]:
 
     return [
         LineColumn(title, lambda r: one_line(r[0]), 1, 20, 47),
-        _counter("COUNT", lambda r: r[1].count, 1),
-        _alarm("FAILED", lambda r: r[1].failed, 1),
-        _alarm("UNANSWERED", lambda r: r[1].unanswered, 4),
-        _counter("ONEWAY", lambda r: r[1].oneway, 8),
+        counter("COUNT", lambda r: r[1].count, 1),
+        alarm("FAILED", lambda r: r[1].failed, 1),
+        alarm("UNANSWERED", lambda r: r[1].unanswered, 4),
+        counter("ONEWAY", lambda r: r[1].oneway, 8),
         latency(50),
         latency(99),
-        LineColumn("MAX", lambda r: duration(_largest(r[1])), 3, 7, 7, True),
+        LineColumn("MAX", lambda r: duration(r[1].latency.maximum), 3, 7, 7, True),
         _size(lambda r: r[1].bytes, 9),
     ]
-
-
-def _largest(operation: OperationCount) -> int | None:
-    return operation.latency.largest if operation.latency.count else None
 
 
 # -- sends through proxies --------------------------------------------------------------------
@@ -111,7 +94,7 @@ def _waited(
 PROXIED_COLUMNS: list[LineColumn[NamedProxy]] = [
     LineColumn("PROXY", lambda row: one_line(row.proxy), 1, 15, 47),
     LineColumn("BROKER", lambda row: one_line(row.broker), 1, 15, 47),
-    _counter("SENDS", lambda row: row.sends.client.count, 1),
+    counter("SENDS", lambda row: row.sends.client.count, 1),
     _waited("WAITED P50", 2, 50, lambda sends: sends.client),
     _waited("BROKER P50", 2, 50, lambda sends: sends.broker),
     _waited("PROXY P50", 2, 50, lambda sends: sends.proxy),
@@ -165,7 +148,7 @@ def _answer_style(row: NamedAnswer) -> str:
 ANSWER_COLUMNS: list[LineColumn[NamedAnswer]] = [
     LineColumn("CODE", lambda r: str(r.code), 1, 4, 6, True),
     LineColumn("RESPONSE", lambda r: one_line(r.name), 1, 16, 40, style=_answer_style),
-    _counter("COUNT", lambda r: r.answer.count, 1),
+    counter("COUNT", lambda r: r.answer.count, 1),
     LineColumn("SHARE", lambda r: share(r.answer.count, r.total), 3, 5, 6, True),
     LineColumn("TO", _requests, 4, 20, 90),
     LineColumn("EXAMPLE", _answer_example, 8, 20, 200, wraps=True),
@@ -207,19 +190,19 @@ CLIENT_COLUMNS: list[LineColumn[NamedClient]] = [
     LineColumn("ADDRESS", lambda r: r[0].address, 1, 15, 39),
     LineColumn("LANGUAGE", lambda r: one_line(r[0].language) or "-", 1, 8, 10),
     LineColumn("VERSION", lambda r: one_line(r[0].version) or "-", 1, 7, 20),
-    _counter("CONNECTIONS", lambda r: len(r[1].conversations), 5),
-    _counter("EXCHANGES", lambda r: r[1].count, 2),
-    _alarm("FAILED", lambda r: r[1].failed, 3),
-    _alarm("UNANSWERED", lambda r: r[1].unanswered, 4),
+    counter("CONNECTIONS", lambda r: len(r[1].conversations), 5),
+    counter("EXCHANGES", lambda r: r[1].count, 2),
+    alarm("FAILED", lambda r: r[1].failed, 3),
+    alarm("UNANSWERED", lambda r: r[1].unanswered, 4),
     _size(lambda r: r[1].bytes, 8),
 ]
 CONVERSATION_COLUMNS: list[LineColumn[NamedConversation]] = [
     LineColumn("NUMBER", lambda r: str(r[0]) if r[0] >= 0 else "others", 3, 6, 8, True),
     LineColumn("REQUESTER", lambda r: ends_of(r[1])[0], 1, 15, 47, keep_end=True),
     LineColumn("RESPONDER", lambda r: ends_of(r[1])[1], 1, 15, 47, keep_end=True),
-    _counter("EXCHANGES", lambda r: r[1].count, 2),
-    _alarm("FAILED", lambda r: r[1].failed, 4),
-    _alarm("UNANSWERED", lambda r: r[1].unanswered, 5),
+    counter("EXCHANGES", lambda r: r[1].count, 2),
+    alarm("FAILED", lambda r: r[1].failed, 4),
+    alarm("UNANSWERED", lambda r: r[1].unanswered, 5),
     _size(lambda r: r[1].bytes, 6),
     LineColumn("FIRST SEEN", lambda r: _first_seen(r[1]), 9, 12, 12),
 ]
@@ -249,7 +232,7 @@ REPLICATION_COLUMNS: list[LineColumn[Replication]] = [
     LineColumn("KIND", lambda r: r.kind, 6, 7, 10),
     LineColumn("SLAVE", lambda r: r.slave, 1, 15, 47, keep_end=True),
     LineColumn("MASTER", lambda r: r.master, 1, 15, 47, keep_end=True),
-    _counter("TRANSFERS", lambda r: r.transfers, 4),
+    counter("TRANSFERS", lambda r: r.transfers, 4),
     _size(lambda r: r.bytes, 3),
     LineColumn("OFFSETS", _span_of, 5, 7, 32, True),
     LineColumn("REPORTED", lambda r: _offset(r.acknowledged), 5, 8, 16, True),
@@ -257,9 +240,9 @@ REPLICATION_COLUMNS: list[LineColumn[Replication]] = [
     LineColumn("MOST", lambda r: size(r.largest_lag_bytes), 2, 7, 8, True),
     LineColumn("LAG P50", lambda r: duration(r.lag_p50_us), 2, 7, 7, True),
     LineColumn("LAG MAX", lambda r: duration(r.largest_lag_us), 1, 7, 7, True),
-    _counter("HEARTBEATS", lambda r: r.heartbeats, 9),
-    _counter("REPORTS", lambda r: r.reports, 9),
-    _alarm("GAPS", lambda r: r.gaps, 7),
+    counter("HEARTBEATS", lambda r: r.heartbeats, 9),
+    counter("REPORTS", lambda r: r.reports, 9),
+    alarm("GAPS", lambda r: r.gaps, 7),
     LineColumn("CONFIRMED", _confirmed, 8, 9, 16, True),
     LineColumn("EPOCHS", _epochs, 8, 6, 24),
 ]
@@ -342,7 +325,7 @@ def _severity_style(row: FindingRow) -> str:
 FINDING_COLUMNS: list[LineColumn[FindingRow]] = [
     LineColumn("SEVERITY", lambda r: r.kind.severity.name.lower(), 1, 7, 8, style=_severity_style),
     LineColumn("KIND", lambda r: r.kind.name, 1, 12, 24, style=_severity_style),
-    _counter("COUNT", lambda r: r.number, 1),
+    counter("COUNT", lambda r: r.number, 1),
     LineColumn("MEANING", lambda r: r.kind.meaning, 3, 20, 80),
     LineColumn("FIRST", lambda r: r.example, 8, 20, 200, wraps=True),
 ]

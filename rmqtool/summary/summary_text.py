@@ -10,7 +10,7 @@ from dissectors.rows.record import STATUSES
 from ..ui.columns import LineColumn, text_of_hidden
 from ..ui.console import UNLIMITED, Style, Terminal, one_line
 from ..ui.figures import clock, count, counted, day, duration, size, zone_name
-from ..ui.screen.panels import Labelled, fact_lines, panel_lines
+from ..ui.screen.panels import FactLines, Labelled, panel_lines
 from ..ui.screen.tables import table_lines
 from .summary import Summary
 from .summary_tables import (
@@ -77,31 +77,21 @@ def summary_lines(
     return writer.lines
 
 
-class _Writer:
-    def __init__(self, terminal: Terminal) -> None:
-        self.lines: list[str] = []
-        self._terminal = terminal
-
+class _Writer(FactLines):
     def verdict(self, diagnosis: Diagnosis) -> None:
         """Add what is wrong, in a frame where there is a screen."""
         facts = verdict_facts(diagnosis, MOST_PROBLEMS)
-        if self._terminal.is_terminal:
+        if self.terminal.is_terminal:
             style = style_of_verdict(diagnosis.problems)
-            self.lines += panel_lines("Verdict", style, facts, self._terminal)
+            self.lines += panel_lines("Verdict", style, facts, self.terminal)
             return
         self.heading("Verdict")
         self.paragraphs([f"{one.label} {one.text}" if one.label else one.text for one in facts])
 
-    def heading(self, text: str) -> None:
-        """Begin a part."""
-        if self.lines:
-            self.lines.append("")
-        self._text(Labelled(text, Style.BOLD + Style.CYAN))
-
     def paragraphs(self, texts: Sequence[str]) -> None:
         """Add texts, each a line of its own or as many as it needs."""
         indent = len(INDENT)
-        self._text(*(Labelled(text, indent=indent, hang=indent) for text in texts))
+        self.text(*(Labelled(text, indent=indent, hang=indent) for text in texts))
 
     def table(self, title: str, rows: list[Row], columns: list[LineColumn[Row]]) -> None:
         """Add a table with its title; nothing where it is empty."""
@@ -109,17 +99,14 @@ class _Writer:
             return
         self.heading(title)
         shown = rows[:MOST_ROWS] if len(rows) > MOST_ROWS + 2 else rows
-        width = self._terminal.width
+        width = self.terminal.width
         narrower = width if width >= UNLIMITED else width - len(INDENT)
-        table = table_lines(shown, columns, self._terminal._replace(width=narrower))
+        table = table_lines(shown, columns, self.terminal._replace(width=narrower))
         self.lines += [INDENT + line for line in table.lines]
         if table.hidden:
-            self._text(_note(text_of_hidden(table.hidden)))
+            self.text(_note(text_of_hidden(table.hidden)))
         if len(shown) < len(rows):
-            self._text(_note(f"… and {count(len(rows) - len(shown))} more"))
-
-    def _text(self, *facts: Labelled) -> None:
-        self.lines += fact_lines(facts, self._terminal)
+            self.text(_note(f"… and {count(len(rows) - len(shown))} more"))
 
 
 def _note(text: str) -> Labelled:

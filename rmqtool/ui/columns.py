@@ -17,6 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from dissectors.printable import MOST_SHOWN, shortened
 
 from .console import UNLIMITED, Style, Terminal, cells, cut, padded, styled, wrapped
+from .figures import count
 
 Row = TypeVar("Row")
 CORE_RANK = 7
@@ -60,6 +61,20 @@ class _Cells(NamedTuple):
     """one for each column that is shown, or may be"""
     styles: list[str]
     """their SGR sequences; empty where there is no colour"""
+
+
+def counter(title: str, get: Callable[[Row], int], rank: int) -> LineColumn[Row]:
+    """Return a column of numbers."""
+    return LineColumn(title, lambda row: count(get(row)), rank, max(5, len(title)), 12, True)
+
+
+def alarm(title: str, get: Callable[[Row], int], rank: int) -> LineColumn[Row]:
+    """Return a column of numbers that should be 0."""
+
+    def style(row: Row) -> str:
+        return Style.RED if get(row) else ""
+
+    return counter(title, get, rank)._replace(style=style)
 
 
 class LaidRow(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from ...facts import value_in
+
 MAX_FACTS: Final = 128
 """facts of one exchange"""
 MAX_VALUE: Final = 400
@@ -123,18 +125,12 @@ FACTS: Final = (
 """All names, in the order of the document."""
 
 
+fact_in = value_in
+
+
 def fact(name: str, value: object) -> str:
     """Return a fact as it stands in the column."""
     return f"{name}={str(value)[:MAX_VALUE]}"
-
-
-def fact_in(facts: Iterable[str], name: str) -> str | None:
-    """Return the value of the first fact of that name; None where there is none."""
-    start = name + "="
-    for one in facts:
-        if one.startswith(start):
-            return one[len(start) :]
-    return None
 
 
 def facts_in(facts: Iterable[str], name: str) -> list[str]:

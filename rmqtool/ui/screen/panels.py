@@ -66,6 +66,25 @@ def _plain_lines(facts: Sequence[Labelled], terminal: Terminal) -> list[str]:
     return lines
 
 
+class FactLines:
+    """Lines of headings and texts for a terminal, as they come."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.lines: list[str] = []
+        """what was written"""
+        self.terminal = terminal
+
+    def heading(self, text: str) -> None:
+        """Begin a part, after an empty line."""
+        if self.lines:
+            self.lines.append("")
+        self.text(Labelled(text, Style.BOLD + Style.CYAN))
+
+    def text(self, *facts: Labelled) -> None:
+        """Add texts."""
+        self.lines += fact_lines(facts, self.terminal)
+
+
 def panel_lines(title: str, style: str, facts: Sequence[Labelled], terminal: Terminal) -> list[str]:
     """Return a frame with a title around texts; `style` is that of the frame and the title."""
     from rich.console import Group

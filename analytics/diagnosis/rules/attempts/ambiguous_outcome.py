@@ -10,9 +10,9 @@ from ...context import Context
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import only
+from ...refusals import counted, only
 from ...rule import DiagnosisRule
-from .attempt_words import WITHOUT_ANSWER, MessageFold, counted, timed_out
+from .attempt_words import WITHOUT_ANSWER, MessageFold, timed_out
 
 
 class _Fold(MessageFold):

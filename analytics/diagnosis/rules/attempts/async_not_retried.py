@@ -16,9 +16,9 @@ from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import counted_names, only
+from ...refusals import counted, counted_names, only
 from ...rule import DiagnosisRule
-from .attempt_words import MAX_KEYS, MessageFold, alone, counted
+from .attempt_words import MAX_KEYS, MessageFold, alone
 from .causes import BUSY
 
 GO: Final = "GO"

@@ -153,11 +153,6 @@ class MessageFold(Fold):
         return said
 
 
-def counted(count: int, what: str) -> str:
-    """Return ``1 send`` or ``12 sends``."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def by_broker_and_topic(attempts: Sequence[ObservedAttempt]) -> str | None:
     """Return the broker and topic of the first attempt as a key; None: there is no attempt."""
     return joined_key(attempts[0].send.broker, attempts[0].send.topic) if attempts else None

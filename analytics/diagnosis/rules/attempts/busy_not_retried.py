@@ -13,9 +13,9 @@ from ...context import Context
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import counted_names, only
+from ...refusals import counted, counted_names, only
 from ...rule import DiagnosisRule
-from .attempt_words import MAX_KEYS, MessageFold, alone, counted
+from .attempt_words import MAX_KEYS, MessageFold, alone
 from .causes import BUSY
 
 _BUSY = int(ResponseCode.SYSTEM_BUSY)

@@ -9,9 +9,9 @@ from ...context import Context
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import only
+from ...refusals import counted, only
 from ...rule import DiagnosisRule
-from .attempt_words import MessageFold, counted, length_us, timed_out
+from .attempt_words import MessageFold, length_us, timed_out
 
 
 class _Fold(MessageFold):

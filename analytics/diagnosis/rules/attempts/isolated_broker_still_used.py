@@ -19,10 +19,10 @@ from ...producers.producers import (
     host_of_client,
     host_of_producer,
 )
-from ...refusals import counted_names, only, times
+from ...refusals import counted, counted_names, only, times
 from ...rule import DiagnosisRule
 from ...spells import HOUR, spells
-from .attempt_words import counted, evidence_of, how, length_us
+from .attempt_words import evidence_of, how, length_us
 from .causes import NO_ANSWER
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from ...keys import parts_of
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import only
+from ...refusals import counted, only
 from ...rule import DiagnosisRule
-from .attempt_words import MessageFold, by_broker_and_topic, came_late, counted, length_us
+from .attempt_words import MessageFold, by_broker_and_topic, came_late, length_us
 
 
 class _Fold(MessageFold):

@@ -10,9 +10,9 @@ from ...context import Context
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import counted_names, only
+from ...refusals import counted, counted_names, only
 from ...rule import DiagnosisRule
-from .attempt_words import MessageFold, counted
+from .attempt_words import MessageFold
 from .causes import BUSY, NO_ANSWER
 
 

@@ -11,16 +11,9 @@ from ...keys import parts_of
 from ...messages import ObservedMessage
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import only
+from ...refusals import counted, only
 from ...rule import DiagnosisRule
-from .attempt_words import (
-    MessageFold,
-    by_broker_and_topic,
-    counted,
-    length_us,
-    timed_out,
-    waited_us,
-)
+from .attempt_words import MessageFold, by_broker_and_topic, length_us, timed_out, waited_us
 
 
 class _Fold(MessageFold):

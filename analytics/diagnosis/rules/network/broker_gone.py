@@ -14,7 +14,7 @@ from ...context import PROXY, Context
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, clock, host_of_server, merged, named, waiting_of
 from ...problem import ANY_TIME, Case, Confidence, ProblemSeverity, ProblemState, Subject
-from ...refusals import counted_names, times
+from ...refusals import counted, counted_names, times
 from ...rule import DiagnosisRule
 from ...spells import spells
 
@@ -147,11 +147,11 @@ def what_happened(outages: list[Outage]) -> str:
     waiting = sum(waiting_of(losses).values())
     said = []
     if losses:
-        said.append(f"{_counted(len(losses), 'connection')} ended by it")
+        said.append(f"{counted(len(losses), 'connection')} ended by it")
     if waiting:
-        said.append(f"{_counted(waiting, 'request')} without answer")
+        said.append(f"{counted(waiting, 'request')} without answer")
     if failed:
-        said.append(f"{_counted(failed, 'connect')} failed")
+        said.append(f"{counted(failed, 'connect')} failed")
     return ", ".join(said)
 
 
@@ -181,10 +181,6 @@ def outage_details(context: Context, outages: list[Outage]) -> list[str]:
     if any(one.end is None for one in outages):
         said.append("it was not seen again before the end of the capture")
     return said
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 RULE = DiagnosisRule(
