@@ -57,7 +57,7 @@ class Consent:
 
 
 def _may_be_host(address: str) -> bool:
-    """Return whether there is anything to agree to: a false host is refused when it is used."""
+    """Return whether there is anything to agree to: what can be no host is refused when used."""
     return address.isprintable() and " " not in address
 
 

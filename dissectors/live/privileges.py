@@ -39,7 +39,7 @@ class Account(NamedTuple):
 
 
 def account_of(name: str | None, environment: Mapping[str, str]) -> Account | None:
-    """Return whom to run as: the user of that name, else who called sudo, else None: no other.
+    """Return whom to run as: the user of that name, else the one who called sudo; None: no other.
 
     Only root can become somebody else. Raise LiveError where there is no such user.
     """

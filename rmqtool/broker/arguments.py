@@ -30,7 +30,15 @@ class BrokerArguments:
     """The command line as it is, not checked yet; the fields are its options."""
 
     brokers: Annotated[
-        int, typer.Option("--brokers", min=1, max=64, metavar="N", rich_help_panel=_WHERE)
+        int,
+        typer.Option(
+            "--brokers",
+            min=1,
+            max=64,
+            metavar="N",
+            help="Number of brokers.",
+            rich_help_panel=_WHERE,
+        ),
     ] = 1
     port: Annotated[
         int,
@@ -55,7 +63,7 @@ class BrokerArguments:
         bool,
         typer.Option(
             "--allow-remote",
-            help="Other machines may connect, all of them: nobody is asked who he is.",
+            help="Let all other machines connect; there is no authentication.",
             rich_help_panel=_WHERE,
         ),
     ] = False
@@ -78,7 +86,7 @@ class BrokerArguments:
         bool,
         typer.Option(
             "--auto-create/--no-auto-create",
-            help="A send to an unknown topic makes it.",
+            help="Create an unknown topic on the first send to it.",
             rich_help_panel=_WHAT,
         ),
     ] = True

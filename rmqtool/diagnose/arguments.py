@@ -100,7 +100,7 @@ class DiagnoseArguments:
     output: Annotated[
         str,
         typer.Option(
-            *named("--output"), metavar="FILE|-", help="Where to.", rich_help_panel=_OUTPUT
+            *named("--output"), metavar="FILE|-", help="Where to write.", rich_help_panel=_OUTPUT
         ),
     ] = "-"
     fail_on: Annotated[
@@ -108,7 +108,7 @@ class DiagnoseArguments:
         typer.Option(
             "--fail-on",
             metavar="error|warning|info|RULE",
-            help="Exit with 4 if there is a problem of this severity or graver, or of this rule;"
+            help="Exit with 4 if there is a problem of this severity or higher, or of this rule;"
             " repeatable.",
             rich_help_panel=_OUTPUT,
         ),

@@ -26,6 +26,6 @@ class LiveRequest:
     buffer: int = RING_BYTES
     """bytes of packets that may wait"""
     user: str | None = None
-    """whom to run as once the interface is open; None: who called sudo"""
+    """whom to run as once the interface is open; None: the user who called sudo"""
     plugins: tuple[str, ...] = ()
     """what decodes bodies of messages; loaded once the interface is open, as that user"""

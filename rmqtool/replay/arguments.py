@@ -161,7 +161,9 @@ class ReplayArguments:
     ] = None
     in_flight: Annotated[
         int,
-        typer.Option(min=1, max=65535, metavar="N", help="Sends at once.", rich_help_panel=_HOW),
+        typer.Option(
+            min=1, max=65535, metavar="N", help="Most sends in flight.", rich_help_panel=_HOW
+        ),
     ] = 256
     queues: Annotated[
         str,
@@ -184,7 +186,10 @@ class ReplayArguments:
     batches: Annotated[
         str,
         typer.Option(
-            "--batches", metavar="keep|split", help="Batches whole, or apart.", rich_help_panel=_HOW
+            "--batches",
+            metavar="keep|split",
+            help="Replay batches whole, or split into messages.",
+            rich_help_panel=_HOW,
         ),
     ] = "keep"
     requests: Annotated[
@@ -258,7 +263,10 @@ class ReplayArguments:
     format: Annotated[
         str,
         typer.Option(
-            *named("--format"), metavar="table|jsonl", help="The result.", rich_help_panel=_RESULT
+            *named("--format"),
+            metavar="table|jsonl",
+            help="How results are written.",
+            rich_help_panel=_RESULT,
         ),
     ] = "table"
     colour: options.Color = When.auto

@@ -109,7 +109,7 @@ class ReportArguments:
         typer.Option(
             *named("--output"),
             metavar="FILE|FOLDER|-",
-            help="Where to: FILE.html, FILE.json, or a folder with the page and all tables.",
+            help="Where to write: FILE.html, FILE.json, or a folder with the page and all tables.",
             rich_help_panel=_OUTPUT,
         ),
     ] = "-"

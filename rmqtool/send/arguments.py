@@ -37,14 +37,17 @@ class SendArguments:
         ),
     ] = None
     topic: Annotated[
-        str | None, typer.Option(*named("--topic"), metavar="TOPIC", rich_help_panel=_TARGET)
+        str | None,
+        typer.Option(
+            *named("--topic"), metavar="TOPIC", help="Topic to send to.", rich_help_panel=_TARGET
+        ),
     ] = None
     broker: Annotated[
         str | None,
         typer.Option(
             *named("--broker"),
             metavar="NAME",
-            help="Only to this broker; then there is one attempt.",
+            help="Send only to this broker; then there is one attempt.",
             rich_help_panel=_TARGET,
         ),
     ] = None
@@ -54,7 +57,7 @@ class SendArguments:
             "--queue",
             min=0,
             metavar="N",
-            help="Only to this queue of --broker.",
+            help="Send only to this queue of --broker.",
             rich_help_panel=_TARGET,
         ),
     ] = None
@@ -82,40 +85,49 @@ class SendArguments:
     tls_key: Annotated[str | None, options.tls_key(_TARGET)] = None
     body: Annotated[
         str | None,
-        typer.Option("--body", metavar="TEXT", help="Body.", rich_help_panel=_MESSAGE),
+        typer.Option(
+            "--body", metavar="TEXT", help="Message body, as text.", rich_help_panel=_MESSAGE
+        ),
     ] = None
     file: Annotated[
         str | None,
         typer.Option(
-            "--file", metavar="FILE", help="Body: what is in a file.", rich_help_panel=_MESSAGE
+            "--file", metavar="FILE", help="Read the body from a file.", rich_help_panel=_MESSAGE
         ),
     ] = None
-    tags: Annotated[str | None, typer.Option("--tags", metavar="TAG", rich_help_panel=_MESSAGE)] = (
-        None
-    )
+    tags: Annotated[
+        str | None,
+        typer.Option("--tags", metavar="TAG", help="Message tag.", rich_help_panel=_MESSAGE),
+    ] = None
     keys: Annotated[
         str | None,
         typer.Option(
-            *named("--keys"), metavar="KEYS", help="Separated by blanks.", rich_help_panel=_MESSAGE
+            *named("--keys"),
+            metavar="KEYS",
+            help="Message keys, separated by blanks.",
+            rich_help_panel=_MESSAGE,
         ),
     ] = None
     properties: Annotated[
         list[str] | None,
         typer.Option(
-            "--property", metavar="NAME=VALUE", help="Repeatable.", rich_help_panel=_MESSAGE
+            "--property",
+            metavar="NAME=VALUE",
+            help="User property; repeatable.",
+            rich_help_panel=_MESSAGE,
         ),
     ] = None
     delay_level: Annotated[
         int | None,
         typer.Option(
-            min=1, max=18, metavar="1-18", help="Delivered 1s … 2h later.", rich_help_panel=_MESSAGE
+            min=1, max=18, metavar="1-18", help="Deliver 1s … 2h later.", rich_help_panel=_MESSAGE
         ),
     ] = None
     deliver_at: Annotated[
         str | None,
         typer.Option(
             metavar="TIME|+DURATION",
-            help="Delivered then: 2026-11-20T10:00:00 (UTC) or +90s; brokers since 5.0.",
+            help="Deliver at this time: 2026-11-20T10:00:00 (UTC) or +90s; brokers since 5.0.",
             rich_help_panel=_MESSAGE,
         ),
     ] = None
@@ -145,7 +157,9 @@ class SendArguments:
     ] = None
     count: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="The same message N times.", rich_help_panel=_MANY),
+        typer.Option(
+            min=1, metavar="N", help="Send the same message N times.", rich_help_panel=_MANY
+        ),
     ] = 1
     rate: Annotated[str | None, options.rate(_MANY)] = None
     in_flight: Annotated[
@@ -154,7 +168,7 @@ class SendArguments:
             min=1,
             max=65535,
             metavar="N",
-            help="Sends at once; default: 1 with --mode sync, else 64.",
+            help="Most sends in flight; default: 1 with --mode sync, else 64.",
             rich_help_panel=_MANY,
         ),
     ] = None
@@ -173,7 +187,10 @@ class SendArguments:
         ),
     ] = None
     mode: Annotated[
-        str, typer.Option(*named("--mode"), metavar="sync|async|oneway", rich_help_panel=_HOW)
+        str,
+        typer.Option(
+            *named("--mode"), metavar="sync|async|oneway", help="How to send.", rich_help_panel=_HOW
+        ),
     ] = "sync"
     timeout: Annotated[
         str,
@@ -198,9 +215,20 @@ class SendArguments:
         ),
     ] = "5.3.3"
     header: Annotated[
-        str, typer.Option("--header", metavar="json|rocketmq", rich_help_panel=_HOW)
+        str,
+        typer.Option(
+            "--header",
+            metavar="json|rocketmq",
+            help="Serialization of headers.",
+            rich_help_panel=_HOW,
+        ),
     ] = "json"
-    namespace: Annotated[str, typer.Option(metavar="NAME", rich_help_panel=_HOW)] = ""
+    namespace: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Namespace that wraps topic and group.", rich_help_panel=_HOW
+        ),
+    ] = ""
     vip: Annotated[
         bool,
         typer.Option(

@@ -57,7 +57,7 @@ class TraceArguments:
     output: Annotated[
         str,
         typer.Option(
-            *named("--output"), metavar="FILE|-", help="Where to.", rich_help_panel=_OUTPUT
+            *named("--output"), metavar="FILE|-", help="Where to write.", rich_help_panel=_OUTPUT
         ),
     ] = "-"
     colour: options.Color = When.auto

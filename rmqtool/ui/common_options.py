@@ -43,7 +43,7 @@ Verbose = Annotated[
     bool,
     typer.Option(
         *named("--verbose"),
-        help="A tree an exchange: every header field, the body taken apart.",
+        help="One tree per exchange: every header field, the body taken apart.",
         rich_help_panel=_VIEW,
     ),
 ]
@@ -103,7 +103,7 @@ Where = Annotated[
 def _since_in(zone: str) -> Any:
     return typer.Option(
         metavar="TIME",
-        help="Only from here on: 2026-11-20T10:00:00, or 10:00 or 10:00+08:00 on the first "
+        help="Only from this time on: 2026-11-20T10:00:00, or 10:00 or 10:00+08:00 on the first "
         f"packet's day; in {zone} where it has no offset.",
         rich_help_panel=_SELECT,
     )
@@ -154,7 +154,7 @@ OutputName = Annotated[
     typer.Option(
         *named("--output"),
         metavar="FILE|FOLDER|-",
-        help="Where to. With parquet a FOLDER becomes a decoded log for `rmqtool report`.",
+        help="Where to write. With parquet a FOLDER becomes a decoded log for `rmqtool report`.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -257,7 +257,7 @@ Jobs = Annotated[
         max=64,
         metavar="N",
         help="Processes that decode exchanges; the result is the same. Without it: one, or"
-        " where that pays (rows for programs, summaries, 32 MiB and more) one a core, at most 8.",
+        " where that pays (rows for programs, summaries, 32 MiB and more) one per core, at most 8.",
         rich_help_panel=_READ,
     ),
 ]
@@ -275,13 +275,19 @@ def capture_filter(panel: str) -> Any:
 
 def rate(panel: str) -> Any:
     """Return the option `--rate` of a command that sends."""
-    return typer.Option("--rate", metavar="500/s", help="Messages a second.", rich_help_panel=panel)
+    return typer.Option(
+        "--rate", metavar="500/s", help="Messages per second.", rich_help_panel=panel
+    )
 
 
 def retries(panel: str) -> Any:
     """Return the option `--retries` of a command that sends."""
     return typer.Option(
-        "--retries", min=0, metavar="N", help="Further attempts.", rich_help_panel=panel
+        "--retries",
+        min=0,
+        metavar="N",
+        help="Retries after the first attempt.",
+        rich_help_panel=panel,
     )
 
 
@@ -290,7 +296,7 @@ def allow(panel: str) -> Any:
     return typer.Option(
         "--allow",
         metavar="NETWORK|HOST",
-        help="Brokers there may be sent to, unasked: 10.0.0.0/8, an address, a name; repeatable.",
+        help="Send to brokers there without asking: 10.0.0.0/8, an address, a name; repeatable.",
         rich_help_panel=panel,
     )
 
@@ -299,7 +305,7 @@ def yes(panel: str) -> Any:
     """Return the option `--yes` of a command that sends."""
     return typer.Option(
         *named("--yes"),
-        help="Send to what is neither loopback nor named, unasked.",
+        help="Send to addresses that are neither loopback nor named, without asking.",
         rich_help_panel=panel,
     )
 

@@ -13,7 +13,7 @@ from ..ui.status import ExitStatus
 Target = Annotated[
     str | None,
     typer.Option(
-        *named("--output"), metavar="FILE|-", help="Where to; standard output by default."
+        *named("--output"), metavar="FILE|-", help="Where to write; default: standard output."
     ),
 ]
 Install = Annotated[

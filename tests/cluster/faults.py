@@ -245,7 +245,7 @@ class Proxy:
                 if answers and self._cut_after is not None:
                     size, self._cut_after = self._cut_after, None
                     sink.sendall(chunk[:size])
-                    # The client shall have read the part before the reset discards what it has not.
+                    # The client must have read the part before the reset discards what it has not.
                     time.sleep(0.2)
                     with self._lock:
                         self._sockets -= {source, sink}

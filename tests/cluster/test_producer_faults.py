@@ -36,7 +36,7 @@ HIT, HEAL, WHOLE = 2500, 5000, 7500
 """message before which the fault begins, healing begins, healing has ended"""
 IN_FLIGHT = 200
 SHORT = (0, 0, 200, 500, 600, 1000, 1000)
-"""ms that the strategy avoids a broker for: the test shall not wait for Java's ten seconds"""
+"""ms that the strategy avoids a broker for: the test must not wait for Java's ten seconds"""
 SETTLED = 3.0
 """s after which routes are fresh and nothing is avoided any more"""
 BACK = 60.0

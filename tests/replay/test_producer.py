@@ -99,7 +99,7 @@ def test_an_asynchronous_producer_tells_through_its_futures() -> None:
 
 
 class Recorder:
-    """A hook that notes what it is told, and fails if it shall."""
+    """A hook that notes what it is told, and fails where it is told to."""
 
     def __init__(self, fails: bool = False) -> None:
         self.seen: list[tuple[str, str, object]] = []

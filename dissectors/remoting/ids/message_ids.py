@@ -160,7 +160,7 @@ class UniqueKey(NamedTuple):
     """Running number, wraps at 65536."""
 
     def born_at(self, reference_ms: int, utc_offset_minutes: int = 0) -> int:
-        """Return when the client made it, ms since the epoch; `near` is a time close to it.
+        """Return when the client made it, ms since the epoch; `reference_ms` is a time near it.
 
         The id counts from the first of a month in the client's time zone, `utc_offset_minutes` east
         of UTC; of the months around the reference the one is taken that comes nearest to it.

@@ -77,7 +77,7 @@ def test_failures_are_what_they_are_and_in_time(
 ) -> None:
     responder.serve = serve
     watch = Stopwatch()
-    # What fails at once shall do so, however busy the machine is, before the time is over.
+    # What fails at once must do so, however busy the machine is, before the time is over.
     timeout_ms = 1000 if kind is SendTimeoutError else 30_000
     (error,) = driver(config_of(responder, send_timeout_ms=timeout_ms), [mode])
     took = watch.own * 1000

@@ -7,7 +7,7 @@ import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.time.Instant;
 
-/** Exchanges as one JSON object a line, with the columns of the project's own record. */
+/** Exchanges as one JSON object per line, with the columns of the project's own record. */
 final class ExchangeWriter {
     private final JsonGenerator out;
     private final String capture;
