@@ -1,7 +1,7 @@
 """All rules in one pass over rows: which rule takes which row, state per key, problems at the end.
 
 Rules: which rules may take a row depends on its codes and status, and most of their keys on its
-flow (`Flow`), so that both are looked up once a flow, and the rows of a flow are given to a state
+flow (`Flow`), so that both are looked up once per flow, and the rows of a flow are given to a state
 together; memory is bounded by keys a rule (`MAX_KEYS`), beyond which new keys are counted and said.
 Problems come sorted: incidents by their gravest problem, the cause first.
 """

@@ -84,7 +84,7 @@ class Exchanges:
     with_facts: bool = False
     """only those that name brokers or have facts"""
     of_flow: bool = False
-    """the key depends on what is in a `keys.Flow` only, and is asked for once a flow"""
+    """the key depends on what is in a `keys.Flow` only, and is asked for once per flow"""
 
 
 @dataclass(frozen=True, slots=True)

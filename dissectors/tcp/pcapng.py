@@ -90,7 +90,9 @@ class PcapngReader(CaptureReader):
             return b""
         length = read_u32(head, 4, self._big)
         missing: i64 = length - len(rest)
-        if length < BLOCK_HEADER or length & 3 != 0 or not 0 < missing <= len(data):
+        if length & 3 != 0 or not BLOCK_HEADER <= length <= MAX_BLOCK:
+            return b""
+        if not 0 < missing <= len(data):
             return b""
         whole = rest + data[:missing]
         return whole if read_u32(whole, length - 4, self._big) == length else b""

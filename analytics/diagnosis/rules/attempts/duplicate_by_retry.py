@@ -67,7 +67,7 @@ RULE = DiagnosisRule(
         " message ids."
     ),
     explanation=(
-        "The producer waited in vain for an answer and sent the message again, mostly to another"
+        "The producer got no answer in time and sent the message again, mostly to another"
         " broker. Both brokers stored it. RocketMQ delivers at least once: consumers get both"
         " copies, with the same UNIQ_KEY and different offset message ids."
     ),

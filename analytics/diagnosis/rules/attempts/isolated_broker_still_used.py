@@ -121,7 +121,7 @@ def _isolated(one: JudgedProducer, context: Context) -> Iterable[Case]:
     from ....isolation.strategy_replay import UNSEEN
 
     if len(one.replay.trespasses.because(UNSEEN)):
-        return  # it went on connecting in vain to a broker that the strategy avoids
+        return  # it went on trying to connect to a broker that the strategy avoids
     by_broker: dict[str, list[Window]] = {}
     for window in one.replay.windows:
         by_broker.setdefault(window.broker, []).append(window)

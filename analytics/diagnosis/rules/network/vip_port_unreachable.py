@@ -89,7 +89,7 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "A broker listens on a second port, two below its own (10909 for 10911), for requests that"
-        " shall not wait behind others. Clients with vipChannelEnabled send most requests there."
+        " must not wait behind others. Clients with vipChannelEnabled send most requests there."
         " Firewalls and container port lists often have the first port only."
     ),
     advice=(

@@ -82,8 +82,9 @@ RULE = DiagnosisRule(
     proof="A send, pull or acknowledgement is answered with code 17 (TOPIC_NOT_EXIST).",
     explanation=(
         "A producer that finds no route of a topic takes the route of TBW102 and sends to one of"
-        " its brokers, which shall make the topic. This broker may not (autoCreateTopicEnable is"
-        " off there), so it refuses. Or the topic was deleted while clients still have its route."
+        " its brokers, which is expected to make the topic. This broker may not"
+        " (autoCreateTopicEnable is off there), so it refuses. Or the topic was deleted while"
+        " clients still have its route."
         " Producers try again after code 17, at any broker of that route, and get the same answer."
     ),
     advice=(

@@ -126,7 +126,7 @@ class _Fold(Fold):
         if by_default[False] and not had:
             title = (
                 f"topic {name} has no route, nor has {DEFAULT_TOPIC}, from which a producer would"
-                f" make it: {counted(len(asked), 'request')} of {_clients(asked)} in vain"
+                f" make it: {counted(len(asked), 'request')} of {_clients(asked)} refused"
                 + ("" if sent else ", nothing was sent")
             )
             return self._told(name, topic, asked, title)
@@ -137,14 +137,14 @@ class _Fold(Fold):
             end = f"to {clock(until)} UTC" if until is not None else "UTC to the end of the capture"
             title = (
                 f"topic {name} had no route from {clock(asked[0].time)} {end}: no broker of it was"
-                f" registered ({counted(len(asked), 'request')} of {_clients(asked)} in vain)"
+                f" registered ({counted(len(asked), 'request')} of {_clients(asked)} refused)"
             )
             return self._told(name, topic, asked, title)
         if sent or until is not None or max(Counter(one.requester for one in asked).values()) < 2:
             return None  # it was made in the meantime; or asked for once, as by a tool
         title = (
-            f"topic {name} has no route: {counted(len(asked), 'request')} of {_clients(asked)} in"
-            " vain"
+            f"topic {name} has no route: {counted(len(asked), 'request')} of {_clients(asked)}"
+            " refused"
         )
         case = self._told(name, topic, asked, title)
         if asked[-1].time - asked[0].time < GOES_ON:

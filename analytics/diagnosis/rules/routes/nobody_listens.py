@@ -153,7 +153,7 @@ def _case(
 ) -> Case:
     went_on = f" and used NameServer {namesrv} instead" if namesrv else ""
     case = one.failed.case(
-        f"nobody listens at {address}: {counted_names(one.hosts)} connected in vain{went_on}",
+        f"nobody listens at {address}: {counted_names(one.hosts)} tried to connect{went_on}",
         Subject(server=address),
     )
     if beside:

@@ -49,7 +49,7 @@ class _Broker:
         self.last: dict[int, ExchangeRecord] = {}
         self.refused = Tally()
         self.queues: set[int] = set()
-        """queues that were pulled in vain"""
+        """queues of which pulls were refused"""
         self.left = 0
         """queues that the broker says it has"""
         self.groups: set[str] = set()

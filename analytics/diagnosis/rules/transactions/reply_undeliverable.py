@@ -63,8 +63,8 @@ RULE = DiagnosisRule(
     advice=(
         "Check that the asking process still runs when the reply comes, and that each process has"
         " its own client id. Raise the timeout of request() if replies take long. The replier may"
-        " try again in vain: the reply is stored all the same (storeReplyMessageEnable, default"
-        " true)."
+        " try again, which changes nothing: the reply is stored all the same"
+        " (storeReplyMessageEnable, default true)."
     ),
     fold=_Fold,
     exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_ERROR,), requests=REPLIES),

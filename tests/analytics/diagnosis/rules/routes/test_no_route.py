@@ -27,7 +27,7 @@ def test_neither_the_topic_nor_the_pattern_of_new_ones(name: str) -> None:
     (one,) = problems_of_sample(RULE, name)
     assert one.title == (
         "topic NobodysTopic has no route, nor has TBW102, from which a producer would make it: 2"
-        " requests of 127.0.0.1 in vain, nothing was sent"
+        " requests of 127.0.0.1 refused, nothing was sent"
     )
     assert one.subject == Subject(topic="NobodysTopic")
     assert one.count == 2
@@ -39,7 +39,7 @@ def test_a_route_that_was_lost() -> None:
     (one,) = problems_of_sample(RULE, "outage-5x.pcap")
     assert one.title == (
         "topic OutageTopic had no route from 04:05:06 to 04:05:21 UTC: no broker of it was"
-        " registered (5 requests of 127.0.0.1 in vain)"
+        " registered (5 requests of 127.0.0.1 refused)"
     )
     assert one.subject == Subject(topic="OutageTopic")
     assert one.count == 5
@@ -48,7 +48,7 @@ def test_a_route_that_was_lost() -> None:
 
 def test_a_consumer_that_asks_again_and_again() -> None:
     (one,) = problems(RULE, [route(at, "Orders") for at in (0, 20, 30_000)])
-    assert one.title == "topic Orders has no route: 3 requests of 10.0.0.9 in vain"
+    assert one.title == "topic Orders has no route: 3 requests of 10.0.0.9 refused"
     assert one.confidence is Confidence.CERTAIN
     assert one.details[-1] == (
         "no route of any topic was seen: perhaps no broker is registered there at all"

@@ -30,7 +30,7 @@ def in_vain(
 
 def test_a_namesrv_that_is_not_there() -> None:
     (one,) = problems(RULE, [], in_vain(NAMESRV))
-    assert one.title == f"nobody listens at {NAMESRV}: 10.0.0.9 (5) connected in vain"
+    assert one.title == f"nobody listens at {NAMESRV}: 10.0.0.9 (5) tried to connect"
     assert (one.severity, one.confidence) == (ProblemSeverity.ERROR, Confidence.LIKELY)
     assert one.subject == Subject(server=NAMESRV)
 
@@ -71,7 +71,7 @@ def test_an_address_in_a_list_with_a_namesrv() -> None:
     used = [connection(2000 * one + 30, 10, 9 + one, server=NAMESRV) for one in range(3)]
     (one,) = problems(RULE, rows, [*dead, *used])
     assert one.title == (
-        "nobody listens at 10.0.0.3:9877: 10.0.0.9 (4) connected in vain and used NameServer"
+        "nobody listens at 10.0.0.3:9877: 10.0.0.9 (4) tried to connect and used NameServer"
         f" {NAMESRV} instead"
     )
     assert (one.severity, one.confidence) == (ProblemSeverity.WARNING, Confidence.POSSIBLE)
