@@ -78,7 +78,7 @@ bench: setup  ## measure decode, producer, replay and reports against tshark, Ja
 	$(BIN)/python -m tests.bench --check
 	$(BIN)/python -m tests.bench.producer
 	$(BIN)/python -m tests.bench.replay --check
-	RMQTOOL_EXACT_PACE=1 $(PYTEST) tests/cluster/test_replay_pace.py \
+	RMQTOOL_EXACT_PACE=1 $(PYTEST) tests/cluster/replay/test_replay_pace.py \
 	  tests/rmqtool/live/test_command.py
 	$(BIN)/python -m tests.bench.reports
 	$(BIN)/python -m tests.bench.reports --start

@@ -31,7 +31,7 @@ class Lane(NamedTuple):
 
 
 def _cluster(*names: str) -> Lane:
-    patterns = tuple(f"tests/cluster/*test_{name}" for name in names)
+    patterns = tuple(f"tests/cluster/*/test_{name}" for name in names)
     return Lane(names[0], patterns, waits=True)
 
 
@@ -73,7 +73,7 @@ LANES: Final = (
     _cluster("sandbox_clients.py::*", "sandbox_faults.py::*"),
     Lane(
         "classes",
-        ("tests/cluster/test_oracle.py::*", "tests/test_reflection*.py::*"),
+        ("tests/cluster/decoding/test_oracle.py::*", "tests/test_reflection*.py::*"),
     ),
     Lane("other clusters", ("tests/cluster/*",), waits=True),
     Lane("growth", ("tests/dissectors/wireshark/test_growth.py::*",), apart=True),

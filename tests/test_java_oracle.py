@@ -13,7 +13,7 @@ from dissectors.decode.pipeline import Decode
 from dissectors.grpc.command import CallCommand
 from dissectors.remoting.framing.layout import encode_frame
 from dissectors.remoting.header_codec import decode_header, encode_header
-from tests.cluster.oracle import JavaCommand, decode_frames
+from tests.cluster.clients.oracle import JavaCommand, decode_frames
 from tests.streams import frames_of, streams_of
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"

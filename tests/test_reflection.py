@@ -29,13 +29,9 @@ from dissectors.remoting.messages.properties import PROPERTIES
 from dissectors.remoting.operation_tables.operation import Operation
 from dissectors.remoting.topic_names import NOT_FOR_SENDS, SYSTEM_TOPICS
 from dissectors.remoting.versions import VERSIONS
-from tests.cluster.artifacts import (
-    NEWEST_4,
-    NEWEST_4_SERVER,
-    NEWEST_5,
-)
+from tests.cluster.clients.oracle import reflect
 from tests.cluster.fixtures import require_jars
-from tests.cluster.oracle import reflect
+from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
 
 pytestmark = pytest.mark.cluster
 

@@ -20,14 +20,9 @@ from typing import NamedTuple
 import pytest
 
 from dissectors.remoting.bodies.classes import CLASSES, ENUMS, ShortMember
-from tests.cluster.artifacts import (
-    NEWEST_4,
-    NEWEST_4_SERVER,
-    NEWEST_5,
-    class_path,
-)
 from tests.cluster.fixtures import require_jars
-from tests.cluster.processes import java_command
+from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5, class_path
+from tests.cluster.servers.processes import java_command
 
 pytestmark = pytest.mark.cluster
 

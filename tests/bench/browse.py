@@ -21,7 +21,7 @@ from rmqtool.browse.model.listing import Listing, ListOrder
 from rmqtool.browse.model.reading import BackgroundReading, decoding
 from rmqtool.browse.model.session import BrowseSession
 
-from .captures import capture_of
+from .captures.captures import capture_of
 
 PACKETS = 2_700_000
 """about a million exchanges"""

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.cluster import probe
-from tests.cluster.artifacts import NEWEST_5
-from tests.cluster.clients import run_java
-from tests.cluster.cluster import BrokerSpec, Cluster
+from tests.cluster.clients.clients import run_java
+from tests.cluster.servers import probe
+from tests.cluster.servers.artifacts import NEWEST_5
+from tests.cluster.servers.cluster import BrokerSpec, Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORK = "127.77.7"

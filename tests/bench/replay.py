@@ -24,7 +24,7 @@ from typing import IO, NamedTuple
 from replay.run.journal import read_steps
 from replay.run.journal_rows import OutcomeEntry
 
-from .captures import capture_of
+from .captures.captures import capture_of
 from .measure import Measured, RunFailed, measure
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from .artifacts import HERE, NEWEST_5, RELEASES, Unavailable, class_path, write_lock
-from .cluster import BrokerSpec, Cluster
+from .servers.artifacts import HERE, NEWEST_5, RELEASES, Unavailable, class_path, write_lock
+from .servers.cluster import BrokerSpec, Cluster
 
 SAMPLES = HERE.parents[1] / "samples"
 
@@ -57,12 +57,12 @@ def _run(arguments: argparse.Namespace) -> int:
         print(write_lock(arguments.version))
         return 0
     if arguments.command == "reflect":
-        from .oracle import reflect
+        from .clients.oracle import reflect
 
         print(json.dumps(reflect(arguments.version), indent=1))
         return 0
-    from .readme import write_readme
-    from .record import record
+    from .recording.readme import write_readme
+    from .recording.record import record
     from .scenarios import SCENARIOS
 
     if arguments.command == "list":

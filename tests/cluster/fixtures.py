@@ -15,9 +15,9 @@ import pytest
 
 from tests.lanes import lane_of
 
-from .artifacts import Unavailable, class_path, java_program
-from .cluster import BrokerSpec, Cluster
-from .hosts import end_hosts
+from .clients.hosts import end_hosts
+from .servers.artifacts import Unavailable, class_path, java_program
+from .servers.cluster import BrokerSpec, Cluster
 
 
 def _network() -> str:

@@ -1,7 +1,7 @@
 """The table of messages and `trace` against what the clients of recorded clusters knew themselves.
 
-`NAME.clients.json` beside a capture was printed by the clients (`tests/cluster/told.py`): each
-send, each delivery with the listener's outcome, each decision about a transaction.
+`NAME.clients.json` beside a capture was printed by the clients (`tests/cluster/clients/told.py`):
+each send, each delivery with the listener's outcome, each decision about a transaction.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
-from ..clients import run_mqadmin
-from ..cluster import CLUSTER_NAME, BrokerSpec, Cluster
+from tests.cluster.clients.clients import run_mqadmin
+from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
+from tests.cluster.servers.cluster import CLUSTER_NAME, BrokerSpec, Cluster
+
 from .scene import NETWORK, Scenario, Scene
 
 TOPIC = "AdminTopic"

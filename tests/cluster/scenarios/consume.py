@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..clients import run_mqadmin
+from tests.cluster.clients.clients import run_mqadmin
+
 from .scene import Scenario, Scene, both, single_5x, single_53
 
 

@@ -17,14 +17,14 @@ from dissectors.tcp.pcapng_writer import PcapngWriter
 from replay.config import ProducerConfig, TlsSettings
 from replay.message import Message
 from replay.producer import Producer
+from tests.cluster.clients.clients import run_java
+from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5, TLS_AGENT, fetch
+from tests.cluster.servers.cluster import BrokerSpec, Cluster
 
-from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5, TLS_AGENT, fetch
-from ..clients import run_java
-from ..cluster import BrokerSpec, Cluster
 from .scene import NETWORK, Scenario, Scene
 
 if TYPE_CHECKING:
-    from ..authority import Authority
+    from tests.cluster.servers.authority import Authority
 
 TOPIC = "TlsTopic"
 JSSE = "io.netty.handler.ssl.noOpenSsl=true"
@@ -100,7 +100,9 @@ def _own_producer(scene: Scene) -> None:
 
 
 def _authority(folder: Path, name: str) -> Authority:
-    from ..authority import Authority  # all else is recorded without the package cryptography
+    from tests.cluster.servers.authority import (
+        Authority,
+    )
 
     return Authority(folder, name)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import time
 
-from .. import probe
-from ..artifacts import NEWEST_5
-from ..clients import run_mqadmin
-from ..cluster import BrokerSpec, Cluster
+from tests.cluster.clients.clients import run_mqadmin
+from tests.cluster.servers import probe
+from tests.cluster.servers.artifacts import NEWEST_5
+from tests.cluster.servers.cluster import BrokerSpec, Cluster
+
 from .scene import NETWORK, Scenario, Scene, both
 
 UPDATE_CONSUMER_OFFSET = 15

@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 import time
 
-from .. import probe
+from tests.cluster.servers import probe
+
 from .scene import Scenario, Scene, both, single_5x
 from .servers import acting_5x
 

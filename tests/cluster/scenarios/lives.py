@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from .. import faults
-from ..artifacts import NEWEST_5
-from ..clients import Client, run_mqadmin, start_go
-from ..processes import wait_until
-from .faulty import PROXY_HOST, SEEN_BY_CLIENTS, masters_5x
+from tests.cluster.clients.clients import Client, run_mqadmin, start_go
+from tests.cluster.servers import faults
+from tests.cluster.servers.artifacts import NEWEST_5
+from tests.cluster.servers.processes import wait_until
+
+from .failing.faulty import PROXY_HOST, SEEN_BY_CLIENTS, masters_5x
 from .scene import Scenario, Scene, both, single_5x
 from .servers import pair_4x, pair_5x, slave_fetch_seconds
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 import contextlib
 import time
 
-from .. import faults, probe
-from ..artifacts import NEWEST_4, NEWEST_5
-from ..clients import run_mqadmin
-from ..cluster import CLUSTER_NAME, BrokerSpec, Cluster
-from ..namespace import FOLDER
-from ..processes import wait_until
+from tests.cluster.clients.clients import run_mqadmin
+from tests.cluster.recording.namespace import FOLDER
+from tests.cluster.servers import faults, probe
+from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_5
+from tests.cluster.servers.cluster import CLUSTER_NAME, BrokerSpec, Cluster
+from tests.cluster.servers.processes import wait_until
+
 from .admin import fresh_4x, fresh_5x
-from .faulty import PROXY_HOST, SEEN_BY_CLIENTS, masters_5x
+from .failing.faulty import PROXY_HOST, SEEN_BY_CLIENTS, masters_5x
 from .refused import TWO_BOTH
 from .scene import EVERYTHING, NETWORK, Scenario, Scene, single_4x, single_5x
 

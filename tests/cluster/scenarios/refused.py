@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import time
 
-from .. import faults, probe
-from ..clients import Client, run_mqadmin
-from ..cluster import BrokerSpec, Cluster
+from tests.cluster.clients.clients import Client, run_mqadmin
+from tests.cluster.servers import faults, probe
+from tests.cluster.servers.cluster import BrokerSpec, Cluster
+
 from .scene import NETWORK, Scenario, Scene, both, on_both
 
 SEND_MESSAGE = 10

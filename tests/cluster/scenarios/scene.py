@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import probe, told
-from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
-from ..capture import Capture
-from ..clients import Client, run_java, start_java
-from ..cluster import Broker, BrokerSpec, Cluster
+from tests.cluster.clients import told
+from tests.cluster.clients.clients import Client, run_java, start_java
+from tests.cluster.recording.capture import Capture
+from tests.cluster.servers import probe
+from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
+from tests.cluster.servers.cluster import Broker, BrokerSpec, Cluster
 
 NETWORK = "127.77.0"
 EVERYTHING = f"net {NETWORK}.0/24 and not host {probe.SOURCE}"

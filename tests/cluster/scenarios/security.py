@@ -6,10 +6,11 @@ import json
 import socket
 from collections.abc import Callable
 
-from .. import probe
-from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
-from ..clients import run_java
-from ..cluster import BrokerSpec, Cluster
+from tests.cluster.clients.clients import run_java
+from tests.cluster.servers import probe
+from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
+from tests.cluster.servers.cluster import BrokerSpec, Cluster
+
 from .scene import NETWORK, Scenario, Scene, both, single_4x, single_5x
 
 GET_MAX_OFFSET = 30

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..artifacts import NEWEST_4, NEWEST_5
-from ..cluster import BrokerSpec, Cluster
+from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_5
+from tests.cluster.servers.cluster import BrokerSpec, Cluster
+
 from .scene import NETWORK, Scenario, Scene, both, single_5x, single_53
 
 BINARY = "rocketmq.serialize.type=ROCKETMQ"

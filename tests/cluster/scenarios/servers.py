@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from .. import faults
-from ..artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
-from ..cluster import BrokerSpec, Cluster
+from tests.cluster.servers import faults
+from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_4_SERVER, NEWEST_5
+from tests.cluster.servers.cluster import BrokerSpec, Cluster
+
 from .scene import NETWORK, Scenario, Scene, both, on_both
 
 REPLICATED = {"slaveReadEnable": "true", "inSyncReplicas": 2, "totalReplicas": 2}

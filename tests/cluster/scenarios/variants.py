@@ -9,9 +9,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from ..artifacts import NEWEST_5, Unavailable
-from ..clients import Client, start_go
-from ..cluster import BrokerSpec, Cluster
+from tests.cluster.clients.clients import Client, start_go
+from tests.cluster.servers.artifacts import NEWEST_5, Unavailable
+from tests.cluster.servers.cluster import BrokerSpec, Cluster
+
 from .scene import EVERYTHING, Scenario, Scene, single_5x
 
 

@@ -24,8 +24,8 @@ from dissectors.grpc.names import OPERATIONS, TELEMETRY, TELEMETRY_COMMANDS
 from dissectors.http2 import connection
 from dissectors.http2.frame import END_STREAM, RST_STREAM, Http2Frame
 from dissectors.tcp.capture import packet_number
-from tests.cluster.artifacts import PROXY_5, Unavailable, fetch
 from tests.cluster.fixtures import require_jars
+from tests.cluster.servers.artifacts import PROXY_5, Unavailable, fetch
 from tests.dissectors.wireshark.tshark import Layer, layer_of, text_of
 from tests.expected import SAMPLES
 

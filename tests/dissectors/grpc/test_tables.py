@@ -9,8 +9,8 @@ import pytest
 from dissectors.grpc.tables.enums import ENUMS
 from dissectors.grpc.tables.methods import METHODS
 from dissectors.grpc.tree import TABLES
-from tests.cluster.artifacts import PROXY_5, fetch
 from tests.cluster.fixtures import require_jars
+from tests.cluster.servers.artifacts import PROXY_5, fetch
 
 from .published import Published, published
 

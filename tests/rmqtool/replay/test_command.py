@@ -26,7 +26,7 @@ from replay.sandbox import Injection, InjectionKind, SandboxOptions, SandboxThre
 from replay.sandbox.broker import Broker
 from replay.sandbox.injection.latency import latency_of
 from replay.wire_capture import WireCapture
-from tests.bench.generate import write_capture
+from tests.bench.captures.generate import write_capture
 from tests.patience import Stopwatch, wait_for
 from tests.replay.captured_sends import SentMessage, captured_sends
 from tests.rmqtool.command import PROGRAM, ROOT, rmqtool

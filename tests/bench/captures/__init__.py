@@ -1,0 +1,3 @@
+"""Generates captures with known contents."""
+
+from __future__ import annotations

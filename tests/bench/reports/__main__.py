@@ -1,0 +1,191 @@
+"""How long the reports take and how much memory, from one to ten million exchanges.
+
+python -m tests.bench.reports [--millions 1,10] [--runs 1] [--start | --small | --captures]
+    [--folder DIR]
+
+Compared are `rmqtool report` with all three reports, and with latency alone, and the latency
+aggregation by DuckDB and pandas on the same files. Percentiles must agree within the 0.8 % that
+the reports promise. `--start` measures a small capture instead: from the command to the tables with
+our start of Spark and with its defaults. `--small` compares all reports of a small capture with a
+Spark session that answers one question; the least CPU time of the runs counts. `--captures`
+measures captures of up to 800 MB on a cluster of two workers (`reports_captures`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.bench.measure import Measured, measure, medians
+
+from .log import write_log
+
+ROOT = Path(__file__).resolve().parents[3]
+SAMPLE = ROOT / "samples" / "fault-kill-5x.pcap"
+TOLERANCE = 0.008
+START_RATIO = 0.6
+SMALL_RATIO = 4.0
+"""most CPU time of all reports of a small capture, in that of a session with one query"""
+Command = tuple[str, list[str]]
+
+
+def commands(log: Path) -> list[Command]:
+    """What is measured on a log: (name, command)."""
+    ours = [sys.executable, "-m", "rmqtool", "report"]
+    others = [sys.executable, "-m", "tests.bench.reports.contestants"]
+    return [
+        ("latency, retries, isolation", [*ours, "latency", "retries", "isolation", str(log)]),
+        ("latency", [*ours, "latency", str(log), "--table", "latency", "--format", "json"]),
+        ("duckdb, latency", [*others, "duckdb", str(log)]),
+        ("pandas, latency", [*others, "pandas", str(log)]),
+    ]
+
+
+def start_commands() -> list[Command]:
+    """What is measured of the start: ours, and Spark as it comes."""
+    ours = [sys.executable, "-m", "rmqtool", "report", "latency", str(SAMPLE), "-q"]
+    plain = [sys.executable, "-m", "tests.bench.reports.plain", str(SAMPLE)]
+    return [("ours", ours), ("Spark's defaults", plain)]
+
+
+def small_commands(folder: Path) -> list[Command]:
+    """What is measured of a small capture: all reports as a page, and a session with one query."""
+    page = [str(SAMPLE), "-q", "--force", "-o", str(folder / "small.html")]
+    return [
+        ("all reports", [sys.executable, "-m", "rmqtool", "report", *page]),
+        ("a session and one query", [sys.executable, "-m", "tests.bench.reports.bare"]),
+    ]
+
+
+def run(command: Command, folder: Path, runs: int) -> tuple[Measured, Path]:
+    """Return the medians of some runs, and the output of the last."""
+    name, arguments = command
+    output = folder / f"{name.replace(' ', '-').replace(',', '')}.out"
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = dict(os.environ, PYTHONPATH=path)
+    return medians([measure(arguments, output, environment) for _ in range(runs)]), output
+
+
+def differences(ours: Path, theirs: Path) -> list[str]:
+    """Return where percentiles are further apart than promised."""
+    (report,) = json.loads(ours.read_text())["reports"]
+    rows = report["tables"]["latency"]["rows"]
+    found = {
+        (row["operation"], row["broker"], row["topic"], row["group"], row["client"]): [
+            row["exchanges"],
+            row["p50_us"],
+            row["p95_us"],
+            row["p99_us"],
+        ]
+        for row in rows
+    }
+    wrong = []
+    for row in json.loads(theirs.read_text()):
+        key, numbers = tuple(row[:5]), row[5:]
+        mine = found.pop(key, None)
+        if mine is None or mine[0] != numbers[0]:
+            wrong.append(f"{key}: {mine} and {numbers}")
+            continue
+        pairs = zip(mine[1:], numbers[1:], strict=True)
+        if any(abs(one - other) > TOLERANCE * other + 1 for one, other in pairs):
+            wrong.append(f"{key}: {mine} and {numbers}")
+    return wrong + [f"{key}: only ours" for key in found]
+
+
+def show(name: str, took: Measured) -> None:
+    """Print one line."""
+    print(
+        f"  {name:32}{took.wall:9.1f} s{took.cpu:9.1f} s CPU{took.rss:8.0f} MiB"
+        f"{took.others:8.2f} others"
+    )
+
+
+def measure_logs(millions: Sequence[int], folder: Path, runs: int) -> int:
+    """Measure logs of some sizes; return how many results were wrong."""
+    wrong = 0
+    grown: dict[str, list[Measured]] = {}
+    for size in millions:
+        log = folder / f"log-{size}m"
+        write_log(log, size * 1_000_000)
+        print(f"{size} million exchanges")
+        outputs = {}
+        for command in commands(log):
+            took, outputs[command[0]] = run(command, folder, runs)
+            grown.setdefault(command[0], []).append(took)
+            show(command[0], took)
+        for line in differences(outputs["latency"], outputs["duckdb, latency"]):
+            wrong += 1
+            print(f"  WRONG {line}")
+    for name, figures in grown.items():
+        first, last = figures[0], figures[-1]
+        if len(figures) > 1:
+            print(
+                f"growth {name:32}{last.wall / first.wall:6.1f} times the time,"
+                f"{last.rss / first.rss:6.1f} times the memory"
+            )
+    return wrong
+
+
+def measure_start(folder: Path, runs: int) -> int:
+    """Measure the start; return 1 where it is slower than it should be."""
+    every: dict[str, list[Measured]] = {}
+    run(start_commands()[0], folder, 1)  # saves the archive
+    for _ in range(runs):
+        for command in start_commands():
+            took, _ = run(command, folder, 1)
+            every.setdefault(command[0], []).append(took)
+    ours, plain = (medians(every[name]) for name, _ in start_commands())
+    show("ours", ours)
+    show("Spark's defaults", plain)
+    print(f"  {ours.wall / plain.wall:.2f} of the time, {ours.cpu / plain.cpu:.2f} of the CPU")
+    return int(ours.wall > START_RATIO * plain.wall)
+
+
+def measure_small(folder: Path, runs: int) -> int:
+    """Measure all reports of a small capture; return 1 where they take longer than they should."""
+    every: dict[str, list[float]] = {}
+    both = small_commands(folder)
+    run(both[0], folder, 1)  # saves the archive
+    for _ in range(runs):
+        for command in both:
+            took, _ = run(command, folder, 1)
+            show(command[0], took)
+            every.setdefault(command[0], []).append(took.cpu)
+    ours, bare = (min(every[name]) for name, _ in both)
+    print(f"  {ours / bare:.2f} times the CPU of a session and one query")
+    return int(ours > SMALL_RATIO * bare)
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--millions", default="1,10")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--start", action="store_true")
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--captures", action="store_true")
+    parser.add_argument("--packets", type=int, default=1_070_000, help="of --captures")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(tempfile.gettempdir()) / "rmqtool-bench"
+    )
+    chosen = parser.parse_args()
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    if chosen.start:
+        return measure_start(chosen.folder, chosen.runs)
+    if chosen.small:
+        return measure_small(chosen.folder, chosen.runs)
+    if chosen.captures:
+        from .captures import measure_captures
+
+        return measure_captures(chosen.folder, chosen.packets)
+    millions = [int(text) for text in chosen.millions.split(",")]
+    return min(1, measure_logs(millions, chosen.folder, chosen.runs))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

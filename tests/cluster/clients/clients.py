@@ -1,0 +1,260 @@
+"""Client programs as traffic sources: our own on the Java and Go clients, and mqadmin.
+
+Each is a process of its own with `key=value` arguments (see `java/both/Options.java`); what it
+printed is returned. Java programs that are `hosted` share one that has started already (`hosts`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tests.cluster.servers.artifacts import (
+    HERE,
+    JAVA_SOURCES,
+    LOCKS,
+    NEWEST_5,
+    Unavailable,
+    cache_root,
+    class_path,
+    digest_of,
+    publish,
+)
+from tests.cluster.servers.processes import OwnedProcess, java_command, wait_until
+
+from .hosts import Host, HostedProgram, host_folder, take
+
+GO_SOURCES = HERE / "go"
+GO_GRPC_SOURCES = HERE / "go_grpc"
+PYTHON_GRPC = HERE / "python" / "grpc_client.py"
+PYTHON_LOCK = LOCKS / "python-grpc.txt"
+GO_TIMEOUT = 600
+PIP_TIMEOUT = 600
+MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
+
+
+class Client:
+    """A running client program, in a folder of its own that goes when it has finished."""
+
+    def __init__(self, process: OwnedProcess | HostedProgram, folder: Path, name: str):
+        self.name = name
+        self._folder = folder
+        self._process = process
+        self._printed = ""
+
+    @property
+    def output(self) -> str:
+        """What it printed so far."""
+        if self._process.log.exists():
+            self._printed = self._process.log.read_text(errors="replace")
+        return self._printed
+
+    def wait_for(self, text: str, timeout: float = 90.0) -> None:
+        """Waits until it printed that text; raises when it ended without."""
+
+        def printed() -> bool:
+            ended = self._process.returncode is not None
+            if text in self.output:
+                return True
+            if ended:
+                raise RuntimeError(self._process.describe(f"ended without {text!r}"))
+            return False
+
+        try:
+            wait_until(f"{self.name} prints {text!r}", printed, timeout)
+        except TimeoutError as error:
+            raise TimeoutError(self._process.describe(f"({self.name}) {error}")) from None
+
+    def end_input(self) -> None:
+        """Ends its standard input, which our programs take as the wish to end."""
+        self._process.end_input()
+
+    def stop(self) -> None:
+        """Ends it wherever it is."""
+        self._process.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def kill(self) -> None:
+        """Ends it at once, without a word to anybody."""
+        self._process.kill()
+        _ = self.output  # what it printed to the last moment
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def finish(self, timeout: float = 60.0, expect: int | None = 0) -> str:
+        """Waits for its end and returns what it printed; raises when it failed."""
+        try:
+            status = self._process.wait(timeout)
+            if expect is not None and status != expect:
+                raise RuntimeError(self._process.describe(f"({self.name}) exited with {status}"))
+            return self.output
+        finally:
+            self._process.kill()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def start_java(
+    program: str,
+    namesrv: str,
+    *,
+    version: str = NEWEST_5,
+    properties: Iterable[str] = (),
+    agent: str = "",
+    hosted: bool = False,
+    **options: object,
+) -> Client:
+    """Starts one of our Java programs, with a Java agent or without.
+
+    Options become `key=value` with `_` written as `-`. One with properties or an agent is never
+    `hosted`.
+    """
+    arguments = [f"namesrv={namesrv}"]
+    arguments += [f"{name.replace('_', '-')}={_text(value)}" for name, value in options.items()]
+    if hosted and not properties and not agent:
+        return _start_hosted(program, arguments, version)
+    return _start_main(program, arguments, version, properties, agent)
+
+
+def run_java(
+    program: str, namesrv: str, *, timeout: float = 90.0, expect: int | None = 0, **options: object
+) -> str:
+    """Runs one of our Java programs to its end; returns what it printed."""
+    return start_java(program, namesrv, **options).finish(timeout, expect)  # type: ignore[arg-type]
+
+
+def run_mqadmin(
+    arguments: Sequence[str], namesrv: str, version: str = NEWEST_5, *, hosted: bool = False
+) -> str:
+    """Runs one command of RocketMQ's mqadmin; returns what it printed, raises when it failed."""
+    words = [*arguments, "-n", namesrv]
+    if hosted:
+        printed = _start_hosted(MQADMIN, words, version).finish()
+    else:
+        printed = _start_main(MQADMIN, words, version, ()).finish()
+    if "SubCommandException" in printed or "usage: mqadmin" in printed:
+        # It exits with 0 all the same.
+        raise RuntimeError(f"mqadmin {' '.join(arguments)}: {printed[-2000:]}")
+    return printed
+
+
+def start_go(arguments: Iterable[str], sources: Path = GO_SOURCES) -> Client:
+    """Starts one of our Go programs on a Go client; raises `Unavailable` where there is no Go."""
+    folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
+    return _client([str(build_go(sources)), *arguments], folder, "go")
+
+
+def build_go(folder: Path = GO_SOURCES) -> Path:
+    """The Go program, built when its sources changed; the module versions are pinned by go.sum."""
+    sources = sorted(path for path in folder.iterdir() if path.is_file())
+    built = cache_root() / "go" / digest_of(sources)
+    if not built.is_dir():
+        go = shutil.which("go")
+        if go is None:
+            raise Unavailable("no go on this machine")
+        with tempfile.TemporaryDirectory(prefix="rmqtool-go-") as work:
+            out = Path(work) / "out"
+            out.mkdir()
+            command = [go, "build", "-mod=readonly", "-trimpath", "-o", str(out / "client"), "."]
+            run = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, timeout=GO_TIMEOUT
+            )
+            if run.returncode != 0:
+                raise Unavailable(f"the Go client cannot be built: {run.stderr[-1000:]}")
+            publish(out, built)
+    return built / "client"
+
+
+def start_python(arguments: Iterable[str]) -> Client:
+    """Starts our Python program on the Python client that speaks gRPC."""
+    folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
+    command = [sys.executable, str(PYTHON_GRPC), str(fetch_python()), *arguments]
+    return _client(command, folder, "python")
+
+
+def fetch_python() -> Path:
+    """Folder with the packages of the Python client, as the lock pins them."""
+    packages = cache_root() / "python" / digest_of([PYTHON_LOCK])
+    if not packages.is_dir():
+        python = shutil.which("python3") or sys.executable
+        with tempfile.TemporaryDirectory(prefix="rmqtool-pip-") as work:
+            options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+            command = [python, "-m", "pip", "install", *options, "--target", work]
+            run = subprocess.run(
+                [*command, "-r", str(PYTHON_LOCK)],
+                capture_output=True,
+                text=True,
+                timeout=PIP_TIMEOUT,
+            )
+            if run.returncode != 0:
+                raise Unavailable(f"the Python client cannot be had: {run.stderr[-1000:]}")
+            publish(Path(work), packages)
+    return packages
+
+
+def _client(command: Sequence[str], folder: Path, name: str) -> Client:
+    # mqadmin writes files where it is started.
+    env = _plain_environment(folder)
+    return Client(OwnedProcess(command, folder / "output.log", env=env, cwd=folder), folder, name)
+
+
+def _start_main(
+    main: str,
+    arguments: Sequence[str],
+    version: str,
+    properties: Iterable[str],
+    agent: str = "",
+) -> Client:
+    folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
+    command = _java(main, arguments, version, folder, properties, agent)
+    return _client(command, folder, main.rpartition(".")[2])
+
+
+def _start_hosted(main: str, arguments: Sequence[str], version: str) -> Client:
+    # mqadmin of 4.x sets up its own log, for the whole process.
+    key = (version, "mqadmin" if main == MQADMIN else "client")
+    host = take(key)
+    if host is None:
+        home = host_folder()
+        host = Host(_java("Host", key[1:], version, home, (), ""), home, _plain_environment(home))
+    folder = Path(tempfile.mkdtemp(prefix="rmqtool-client-"))
+    program = HostedProgram(key, host, folder / "output.log", [main, *arguments])
+    return Client(program, folder, main.rpartition(".")[2])
+
+
+def _java(
+    main: str,
+    arguments: Sequence[str],
+    version: str,
+    folder: Path,
+    properties: Iterable[str],
+    agent: str,
+) -> list[str]:
+    """The command of a Java program whose home is a folder, which is made ready for it."""
+    # mqadmin of 4.x insists on this file below its home.
+    quiet = folder / "conf" / "logback_tools.xml"
+    quiet.parent.mkdir()
+    shutil.copy(JAVA_SOURCES / "resources" / "logback.xml", quiet)
+    home = [f"rocketmq.client.logRoot={folder}", f"rocketmq.home.dir={folder}"]
+    return java_command(
+        class_path(version),
+        main,
+        arguments,
+        folder,
+        heap="128m",
+        properties=[*home, *properties],
+        agent=agent,
+    )
+
+
+def _plain_environment(home: Path) -> dict[str, str]:
+    """Nothing of the caller's environment that a client could put on the wire."""
+    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "LANG") if name in os.environ}
+    return {**kept, "HOME": str(home)}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

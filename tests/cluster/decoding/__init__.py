@@ -1,0 +1,3 @@
+"""Holds what is decoded to what real clients and Java's classes say."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Tests the producer and `send` with real brokers."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Captures the traffic of a cluster and records `samples/` with it."""
+
+from __future__ import annotations

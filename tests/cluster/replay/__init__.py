@@ -1,0 +1,3 @@
+"""Tests replay with real brokers."""
+
+from __future__ import annotations

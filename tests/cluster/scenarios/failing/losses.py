@@ -1,0 +1,132 @@
+"""Packets that get lost on the way, and messages that a broker loses.
+
+Each scenario's text says what was provoked: which packets, which broker, for how long.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+
+from tests.cluster.clients.clients import Client
+from tests.cluster.scenarios.scene import NETWORK, Scenario, Scene, both, on_both
+from tests.cluster.servers import faults
+from tests.cluster.servers.cluster import BrokerSpec, Cluster
+
+from .faulty import states
+from .outages import KNOWN
+
+LOST_SECONDS = 5.0
+STORED = ("commitlog", "consumequeue", "index", "checkpoint", "timerwheel")
+"""what a broker has stored below its root folder; its topics are beside that"""
+
+
+def pair(version: str) -> Cluster:
+    """Two masters."""
+    specs = [BrokerSpec(name) for name in ("broker-a", "broker-b")]
+    return Cluster(specs, version=version, network=NETWORK)
+
+
+def lost_to_broker(scene: Scene) -> None:
+    """For five seconds every packet of 127.0.0.1@producer to broker-a is lost; broker-a is well.
+
+    Sends that wait for broker-a time out; those to broker-b go on.
+    """
+    _while_lost(scene, lambda host, port: f"ip daddr {host} tcp dport {port}")
+
+
+def lost_from_broker(scene: Scene) -> None:
+    """For five seconds every packet of broker-a to its clients is lost; broker-a is well.
+
+    It stores what is sent to it; the producer takes it for a failure.
+    """
+    _while_lost(scene, lambda host, port: f"ip saddr {host} tcp sport {port}")
+
+
+def _sender(scene: Scene, topic: str, pause_ms: int) -> Client:
+    """Starts a producer that sends until its input ends; returns when it has sent once."""
+    sender = scene.start(
+        "FaultSend",
+        topic=topic,
+        instance="producer",
+        timeout_ms=1500,
+        pause_ms=pause_ms,
+        poll_ms=3000,
+    )
+    sender.wait_for('"kind":"send"')
+    return sender
+
+
+def _while_lost(scene: Scene, which: Callable[[str, int], str]) -> None:
+    scene.cluster.make_topic("LossTopic", queues=2)
+    broker = scene.broker
+    with scene.capture():
+        sender = _sender(scene, "LossTopic", 250)
+        time.sleep(2.0)
+        with faults.lost(which(broker.host, broker.port)):
+            time.sleep(LOST_SECONDS)
+        time.sleep(8.0)
+        sender.end_input()
+        scene.write_json(states(sender), KNOWN)
+
+
+def store_lost(scene: Scene) -> None:
+    """broker-a is killed and comes back with its topics but without its messages.
+
+    emptied_group had consumed what was stored; sends to EmptiedTopic go on.
+    """
+    scene.cluster.make_topic("EmptiedTopic", queues=2)
+    broker = scene.broker
+    with scene.capture():
+        consumer = scene.start(
+            "PushConsume",
+            topic="EmptiedTopic",
+            group="emptied_group",
+            instance="consumer",
+            until_end=True,
+        )
+        consumer.wait_for("started")
+        sender = _sender(scene, "EmptiedTopic", 900)
+        time.sleep(6.0)
+        faults.kill(broker)
+        for name in STORED:
+            stored = broker.folder / "store" / name
+            if stored.is_dir():
+                shutil.rmtree(stored)
+            else:
+                stored.unlink(missing_ok=True)
+        faults.restart(scene.cluster, broker)
+        time.sleep(15.0)
+        sender.end_input()
+        scene.write_json(states(sender), KNOWN)
+        consumer.end_input()
+        consumer.finish()
+
+
+LOSSES: tuple[Scenario, ...] = (
+    *both(
+        "lost-to-broker",
+        lost_to_broker,
+        "Packets to one of two brokers are lost for five seconds",
+        "one segment is sent again with growing pauses; nothing acknowledges it",
+        clusters=on_both(pair),
+        shows=("packets-unacknowledged",),
+    ),
+    *both(
+        "lost-from-broker",
+        lost_from_broker,
+        "Packets from one of two brokers are lost for five seconds",
+        "both ends send again: the broker's answers do not arrive, nor do its acknowledgements",
+        clusters=on_both(pair),
+        shows=("packets-unacknowledged",),
+    ),
+    Scenario(
+        "store-lost-5x",
+        on_both(pair)[0],
+        store_lost,
+        "A broker is killed and comes back with an empty store",
+        "the queues end at 0 again, and the consumer asks for offsets beyond that",
+        shows=("queue-began-anew",),
+    ),
+)

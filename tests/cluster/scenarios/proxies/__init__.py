@@ -1,0 +1,3 @@
+"""Scenarios with a proxy between clients and brokers."""
+
+from __future__ import annotations
