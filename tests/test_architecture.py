@@ -20,6 +20,8 @@ from tests.units import EVERYWHERE, UNITS
 
 MODULES_A_FOLDER = 16
 """modules on one level of a folder, at most"""
+TESTS_BESIDE = 32
+"""modules of `tests/` itself, at most: tests of the project as a whole, and what all tests share"""
 LINES_A_MODULE = 400
 LINES_A_FUNCTION = 60
 
@@ -185,6 +187,19 @@ def test_no_circle_of_folders() -> None:
 def test_folders_are_small() -> None:
     sizes = Counter(module.rpartition(".")[0] for module in MODULES if not is_folder(module))
     assert {folder: n for folder, n in sizes.items() if n > MODULES_A_FOLDER} == {}
+
+
+def test_folders_of_tests_are_small() -> None:
+    """A folder that mirrors one of a package may have as many helpers as tests beside them."""
+    sizes: Counter[tuple[str, str]] = Counter()
+    for path in (ROOT / "tests").rglob("*.py"):
+        if path.name != "__init__.py":
+            folder = path.parent.relative_to(ROOT).as_posix()
+            mirrors = is_folder(folder.partition("/")[2].replace("/", "."))
+            is_test = path.name.startswith("test_")
+            sizes[folder, ("tests" if is_test else "helpers") if mirrors else "modules"] += 1
+    limits = {("tests", "modules"): TESTS_BESIDE}
+    assert {one: n for one, n in sizes.items() if n > limits.get(one, MODULES_A_FOLDER)} == {}
 
 
 def test_modules_are_short() -> None:
