@@ -10,10 +10,17 @@ from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from tests.replay.sandbox.talk import heartbeat, pull_fields, send_fields
 
 TOPIC = "Alike"
-Step = tuple[str, int, dict[str, str], bytes]
+Asked = tuple[str, int, dict[str, str], bytes]
+"""a request: its name here, its code, fields and body"""
+
+
+def _now() -> str:
+    """Return the time as clients write it, in ms."""
+    return str(int(time.time() * 1000))
 
 
 def topic(name: str, queues: int = 2, perm: int = 6) -> dict[str, str]:
+    """Return the fields of a request that makes a topic."""
     return {
         "topic": name,
         "defaultTopic": "TBW102",
@@ -26,13 +33,17 @@ def topic(name: str, queues: int = 2, perm: int = 6) -> dict[str, str]:
     }
 
 
-def broker_steps() -> Iterator[Step]:
-    now = str(int(time.time() * 1000))
+def _topic_steps() -> Iterator[Asked]:
+    """Return requests that make topics."""
     yield "topic", 17, topic(TOPIC), b""
     yield "topic bad", 17, topic("bad name"), b""
     yield "topic system", 17, topic("TBW102"), b""
     yield "topic readonly", 17, topic("RO", 2, 4), b""
     yield "topic writeonly", 17, topic("WO", 2, 2), b""
+
+
+def _send_steps() -> Iterator[Asked]:
+    """Return sends that are stored, alone and in a batch."""
     yield (
         "send",
         310,
@@ -56,7 +67,7 @@ def broker_steps() -> Iterator[Step]:
             "defaultTopicQueueNums": "4",
             "queueId": "0",
             "sysFlag": "0",
-            "bornTimestamp": now,
+            "bornTimestamp": _now(),
             "flag": "0",
             "properties": "TAGS\x01TagB",
         },
@@ -73,6 +84,10 @@ def broker_steps() -> Iterator[Step]:
             ]
         ),
     )
+
+
+def _refused_send_steps() -> Iterator[Asked]:
+    """Return sends that are refused."""
     yield "send bad queue", 310, send_fields(TOPIC, 9), b"x"
     yield "send bad name", 310, send_fields("bad name"), b"x"
     yield "send no topic", 310, {**send_fields("Unk"), "c": "Nothing"}, b"x"
@@ -80,6 +95,10 @@ def broker_steps() -> Iterator[Step]:
     yield "send forbidden", 310, send_fields("SCHEDULE_TOPIC_XXXX"), b"x"
     yield "send long props", 310, send_fields(TOPIC, own="x" * 33000), b"x"
     yield "send long body", 310, send_fields(TOPIC), b"x" * (4 * 1024 * 1024 + 1)
+
+
+def _special_send_steps() -> Iterator[Asked]:
+    """Return sends with a meaning of their own: delays, timers, half messages, replies."""
     yield "send empty body", 310, send_fields(TOPIC), b""
     yield "send delay", 310, send_fields(TOPIC, 0, DELAY="3"), b"x"
     yield (
@@ -113,19 +132,18 @@ def broker_steps() -> Iterator[Step]:
         send_fields(TOPIC, 0, MSG_TYPE="reply", REPLY_TO_CLIENT="nobody", CORRELATION_ID="c"),
         b"x",
     )
-    yield (
-        "heartbeat",
-        34,
-        {},
-        heartbeat("c1", producers=("p",), consumers={"consumers": TOPIC, "g": TOPIC}),
-    )
+
+
+def _heartbeat_steps() -> Iterator[Asked]:
+    """Return the heartbeats of a producer and two groups, a second apart."""
+    body = heartbeat("c1", producers=("p",), consumers={"consumers": TOPIC, "g": TOPIC})
+    yield "heartbeat", 34, {}, body
     time.sleep(1)
-    yield (
-        "heartbeat again",
-        34,
-        {},
-        heartbeat("c1", producers=("p",), consumers={"consumers": TOPIC, "g": TOPIC}),
-    )
+    yield "heartbeat again", 34, {}, body
+
+
+def _pull_steps() -> Iterator[Asked]:
+    """Return pulls: of messages, of none, without right or subscription."""
     yield "pull", 11, pull_fields(TOPIC), b""
     yield "pull batch", 11, pull_fields(TOPIC, 1), b""
     yield "pull tag", 11, pull_fields(TOPIC, tags="TagB"), b""
@@ -157,6 +175,10 @@ def broker_steps() -> Iterator[Step]:
         {**pull_fields(TOPIC), "sysFlag": "0", "subVersion": str(1 << 60)},
         b"",
     )
+
+
+def _offset_steps() -> Iterator[Asked]:
+    """Return questions about offsets of groups and queues."""
     yield "14 none", 14, {"consumerGroup": "cg", "topic": "RO", "queueId": "0"}, b""
     yield "14 zero", 14, {"consumerGroup": "cg", "topic": TOPIC, "queueId": "0"}, b""
     yield (
@@ -174,7 +196,12 @@ def broker_steps() -> Iterator[Step]:
     )
     yield "14", 14, {"consumerGroup": "g", "topic": TOPIC, "queueId": "0"}, b""
     yield "29", 29, {"topic": TOPIC, "queueId": "0", "timestamp": "0"}, b""
-    yield "29 late", 29, {"topic": TOPIC, "queueId": "0", "timestamp": str(int(now) + 10**9)}, b""
+    yield (
+        "29 late",
+        29,
+        {"topic": TOPIC, "queueId": "0", "timestamp": str(int(_now()) + 10**9)},
+        b"",
+    )
     yield "29 empty", 29, {"topic": "RO", "queueId": "0", "timestamp": "0"}, b""
     yield "30", 30, {"topic": TOPIC, "queueId": "1"}, b""
     yield "30 nope", 30, {"topic": "Nope", "queueId": "1"}, b""
@@ -182,32 +209,15 @@ def broker_steps() -> Iterator[Step]:
     yield "31 nope", 31, {"topic": "Nope", "queueId": "1"}, b""
     yield "32", 32, {"topic": TOPIC, "queueId": "1"}, b""
     yield "32 empty", 32, {"topic": "RO", "queueId": "0"}, b""
+
+
+def _stored_message_steps() -> Iterator[Asked]:
+    """Return requests about single stored messages."""
     yield "33", 33, {"offset": "0"}, b""
     yield "33 bad", 33, {"offset": "99999999"}, b""
-    yield (
-        "12",
-        12,
-        {
-            "topic": TOPIC,
-            "key": "k1",
-            "maxNum": "32",
-            "beginTimestamp": "0",
-            "endTimestamp": str(1 << 62),
-        },
-        b"",
-    )
-    yield (
-        "12 none",
-        12,
-        {
-            "topic": TOPIC,
-            "key": "zz",
-            "maxNum": "32",
-            "beginTimestamp": "0",
-            "endTimestamp": str(1 << 62),
-        },
-        b"",
-    )
+    times = {"beginTimestamp": "0", "endTimestamp": str(1 << 62)}
+    yield "12", 12, {"topic": TOPIC, "key": "k1", "maxNum": "32", **times}, b""
+    yield "12 none", 12, {"topic": TOPIC, "key": "zz", "maxNum": "32", **times}, b""
     yield "36 no group", 36, {"offset": "0", "group": "never", "delayLevel": "0"}, b""
     yield "36", 36, {"offset": "0", "group": "g", "delayLevel": "0", "originTopic": TOPIC}, b""
     yield "36 bad offset", 36, {"offset": "99999999", "group": "g", "delayLevel": "0"}, b""
@@ -223,32 +233,20 @@ def broker_steps() -> Iterator[Step]:
         },
         b"",
     )
+
+
+def _group_steps() -> Iterator[Asked]:
+    """Return questions about groups, and their locks of queues."""
     yield "38", 38, {"consumerGroup": "g"}, b""
     yield "38 none", 38, {"consumerGroup": "never"}, b""
-    yield (
-        "41",
-        41,
-        {},
-        json.dumps(
-            {
-                "consumerGroup": "g",
-                "clientId": "c1",
-                "mqSet": [{"topic": TOPIC, "brokerName": "broker-a", "queueId": 0}],
-            }
-        ).encode(),
-    )
-    yield (
-        "42",
-        42,
-        {},
-        json.dumps(
-            {
-                "consumerGroup": "g",
-                "clientId": "c1",
-                "mqSet": [{"topic": TOPIC, "brokerName": "broker-a", "queueId": 0}],
-            }
-        ).encode(),
-    )
+    queue = {"topic": TOPIC, "brokerName": "broker-a", "queueId": 0}
+    held = json.dumps({"consumerGroup": "g", "clientId": "c1", "mqSet": [queue]}).encode()
+    yield "41", 41, {}, held
+    yield "42", 42, {}, held
+
+
+def _admin_steps() -> Iterator[Asked]:
+    """Return what operators ask a broker, and a code that is none."""
     yield "21", 21, {}, b""
     yield "26", 26, {}, b""
     yield "28", 28, {}, b""
@@ -274,107 +272,69 @@ def broker_steps() -> Iterator[Step]:
     yield "215", 215, {"topic": "RO"}, b""
     yield "35", 35, {"clientID": "c1", "consumerGroup": "g"}, b""
     yield "unknown", 9999, {}, b""
-    yield (
-        "pop",
-        200050,
-        {
-            "consumerGroup": "pg",
-            "topic": TOPIC,
-            "queueId": "0",
-            "maxMsgNums": "2",
-            "invisibleTime": "60000",
-            "pollTime": "0",
-            "bornTime": str(int(time.time() * 1000)),
-            "initMode": "0",
-            "expType": "TAG",
-            "exp": "*",
-        },
-        b"",
-    )
-    yield (
-        "pop many",
-        200050,
-        {
-            "consumerGroup": "pg",
-            "topic": TOPIC,
-            "queueId": "-1",
-            "maxMsgNums": "33",
-            "invisibleTime": "60000",
-            "pollTime": "0",
-            "bornTime": str(int(time.time() * 1000)),
-            "initMode": "0",
-        },
-        b"",
-    )
-    yield (
-        "pop nope",
-        200050,
-        {
-            "consumerGroup": "pg",
-            "topic": "Nope",
-            "queueId": "-1",
-            "maxMsgNums": "2",
-            "invisibleTime": "60000",
-            "pollTime": "0",
-            "bornTime": str(int(time.time() * 1000)),
-            "initMode": "0",
-        },
-        b"",
-    )
-    yield (
-        "ack bad",
-        200051,
-        {
-            "consumerGroup": "pg",
-            "topic": "Nope",
-            "queueId": "0",
-            "extraInfo": "0 1 2 0 0 broker-a 0 0",
-            "offset": "0",
-        },
-        b"",
-    )
-    yield (
-        "ack out",
-        200051,
-        {
-            "consumerGroup": "pg",
-            "topic": TOPIC,
-            "queueId": "0",
-            "extraInfo": "0 1 2 0 0 broker-a 0 999",
-            "offset": "999",
-        },
-        b"",
-    )
-    yield (
-        "ack queue",
-        200051,
-        {
-            "consumerGroup": "pg",
-            "topic": TOPIC,
-            "queueId": "9",
-            "extraInfo": "0 1 2 0 0 broker-a 9 0",
-            "offset": "0",
-        },
-        b"",
-    )
-    yield (
-        "400",
-        400,
-        {},
-        json.dumps(
-            {
-                "topic": TOPIC,
-                "consumerGroup": "consumers",
-                "clientId": "c1",
-                "strategyName": "AVG",
-                "messageModel": "CLUSTERING",
-            }
-        ).encode(),
-    )
+
+
+def _pop(topic: str, queue: int, most: int) -> dict[str, str]:
+    """Return the fields of a POP request."""
+    return {
+        "consumerGroup": "pg",
+        "topic": topic,
+        "queueId": str(queue),
+        "maxMsgNums": str(most),
+        "invisibleTime": "60000",
+        "pollTime": "0",
+        "bornTime": _now(),
+        "initMode": "0",
+    }
+
+
+def _acknowledgement(topic: str, queue: int, offset: int) -> dict[str, str]:
+    """Return the fields of an acknowledgement; its receipt is one that the broker never gave."""
+    return {
+        "consumerGroup": "pg",
+        "topic": topic,
+        "queueId": str(queue),
+        "extraInfo": f"0 1 2 0 0 broker-a {queue} {offset}",
+        "offset": str(offset),
+    }
+
+
+def _pop_steps() -> Iterator[Asked]:
+    """Return requests of POP consumers."""
+    yield "pop", 200050, {**_pop(TOPIC, 0, 2), "expType": "TAG", "exp": "*"}, b""
+    yield "pop many", 200050, _pop(TOPIC, -1, 33), b""
+    yield "pop nope", 200050, _pop("Nope", -1, 2), b""
+    yield "ack bad", 200051, _acknowledgement("Nope", 0, 0), b""
+    yield "ack out", 200051, _acknowledgement(TOPIC, 0, 999), b""
+    yield "ack queue", 200051, _acknowledgement(TOPIC, 9, 0), b""
+    assignment = {
+        "topic": TOPIC,
+        "consumerGroup": "consumers",
+        "clientId": "c1",
+        "strategyName": "AVG",
+        "messageModel": "CLUSTERING",
+    }
+    yield "400", 400, {}, json.dumps(assignment).encode()
     yield "55 polling", 200055, {"consumerGroup": "pg", "topic": TOPIC, "queueId": "-1"}, b""
 
 
-def namesrv_steps() -> Iterator[Step]:
+def broker_steps() -> Iterator[Asked]:
+    """Return the requests to a broker; those behind rest on what came before."""
+    yield from _topic_steps()
+    yield from _send_steps()
+    yield from _refused_send_steps()
+    yield from _special_send_steps()
+    yield from _heartbeat_steps()
+    yield from _pull_steps()
+    yield from _offset_steps()
+    yield from _stored_message_steps()
+    yield from _group_steps()
+    yield from _admin_steps()
+    yield from _pop_steps()
+
+
+def namesrv_steps() -> Iterator[Asked]:
+    """Return the requests to a NameServer."""
     yield "105", 105, {"topic": TOPIC}, b""
     yield "105 nope", 105, {"topic": "Nope"}, b""
     yield "106", 106, {}, b""

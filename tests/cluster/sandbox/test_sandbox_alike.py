@@ -19,7 +19,7 @@ from tests.cluster.servers.artifacts import NEWEST_4_SERVER, NEWEST_5, Unavailab
 from tests.cluster.servers.cluster import CLUSTER_NAME, BrokerSpec, Cluster
 from tests.replay.sandbox.talk import Reply, Talk
 
-from .alike_steps import Step, broker_steps, namesrv_steps
+from .alike_steps import Asked, broker_steps, namesrv_steps
 
 pytestmark = pytest.mark.cluster
 
@@ -36,7 +36,7 @@ ONLY_CODE = {"pop many", "pop nope"}
 """Error answers to which a broker adds the empty fields of its header."""
 
 
-def answers(address: str, steps: Callable[[], Iterator[Step]]) -> dict[str, Reply]:
+def answers(address: str, steps: Callable[[], Iterator[Asked]]) -> dict[str, Reply]:
     """Name of a step → its answer; what the server asks in between is left unanswered."""
     found = {}
     with Talk(address, 15) as talk:
