@@ -10,7 +10,7 @@ from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.tables import encodable_value
 from dissectors.times import text_of_time
 
-from .life import Life, Step
+from .life import Life, LifeStep
 
 _GETTERS: Final = [(c.name, c.type, attrgetter(c.name)) for c in MESSAGE_COLUMNS]
 
@@ -31,7 +31,7 @@ def lives_as_json(lives: Sequence[Life]) -> Iterator[object]:
         )
 
 
-def _step(step: Step) -> dict[str, object]:
+def _step(step: LifeStep) -> dict[str, object]:
     return {
         "from": {"kind": step.source.kind, "name": step.source.name},
         "to": {"kind": step.target.kind, "name": step.target.name},

@@ -27,11 +27,11 @@ from .search import Fetches, Found
 from .unseen import Covered, Surroundings, unseen_of
 from .words import duration_text, step_words, times_text
 
-__all__ = ["Covered", "Fetches", "Life", "Step", "Surroundings", "life_of"]
+__all__ = ["Covered", "Fetches", "Life", "LifeStep", "Surroundings", "life_of"]
 
 
-class Step(NamedTuple):
-    """One step."""
+class LifeStep(NamedTuple):
+    """One step of a life: what happened, and between whom."""
 
     time: int
     """nanoseconds since the epoch, of the capture"""
@@ -56,7 +56,7 @@ class Life(NamedTuple):
     """topic that it was sent to"""
     keys: str | None
     tags: str | None
-    steps: list[Step]
+    steps: list[LifeStep]
     lanes: list[Lane]
     """all who took part, side by side"""
     summary: list[str]
@@ -78,7 +78,7 @@ def life_of(found: Found, around: Surroundings) -> Life:
         call = inner.get(id(row))
         source, target = parties.ends(row, call)
         why = before.why(row) if call is None else hop_words(row, call)
-        steps.append(Step(row.time or 0, source, target, step_words(row), why, row))
+        steps.append(LifeStep(row.time or 0, source, target, step_words(row), why, row))
         if call is None:
             before.add(row)
     lanes = sorted(

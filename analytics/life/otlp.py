@@ -32,7 +32,7 @@ from dissectors.rows.message_record import (
 )
 
 from .lanes import BROKER, CONSUMER, PROXY, REPLICATED
-from .life import Life, Step
+from .life import Life, LifeStep
 
 _CLIENT, _PRODUCER = 3, 4  # SpanKind
 _ERROR: Final = 2  # StatusCode
@@ -88,7 +88,7 @@ def otlp_of(lives: Sequence[Life], version: str) -> dict[str, object]:
     }
 
 
-def _service(step: Step) -> str:
+def _service(step: LifeStep) -> str:
     """Return whose span it is: the client's, by its group where one is known."""
     row = step.row
     ends = (step.source, step.target)
@@ -108,7 +108,7 @@ def _span_id(trace: str, number: int) -> str:
     return hashlib.sha256(f"{trace}/{number}".encode()).hexdigest()[:16]
 
 
-def _span(life: Life, step: Step, trace: str, number: int) -> dict[str, object]:
+def _span(life: Life, step: LifeStep, trace: str, number: int) -> dict[str, object]:
     row = step.row
     operation = _operation(row)
     end = step.time
@@ -137,7 +137,7 @@ def _operation(row: MessageRecord) -> _Operation:
     return _OPERATIONS.get(row.event) or _Operation(row.event or "unknown", None, _CLIENT)
 
 
-def _attributes(life: Life, step: Step, operation: _Operation) -> list[dict[str, object]]:
+def _attributes(life: Life, step: LifeStep, operation: _Operation) -> list[dict[str, object]]:
     row = step.row
     server = split_endpoint(row.broker_address)
     failed = row.event in (REFUSED, SENT)

@@ -11,7 +11,7 @@ from typing import Final
 from dissectors.rows.message_record import DEAD, REFUSED, RETURNED, ROLLED_BACK, SENT
 from dissectors.times import text_of_time
 
-from ..life.life import Life, Step
+from ..life.life import Life, LifeStep
 from .charts import escaped, short
 from .html import page_around
 
@@ -66,7 +66,7 @@ def _svg(life: Life) -> str:
     return "".join(parts) + "</svg>"
 
 
-def _arrow(step: Step, start: int, end: int, y: int) -> str:
+def _arrow(step: LifeStep, start: int, end: int, y: int) -> str:
     colour = "s5" if step.row.event in _WRONG else "s0"
     ahead = 1 if end > start else -1
     tip = f"{end},{y} {end - 9 * ahead},{y - 4} {end - 9 * ahead},{y + 4}"
@@ -81,7 +81,7 @@ def _arrow(step: Step, start: int, end: int, y: int) -> str:
     )
 
 
-def _words(step: Step) -> str:
+def _words(step: LifeStep) -> str:
     return f"{step.words} ({step.why})" if step.why else step.words
 
 
@@ -105,7 +105,7 @@ def _table(life: Life) -> str:
     )
 
 
-def _body_cell(step: Step) -> str:
+def _body_cell(step: LifeStep) -> str:
     """Return the cell of a body, where rows have one; its text is escaped like all others."""
     body = step.row.body
     return "" if body is None else f'<td title="{escaped(body)}">{escaped(short(body, 200))}</td>'
