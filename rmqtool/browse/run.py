@@ -24,7 +24,7 @@ from ..ui.option_values import ports_of, zone_option
 from ..ui.status import CommandError, ExitStatus
 from .arguments import BrowseArguments
 from .model.expressions import test_of_text
-from .model.reading import BackgroundReading, Steps, decoding, reading_logs
+from .model.reading import BackgroundReading, Filling, decoding, reading_logs
 from .model.session import BrowseSession
 from .model.settings import read_settings, settings_file
 
@@ -43,12 +43,12 @@ def run_browse(given: BrowseArguments) -> ExitStatus:
             "the browser needs a terminal", "lines and files: rmqtool decode pcap", ExitStatus.USAGE
         )
     plugins = plugins_option(given.plugin)
-    session, steps, stop, end = opened(given)
+    session, filling, stop, end = opened(given)
     session.decode_as, session.tls_keylog = given.decode_as or [], given.tls_keylog
     from .views.replaying import FullBrowser
 
     path = settings_file(os.environ)
-    reading = BackgroundReading(session, steps, stop)
+    reading = BackgroundReading(session, filling, stop)
     browser = FullBrowser(session, reading, read_settings(path), path, plugins)
     browser.on_terminal = True
     try:
@@ -65,7 +65,7 @@ def run_browse(given: BrowseArguments) -> ExitStatus:
     return ExitStatus.FAILURE if browser.return_code else ExitStatus.OK
 
 
-Opened = tuple[BrowseSession, Steps, Callable[[], None] | None, Callable[[], None]]
+Opened = tuple[BrowseSession, Filling, Callable[[], None] | None, Callable[[], None]]
 """what is filled, by what, what ends waiting, and what closes the input"""
 
 

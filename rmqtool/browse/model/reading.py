@@ -14,14 +14,14 @@ from dissectors.tcp.source import CaptureError
 
 from .session import BrowseSession
 
-Steps = Callable[[BrowseSession], Iterator[None]]
+Filling = Callable[[BrowseSession], Iterator[None]]
 """fills a session, and stops now and then for who may want to end it"""
 
 
-def decoding(decode: Decode) -> Steps:
+def decoding(decode: Decode) -> Filling:
     """Return what reads by a run over captures, of which connections and messages are wanted."""
 
-    def steps(session: BrowseSession) -> Iterator[None]:
+    def filling(session: BrowseSession) -> Iterator[None]:
         session.captures = decode.sources
         session.stats = decode.stats
         session.progress = lambda: (decode.bytes_read, decode.bytes_total)
@@ -31,7 +31,7 @@ def decoding(decode: Decode) -> Steps:
             yield
         _take_rest(session, decode)
 
-    return steps
+    return filling
 
 
 def _take_rest(session: BrowseSession, decode: Decode) -> None:
@@ -39,10 +39,10 @@ def _take_rest(session: BrowseSession, decode: Decode) -> None:
     session.add_findings(decode.take_experts())
 
 
-def reading_logs(logs: Sequence[Input]) -> Steps:
+def reading_logs(logs: Sequence[Input]) -> Filling:
     """Return what reads decoded logs."""
 
-    def steps(session: BrowseSession) -> Iterator[None]:
+    def filling(session: BrowseSession) -> Iterator[None]:
         session.captures = [log.name for log in logs]
         for log in logs:
             for rows in exchange_rows(log):
@@ -58,18 +58,18 @@ def reading_logs(logs: Sequence[Input]) -> Steps:
                 session.add_findings(findings)
                 yield
 
-    return steps
+    return filling
 
 
 class BackgroundReading:
     """The thread that fills a session."""
 
     def __init__(
-        self, session: BrowseSession, steps: Steps, stop: Callable[[], None] | None
+        self, session: BrowseSession, filling: Filling, stop: Callable[[], None] | None
     ) -> None:
         """`stop` makes what waits for packets end."""
         self._session = session
-        self._steps = steps
+        self._filling = filling
         self._stop = stop
         self._stopped = False
         self._thread = Thread(target=self._run, name="rmqtool-reading", daemon=True)
@@ -88,9 +88,9 @@ class BackgroundReading:
 
     def _run(self) -> None:
         session = self._session
-        steps = self._steps(session)
+        filling = self._filling(session)
         try:
-            for _ in steps:
+            for _ in filling:
                 if self._stopped:
                     break
         except (CaptureError, InputError, Unreadable, MissingLibraryError, OSError) as error:
@@ -98,7 +98,7 @@ class BackgroundReading:
         except Exception as error:  # the screen stays: what was read can still be looked at
             session.problem = f"{type(error).__name__}: {error}"
         finally:
-            close = getattr(steps, "close", None)
+            close = getattr(filling, "close", None)
             if close is not None:
                 close()
             session.is_reading = False

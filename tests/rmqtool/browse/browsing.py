@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 
 from dissectors.remoting.bodies.custom import NamedDecoder
 from rmqtool.browse.arguments import BrowseArguments
-from rmqtool.browse.model.reading import BackgroundReading, Steps
+from rmqtool.browse.model.reading import BackgroundReading, Filling
 from rmqtool.browse.model.session import BrowseSession
 from rmqtool.browse.model.settings import read_settings
 from rmqtool.browse.run import opened
@@ -41,8 +41,8 @@ async def browsing(
     plugins: tuple[NamedDecoder, ...] = (),
 ) -> AsyncIterator[tuple[FullBrowser, Pilot[None]]]:
     """Give a browser that has read all, and what presses its keys."""
-    session, steps, stop, _ = opened(BrowseArguments(list(inputs)))
-    async with browsing_in(session, steps, stop, settings, size, plugins) as (browser, pilot):
+    session, filling, stop, _ = opened(BrowseArguments(list(inputs)))
+    async with browsing_in(session, filling, stop, settings, size, plugins) as (browser, pilot):
         await settled(browser, pilot)
         yield browser, pilot
 
@@ -50,16 +50,16 @@ async def browsing(
 @asynccontextmanager
 async def browsing_in(
     session: BrowseSession,
-    steps: Steps,
+    filling: Filling,
     stop: Callable[[], None] | None = None,
     settings: Path | None = None,
     size: tuple[int, int] = (120, 40),
     plugins: tuple[NamedDecoder, ...] = (),
 ) -> AsyncIterator[tuple[FullBrowser, Pilot[None]]]:
-    """Give a browser of what `steps` read, which may go on."""
+    """Give a browser of what `filling` read, which may go on."""
     folder = TemporaryDirectory()
     settings = settings or Path(folder.name) / "browse.json"
-    reading = BackgroundReading(session, steps, stop)
+    reading = BackgroundReading(session, filling, stop)
     browser = FullBrowser(session, reading, read_settings(settings), settings, plugins)
     try:
         async with browser.run_test(size=size, notifications=True) as pilot:

@@ -132,7 +132,7 @@ def test_the_oldest_rows_go_and_what_is_listed_goes_with_them() -> None:
     assert row is not None
     wanted: SimpleQueue[int] = SimpleQueue()
 
-    def steps(session: BrowseSession) -> Iterator[None]:
+    def filling(session: BrowseSession) -> Iterator[None]:
         while count := wanted.get():
             first = session.exchanges.count
             for start in range(first, first + count, SEGMENT_ROWS):
@@ -144,7 +144,7 @@ def test_the_oldest_rows_go_and_what_is_listed_goes_with_them() -> None:
     async def act() -> None:
         session = BrowseSession("eth-test", 1)
         session.is_live = True
-        async with browsing_in(session, steps, lambda: wanted.put(0)) as (browser, pilot):
+        async with browsing_in(session, filling, lambda: wanted.put(0)) as (browser, pilot):
             store, table = session.exchanges, browser.tables["exchanges"]
             rows = browser.list_of("exchanges")
             wanted.put(PART_ROWS)
