@@ -141,7 +141,10 @@ def java_command(
     properties: Sequence[str] = (),
     agent: str = "",
 ) -> list[str]:
-    """Command line of one of our Java programs; RocketMQ's own logs go below `home`."""
+    """Command line of one of our Java programs; its logs and temporary files go below `home`.
+
+    Java unpacks native libraries and writes certificates there, which one that is killed leaves.
+    """
     return [
         java_program("java"),
         "-Xms64m" if heap == "256m" else "-Xms32m",
@@ -149,6 +152,7 @@ def java_command(
         *LIGHT,
         *([f"-javaagent:{agent}"] if agent else []),
         f"-Duser.home={home}",
+        f"-Djava.io.tmpdir={home}",
         f"-Drocketmq.log.root={home}",
         *(f"-D{item}" for item in properties),
         # The self-signed certificate of Netty and a few reflective tricks of RocketMQ need these
