@@ -123,9 +123,10 @@ class DecodeRequest:
     def processes(self) -> int | None:
         """How many processes decode; None: as many as pay.
 
-        Where rows become lines for people in this one, others are a gain only where asked for; so
-        with messages that this one has to choose from; and where all become columns, which one
-        process makes as soon as two.
+        Where this one needs the rows themselves, for a summary or as lines for people, others are
+        a gain only where asked for: to hand rows over takes as long as to decode them. So with
+        messages that this one has to choose from; and where all become columns, which one process
+        makes as soon as two.
         """
         whole = not (self.message_rows or self.where.strip())
         in_columns = self.format is RowFormat.parquet and whole
@@ -135,11 +136,8 @@ class DecodeRequest:
             as_lines = self.format is RowFormat.jsonl and not self.body_limit
             pays = whole and as_lines and not looked_at
         else:
-            pays = self.view is View.summary or (
-                self.view is View.exchanges
-                and self.format is not RowFormat.table
-                and not in_columns
-            )
+            written = self.view is View.exchanges and self.format is not RowFormat.table
+            pays = written and not in_columns
         return self.jobs if self.jobs is not None or pays else 1
 
     @property

@@ -117,7 +117,8 @@ def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine
         decode_as=request.decode_as, tls_keylog=request.tls_keylog, conversations=True
     )
     engine.begin_input("")
-    decode = decode_of(captures, options, request.jobs)
+    # Unasked one: its rows are looked at here, and to hand them over takes as long as to decode.
+    decode = decode_of(captures, options, request.jobs or 1)
     refuse_inputs(request.output, decode.sources)
     progress = Progress(sys.stderr, not request.quiet, "exchanges")
     seen = 0

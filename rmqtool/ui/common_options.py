@@ -257,7 +257,7 @@ Jobs = Annotated[
         max=64,
         metavar="N",
         help="Processes that decode exchanges; the result is the same. Without it: one, or"
-        " where that pays (rows for programs, summaries, 32 MiB and more) one per core, at most 8.",
+        " where that pays (rows for programs, 32 MiB and more) one per core, at most 8.",
         rich_help_panel=_READ,
     ),
 ]
