@@ -19,7 +19,7 @@ _MASTER: Final = 48
 """bytes of a master secret"""
 
 
-class Keys(NamedTuple):
+class CipherKeys(NamedTuple):
     """What one direction is encrypted with."""
 
     key: bytes
@@ -31,7 +31,7 @@ class Keys(NamedTuple):
 
 def keys_of_master(
     suite: Suite, master: bytes, client_random: bytes, server_random: bytes
-) -> tuple[Keys, Keys]:
+) -> tuple[CipherKeys, CipherKeys]:
     """Return the keys of client and server of a session of TLS 1.2."""
     iv = NONCE if suite.cipher == CHACHA else 0 if suite.cipher == CBC else _SALT
     mac = hashlib.new(suite.mac).digest_size if suite.mac else 0
@@ -42,7 +42,7 @@ def keys_of_master(
         parts.append((block[:size], block[size : 2 * size]))
         block = block[2 * size :]
     macs, keys, ivs = parts
-    return Keys(keys[0], ivs[0], macs[0]), Keys(keys[1], ivs[1], macs[1])
+    return CipherKeys(keys[0], ivs[0], macs[0]), CipherKeys(keys[1], ivs[1], macs[1])
 
 
 def master_of(
@@ -70,9 +70,9 @@ def _expanded(digest: str, secret: bytes, seed: bytes, length: int) -> bytes:
     return made[:length]
 
 
-def keys_of_traffic(suite: Suite, secret: bytes) -> Keys:
+def keys_of_traffic(suite: Suite, secret: bytes) -> CipherKeys:
     """Return the keys of a traffic secret of TLS 1.3."""
-    return Keys(
+    return CipherKeys(
         _labelled(suite.hash, secret, b"key", suite.key),
         _labelled(suite.hash, secret, b"iv", NONCE),
     )

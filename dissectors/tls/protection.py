@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from typing import Final, Protocol
 
-from .key_schedule import NONCE, Keys, keys_of_traffic, next_traffic_secret
+from .key_schedule import NONCE, CipherKeys, keys_of_traffic, next_traffic_secret
 from .records import APPLICATION_DATA, Record
 from .suites import CBC, CCM, CHACHA, GCM, Suite
 
@@ -30,7 +30,7 @@ class Aead(Protocol):
 class Protection:
     """What one direction is encrypted with now, and how many records were."""
 
-    def __init__(self, suite: Suite, keys: Keys) -> None:
+    def __init__(self, suite: Suite, keys: CipherKeys) -> None:
         self._suite = suite
         self._iv = keys.iv
         self._sequence = 0
@@ -48,7 +48,7 @@ class Protection:
 class AeadProtection(Protection):
     """A cipher that proves what it encrypts."""
 
-    def __init__(self, suite: Suite, keys: Keys) -> None:
+    def __init__(self, suite: Suite, keys: CipherKeys) -> None:
         super().__init__(suite, keys)
         self._aead = _aead_of(suite, keys.key)
 
@@ -71,7 +71,7 @@ class AeadProtection(Protection):
 class CbcProtection(Protection):
     """TLS 1.2 with CBC: a MAC is encrypted with the content, or is behind what is encrypted."""
 
-    def __init__(self, suite: Suite, keys: Keys, mac_behind: bool) -> None:
+    def __init__(self, suite: Suite, keys: CipherKeys, mac_behind: bool) -> None:
         super().__init__(suite, keys)
         self._key = keys.key
         self._mac_key = keys.mac
@@ -155,7 +155,7 @@ class Protection13(AeadProtection):
         return Protection13(self._suite, next_traffic_secret(self._suite, self._secret))
 
 
-def protection_12(suite: Suite, keys: Keys, mac_behind: bool) -> Protection:
+def protection_12(suite: Suite, keys: CipherKeys, mac_behind: bool) -> Protection:
     """Return the protection of a direction of TLS 1.2; `mac_behind`: the MAC is not encrypted."""
     if suite.cipher == CBC:
         return CbcProtection(suite, keys, mac_behind)

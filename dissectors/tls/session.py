@@ -45,7 +45,7 @@ from .records import (
     HEAD,
     Record,
 )
-from .side import Stage, TlsSide
+from .side import TlsSide, TlsStage
 from .suites import SUITES, Suite, suite_name
 
 MAX_EVENTS: Final = 32
@@ -157,7 +157,7 @@ class TlsSession:
             return self._open(side, record)
         elif record.kind == ALERT:
             self._note_alert(record.content)
-        elif record.kind == HANDSHAKE and side.stage == Stage.CLEAR:
+        elif record.kind == HANDSHAKE and side.stage == TlsStage.CLEAR:
             for message in side.handshake.receive(record.content):
                 self._read(side, message)
         else:
@@ -222,11 +222,11 @@ class TlsSession:
 
     def _switch(self, side: TlsSide, protection: Protection13, kind: int) -> None:
         """Go on with other keys where a message of TLS 1.3 says so."""
-        if kind == FINISHED and side.stage == Stage.HANDSHAKE:
-            side.stage, side.protection = Stage.TRAFFIC, None
-        elif kind == END_OF_EARLY_DATA and side.stage == Stage.EARLY:
-            side.stage, side.protection = Stage.HANDSHAKE, None
-        elif kind == KEY_UPDATE and side.stage == Stage.TRAFFIC:
+        if kind == FINISHED and side.stage == TlsStage.HANDSHAKE:
+            side.stage, side.protection = TlsStage.TRAFFIC, None
+        elif kind == END_OF_EARLY_DATA and side.stage == TlsStage.EARLY:
+            side.stage, side.protection = TlsStage.HANDSHAKE, None
+        elif kind == KEY_UPDATE and side.stage == TlsStage.TRAFFIC:
             side.protection = protection.updated()
 
     def _read_client_hello(self, side: TlsSide, hello: ClientHello | None) -> None:
@@ -272,7 +272,7 @@ class TlsSession:
         if not self._wanted:
             side.end()
             return True
-        if not side.said_hello and side.stage == Stage.CLEAR:
+        if not side.said_hello and side.stage == TlsStage.CLEAR:
             self._end_both(ExpertKind.TLS_MIDSTREAM, "no handshake was captured", record)
             return True
         client, server = self._client_hello, self._server_hello
@@ -315,23 +315,23 @@ class TlsSession:
         hello = self._client_hello
         assert hello is not None
         by_client = side.number == self._client
-        if side.stage == Stage.CLEAR:
-            side.stage = Stage.HANDSHAKE
+        if side.stage == TlsStage.CLEAR:
+            side.stage = TlsStage.HANDSHAKE
             if by_client and hello.early:
                 if self._early is None:  # whether it is taken is in the server's answer
-                    side.stage = Stage.CLEAR
+                    side.stage = TlsStage.CLEAR
                     if not self._sides[1 - side.number].ended:
                         return False
                     self._miss(side, record)
                     return True
                 side.skipping = not self._early
-                side.stage = Stage.EARLY if self._early else Stage.HANDSHAKE
+                side.stage = TlsStage.EARLY if self._early else TlsStage.HANDSHAKE
         secret = self._secrets.find(_LABELS[side.stage][by_client], hello.random)
-        if secret is None and side.stage == Stage.HANDSHAKE and not (by_client and hello.early):
+        if secret is None and side.stage == TlsStage.HANDSHAKE and not (by_client and hello.early):
             # Some logs have the secrets of data only: what they do not open comes before.
-            secret = self._secrets.find(_LABELS[Stage.TRAFFIC][by_client], hello.random)
+            secret = self._secrets.find(_LABELS[TlsStage.TRAFFIC][by_client], hello.random)
             if secret is not None:
-                side.stage, side.skipping = Stage.TRAFFIC, True
+                side.stage, side.skipping = TlsStage.TRAFFIC, True
         if secret is None:
             return self._wait(side, record)
         side.protection = Protection13(suite, secret)
@@ -378,9 +378,9 @@ class TlsSession:
 
 
 _LABELS: Final = {
-    Stage.EARLY: (labels.CLIENT_EARLY, labels.CLIENT_EARLY),
-    Stage.HANDSHAKE: (labels.SERVER_HANDSHAKE, labels.CLIENT_HANDSHAKE),
-    Stage.TRAFFIC: (labels.SERVER_TRAFFIC, labels.CLIENT_TRAFFIC),
+    TlsStage.EARLY: (labels.CLIENT_EARLY, labels.CLIENT_EARLY),
+    TlsStage.HANDSHAKE: (labels.SERVER_HANDSHAKE, labels.CLIENT_HANDSHAKE),
+    TlsStage.TRAFFIC: (labels.SERVER_TRAFFIC, labels.CLIENT_TRAFFIC),
 }
 """by stage, of server and client"""
 

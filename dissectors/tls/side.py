@@ -14,7 +14,7 @@ _RECORD_COST: Final = 256
 """bytes of memory that a record that waits takes beside its content"""
 
 
-class Stage(IntEnum):
+class TlsStage(IntEnum):
     """Which secret a direction of TLS 1.3 is encrypted by."""
 
     CLEAR = 0
@@ -35,7 +35,7 @@ class TlsSide:
         self.queued = 0
         """bytes of memory that the queue takes"""
         self.protection: Protection | None = None
-        self.stage = Stage.CLEAR
+        self.stage = TlsStage.CLEAR
         self.said_hello = False
         self.skipping = False
         """records come first that these keys do not open"""

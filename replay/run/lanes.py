@@ -23,7 +23,7 @@ class Place:
         self.ended = False
 
 
-class Lanes:
+class OrderedLanes:
     """The steps that have not ended, and their order."""
 
     def __init__(self) -> None:

@@ -32,7 +32,7 @@ from ..transport.names import addresses_of
 from ..transport.problems import local_ip
 from ..unique_id import UniqueIds
 from .journal_rows import Begin, JournalError, OutcomeEntry, SkippedRow
-from .lanes import Lanes, Place
+from .lanes import OrderedLanes, Place
 from .outcome_row import keys_of, outcome_of
 from .raw import RawSender
 from .read_ahead import IN_FLIGHT, ReadAhead
@@ -91,7 +91,7 @@ class _Replayer:
         self._resender = Resender(1 + config.retries)
         self._producers: dict[str, AsyncProducer | ClientError] = {}
         self._raw: RawSender | None = None
-        self._lanes = Lanes()
+        self._lanes = OrderedLanes()
         self._bodies = run.budget.bound(*IN_FLIGHT)
         self._ready: deque[Place] = deque()
         self._room = asyncio.Event()

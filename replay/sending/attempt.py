@@ -85,7 +85,7 @@ class Sending(msgspec.Struct, eq=False):
     """every try so far"""
 
 
-class Attempts:
+class AttemptSender:
     """Makes attempts for one producer."""
 
     def __init__(self, client: ClusterClient, config: ProducerConfig, encoder: SendEncoder) -> None:

@@ -35,7 +35,7 @@ from ..unique_id import UniqueIds
 from ..validators import Invalid, why_not_batch, why_not_encoded, why_not_message, why_not_topic
 from ..wire.network import MS
 from ..wire.steps import Acquire, Permits, Steps
-from .attempt import Attempts, Sending, with_attempts
+from .attempt import AttemptSender, Sending, with_attempts
 from .fault_reports import FaultReports
 from .order_key import KeySelector as KeySelector
 from .order_key import Selector
@@ -65,7 +65,7 @@ class Sender:
         """state of the latency fault strategy"""
         instance = (random or client.random).getrandbits(32)
         self.encoder = SendEncoder(_form_of(config), UniqueIds(client.ip, os.getpid(), instance))
-        self.attempts = Attempts(client, config, self.encoder)
+        self.attempts = AttemptSender(client, config, self.encoder)
         self._reports = FaultReports(self.strategy, client.network)
         self._detector = Detector(client, self.strategy)
         self._room = Permits(max(config.backpressure_num, _LEAST_NUM))

@@ -53,7 +53,7 @@ _LABEL = 17  # cells of the labels in front of facts
 _INDENT = "  "
 
 
-class Member(NamedTuple):
+class MemberCell(NamedTuple):
     """A row of the members of a body."""
 
     wire: str
@@ -211,12 +211,12 @@ def _body_fact(writer: Writer, label: str, form: str | None) -> None:
 
 def _member_table(writer: Writer, name: str, depth: int) -> None:
     rows = [
-        Member(wire, cell.long_name, cell.java_type)
+        MemberCell(wire, cell.long_name, cell.java_type)
         if isinstance(cell, ShortMember)
-        else Member(wire, wire, cell)
+        else MemberCell(wire, wire, cell)
         for wire, cell in CLASSES[name].items()
     ]
-    columns: list[LineColumn[Member]] = [
+    columns: list[LineColumn[MemberCell]] = [
         LineColumn("MEMBER", lambda m: m.name, 1, 12, 40),
         LineColumn("WIRE", lambda m: m.wire, 1, 4, 40),
         LineColumn("TYPE", lambda m: m.type, 1, 8, 60),

@@ -13,7 +13,7 @@ MAX_VALUE: Final = 400
 """characters of one value"""
 
 
-class Fact(NamedTuple):
+class FactKind(NamedTuple):
     """What one name stands for."""
 
     name: str
@@ -53,70 +53,72 @@ DELIVER_MS: Final = "deliver_ms"
 STREAM_RESET: Final = "stream_reset"
 
 FACTS: Final = (
-    Fact(CLIENT, "client id", "heartbeat: body; ext field `clientID`; lock of queues: body"),
-    Fact(CONSUMER, "`TYPE MODEL GROUP` of a consumer group", "heartbeat: body"),
-    Fact(PRODUCER, "a producer group", "heartbeat: body"),
-    Fact(SUBSCRIPTION, "`GROUP TOPIC TYPE EXPRESSION` of a subscription", "heartbeat: body"),
-    Fact(
+    FactKind(CLIENT, "client id", "heartbeat: body; ext field `clientID`; lock of queues: body"),
+    FactKind(CONSUMER, "`TYPE MODEL GROUP` of a consumer group", "heartbeat: body"),
+    FactKind(PRODUCER, "a producer group", "heartbeat: body"),
+    FactKind(SUBSCRIPTION, "`GROUP TOPIC TYPE EXPRESSION` of a subscription", "heartbeat: body"),
+    FactKind(
         ROUTE,
         "`PERM READ WRITE IDS NAME` of a broker in a route: permission bits, numbers of queues, ids"
         " of its addresses (0: the master) joined by commas",
         "route: body of the response",
     ),
-    Fact(SLAVE, "`ID ADDRESS` of a broker in a route that is not a master", "the same"),
-    Fact(GROUP, "group whose queues are locked or unlocked", "request body"),
-    Fact(QUEUES_ASKED, "queues that a consumer asks to lock", "request body"),
-    Fact(QUEUES_LOCKED, "queues that it got", "response body"),
-    Fact(MEMBERS, "members of a consumer group", "response body"),
-    Fact(MEMBER, "client id of one of them", "response body"),
-    Fact(
+    FactKind(SLAVE, "`ID ADDRESS` of a broker in a route that is not a master", "the same"),
+    FactKind(GROUP, "group whose queues are locked or unlocked", "request body"),
+    FactKind(QUEUES_ASKED, "queues that a consumer asks to lock", "request body"),
+    FactKind(QUEUES_LOCKED, "queues that it got", "response body"),
+    FactKind(MEMBERS, "members of a consumer group", "response body"),
+    FactKind(MEMBER, "client id of one of them", "response body"),
+    FactKind(
         OFFSETS,
         "`ASKED NEXT MIN MAX` of a pull; `-` for what is absent",
         "ext fields `queueOffset`, `nextBeginOffset`, `minOffset`, `maxOffset`",
     ),
-    Fact(
+    FactKind(
         FROM_BROKER,
         "id of the broker that the next pull should go to, unless it is the master's",
         "ext field `suggestWhichBrokerId`",
     ),
-    Fact(STORED_MS, "store time of the first message of a pull, ms", "response body"),
-    Fact(DELAY_LEVEL, "delay level of a message sent back", "ext field `delayLevel`"),
-    Fact(TRANSACTION, "`prepared` of a half message", "sysFlag of a send"),
-    Fact(TRANSACTION_ID, "transaction id", "ext field `transactionId`"),
-    Fact(
+    FactKind(STORED_MS, "store time of the first message of a pull, ms", "response body"),
+    FactKind(DELAY_LEVEL, "delay level of a message sent back", "ext field `delayLevel`"),
+    FactKind(TRANSACTION, "`prepared` of a half message", "sysFlag of a send"),
+    FactKind(TRANSACTION_ID, "transaction id", "ext field `transactionId`"),
+    FactKind(
         DECISION,
         "`commit`, `rollback` or `unknown`: how a transaction ends",
         "ext field `commitOrRollback`",
     ),
-    Fact(
+    FactKind(
         CHECKED, "`true` where it answers a check of the broker", "ext field `fromTransactionCheck`"
     ),
-    Fact(
+    FactKind(
         DEADLINE_MS,
         "time until which a message of POP may be acknowledged, ms",
         "ext field `extraInfo`",
     ),
-    Fact(SETTING, "name of a setting that is changed, without its value", "request body"),
-    Fact(
+    FactKind(SETTING, "name of a setting that is changed, without its value", "request body"),
+    FactKind(
         RECONSUMED,
         "how often a message that is sent was consumed",
         "ext field of a send; gRPC: field of a dead letter",
     ),
-    Fact(RECONSUME_LIMIT, "how often it may be, before it is a dead letter", "the same"),
-    Fact(PROPERTIES, "bytes of the properties of a refused send", "ext field of a send"),
-    Fact(
+    FactKind(RECONSUME_LIMIT, "how often it may be, before it is a dead letter", "the same"),
+    FactKind(PROPERTIES, "bytes of the properties of a refused send", "ext field of a send"),
+    FactKind(
         ACCOUNT,
         "account of a client whose send, pull or unregistration was refused with code 1 or 16;"
         " never its secret",
         "ext field `AccessKey`; gRPC: metadata `authorization`, code 40100 or 40300",
     ),
-    Fact(
+    FactKind(
         CLIENT_TYPE, "`PRODUCER`, `PUSH_CONSUMER`, …: what a client of gRPC is", "message of gRPC"
     ),
-    Fact(MESSAGE_TYPE, "`NORMAL`, `FIFO`, `DELAY`, `TRANSACTION`, … of a message", "the same"),
-    Fact(MESSAGE_GROUP, "message group, within which FIFO messages keep their order", "the same"),
-    Fact(DELIVER_MS, "time from which a message may be delivered, ms", "the same"),
-    Fact(
+    FactKind(MESSAGE_TYPE, "`NORMAL`, `FIFO`, `DELAY`, `TRANSACTION`, … of a message", "the same"),
+    FactKind(
+        MESSAGE_GROUP, "message group, within which FIFO messages keep their order", "the same"
+    ),
+    FactKind(DELIVER_MS, "time from which a message may be delivered, ms", "the same"),
+    FactKind(
         STREAM_RESET,
         "`REASON SIDE`: why and by whom a call of gRPC was ended before its response",
         "RST_STREAM",

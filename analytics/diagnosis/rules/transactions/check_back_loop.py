@@ -13,8 +13,8 @@ from ...spells import span_of, spells
 from .halves import (
     MANY_CHECKS,
     OF_HALVES,
-    HalfMessage,
     HalvesFold,
+    ObservedHalf,
     by_group_and_topic,
     subject_of,
 )
@@ -31,11 +31,11 @@ class _Fold(HalvesFold):
                 yield _case(group, topic, spell, context)
 
 
-def _span(one: HalfMessage) -> tuple[int, int]:
+def _span(one: ObservedHalf) -> tuple[int, int]:
     return span_of(one.checks)
 
 
-def _case(group: str, topic: str, several: list[HalfMessage], context: Context) -> Case:
+def _case(group: str, topic: str, several: list[ObservedHalf], context: Context) -> Case:
     tally = Tally()
     for one in several:
         tally.merge(one.checks)

@@ -18,8 +18,8 @@ from .halves import (
     MANY_CHECKS,
     OF_HALVES,
     TIMEOUT_NS,
-    HalfMessage,
     HalvesFold,
+    ObservedHalf,
     age_of,
     by_group_and_topic,
     subject_of,
@@ -84,14 +84,14 @@ class _Fold(HalvesFold):
                 case.reason = "nothing was seen on the producer's connection any more"
             yield case
 
-    def _connection_of(self, one: HalfMessage) -> tuple[int, bool] | None:
+    def _connection_of(self, one: ObservedHalf) -> tuple[int, bool] | None:
         """Return what is known of the connection that a half message was sent on."""
         if one.stored is None:
             return None
         return self.connections.get((one.stored.capture, one.stored.conversation))
 
 
-def _case(group: str, topic: str, several: list[HalfMessage], context: Context) -> Case:
+def _case(group: str, topic: str, several: list[ObservedHalf], context: Context) -> Case:
     tally = Tally()
     for one in several:
         if one.stored is not None:

@@ -43,7 +43,7 @@ _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 @dataclass(slots=True)
-class HalfMessage:
+class ObservedHalf:
     """One half message, as far as the capture shows it."""
 
     key: str
@@ -78,7 +78,7 @@ class Halves:
     """All half messages of a capture."""
 
     def __init__(self) -> None:
-        self.messages: dict[str, HalfMessage] = {}
+        self.messages: dict[str, ObservedHalf] = {}
         self.left_out = 0
         """rows of further messages"""
 
@@ -95,7 +95,7 @@ class Halves:
             if len(self.messages) >= MAX_MESSAGES:
                 self.left_out += 1
                 return
-            one = self.messages[key] = HalfMessage(key)
+            one = self.messages[key] = ObservedHalf(key)
         if code == CHECK:
             _take_check(one, row)
         elif code == END:
@@ -107,7 +107,7 @@ class Halves:
                 one.topic, one.group = row.topic, row.group
                 one.client, one.broker = row.requester, row.responder
 
-    def ordered(self) -> list[HalfMessage]:
+    def ordered(self) -> list[ObservedHalf]:
         """Return the messages by time, those without a send last."""
         return sorted(
             self.messages.values(),
@@ -115,7 +115,7 @@ class Halves:
         )
 
 
-def _take_check(one: HalfMessage, row: ExchangeRecord) -> None:
+def _take_check(one: ObservedHalf, row: ExchangeRecord) -> None:
     way = f"{row.capture} {row.requester} {row.responder}"
     if way in one.ways or len(one.ways) < MAX_WAYS:
         one.ways[way] += 1
@@ -126,7 +126,7 @@ def _take_check(one: HalfMessage, row: ExchangeRecord) -> None:
         one.client = min(filter(None, (one.client, row.responder)), default="")
 
 
-def _take_end(one: HalfMessage, row: ExchangeRecord) -> None:
+def _take_end(one: ObservedHalf, row: ExchangeRecord) -> None:
     if row.response_code not in (None, _SUCCESS):
         return
     if one.group is None:
@@ -162,17 +162,17 @@ def transactional(row: ExchangeRecord) -> str | None:
 
 
 def by_group_and_topic(
-    messages: Iterable[HalfMessage],
-) -> dict[tuple[str, str], list[HalfMessage]]:
+    messages: Iterable[ObservedHalf],
+) -> dict[tuple[str, str], list[ObservedHalf]]:
     """Return messages by producer group and topic; empty texts where they are not known."""
-    found: dict[tuple[str, str], list[HalfMessage]] = {}
+    found: dict[tuple[str, str], list[ObservedHalf]] = {}
     for one in messages:
         found.setdefault((one.group or "", one.topic or ""), []).append(one)
     return found
 
 
 def subject_of(
-    several: Sequence[HalfMessage], context: Context, message: str | None = None
+    several: Sequence[ObservedHalf], context: Context, message: str | None = None
 ) -> Subject:
     """Return what messages of one group and topic have in common."""
     return Subject(
@@ -184,12 +184,12 @@ def subject_of(
     )
 
 
-def age_of(one: HalfMessage, until: int | None) -> int:
+def age_of(one: ObservedHalf, until: int | None) -> int:
     """Return the ns from the send to the end of the capture."""
     return until - time if until is not None and (time := stored_time(one)) else 0
 
 
-def stored_time(one: HalfMessage) -> int:
+def stored_time(one: ObservedHalf) -> int:
     """Return when a half message was stored; 0: it was not captured."""
     return one.stored.time if one.stored is not None else 0
 

@@ -17,8 +17,8 @@ from .halves import (
     OF_HALVES,
     ROLLBACK,
     TIMEOUT_NS,
-    HalfMessage,
     HalvesFold,
+    ObservedHalf,
     age_of,
     by_group_and_topic,
     subject_of,
@@ -41,7 +41,7 @@ class _Fold(HalvesFold):
                 yield _case(group, topic, several, context)
 
 
-def _case(group: str, topic: str, several: list[HalfMessage], context: Context) -> Case:
+def _case(group: str, topic: str, several: list[ObservedHalf], context: Context) -> Case:
     tally = Tally()
     for one in several:
         if one.stored is not None:
@@ -75,12 +75,12 @@ def _case(group: str, topic: str, several: list[HalfMessage], context: Context) 
     return case
 
 
-def _is_young(one: HalfMessage, context: Context) -> bool:
+def _is_young(one: ObservedHalf, context: Context) -> bool:
     """Return whether no other rule speaks of a half message yet."""
     return age_of(one, context.last_time) < TIMEOUT_NS and one.checked < MANY_CHECKS
 
 
-def _told(one: HalfMessage) -> str:
+def _told(one: ObservedHalf) -> str:
     if one.decision is None:
         end = "not decided in the capture"
     else:
