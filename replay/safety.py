@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final
 
 from dissectors.endpoint import host_and_port_text
@@ -40,6 +41,12 @@ WAY_OUT: Final = (
     "--yes allows it, --allow NETWORK|HOST some, or start rmqtool on a terminal to be asked"
 )
 """how an address comes to be agreed to"""
+
+
+_MOST_KNOWN: Final = 4096
+"""texts whose address is remembered: each send asks for that of its broker several times"""
+_LONGEST_KNOWN: Final = 64
+"""characters of such a text: more than any address has, unless its scope is long"""
 
 
 class TargetRefused(Exception):
@@ -257,11 +264,18 @@ def _names_of(host: str, is_own: Callable[[str], bool]) -> set[str]:
 
 def _address_of(host: str) -> _Address | None:
     """Return the IP address that a text is, without its scope; an IPv4 one where it is mapped."""
+    return _known_address_of(host) if len(host) <= _LONGEST_KNOWN else _parsed_address_of(host)
+
+
+def _parsed_address_of(host: str) -> _Address | None:
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
+
+
+_known_address_of = lru_cache(_MOST_KNOWN)(_parsed_address_of)
 
 
 def _inner_addresses(address: _Address) -> list[ipaddress.IPv4Address]:

@@ -307,7 +307,9 @@ class Sender:
             queues = table.queues  # what every generation does when the strategy is off
             return queues[table.index.next() % len(queues)], ChoiceReason.ROUND_ROBIN
         topic = sending.message.topic
-        seen = [each._replace(topic=topic) for each in table.queues]
+        seen = [
+            each if each.topic == topic else each._replace(topic=topic) for each in table.queues
+        ]
         chosen = selector(seen, sending.message)
         if chosen not in seen:
             raise InvalidMessageError(f"the selector chose {chosen}, no queue of {topic}")
