@@ -4,15 +4,7 @@ from __future__ import annotations
 
 REMOTING_FACTS = tuple(
     f"dissectors.remoting.{name}"
-    for name in (
-        "code_names",
-        "code_sets",
-        "codes",
-        "command",
-        "row_bodies",
-        "sysflag",
-        "versions",
-    )
+    for name in ("code_names", "code_sets", "codes", "command", "row_bodies", "sysflag", "versions")
 )
 """modules of the protocol that most of its folders need"""
 ENDPOINT = "dissectors.endpoint"

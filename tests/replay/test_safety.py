@@ -279,3 +279,12 @@ def test_addresses_are_split() -> None:
     assert host_and_port("broker") == ("broker", 0)
     assert host_and_port("broker:" + "9" * 5000)[1] == 0
     assert host_and_port("broker:²") == ("broker:²", 0)
+
+
+@pytest.mark.parametrize("scope", ["%lo", "%" + "l" * 60, "%" + "l" * 10_000])
+def test_the_length_of_a_scope_changes_nothing(scope: str) -> None:
+    """Addresses of short texts are remembered, those of long ones are not."""
+    for _ in range(2):
+        assert is_loopback("::1" + scope)
+        assert not is_loopback("fe80::1" + scope)
+        assert not Agreement(allowed=["fe80::1"]).covers(f"[fe80::2{scope}]:10911")
