@@ -28,6 +28,9 @@ _UNUSUAL = re.compile("[^ -~]+")
 
 
 def _visible(found: re.Match[str]) -> str:
+    known = _ESCAPES.get(found[0])  # nearly all: what separates properties
+    if known is not None:
+        return known
     return "".join(char if char.isprintable() else _escape_of(char) for char in found[0])
 
 
@@ -39,6 +42,9 @@ def _escape_of(char: str) -> str:
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+_ESCAPES: Final = {chr(number): _escape_of(chr(number)) for number in range(ord(" "))}
 
 
 def shortened(text: str, most: int = MOST_SHOWN) -> str:

@@ -86,8 +86,11 @@ class TextSink(Sink[Row]):
     def write_lines(self, lines: Sequence[str]) -> None:
         """Write lines that are printable already."""
         if lines:
-            text = "\n".join(lines) + "\n"
-            self._output.write(text.encode(self._encoding, "replace"))
+            self._output.write(self.encoded(lines))
+
+    def encoded(self, lines: Sequence[str]) -> bytes:
+        """Return lines as they are written."""
+        return ("\n".join(lines) + "\n").encode(self._encoding, "replace")
 
     def idle(self) -> None:
         self.write_lines(self._rest())

@@ -30,6 +30,7 @@ from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.expert import ExpertInfo, ExpertKind, Severity, undecoded
 from dissectors.grpc.command import CallCommand
+from dissectors.printable import MOST_SHOWN
 from dissectors.remoting.bodies import Body
 from dissectors.remoting.bodies.shown_message import MESSAGE_NAMES, ShownMessage
 from dissectors.remoting.flags import describe_command_flag, meaning_of
@@ -89,7 +90,7 @@ class Tree:
             self._add_command(lines, what, seen)
         except Exception as error:  # the last line of defence: one command never ends a run
             info = seen.pdu.say(ExpertKind.BAD_BODY, undecoded(error))
-            lines.append(STEP * 2 + self._finding_line(info, one_line(info.detail)))
+            lines.append(STEP * 2 + self._finding_line(info, _line_of(info.detail)))
         return lines
 
     def finding(self, info: ExpertInfo) -> list[str]:
@@ -98,7 +99,7 @@ class Tree:
             return []
         where = f"conversation {info.conversation}: " if info.conversation >= 0 else ""
         at = f", packet {packet_number(info.packet)}" if info.packet else ""
-        return [self._finding_line(info, f"{where}{one_line(info.detail)}{at}"), ""]
+        return [self._finding_line(info, f"{where}{_line_of(info.detail)}{at}"), ""]
 
     def _title(self, exchange: Exchange) -> str:
         request, response = exchange.request, exchange.response
@@ -112,22 +113,22 @@ class Tree:
             outcome = outcome if request is not None else f"orphan {outcome}"
         latency = exchange.latency
         took = f" in {duration(latency // 1000)}" if latency is not None else ""
-        head = self._styled(one_line(name), Style.BOLD)
-        tail = self._styled(one_line(outcome), Style.RED if bad else Style.GREEN)
+        head = self._styled(_line_of(name), Style.BOLD)
+        tail = self._styled(_line_of(outcome), Style.RED if bad else Style.GREEN)
         return f"{head}: {tail}{took}, conversation {exchange.conversation}"
 
     def _add_command(self, lines: list[str], what: str, seen: CommandSeen) -> None:
         pdu = seen.pdu
         capture = ""
         if len(self._captures) > 1:
-            capture = f" of {one_line(self._captures[capture_index(pdu.packet)])}"
+            capture = f" of {_line_of(self._captures[capture_index(pdu.packet)])}"
         where = f"packet {packet_number(pdu.packet)}{capture}, {moment(pdu.ts)}"
         lines.append(f"{STEP}{self._styled(what, Style.CYAN)}: {where}, {pdu.src} → {pdu.dst}")
         self._budget.earn(pdu.header_length + len(pdu.body))
         header = shown_header_of(seen)
         body = body_of(seen, self._budget, header.typed.fields)
         for info in findings_of(seen, header.shown, body):
-            lines.append(STEP * 2 + self._finding_line(info, one_line(info.detail)))
+            lines.append(STEP * 2 + self._finding_line(info, _line_of(info.detail)))
         self._add_fixed_fields(lines, seen)
         self._add_header(lines, seen, header)
         self._add_body(lines, seen, body)
@@ -137,19 +138,19 @@ class Tree:
         flag: int = command.flag
         wire = f", {command.wire_code} on the wire" if command.wire_code != command.code else ""
         flags = _flags_of(flag) or kind_of(pdu)
-        code = f"{command.code} ({one_line(name_of(seen))}{wire})"
+        code = f"{command.code} ({_line_of(name_of(seen))}{wire})"
         version = f"{command.version} ({version_name(command.version)})"
         if isinstance(command, CallCommand):  # a request has no code, a version no number
-            code = code if command.is_response else one_line(command.name)
-            version = one_line(command.client_version or "-")
+            code = code if command.is_response else _line_of(command.name)
+            version = _line_of(command.client_version or "-")
         lines.append(f"{_FIXED}code: {code}")
-        lines.append(f"{_FIXED}language: {one_line(command.language) or '-'}")
+        lines.append(f"{_FIXED}language: {_line_of(command.language) or '-'}")
         lines.append(f"{_FIXED}version: {version}")
         lines.append(f"{_FIXED}opaque: {command.opaque}")
         lines.append(f"{_FIXED}flag: {flag} ({flags})")
-        lines.append(f"{_FIXED}serializeType: {one_line(command.serialize_type)}")
+        lines.append(f"{_FIXED}serializeType: {_line_of(command.serialize_type)}")
         if command.remark is not None:
-            lines.append(f"{_FIXED}remark: {one_line(command.remark, MOST_OF_VALUE)}")
+            lines.append(f"{_FIXED}remark: {_line_of(command.remark, MOST_OF_VALUE)}")
         missing = f", {pdu.missing} of it not captured" if pdu.missing else ""
         lines.append(
             f"{_FIXED}length: {pdu.frame_bytes} (header {pdu.header_length}, "
@@ -178,12 +179,12 @@ class Tree:
         shown = shown_body(body, pdu.body, self._limit)
         if shown is None:
             return
-        kind = one_line(str(shown.pop("kind")))
+        kind = _line_of(str(shown.pop("kind")))
         problem = shown.pop("problem", None)
         head = self._styled(f"body: {kind}", Style.CYAN)
         lines.append(f"{STEP * 2}{head}, {counted(len(pdu.body), 'byte')}")
         if problem is not None:
-            lines.append(STEP * 3 + self._styled(one_line(str(problem)), Style.YELLOW))
+            lines.append(STEP * 3 + self._styled(_line_of(str(problem)), Style.YELLOW))
         if "value" in shown:
             _add_value(lines, STEP * 3, shown.pop("value"))
         _add_shown(lines, STEP * 3, shown)
@@ -193,7 +194,11 @@ class Tree:
             lines.append(_FIELD + title)
             _add_message(lines, _BELOW_FIELD, message)
         for info in plugin_findings(seen):
-            lines.append(STEP * 3 + self._finding_line(info, one_line(info.detail)))
+            lines.append(STEP * 3 + self._finding_line(info, _line_of(info.detail)))
+
+    def encoded(self, lines: Sequence[str]) -> bytes:
+        """Return lines as UTF-8, each for itself: one arrow would widen the text of them all."""
+        return b"\n".join([line.encode("utf-8", "replace") for line in lines]) + b"\n"
 
     def _finding_line(self, info: ExpertInfo, text: str) -> str:
         severity = info.kind.severity
@@ -283,7 +288,7 @@ def _add_value(lines: list[str], prefix: str, value: object, name: str = "") -> 
             lines.append(f"{prefix}{_head_of(name)}{{}}")
             return
         if name:
-            lines.append(f"{prefix}{one_line(name)}:")
+            lines.append(f"{prefix}{_line_of(name)}:")
             prefix += STEP
         for key, item in value.items():
             _add_value(lines, prefix, item, str(key))
@@ -297,7 +302,7 @@ def _text_of(value: object, name: str, header: str | None = None) -> str:
     """Return a scalar and what it means: of a field of a header class, or of any other member."""
     if type(value) is int:
         meaning = meaning_of(header, name, value) if name else None
-        return f"{value} ({one_line(meaning)})" if meaning else str(value)
+        return f"{value} ({_line_of(meaning)})" if meaning else str(value)
     return _scalar(value)
 
 
@@ -312,25 +317,32 @@ def _add_list(lines: list[str], prefix: str, value: Sequence[object], name: str)
         lines.append(f"{prefix}{_head_of(name)}[{text}]")
         return
     for number, item in enumerate(value, 1):
-        lines.append(f"{prefix}{one_line(name) or 'item'} {number} of {len(value)}:")
+        lines.append(f"{prefix}{_line_of(name) or 'item'} {number} of {len(value)}:")
         _add_value(lines, prefix + STEP, item)
+
+
+def _line_of(text: str | None, most: int = MOST_SHOWN) -> str:
+    """Return what `one_line` returns; what needs nothing is told here, compiled."""
+    if text is not None and len(text) <= most and text.isprintable():
+        return text
+    return one_line(text, most)
 
 
 def _scalar(value: object, most: int = MOST_OF_VALUE) -> str:
     if type(value) is str:
-        return value if len(value) <= most and value.isprintable() else one_line(value, most)
+        return _line_of(value, most)
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return one_line(str(value), most)
+    return _line_of(str(value), most)
 
 
 def _head_of(name: str) -> str:
     """Return what stands before a value; nothing where it has no name."""
     head = _heads.get(name)
     if head is None:
-        head = f"{one_line(name)}: " if name else ""
+        head = f"{_line_of(name)}: " if name else ""
         if len(name) <= _LONGEST_KEPT:
             if len(_heads) >= _MOST_KEPT:
                 _heads.clear()

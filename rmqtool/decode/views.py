@@ -76,6 +76,9 @@ class TreeSink(TextSink[Exchange]):
                 waiting, size = [], 0
         self.write_lines(waiting)
 
+    def encoded(self, lines: Sequence[str]) -> bytes:
+        return self._tree.encoded(lines) if self._encoding == "utf-8" else super().encoded(lines)
+
     def write_findings(self, findings: Sequence[ExpertInfo]) -> None:
         for info in findings:
             self.write_lines(self._tree.finding(info))
