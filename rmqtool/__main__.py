@@ -7,11 +7,15 @@ import gc
 import signal
 import sys
 
+_COLLECT_AFTER = 50_000
+"""objects after which Python looks for circles: loading makes thousands, and each stays"""
+
 
 def main() -> None:
     """Run the command line; a Ctrl-C while it is being loaded ends it without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.set_threshold(_COLLECT_AFTER)
     atexit.register(gc.freeze)  # the memory goes with the process: no circles are looked for
     from .owners import said_of_owners
 

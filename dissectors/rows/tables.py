@@ -9,7 +9,6 @@ record contains.
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -87,6 +86,8 @@ def _csv_rows(cells: Sequence[_Cells], rows: Sequence[object]) -> bytes:
 
 
 def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
+    import csv  # not what the start of every command waits for
+
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue().encode("utf-8", "replace")

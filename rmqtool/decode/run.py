@@ -18,7 +18,6 @@ from dissectors.rows.encoded import EncodedBatch
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import between
 
-from ..api.collecting import collect_seldom
 from ..ui.columns import text_of_hidden
 from ..ui.errors import said
 from ..ui.figures import counted, text_of_counts
@@ -54,7 +53,6 @@ def run_decode(request: DecodeRequest, decode: Decode | None = None) -> ExitStat
 
     `decode` reads what is not a file; None: the captures that the request names.
     """
-    collect_seldom()
     if not request.plugins:
         return _run_decode(request, decode)
     from dissectors.remoting.bodies.custom import decoding_with

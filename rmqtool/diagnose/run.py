@@ -16,7 +16,6 @@ from dissectors.decode.pipeline import DecodeOptions
 from dissectors.processes.choice import decode_of
 from dissectors.tcp.formats import is_capture
 
-from ..api.collecting import collect_seldom
 from ..api.judged import engine_of, fed
 from ..decode.undecoded import nothing_decoded
 from ..ui.output import JOURNAL_MARK, refuse_inputs
@@ -38,7 +37,6 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
         from .live import run_live_diagnosis
 
         return run_live_diagnosis(request)
-    collect_seldom()
     refuse_inputs(request.output, request.inputs)
     engine = engine_of(request.rules)
     captures, others = _split(request.inputs)

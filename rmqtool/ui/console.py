@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from typing import IO, NamedTuple
 
 from dissectors.printable import MOST_SHOWN, printable
@@ -21,13 +22,13 @@ UNLIMITED = 1 << 30
 MOST_OF_VALUE = 32_768
 """characters of one value where a command is shown whole: properties have no more"""
 _NARROWEST = 40
-_ONE_CELL_EACH = re.compile("[ -\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u257f]*")
+_ONE_CELL_EACH = "[ -\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u257f]*"
 """printable text without wide and combined characters: letters of the West, arrows, box drawing"""
 _WIDE = "\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3"
-_KNOWN_CELLS = re.compile(f"[ -\u02ff\u2010-\u2027{_WIDE}]*")
+_KNOWN_CELLS = f"[ -\u02ff\u2010-\u2027{_WIDE}]*"
 """the same with the characters of which each takes two cells: kana, Han, Hangul"""
 _FIRST_WIDE = _WIDE[0]
-_TWO_CELLS = re.compile(f"[{_WIDE}]+")
+_TWO_CELLS = f"[{_WIDE}]+"
 
 
 class When(StrEnum):
@@ -87,12 +88,18 @@ def styled(text: str, style: str) -> str:
     return f"{style}{text}{Style.RESET}" if style else text
 
 
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    """Return a compiled pattern: large sets of characters take milliseconds of each start."""
+    return re.compile(text)
+
+
 def cells(text: str) -> int:
     """Return how many terminal cells a printable text takes."""
-    if text.isascii() or _ONE_CELL_EACH.fullmatch(text):
+    if text.isascii() or _pattern(_ONE_CELL_EACH).fullmatch(text):
         return len(text)
-    if _KNOWN_CELLS.fullmatch(text):
-        return len(text) + sum(map(len, _TWO_CELLS.findall(text)))
+    if _pattern(_KNOWN_CELLS).fullmatch(text):
+        return len(text) + sum(map(len, _pattern(_TWO_CELLS).findall(text)))
     from rich.cells import cell_len
 
     return cell_len(text)
@@ -103,9 +110,9 @@ def cut(text: str, width: int, keep_end: bool = False) -> str:
     if cells(text) <= width:
         return text
     kept = max(0, width - 1)
-    if text.isascii() or _ONE_CELL_EACH.fullmatch(text):
+    if text.isascii() or _pattern(_ONE_CELL_EACH).fullmatch(text):
         return "…" + text[len(text) - kept :] if keep_end else text[:kept] + "…"
-    if _KNOWN_CELLS.fullmatch(text):
+    if _pattern(_KNOWN_CELLS).fullmatch(text):
         used = 0
         for index, char in enumerate(reversed(text) if keep_end else text):
             used += 2 if char >= _FIRST_WIDE else 1
